@@ -1,0 +1,65 @@
+// The Python face of the kernels. Buffers come in without a copy, and the GIL is released while they are read.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "json_scan.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+class Buffer {
+public:
+    explicit Buffer(nb::handle object) {
+        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    }
+    ~Buffer() { PyBuffer_Release(&view_); }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    std::string_view text() const {
+        return {static_cast<const char*>(view_.buf), static_cast<std::size_t>(view_.len)};
+    }
+
+private:
+    Py_buffer view_{};
+};
+
+nb::list repeated_keys(nb::handle data, bool line_delimited) {
+    Buffer buffer(data);
+    std::vector<mmeval::RepeatedKey> found;
+    {
+        nb::gil_scoped_release unlocked;
+        found = mmeval::repeated_keys(buffer.text(), line_delimited);
+    }
+    nb::list out;
+    for (const auto& item : found) {
+        // Keys may hold bytes that are no UTF-8: the decoder reports those, this must not fail on them.
+        nb::object key = nb::steal(PyUnicode_DecodeUTF8(item.key.data(), static_cast<Py_ssize_t>(item.key.size()),
+                                                        "replace"));
+        out.append(nb::make_tuple(item.offset, key));
+    }
+    return out;
+}
+
+nb::tuple array_elements(nb::handle data, std::size_t start, std::size_t limit) {
+    Buffer buffer(data);
+    mmeval::ElementBatch batch;
+    {
+        nb::gil_scoped_release unlocked;
+        batch = mmeval::array_elements(buffer.text(), start, limit);
+    }
+    nb::list elements;
+    for (const auto& element : batch.elements)
+        elements.append(nb::make_tuple(element.begin, element.end, element.lines_before));
+    return nb::make_tuple(elements, batch.next, batch.lines_passed, batch.closed, batch.broken);
+}
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+    module.doc() = "Compiled kernels of multimodal_eval.";
+    module.def("repeated_keys", &repeated_keys, nb::arg("data"), nb::arg("line_delimited"),
+               "(offset, key) of every key that an object of the JSON text repeats.");
+    module.def("array_elements", &array_elements, nb::arg("data"), nb::arg("start"), nb::arg("limit"),
+               "(elements, next, lines_passed, closed, broken): where the next elements of a JSON array lie.");
+}

@@ -1,0 +1,69 @@
+"""Exact, offline scores with intervals for what multimodal models say."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from multimodal_eval.core.errors import MultimodalEvalError
+    from multimodal_eval.core.metric import Metric, Scorer
+    from multimodal_eval.core.registry import metric
+    from multimodal_eval.core.sample import Sample
+    from multimodal_eval.core.score import Estimate, Rows, Score
+    from multimodal_eval.core.signature import Signature
+    from multimodal_eval.data.run import Run, load_run
+    from multimodal_eval.evaluation.metrics_registry import evaluate_sample
+    from multimodal_eval.run.evaluate import evaluate, rescore, resume
+
+# Where each public name lives; imported on first use, so that `import multimodal_eval` costs nothing.
+_HOME = {
+    "Estimate": "core.score",
+    "Metric": "core.metric",
+    "MultimodalEvalError": "core.errors",
+    "Rows": "core.score",
+    "Run": "data.run",
+    "Sample": "core.sample",
+    "Score": "core.score",
+    "Scorer": "core.metric",
+    "Signature": "core.signature",
+    "evaluate": "run.evaluate",
+    "evaluate_sample": "evaluation.metrics_registry",
+    "load_run": "data.run",
+    "metric": "core.registry",
+    "rescore": "run.evaluate",
+    "resume": "run.evaluate",
+}
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Estimate",
+    "Metric",
+    "MultimodalEvalError",
+    "Rows",
+    "Run",
+    "Sample",
+    "Score",
+    "Scorer",
+    "Signature",
+    "__version__",
+    "evaluate",
+    "evaluate_sample",
+    "load_run",
+    "metric",
+    "rescore",
+    "resume",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'multimodal_eval' has no attribute {name!r}")
+    value = getattr(import_module(f"multimodal_eval.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

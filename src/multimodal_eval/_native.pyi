@@ -1,0 +1,6 @@
+from mmap import mmap
+
+def repeated_keys(data: bytes | mmap, line_delimited: bool) -> list[tuple[int, str]]: ...
+def array_elements(
+    data: bytes | mmap, start: int, limit: int
+) -> tuple[list[tuple[int, int, int]], int, int, bool, bool]: ...

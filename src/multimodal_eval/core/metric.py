@@ -1,0 +1,262 @@
+"""The metric protocol: fit, open, score a batch, aggregate.
+
+A metric is also a plain callable `metric(sample) -> float | dict`, which is all that most people need;
+the `metric` decorator builds one from a function, and `as_metric` wraps a function that nobody decorated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_type_hints
+
+import msgspec
+
+from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.sample import Sample, has
+from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
+from multimodal_eval.core.signature import Signature
+
+Direction = Literal["higher", "lower"]
+Placement = Literal["thread", "process", "model"]
+Bounds = tuple[float | None, float | None]
+Result = float | dict[str, Any] | Score | None
+
+# The part of a dict-valued result that is the metric's value, where it does not say so itself.
+HEADLINES = ("composite_score", "score", "value")
+
+
+class Scorer(Protocol):
+    """An opened metric: model loaded, state at hand."""
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        """One score a sample, in the same order."""
+
+
+class Metric:
+    """A metric with its four moments. Subclass it, or let the `metric` decorator do it.
+
+    State is additive: `fit` of a whole equals the sum (`+`) of `fit` over its parts.
+    """
+
+    name: str
+    version: str = "1"
+    needs: tuple[str, ...] = ()
+    bounds: Bounds = (None, None)
+    direction: Direction = "higher"
+    placement: Placement = "thread"
+    blank: float | None = None  # the value of a blank answer, where `score` shall not be asked
+    summary: str = ""
+    options: Mapping[str, Any] = {}
+    state_type: Any = None
+
+    def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
+        """The value for one sample; 0.0 where a needed input is missing (a run says `missing_input`)."""
+        if not all(has(sample, need) for need in self.needs):
+            return 0.0
+        score = self.lone_scorer.score([sample])[0]
+        return 0.0 if score.value is None else score.value
+
+    @cached_property
+    def lone_scorer(self) -> Scorer:
+        """The metric opened for samples on their own."""
+        return self.open(self.default_state())
+
+    def configure(self, options: Mapping[str, Any]) -> Metric:
+        """The same metric with other options."""
+        if options:
+            raise ConfigError(f"{self.name} has no options. Got {', '.join(map(repr, options))}.")
+        return self
+
+    def signature(self, state: Any = None) -> Signature:
+        """Every setting that changes this metric's numbers."""
+        return Signature(self.name, self.version, dict(self.options))
+
+    def unavailable(self) -> str | None:
+        """Why the metric cannot run on this machine and what to do about it, or None."""
+        return None
+
+    def fit(self, samples: Iterable[Sample]) -> Any:
+        """Corpus statistics of some samples, or None where the metric needs none."""
+        return None
+
+    def default_state(self) -> Any:
+        """The state for a sample on its own, and for a run whose `fit` gives None."""
+        return None
+
+    def check_state(self, state: Any) -> None:
+        """Raise where the whole corpus is not enough to score with."""
+
+    def save_state(self, state: Any, path: Path) -> None:
+        """Write a state, the same bytes for equal states."""
+        path.write_bytes(msgspec.msgpack.encode(state, order="deterministic"))
+
+    def load_state(self, path: Path) -> Any:
+        """Read a state back."""
+        return msgspec.msgpack.decode(path.read_bytes(), type=self.state_type or Any)
+
+    def open(self, state: Any) -> Scorer:
+        """Get ready to score: once a worker."""
+        raise NotImplementedError
+
+    def aggregate(self, rows: Rows) -> Estimate:
+        """The value for all scored rows (never none), with one influence value a row."""
+        return mean_estimate(rows)
+
+
+class FunctionMetric(Metric):
+    """A metric made of a function of one sample."""
+
+    def __init__(
+        self,
+        function: Callable[..., Result],
+        name: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        corpus: Callable[..., Any] | None = None,
+        default_corpus: Callable[[], Any] | None = None,
+        aggregate: Callable[[Rows], Estimate] | None = None,
+        headline: str | None = None,
+        **declared: Any,
+    ) -> None:
+        self.function, self.name, self.headline = function, name, headline
+        self._corpus, self._default_corpus, self._aggregate = corpus, default_corpus, aggregate
+        self._declared = declared
+        for attribute, value in declared.items():
+            setattr(self, attribute, value)
+        self.summary = (inspect.getdoc(function) or "").strip().split("\n\n")[0].replace("\n", " ")
+        self.__doc__, self.__name__ = function.__doc__, getattr(function, "__name__", name)
+        self.__module__, self.__qualname__ = function.__module__, getattr(function, "__qualname__", name)
+        self.defaults = _keyword_options(function)
+        self.options = {**self.defaults, **(options or {})}
+        if corpus is not None:
+            self.state_type = get_type_hints(corpus).get("return", Any)
+
+    def __repr__(self) -> str:
+        return f"<metric {self.name}>"
+
+    def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
+        """Call the function itself; 0.0 where a needed input is missing."""
+        if not all(has(sample, need) for need in self.needs):
+            return 0.0
+        if self._corpus is not None and extra.get("corpus") is None:
+            extra["corpus"] = self._lone_state
+        return self.function(sample, **{**self.options, **extra})  # type: ignore[return-value]
+
+    @cached_property
+    def _lone_state(self) -> Any:
+        return self.default_state()
+
+    def configure(self, options: Mapping[str, Any]) -> FunctionMetric:
+        """The same metric with other values for the function's keyword options."""
+        for key in options:
+            if key not in self.defaults:
+                raise ConfigError(f"{self.name} has no option {key!r}.{did_you_mean(key, list(self.defaults))}")
+        return FunctionMetric(
+            self.function,
+            self.name,
+            options={**self.options, **options},
+            corpus=self._corpus,
+            default_corpus=self._default_corpus,
+            aggregate=self._aggregate,
+            headline=self.headline,
+            **self._declared,
+        )
+
+    def signature(self, state: Any = None) -> Signature:
+        """The options; the state's own `settings` where it has them; the code of an undeclared version."""
+        settings = {**self.options, **getattr(state, "settings", {})}
+        if "version" not in self._declared:
+            settings["code"] = _code_digest(self.function)
+        return Signature(self.name, self.version, settings)
+
+    def fit(self, samples: Iterable[Sample]) -> Any:
+        """The corpus function over these samples, given the options that it asks for."""
+        if self._corpus is None:
+            return None
+        wanted = _keyword_options(self._corpus)
+        return self._corpus(samples, **{key: self.options[key] for key in wanted if key in self.options})
+
+    def default_state(self) -> Any:
+        """The declared default corpus."""
+        return self._default_corpus() if self._default_corpus is not None else None
+
+    def check_state(self, state: Any) -> None:
+        """Ask the state itself, where it knows when it is too small."""
+        if hasattr(state, "check"):
+            state.check()
+
+    def open(self, state: Any) -> Scorer:
+        """A scorer that calls the function on each sample."""
+        extra = dict(self.options)
+        if self._corpus is not None:
+            extra["corpus"] = state
+        return _FunctionScorer(self, extra)
+
+    def aggregate(self, rows: Rows) -> Estimate:
+        """The declared aggregate, or the mean."""
+        return self._aggregate(rows) if self._aggregate is not None else super().aggregate(rows)
+
+
+class _FunctionScorer:
+    def __init__(self, owner: FunctionMetric, extra: dict[str, Any]) -> None:
+        self.owner, self.extra = owner, extra
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        function, extra = self.owner.function, self.extra
+        return [self._as_score(function(sample, **extra)) for sample in batch]
+
+    def _as_score(self, result: Result) -> Score:
+        if isinstance(result, Score):
+            return result
+        if result is None:
+            return Score(None, "degenerate", "the metric gave no value for this sample")
+        if isinstance(result, Mapping):
+            return _score_of_parts(self.owner.name, self.owner.headline, result)
+        return Score(result)
+
+
+def _score_of_parts(name: str, headline: str | None, result: Mapping[str, Any]) -> Score:
+    """A dict-valued result: its headline is the value, its numbers are parts, the rest explains."""
+    candidates = [headline] if headline else [*HEADLINES, name]
+    chosen = next((key for key in candidates if key in result), None)
+    if chosen is None:
+        return Score(
+            None, "error", f"the result has no headline: one of {', '.join(map(str, candidates))} must be a key"
+        )
+    parts = {key: value for key, value in result.items() if is_number(value) and key != chosen}
+    details = {key: value for key, value in result.items() if key not in parts and key != chosen}
+    return Score(result[chosen], parts=parts or None, details=details or None)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value can be a score: a Python or NumPy real number, but no bool."""
+    from numbers import Real
+
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _keyword_options(function: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters behind the sample that have a default: the options of a function metric."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+    except (TypeError, ValueError):  # a builtin without a signature
+        return {}
+    return {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "corpus"}
+
+
+def _code_digest(function: Callable[..., Any]) -> str:
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        return "unknown"
+    return hashlib.sha256(source.encode()).hexdigest()[:8]
+
+
+@lru_cache(maxsize=1024)
+def as_metric(name: str, entry: Callable[..., Any]) -> Metric:
+    """The metric behind a registered callable: itself, or a wrapper around a plain function."""
+    return entry if isinstance(entry, Metric) else FunctionMetric(entry, name)

@@ -1,0 +1,133 @@
+"""Where metrics are registered: by decorator, by plug-in file, by entry point."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multimodal_eval.core.errors import ConfigError, DuplicateNameError
+from multimodal_eval.core.metric import (
+    Bounds,
+    Direction,
+    FunctionMetric,
+    Metric,
+    Placement,
+    Result,
+)
+from multimodal_eval.core.score import Estimate, Rows
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "multimodal_eval.metrics"
+
+# What decorators and `register` have added. `metrics_registry._METRICS` starts out as this very dict.
+registered: dict[str, Callable[..., Any]] = {}
+
+
+def register(metric: Metric) -> Metric:
+    """Add a metric under its name. The same definition may come again (a notebook cell), another may not."""
+    old = registered.get(metric.name)
+    if old is not None and _origin(old) != _origin(metric):
+        raise DuplicateNameError(
+            f"a metric named {metric.name!r} is registered already, by {'.'.join(_origin(old))}. "
+            "Give yours another name."
+        )
+    registered[metric.name] = metric
+    return metric
+
+
+def metric(
+    name: str,
+    *,
+    needs: tuple[str, ...] = (),
+    bounds: Bounds = (None, None),
+    direction: Direction = "higher",
+    placement: Placement = "thread",
+    version: str | None = None,
+    blank: float | None = None,
+    headline: str | None = None,
+    corpus: Callable[..., Any] | None = None,
+    default_corpus: Callable[[], Any] | None = None,
+    aggregate: Callable[[Rows], Estimate] | None = None,
+) -> Callable[[Callable[..., Result]], FunctionMetric]:
+    """Make a registered metric of a function `f(sample, *, option=…) -> float | dict`.
+
+    `needs` names the sample fields without which a sample is unscored; `bounds` are checked on every
+    value; `blank` is the value of a blank answer; `headline` the value's key in a dict-valued result.
+    `corpus(samples)` gives an additive state that the function gets as `corpus=`; `default_corpus()` is
+    the one for a lone sample. `aggregate` replaces the mean. Without a `version`, the signature carries a
+    digest of the function's source.
+    """
+
+    def build(function: Callable[..., Result]) -> FunctionMetric:
+        declared: dict[str, Any] = {
+            "needs": tuple(needs),
+            "bounds": bounds,
+            "direction": direction,
+            "placement": placement,
+            "blank": blank,
+        }
+        if version is not None:
+            declared["version"] = version
+        built = FunctionMetric(
+            function,
+            name,
+            corpus=corpus,
+            default_corpus=default_corpus,
+            aggregate=aggregate,
+            headline=headline,
+            **declared,
+        )
+        register(built)
+        return built
+
+    return build
+
+
+def load_plugin(path: str | Path) -> None:
+    """Import a Python file whose decorators register metrics."""
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise ConfigError(f"the plug-in {str(path)!r} is no file")
+    # Named after its content, so that loading the same file twice is harmless and two files never clash.
+    name = f"mmeval_plugin_{file.stem}_{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"the plug-in {str(path)!r} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+
+
+@cache
+def entry_points() -> dict[str, EntryPoint]:
+    """The metrics that installed distributions offer, by name, not yet imported."""
+    from importlib.metadata import entry_points as installed
+
+    found: dict[str, EntryPoint] = {}
+    for entry in installed(group=ENTRY_POINT_GROUP):
+        taken = registered.get(entry.name)
+        clash = taken is not None and _origin(taken)[0] != entry.module
+        if clash or found.get(entry.name, entry) != entry:
+            raise DuplicateNameError(
+                f"the entry point {entry.value!r} offers a metric named {entry.name!r}, which is taken already. "
+                "Uninstall one of the two distributions."
+            )
+        found[entry.name] = entry
+    return found
+
+
+def _origin(entry: Callable[..., Any]) -> tuple[str, str]:
+    return getattr(entry, "__module__", "?"), getattr(entry, "__qualname__", repr(entry))

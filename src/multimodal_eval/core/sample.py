@@ -1,0 +1,79 @@
+"""The sample: one thing a model was shown, what it answered, and what would have been right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+# Other names under which people keep the model's answer.
+ANSWER_ALIASES = ("model_output", "prediction")
+
+
+class _AcceptsAliases(msgspec.StructMeta):
+    """Lets `Sample(prediction=…)` mean `Sample(generated_answer=…)`."""
+
+    def __call__(cls, *args: Any, **fields: Any) -> Any:
+        for alias in ANSWER_ALIASES:
+            if alias in fields:
+                if fields.get("generated_answer") is not None:
+                    raise TypeError(f"give generated_answer or its alias {alias}, not both")
+                fields["generated_answer"] = fields.pop(alias)
+        return super().__call__(*args, **fields)
+
+
+class Sample(msgspec.Struct, metaclass=_AcceptsAliases, frozen=True, omit_defaults=True):
+    """One sample. Only `id` is required; a metric says which other fields it needs.
+
+    `references`, `expected_answer` and `caption` all count as references (`reference_texts`).
+    `group` is the cluster that the sample belongs to (an image, a dialogue) for standard errors.
+    `error` says that the generator failed: the sample is then unscored, whatever the answer holds.
+    """
+
+    id: str
+    task: str | None = None
+    image: Any = None  # path, data URI, URL (when allowed), bytes or PIL image
+    audio: Any = None
+    question: str | None = None
+    prompt: str | None = None
+    expected_answer: str | None = None
+    references: list[str] | None = None
+    caption: str | None = None
+    generated_answer: str | None = None
+    relevant: bool | None = None
+    expected_behavior: str | None = None
+    annotations: dict[str, Any] | None = None
+    perplexity: float | None = None
+    logprobs: list[float] | None = None
+    group: str | None = None
+    error: str | None = None
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def model_output(self) -> str | None:
+        """The same as `generated_answer`."""
+        return self.generated_answer
+
+    @property
+    def prediction(self) -> str | None:
+        """The same as `generated_answer`."""
+        return self.generated_answer
+
+    @property
+    def reference_texts(self) -> list[str]:
+        """`references`, then `expected_answer` and `caption` where they say something new."""
+        texts = list(self.references or ())
+        for extra in (self.expected_answer, self.caption):
+            if extra is not None and extra not in texts:
+                texts.append(extra)
+        return texts
+
+
+FIELDS: tuple[str, ...] = tuple(Sample.__struct_fields__)
+
+
+def has(sample: Sample, need: str) -> bool:
+    """Whether the sample has what a metric calls `need`: a field that is not null, or any reference."""
+    if need == "references":
+        return bool(sample.references) or sample.expected_answer is not None or sample.caption is not None
+    return getattr(sample, need, None) is not None

@@ -1,0 +1,102 @@
+"""Scoring a batch so that nothing is lost: a failure stays with its sample and never becomes a number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import isfinite
+
+import msgspec
+
+from multimodal_eval.core.errors import UnavailableError, shorten
+from multimodal_eval.core.metric import Bounds, Metric, Scorer, is_number
+from multimodal_eval.core.sample import Sample, has
+from multimodal_eval.core.score import Score, unscored
+
+BLANK_ANSWER = "blank_answer"
+
+# Answers that are the generator's error message. Configurable, since every pipeline writes its own.
+ERROR_PATTERNS: tuple[str, ...] = (r"\s*\[ERROR\]",)
+
+
+def score_batch(
+    metric: Metric, scorer: Scorer, batch: Sequence[Sample], error_patterns: Sequence[str] = ERROR_PATTERNS
+) -> list[Score]:
+    """One checked score a sample: inputs looked at before, failures isolated, values checked after."""
+    patterns = [re.compile(pattern) for pattern in error_patterns]
+    refusals = [_refusal(metric, sample, patterns) for sample in batch]
+    ready = [sample for sample, refusal in zip(batch, refusals, strict=True) if refusal is None]
+    fresh = iter(_isolating(scorer, ready))
+    return [
+        _with_blank_warning(sample, refusal or _checked(metric.bounds, next(fresh)))
+        for sample, refusal in zip(batch, refusals, strict=True)
+    ]
+
+
+def _refusal(metric: Metric, sample: Sample, patterns: Sequence[re.Pattern[str]]) -> Score | None:
+    answer = sample.generated_answer
+    if sample.error:
+        return unscored("error", f"the generator failed: {shorten(sample.error)}")
+    if answer is not None and any(pattern.match(answer) for pattern in patterns):
+        return unscored("error", f"the answer is a generator's error message: {shorten(answer)}")
+    missing = [need for need in metric.needs if not has(sample, need)]
+    if missing:
+        return unscored("missing_input", f"no {', '.join(missing)}")
+    if metric.blank is not None and answer is not None and not answer.strip():
+        return Score(metric.blank)
+    return None
+
+
+def _isolating(scorer: Scorer, batch: list[Sample]) -> list[Score]:
+    """Score the batch; where that fails, halve it until the sample that breaks it stands alone."""
+    if not batch:
+        return []
+    try:
+        scores = scorer.score(batch)
+        if len(scores) != len(batch):
+            raise ValueError(f"the metric gave {len(scores)} scores for {len(batch)} samples")
+        return scores
+    except UnavailableError:
+        raise
+    except Exception as failure:  # noqa: BLE001 - whatever a metric raises belongs to the sample
+        if len(batch) == 1:
+            return [unscored("error", f"{type(failure).__name__}: {failure}")]
+        half = len(batch) // 2
+        return _isolating(scorer, batch[:half]) + _isolating(scorer, batch[half:])
+
+
+def _checked(bounds: Bounds, score: Score) -> Score:
+    """The score with plain float values, or the error that its value is."""
+    if score.value is None:
+        if score.status == "ok":
+            return unscored("error", "TYPE: the metric gave no value and no reason")
+        return score
+    fault = value_fault(score.value, bounds)
+    for part, value in (score.parts or {}).items():
+        fault = fault or value_fault(value, (None, None), f"part {part!r}")
+    if fault:
+        return unscored("error", fault)
+    if type(score.value) is float and not score.parts:
+        return score
+    parts = {part: float(value) for part, value in score.parts.items()} if score.parts else None
+    return msgspec.structs.replace(score, value=float(score.value), parts=parts)
+
+
+def value_fault(value: object, bounds: Bounds, what: str = "value") -> str | None:
+    """What is wrong with a score's value, or None."""
+    if type(value) is not float and not is_number(value):
+        return f"TYPE: the {what} must be a number. Got {shorten(value)} instead."
+    number = float(value)  # type: ignore[arg-type]
+    if not isfinite(number):
+        return f"NONFINITE: the {what} is {number}"
+    low, high = bounds
+    if (low is not None and number < low) or (high is not None and number > high):
+        return f"RANGE: the {what} {number!r} lies outside [{low}, {high}]"
+    return None
+
+
+def _with_blank_warning(sample: Sample, score: Score) -> Score:
+    answer = sample.generated_answer
+    if answer is None or answer.strip() or score.value is None:
+        return score
+    return msgspec.structs.replace(score, warning=BLANK_ANSWER)

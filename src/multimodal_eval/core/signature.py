@@ -1,0 +1,42 @@
+"""The signature: every setting that changes a number, short enough to print beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """A metric, its version and its settings, in the order in which they are shown.
+
+    Two numbers may be compared only if their signatures are equal.
+
+    >>> str(Signature("cider", "1", {"tok": "ptb", "df": "coco-val2014"}))
+    'cider|v:1|tok:ptb|df:coco-val2014'
+    """
+
+    metric: str
+    version: str
+    settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+    def __str__(self) -> str:
+        shown = {"v": self.version, **self.settings}
+        return "|".join([self.metric, *(f"{key}:{_brief(value)}" for key, value in shown.items())])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a JSON object."""
+        return {"metric": self.metric, "version": self.version, **self.settings}
+
+    def difference(self, other: Signature) -> dict[str, tuple[Any, Any]]:
+        """The settings in which the two differ, as (ours, theirs)."""
+        ours, theirs = self.to_dict(), other.to_dict()
+        keys = [*ours, *(key for key in theirs if key not in ours)]
+        return {key: (ours.get(key), theirs.get(key)) for key in keys if ours.get(key) != theirs.get(key)}
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "+".join(f"{weight:g}*{part}" for part, weight in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,124 @@
+"""Bytes of a file, decompressed, in blocks of whole lines. Records end at \\n and nowhere else."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from multimodal_eval.core.errors import InputError, Problem
+
+BLOCK = 1 << 20
+LONGEST_RECORD = 1 << 26
+BOM = b"\xef\xbb\xbf"
+COMPRESSED = (".gz", ".zst")
+
+
+class DamagedStream(Exception):
+    """The compressed stream ends too early or is no such stream; `code` says which."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some whole lines: their bytes, the number of the first and its offset in the (decompressed) file."""
+
+    data: bytes
+    first_line: int
+    offset: int
+    ends_in_newline: bool
+
+
+def bare_suffix(path: Path) -> str:
+    """The suffix that tells the format: `.jsonl` for answers.jsonl.gz."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    while suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """The file's bytes, decompressed as its suffix says."""
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".gz":
+            with gzip.open(path, "rb") as stream:
+                yield cast(IO[bytes], stream)
+        elif suffix == ".zst":
+            import pyarrow as pa
+
+            with pa.OSFile(str(path)) as file, pa.CompressedInputStream(file, "zstd") as stream:
+                yield cast(IO[bytes], _Unbuffered(stream))
+        else:
+            with path.open("rb") as stream:
+                yield stream
+    except EOFError as end:
+        raise DamagedStream("TRUNCATED", "the compressed file ends too early") from end
+    except (gzip.BadGzipFile, zlib.error) as fault:
+        raise DamagedStream("ENCODING", f"not a readable {suffix} file: {fault}") from fault
+    except OSError as fault:
+        if suffix != ".zst" or fault.errno is not None:
+            raise
+        code = "TRUNCATED" if "runcated" in str(fault) else "ENCODING"
+        raise DamagedStream(code, f"not a readable .zst file: {fault}") from fault
+
+
+class _Unbuffered:
+    """Arrow's stream under the two names that the readers here use."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        return bytes(self._stream.read(None if size < 0 else size))
+
+    def readable(self) -> bool:
+        return True
+
+
+def line_blocks(stream: IO[bytes], file: str) -> Iterator[Block]:
+    """The stream in blocks of whole lines; the last may lack its newline."""
+    line, offset, rest = 1, 0, b""
+    first = True
+    while chunk := stream.read(BLOCK):
+        data = rest + chunk
+        if first:
+            refuse_utf16(data, file)
+            if data.startswith(BOM):
+                data, offset = data[len(BOM) :], len(BOM)
+            first = False
+        cut = data.rfind(b"\n", len(rest)) + 1 if len(rest) < len(data) else 0
+        if cut == 0:
+            rest = data
+            if len(rest) > LONGEST_RECORD:
+                problem = Problem(
+                    code="TOO_LONG", message=f"a record of over {LONGEST_RECORD >> 20} MB", file=file, line=line
+                )
+                raise InputError([problem])
+            continue
+        yield Block(data[:cut], line, offset, True)
+        line += data.count(b"\n", 0, cut)
+        offset += cut
+        rest = data[cut:]
+    if rest:
+        yield Block(rest, line, offset, False)
+
+
+def refuse_utf16(head: bytes, file: str) -> None:
+    """UTF-16 is a mistake worth its own words: every other check would speak of its NUL bytes."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or (b"\0" in head[:4] and len(head) >= 4):
+        problem = Problem(
+            code="ENCODING",
+            message="the file looks like UTF-16, at byte 0; it must be UTF-8",
+            file=file,
+            hint="Convert it, for example with: iconv -f UTF-16 -t UTF-8",
+        )
+        raise InputError([problem])

@@ -1,0 +1,325 @@
+"""From a record (column -> value) to the checked fields of a `Sample`."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
+from multimodal_eval.core.metric import is_number
+from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS
+from multimodal_eval.data.problems import Problems
+
+LONGEST_TEXT = 1_000_000  # bytes
+
+# field -> the columns that hold it; several only for `references`
+ColumnMap = Mapping[str, tuple[str, ...]]
+Check = Callable[[str, Any], Any]
+
+
+class Refused(Exception):
+    """A value that a field does not take."""
+
+    def __init__(self, code: str, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.code, self.hint = code, hint
+
+
+def parse_map(pairs: Mapping[str, str] | None) -> dict[str, tuple[str, ...]]:
+    """A user's mapping field -> column (or `a,b,c` for references), with its field names checked."""
+    columns: dict[str, tuple[str, ...]] = {}
+    for field, column in (pairs or {}).items():
+        name = "generated_answer" if field in ANSWER_ALIASES else field
+        if name not in FIELDS:
+            raise ConfigError(f"no sample field is named {field!r}.{did_you_mean(field, FIELDS)}")
+        names = tuple(part.strip() for part in column.split(",")) if name == "references" else (column,)
+        columns[name] = names
+    return columns
+
+
+class RecordChecker:
+    """Checks the records of one file; what is wrong is noted, what is sound is returned."""
+
+    def __init__(self, file: str | None, problems: Problems, columns: ColumnMap, *, textual: bool = False) -> None:
+        self.file, self.problems = file, problems
+        self.blank_answers = 0
+        self.unused_map = {column for names in columns.values() for column in names}
+        self._several = {column for names in columns.values() if len(names) > 1 for column in names}
+        self._route = {
+            column: (field, self._check_for(field, column, textual))
+            for column, field in _columns_to_fields(columns).items()
+        }
+        self._kinds: dict[str, tuple[str, int, str]] = {}
+        self._mixed: set[str] = set()
+        self._line = 0
+        self._shapes: dict[tuple[str, ...], int] = {}  # records by the fields they have: cheaper than a count each
+
+    @property
+    def present(self) -> Counter[str]:
+        """In how many records each field is there."""
+        counts: Counter[str] = Counter()
+        for shape, records in self._shapes.items():
+            counts.update(dict.fromkeys(shape, records))
+        return counts
+
+    def id_of(self, record: Mapping[str, Any]) -> str | None:
+        """The record's id as text, unchecked: for a second look at a file that was read before."""
+        for column, value in record.items():
+            if value is not None and self._route.get(column, ("",))[0] == "id":
+                return str(value)
+        return None
+
+    def fields(self, line: int, record: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The fields of the sample, or None where something was wrong with it."""
+        before = self.problems.total
+        self._line = line
+        fields: dict[str, Any] = {}
+        metadata: dict[str, Any] = {}
+        route, unused_map = self._route, self.unused_map
+        for column, value in record.items():
+            if unused_map:
+                unused_map.discard(column)
+            if value is None:
+                continue
+            target = route.get(column)
+            if target is None:
+                self._check_kind(column, value)
+                metadata[column] = value
+                continue
+            field, check = target
+            try:
+                checked = check(field, value)
+            except Refused as refusal:
+                self._note(refusal, field, value, record)
+                continue
+            if field not in fields:
+                if checked is not None:
+                    fields[field] = checked
+            elif column in self._several:
+                fields[field] += checked or []
+            else:
+                self._note(Refused("DUPLICATE", f"two columns hold `{field}`"), field, value, record)
+        if "id" not in fields and self.problems.total == before:
+            columns = ", ".join(map(repr, list(record)[:8]))
+            hint = f"Name the column that holds it with --map id=COLUMN; the record has {columns}."
+            self._note(Refused("MISSING_ID", "the sample has no `id`.", hint), "id", None, record)
+        if self.problems.total > before:
+            return None
+        if metadata:
+            fields["metadata"] = {**metadata, **fields.get("metadata", {})}
+        shape = tuple(fields)
+        self._shapes[shape] = self._shapes.get(shape, 0) + 1
+        return fields
+
+    def _check_for(self, field: str, column: str, textual: bool) -> Check:
+        """The check of a field, with what its column or its file's format asks for around it."""
+        check = _CHECKS[field]
+        if field in ("id", "group"):
+            check = self._checked_name
+        elif field == "generated_answer":
+            check = self._checked_answer
+        alone = column not in self._several
+
+        def from_text(field: str, cell: str) -> Any:
+            value = _from_text(field, cell, alone=alone)
+            return None if value is None else check(field, value)
+
+        def one_of_several(field: str, value: Any) -> Any:
+            return check(field, [value])
+
+        if textual:
+            return from_text
+        return check if alone else one_of_several
+
+    def _checked_name(self, field: str, value: Any) -> str:
+        self._check_kind(field, value)
+        return _name(field, value)
+
+    def _checked_answer(self, field: str, value: Any) -> str:
+        text = _text(field, value)
+        if not text or text.isspace():
+            self.blank_answers += 1
+        return text
+
+    def _note(self, refusal: Refused, field: str, value: Any, record: Mapping[str, Any]) -> None:
+        self.problems.add(
+            refusal.code,
+            str(refusal),
+            file=self.file,
+            line=self._line,
+            id=self.id_of(record) if field != "id" else None,
+            field=field,
+            value=shorten(value),
+            hint=refusal.hint,
+        )
+
+    def _check_kind(self, column: str, value: Any) -> None:
+        """A column holds one kind of value; two kinds are a mistake that shows up far from here."""
+        kind = _KINDS.get(type(value)) or type(value).__name__
+        first = self._kinds.get(column)
+        if first is None:
+            self._kinds[column] = (kind, self._line, shorten(value))
+        elif first[0] != kind and column not in self._mixed:
+            self._mixed.add(column)
+            message = (
+                f"the column {column!r} mixes types: {first[2]} ({first[0]}, line {first[1]}) "
+                f"and {shorten(value)} ({kind}, line {self._line})."
+            )
+            self.problems.add(
+                "TYPE", message, file=self.file, line=self._line, field=column, value=shorten(value)
+            )
+
+    def suspicions(self) -> list[str]:
+        """Columns kept as metadata whose names look like a misspelt field."""
+        return [
+            f"the column {column!r} is kept as metadata. Did you mean {near[0]!r}? Then use --map {near[0]}={column}"
+            for column in self._kinds
+            if column not in self._route and (near := get_close_matches(column, FIELDS, n=1, cutoff=0.8))
+        ]
+
+
+def _columns_to_fields(columns: ColumnMap) -> dict[str, str]:
+    plain = {field: field for field in FIELDS} | dict.fromkeys(ANSWER_ALIASES, "generated_answer")
+    free = {column: field for column, field in plain.items() if field not in columns}
+    return free | {column: field for field, names in columns.items() for column in names}
+
+
+_KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "text", dict: "object"}
+
+
+def _text(field: str, value: Any) -> str:
+    if type(value) is not str:
+        raise Refused("TYPE", f"`{field}` must be text. Got {shorten(value)} instead.")
+    if "\0" in value:
+        raise Refused("CONTROL_CHAR", f"`{field}` holds a NUL character, at offset {value.index(chr(0))}")
+    ascii_only = value.isascii()
+    try:
+        size = len(value) if ascii_only else len(value.encode())
+    except UnicodeEncodeError as lone:
+        message = f"`{field}` holds half of a surrogate pair, at offset {lone.start}"
+        raise Refused("CONTROL_CHAR", message) from None
+    if size > LONGEST_TEXT:
+        raise Refused("TOO_LONG", f"`{field}` is longer than {LONGEST_TEXT:,} bytes")
+    return value if ascii_only else unicodedata.normalize("NFC", value)
+
+
+def _name(field: str, value: Any) -> str:
+    """Ids and groups: text or whole numbers, kept as text."""
+    if type(value) is int:
+        return str(value)
+    text = _text(field, value)
+    if not text.strip():
+        raise Refused("TYPE", f"`{field}` is blank")
+    return text
+
+
+def _reference_text(field: str, value: Any) -> str:
+    text = _text(field, value)
+    if not text or text.isspace():
+        raise Refused("EMPTY_REFERENCE", f"`{field}` holds a blank text", "Leave it out, or give null, where there is none.")
+    return text
+
+
+def _references(field: str, value: Any) -> list[str]:
+    if type(value) is not list and not isinstance(value, tuple):
+        raise Refused("TYPE", f"`references` must be a list of strings. Got {shorten(value)} instead.")
+    if not value:
+        hint = "Leave it out, or give null, where there is none."
+        raise Refused("NO_REFERENCE", "`references` is an empty list", hint)
+    if set(map(type, value)) != {str}:
+        raise Refused("TYPE", f"`references` must be a list of strings. Got {shorten(value)} instead.")
+    return [_reference_text("references", item) for item in value]
+
+
+def _number(field: str, value: Any) -> float:
+    if not is_number(value):
+        raise Refused("TYPE", f"`{field}` must be a number. Got {shorten(value)} instead.")
+    if not isfinite(value):
+        raise Refused("NONFINITE", f"`{field}` is {value}")
+    return float(value)
+
+
+def _perplexity(field: str, value: Any) -> float:
+    number = _number(field, value)
+    if number < 1:
+        raise Refused("RANGE", f"a perplexity is at least 1. Got {number!r}.", "Is the minus sign missing?")
+    return number
+
+
+def _logprobs(field: str, value: Any) -> list[float]:
+    if not isinstance(value, list | tuple):
+        raise Refused("TYPE", f"`logprobs` must be a list of numbers. Got {shorten(value)} instead.")
+    numbers = [_number(f"logprobs[{index}]", item) for index, item in enumerate(value)]
+    for index, number in enumerate(numbers):
+        if number > 0:
+            raise Refused("RANGE", f"logprobs[{index}] is above 0: {number!r}", "Is the minus sign missing?")
+    return numbers
+
+
+def _boolean(field: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Refused("TYPE", f"`{field}` must be true or false. Got {shorten(value)} instead.")
+    return value
+
+
+def _mapping(field: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise Refused("TYPE", f"`{field}` must be an object. Got {shorten(value)} instead.")
+    return dict(value)
+
+
+def _media(field: str, value: Any) -> Any:
+    """Text (path, URL, data URI), bytes, a picture in memory, or the {bytes, path} pair of dataset files."""
+    if type(value) is str:
+        return _text(field, value)
+    if isinstance(value, Mapping) and value.keys() <= {"bytes", "path"}:
+        value = value.get("bytes") or value.get("path")
+    if isinstance(value, bytes) or hasattr(value, "save"):
+        return value
+    return _text(field, value)
+
+
+_CHECKS: dict[str, Check] = {
+    **dict.fromkeys(FIELDS, _text),
+    **dict.fromkeys(("id", "group"), _name),
+    **dict.fromkeys(("expected_answer", "caption"), _reference_text),
+    **dict.fromkeys(("image", "audio"), _media),
+    **dict.fromkeys(("annotations", "metadata"), _mapping),
+    "references": _references,
+    "relevant": _boolean,
+    "perplexity": _perplexity,
+    "logprobs": _logprobs,
+}
+
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def _from_text(field: str, cell: str, *, alone: bool) -> Any:
+    """What a CSV cell means for a field. An empty cell is null, except for the answer, where it is blank."""
+    if not cell and field != "generated_answer":
+        return None
+    if field == "references":
+        return _json(field, cell) if alone and cell.lstrip().startswith("[") else [cell]
+    if field in ("annotations", "metadata", "logprobs"):
+        return _json(field, cell)
+    if field == "perplexity":
+        try:
+            return float(cell)
+        except ValueError:
+            return cell
+    if field == "relevant":
+        return _TRUTH.get(cell.strip().lower(), cell)
+    return cell
+
+
+def _json(field: str, cell: str) -> Any:
+    try:
+        return msgspec.json.decode(cell.encode())
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
+        raise Refused("SYNTAX", f"`{field}` must be JSON here. Got {shorten(cell)} instead: {error}") from None

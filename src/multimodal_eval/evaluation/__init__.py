@@ -1,0 +1,1 @@
+"""Metrics (one file each), their registry, the tasks and their composites."""

@@ -1,0 +1,115 @@
+"""The composite: one number a sample, the weighted sum of its metrics.
+
+    captioning            0.25 clip_score + 0.50 semantic_similarity + 0.25 normalized_cider
+    vqa                   0.10 clip_score + 0.40 semantic_similarity + 0.50 contextual_relevance
+    contextual_relevance  0.40 clip_score + 0.30 normalized_cider + 0.30 semantic_similarity
+
+CIDEr is normalised a sample at a time and the composites are averaged afterwards, never the other way
+round: min(c/m, 1) is not linear. Nothing is rounded here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from math import fsum, isfinite, isnan
+from typing import Any
+
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import is_number
+from multimodal_eval.core.score import Score, unscored
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.evaluation.tasks_config import PART_ALIASES, OnMissing, Task, get_task
+
+COMPOSITE = "composite_score"
+
+
+def normalize_cider(cider: float, max_cider: float = 1.0) -> float:
+    """min(cider / max_cider, 1), and 0.0 for what is negative, NaN or no number.
+
+    A bool is no number; NumPy scalars are. `max_cider` must be above 0.
+    """
+    if not is_number(max_cider) or not max_cider > 0:
+        raise ConfigError(f"max_cider must be a number above 0. Got {max_cider!r}.")
+    if not is_number(cider) or isnan(cider) or cider < 0:
+        return 0.0
+    return min(float(cider) / float(max_cider), 1.0)
+
+
+def compute_composite(
+    metrics: Mapping[str, Any], task_type: str = "captioning", *, on_missing: OnMissing = "error"
+) -> float:
+    """The composite of raw metric values (CIDEr is normalised here).
+
+    A missing part raises, unless `on_missing` is "zero" (it counts 0) or "renormalise" (the other
+    weights are scaled up to 1).
+    """
+    task = get_task(task_type)
+    if not task.weights:
+        owner = f"the metric {task.headline!r} brings its own" if task.headline else "it has no weights"
+        raise ConfigError(f"task {task_type!r} has no composite formula: {owner}")
+    given = {PART_ALIASES.get(name, name): value for name, value in metrics.items()}
+    for part in task.weights:
+        if given.get(part) is not None:
+            _refuse_bad_part(part, given[part])
+            if part in task.maximum and given[part] > task.maximum[part]:
+                warnings.warn(
+                    f"{part} {given[part]!r} is above its maximum {task.maximum[part]!r} and counts as that",
+                    stacklevel=2,
+                )
+    missing = [part for part in task.weights if given.get(part) is None]
+    if missing and on_missing == "error":
+        raise ConfigError(f"the composite of {task_type!r} misses {', '.join(missing)}")
+    value = weighted_sum(task, given, on_missing)
+    if value is None:
+        raise ConfigError(f"the composite of {task_type!r} has no part with a weight: none of them has a value")
+    return value
+
+
+def _refuse_bad_part(part: str, value: object) -> None:
+    if not is_number(value):
+        raise ConfigError(f"{part} must be a number. Got {value!r} instead.")
+    if not isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
+        raise ConfigError(f"{part} must be finite and not negative. Got {value!r} instead.")
+
+
+def weighted_sum(task: Task, values: Mapping[str, Any], on_missing: OnMissing) -> float | None:
+    """sum of w_m * s_m over the parts that are there; None where a missing part forbids it."""
+    present = {part: weight for part, weight in task.weights.items() if values.get(part) is not None}
+    if len(present) < len(task.weights) and on_missing == "error":
+        return None
+    terms = [
+        weight * (normalize_cider(values[part], task.maximum[part]) if part in task.maximum else float(values[part]))
+        for part, weight in present.items()
+    ]
+    if on_missing != "renormalise":
+        return fsum(terms)
+    share = fsum(present.values())
+    return fsum(terms) / share if share > 0 else None
+
+
+def composite_of_scores(task: Task, scores: Mapping[str, Score]) -> Score:
+    """The composite of one sample in a run: unscored where a part is, unless the task says otherwise."""
+    if task.headline is not None:
+        own = scores.get(task.headline)
+        return unscored("missing_input", f"no {task.headline}") if own is None else Score(own.value, own.status, own.reason)
+    if not task.weights:
+        return unscored("missing_input", f"task {task.name!r} has no composite")
+    values = {part: scores[part].value for part in task.weights if part in scores}
+    value = weighted_sum(task, values, task.on_missing)
+    if value is None:
+        missing = [part for part in task.weights if values.get(part) is None]
+        return unscored("missing_input", f"unscored: {', '.join(missing)}")
+    return Score(value)
+
+
+def composite_signature(task: Task) -> Signature:
+    """Weights, normalisation and the treatment of missing parts."""
+    if task.headline is not None:
+        return Signature(COMPOSITE, "1", {"task": task.name, "headline": task.headline})
+    maxima = {part: maximum for part, maximum in task.maximum.items() if part in task.weights}
+    settings: dict[str, Any] = {"task": task.name, "weights": dict(task.weights)}
+    if maxima:
+        settings["norm"] = ",".join(f"min({part}/{maximum:g},1)" for part, maximum in maxima.items()) + " a sample"
+    settings["on_missing"] = task.on_missing
+    return Signature(COMPOSITE, "1", settings)

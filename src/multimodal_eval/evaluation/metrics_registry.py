@@ -1,0 +1,86 @@
+"""The metrics by name, the tasks' metrics, and the score of one sample.
+
+Add a metric in one file, in one of three ways: the `metric` decorator (your own module, or `--plugin
+my_metric.py`), an entry point in the group `multimodal_eval.metrics`, or
+`_METRICS["my_metric"] = compute_my_metric; TASK_METRICS["captioning"].append("my_metric")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Dict, List  # noqa: UP035 - guides written for this module use these names
+
+from multimodal_eval.core.errors import UnavailableError, UnknownNameError
+from multimodal_eval.core.metric import Metric, as_metric
+from multimodal_eval.core.registry import entry_points, registered
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score, unscored
+from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.evaluation import cider  # noqa: F401 - importing a metric registers it
+from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
+from multimodal_eval.evaluation.tasks_config import NOT_YET, TaskMetrics, get_task
+
+# Both may be changed, and `_METRICS` rebound: lookups read the module's names at call time.
+_METRICS: Dict[str, Callable[..., Any]] = registered  # noqa: UP006
+TASK_METRICS: "TaskMetrics | Dict[str, List[str]]" = TaskMetrics()  # noqa: UP006, UP037
+
+
+def get_metric(name: str) -> Callable[..., Any]:
+    """The metric function of that name: `get_metric("cider")(sample)`."""
+    known = _known()
+    if name in known:
+        return known[name]
+    if name in entry_points():
+        _METRICS[name] = entry_points()[name].load()
+        return _METRICS[name]
+    if name in NOT_YET:
+        raise UnavailableError(f"the metric {name!r} is not part of this version")
+    raise UnknownNameError("metric", name, list_available())
+
+
+def resolve(name: str) -> Metric:
+    """The same as a `Metric`, whatever it was registered as."""
+    return as_metric(name, get_metric(name))
+
+
+def list_available() -> list[str]:
+    """The names of all metrics, sorted."""
+    return sorted({*_known(), *entry_points()})
+
+
+def evaluate_sample(sample: Sample | Mapping[str, Any], task_type: str = "captioning") -> dict[str, Any]:
+    """Score one sample with the task's metrics: a flat dict.
+
+    Every metric by name (None where unscored), the parts of dict-valued metrics as `<metric>.<part>`,
+    `composite_score` (None where a part is missing), and `status` (metric -> "ok" or the reason).
+    Metrics that need a corpus use the one shipped with the package.
+    """
+    task = get_task(task_type)
+    subject = sample if isinstance(sample, Sample) else Sample(**sample)
+    scores = {name: _score_alone(name, subject) for name in TASK_METRICS[task_type]}
+    scores_with_composite = {**scores, COMPOSITE: composite_of_scores(task, scores)}
+    result: dict[str, Any] = {}
+    for name, score in scores_with_composite.items():
+        result[name] = score.value
+        for part, value in {**(score.parts or {}), **(score.details or {})}.items():
+            result[f"{name}.{part}"] = value
+    result["status"] = {
+        name: "ok" if score.status == "ok" else score.reason for name, score in scores_with_composite.items()
+    }
+    return result
+
+
+def _score_alone(name: str, sample: Sample) -> Score:
+    try:
+        chosen = resolve(name)
+        reason = chosen.unavailable()
+        if reason is not None:
+            raise UnavailableError(reason)
+        return score_batch(chosen, chosen.lone_scorer, [sample])[0]
+    except UnavailableError as absent:
+        return unscored("error", f"unavailable: {absent}")
+
+
+def _known() -> dict[str, Callable[..., Any]]:
+    """`_METRICS` as it is now, with what a decorator registered after someone rebound it."""
+    return _METRICS if _METRICS is registered else {**registered, **_METRICS}

@@ -1,0 +1,107 @@
+"""The tasks: which metrics each computes and how its composite is weighted. The one source of truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from math import fsum, isfinite
+from typing import Literal
+
+from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.metric import is_number
+
+OnMissing = Literal["error", "zero", "renormalise"]
+
+# The formula writes `normalized_cider` for the metric `cider` divided by its maximum.
+PART_ALIASES = {"normalized_cider": "cider"}
+DEFAULT_MAXIMUM = {"cider": 1.0}
+
+
+@dataclass
+class Task:
+    """What a task computes. Either `weights` (a composite) or `headline` (a metric that brings its own)."""
+
+    name: str
+    metrics: list[str]
+    weights: dict[str, float] = field(default_factory=dict)
+    headline: str | None = None
+    on_missing: OnMissing = "error"
+    maximum: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_MAXIMUM))
+
+    def __post_init__(self) -> None:
+        self.weights = {PART_ALIASES.get(part, part): weight for part, weight in self.weights.items()}
+        if self.weights:
+            check_weights(self.weights, f"task {self.name!r}")
+
+
+def check_weights(weights: Mapping[str, float], owner: str) -> None:
+    """Weights are finite, not negative and sum to 1 within 1e-9; they are never renormalised silently."""
+    for part, weight in weights.items():
+        if not is_number(weight) or not isfinite(weight) or weight < 0:
+            raise ConfigError(f"WEIGHTS: the weight of {part!r} in {owner} must be a number >= 0. Got {weight!r}.")
+    total = fsum(weights.values())
+    if abs(total - 1) > 1e-9:
+        raise ConfigError(f"WEIGHTS: the weights of {owner} must sum to 1. They sum to {total!r}.")
+
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Task(
+            "captioning",
+            ["cider", "clip_score", "semantic_similarity"],
+            {"clip_score": 0.25, "semantic_similarity": 0.50, "normalized_cider": 0.25},
+        ),
+        Task(
+            "vqa",
+            ["clip_score", "semantic_similarity", "contextual_relevance"],
+            {"clip_score": 0.10, "semantic_similarity": 0.40, "contextual_relevance": 0.50},
+        ),
+        Task(
+            "contextual_relevance",
+            ["clip_score", "cider", "semantic_similarity"],
+            {"clip_score": 0.40, "normalized_cider": 0.30, "semantic_similarity": 0.30},
+        ),
+        Task(
+            "hallucination",
+            ["hallucination_metric", "semantic_similarity"],
+            headline="hallucination_metric",
+        ),
+    )
+}
+
+# Metrics that the tasks name and that this version does not contain yet. A run says so and stops.
+NOT_YET = frozenset({"clip_score", "semantic_similarity", "contextual_relevance", "hallucination_metric"})
+
+
+def get_task(name: str) -> Task:
+    """The task of that name."""
+    try:
+        return TASKS[name]
+    except KeyError:
+        raise UnknownNameError("task", name, TASKS) from None
+
+
+class TaskMetrics(MutableMapping[str, list[str]]):
+    """`TASKS` seen as task -> list of metric names. The lists are the tasks' own: appending works."""
+
+    def __getitem__(self, task: str) -> list[str]:
+        return TASKS[task].metrics
+
+    def __setitem__(self, task: str, metrics: list[str]) -> None:
+        if task in TASKS:
+            TASKS[task].metrics = metrics
+        else:
+            TASKS[task] = Task(task, metrics)
+
+    def __delitem__(self, task: str) -> None:
+        del TASKS[task]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TASKS)
+
+    def __len__(self) -> int:
+        return len(TASKS)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))

@@ -1,0 +1,1 @@
+"""Statistics on arrays: standard errors, intervals, influence values."""
