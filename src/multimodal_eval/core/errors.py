@@ -1,14 +1,14 @@
 """The error tree, and the problem record that every refused input carries.
 
-    MultimodalEvalError            exit 1
-    ├── InputError                 one or many Problems of the input
-    ├── UnknownNameError           a metric, task, resource … that is not there (also a KeyError)
-    ├── DuplicateNameError         a name that is already taken
-    ├── ConfigError                weights, tasks, options that cannot be used
-    ├── UnavailableError           a model, resource or optional package that is not on this machine
-    ├── RunFolderError             a run folder that cannot be read, continued or overwritten
-    ├── FetchError                 a resource that could not be fetched or does not match its checksum
-    └── ThresholdError             a score below what was asked for (exit 3)
+MultimodalEvalError            exit 1
+├── InputError                 one or many Problems of the input
+├── UnknownNameError           a metric, task, resource … that is not there (also a KeyError)
+├── DuplicateNameError         a name that is already taken
+├── ConfigError                weights, tasks, options that cannot be used
+├── UnavailableError           a model, resource or optional package that is not on this machine
+├── RunFolderError             a run folder that cannot be read, continued or overwritten
+├── FetchError                 a resource that could not be fetched or does not match its checksum
+└── ThresholdError             a score below what was asked for (exit 3)
 """
 
 from __future__ import annotations

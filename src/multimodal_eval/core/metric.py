@@ -79,6 +79,11 @@ class Metric:
         """Why the metric cannot run on this machine and what to do about it, or None."""
         return None
 
+    @property
+    def fits(self) -> bool:
+        """Whether the metric wants to see the whole corpus before it scores."""
+        return type(self).fit is not Metric.fit
+
     def fit(self, samples: Iterable[Sample]) -> Any:
         """Corpus statistics of some samples, or None where the metric needs none."""
         return None
@@ -173,6 +178,11 @@ class FunctionMetric(Metric):
             settings["code"] = _code_digest(self.function)
         return Signature(self.name, self.version, settings)
 
+    @property
+    def fits(self) -> bool:
+        """Whether a corpus function was given."""
+        return self._corpus is not None
+
     def fit(self, samples: Iterable[Sample]) -> Any:
         """The corpus function over these samples, given the options that it asks for."""
         if self._corpus is None:
@@ -225,7 +235,9 @@ def _score_of_parts(name: str, headline: str | None, result: Mapping[str, Any]) 
     chosen = next((key for key in candidates if key in result), None)
     if chosen is None:
         return Score(
-            None, "error", f"the result has no headline: one of {', '.join(map(str, candidates))} must be a key"
+            None,
+            "error",
+            f"the result has no headline: one of {', '.join(map(str, candidates))} must be a key",
         )
     parts = {key: value for key, value in result.items() if is_number(value) and key != chosen}
     details = {key: value for key, value in result.items() if key not in parts and key != chosen}

@@ -13,7 +13,7 @@ ANSWER_ALIASES = ("model_output", "prediction")
 class _AcceptsAliases(msgspec.StructMeta):
     """Lets `Sample(prediction=…)` mean `Sample(generated_answer=…)`."""
 
-    def __call__(cls, *args: Any, **fields: Any) -> Any:
+    def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805 - a metaclass
         for alias in ANSWER_ALIASES:
             if alias in fields:
                 if fields.get("generated_answer") is not None:

@@ -18,7 +18,7 @@ BOM = b"\xef\xbb\xbf"
 COMPRESSED = (".gz", ".zst")
 
 
-class DamagedStream(Exception):
+class DamagedStreamError(Exception):
     """The compressed stream ends too early or is no such stream; `code` says which."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -61,14 +61,14 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
             with path.open("rb") as stream:
                 yield stream
     except EOFError as end:
-        raise DamagedStream("TRUNCATED", "the compressed file ends too early") from end
+        raise DamagedStreamError("TRUNCATED", "the compressed file ends too early") from end
     except (gzip.BadGzipFile, zlib.error) as fault:
-        raise DamagedStream("ENCODING", f"not a readable {suffix} file: {fault}") from fault
+        raise DamagedStreamError("ENCODING", f"not a readable {suffix} file: {fault}") from fault
     except OSError as fault:
         if suffix != ".zst" or fault.errno is not None:
             raise
         code = "TRUNCATED" if "runcated" in str(fault) else "ENCODING"
-        raise DamagedStream(code, f"not a readable .zst file: {fault}") from fault
+        raise DamagedStreamError(code, f"not a readable .zst file: {fault}") from fault
 
 
 class _Unbuffered:
@@ -100,7 +100,10 @@ def line_blocks(stream: IO[bytes], file: str) -> Iterator[Block]:
             rest = data
             if len(rest) > LONGEST_RECORD:
                 problem = Problem(
-                    code="TOO_LONG", message=f"a record of over {LONGEST_RECORD >> 20} MB", file=file, line=line
+                    code="TOO_LONG",
+                    message=f"a record of over {LONGEST_RECORD >> 20} MB",
+                    file=file,
+                    line=line,
                 )
                 raise InputError([problem])
             continue

@@ -15,7 +15,7 @@ import msgspec
 
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.blocks import DamagedStream, bare_suffix
+from multimodal_eval.data.blocks import DamagedStreamError, bare_suffix
 from multimodal_eval.data.ids import SeenIds
 from multimodal_eval.data.join import PredictionIndex, merge
 from multimodal_eval.data.json_file import first_character, read_coco_annotations, read_json_array
@@ -45,6 +45,7 @@ class Summary:
 
     samples: int = 0
     fields: Counter[str] = field(default_factory=Counter)
+    metadata: set[str] = field(default_factory=set)
     blank_answers: int = 0
     unmatched_data: int = 0
     unmatched_predictions: int = 0
@@ -53,6 +54,7 @@ class Summary:
     def add(self, checker: RecordChecker) -> None:
         """Take over what a checker has counted."""
         self.fields.update(checker.present)
+        self.metadata.update(checker.metadata_columns)
         self.blank_answers += checker.blank_answers
         self.notes.extend(checker.suspicions())
 
@@ -66,6 +68,9 @@ class MemoryInput:
     def describe(self) -> list[dict[str, Any]]:
         """What run.json says of the input."""
         return [{"path": None, "samples": len(self.rows)}]
+
+    def recipe(self) -> None:
+        """How to open the input again: there is no way."""
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples; what is wrong is noted in `problems`."""
@@ -119,9 +124,12 @@ class FileInput:
 
     def describe(self) -> list[dict[str, Any]]:
         """What run.json says of the input: paths, sizes and checksums of the files as they are stored."""
-        return [
-            {"path": str(path), "bytes": path.stat().st_size, "sha256": _sha256(path)} for path in self._paths()
-        ]
+        return [{"path": str(path), "bytes": path.stat().st_size, "sha256": _sha256(path)} for path in self._paths()]
+
+    def recipe(self) -> dict[str, Any]:
+        """How to open the input again, from any working directory."""
+        second = None if self.predictions is None else str(self.predictions.resolve())
+        return {"data": str(self.data.resolve()), "predictions": second}
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples, in the order of the data file; what is wrong is noted in `problems`."""
@@ -206,16 +214,16 @@ class FileInput:
         if (without or extra) and not self.allow_partial:
             self._note_unmatched(problems, summary, without, extra)
 
-    def _note_unmatched(
-        self, problems: Problems, summary: Summary, without: list[str], extra: list[str]
-    ) -> None:
+    def _note_unmatched(self, problems: Problems, summary: Summary, without: list[str], extra: list[str]) -> None:
         parts = []
         if without:
             shown = ", ".join(map(repr, without))
             parts.append(f"{summary.unmatched_data} ids of {self.data} have no prediction (first: {shown})")
         if extra:
             shown = ", ".join(map(repr, extra))
-            parts.append(f"{summary.unmatched_predictions} ids of {self.predictions} are not in the data (first: {shown})")
+            parts.append(
+                f"{summary.unmatched_predictions} ids of {self.predictions} are not in the data (first: {shown})"
+            )
         hint = "Use --allow-partial to score what matches and count the rest as unscored."
         problems.add("UNMATCHED", "; ".join(parts) + ".", hint=hint, field="id")
 
@@ -228,12 +236,12 @@ def _reader(path: Path) -> Reader:
     suffix = bare_suffix(path)
     if suffix not in _READERS:
         known = ", ".join(_READERS)
-        message = f"the format is told by the suffix, and {suffix or 'none'!r} is not known. Known: {known}, also with .gz or .zst"
+        message = f"the suffix tells the format, and {suffix!r} is not known. Known: {known}, also with .gz or .zst"
         raise InputError([Problem(code="FORMAT", message=message, file=str(path))])
     if suffix == ".json":
         try:
             return read_coco_annotations if first_character(path) == "{" else read_json_array
-        except DamagedStream:
+        except DamagedStreamError:
             return read_json_array  # which says so
     return _READERS[suffix]
 

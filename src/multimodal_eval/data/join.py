@@ -49,7 +49,8 @@ class PredictionIndex:
 
     def take(self, sample_id: str) -> dict[str, Any] | None:
         """The record of that id, or None; it then counts as used."""
-        assert self._order is not None and self._sorted is not None and self._used is not None
+        if self._order is None or self._sorted is None or self._used is None:
+            raise RuntimeError("`seal` the index before taking from it")
         wanted = hash(sample_id)
         position = int(np.searchsorted(self._sorted, wanted))
         while position < len(self._sorted) and self._sorted[position] == wanted:
@@ -63,7 +64,8 @@ class PredictionIndex:
 
     def unused(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """(line, fields) of the records that nothing took, in the order of their file."""
-        assert self._used is not None
+        if self._used is None:
+            raise RuntimeError("`seal` the index before asking what is left")
         for row in np.flatnonzero(~self._used):
             yield self._read(int(row))
 
@@ -74,9 +76,7 @@ class PredictionIndex:
         return line, fields
 
 
-def merge(
-    data: dict[str, Any], prediction: dict[str, Any], problems: Problems, file: str, line: int
-) -> dict[str, Any]:
+def merge(data: dict[str, Any], prediction: dict[str, Any], problems: Problems, file: str, line: int) -> dict[str, Any]:
     """The fields of both; a field on which they disagree is a problem, metadata keep both values."""
     merged = dict(data)
     for field, value in prediction.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -71,14 +72,14 @@ def _lone_surrogate(text: bytes) -> int | None:
 def _constant(text: bytes) -> str | None:
     """NaN or ±Infinity where a value should be; a strict parse finds it, strings that say so do not."""
     found: list[str] = []
-    try:
+    with suppress(ValueError, RecursionError):
         json.loads(text, parse_constant=found.append)
-    except (ValueError, RecursionError):
-        pass
     return found[0] if found else None
 
 
-def note_repeated_keys(problems: Problems, file: str, text: bytes, first_line: int, *, line_delimited: bool) -> set[int]:
+def note_repeated_keys(
+    problems: Problems, file: str, text: bytes, first_line: int, *, line_delimited: bool
+) -> set[int]:
     """Note every key that an object repeats; the decoder would keep the last and say nothing. The lines hit."""
     lines = set()
     for offset, key in repeated_keys(text, line_delimited):

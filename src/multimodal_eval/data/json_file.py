@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval._native import array_elements
-from multimodal_eval.data.blocks import BOM, COMPRESSED, DamagedStream, open_bytes, refuse_utf16
+from multimodal_eval.data.blocks import BOM, COMPRESSED, DamagedStreamError, open_bytes, refuse_utf16
 from multimodal_eval.data.json_faults import DECODE_ERRORS, note_fault, note_repeated_keys
 from multimodal_eval.data.jsonl import Record
 from multimodal_eval.data.problems import Problems
@@ -63,7 +63,14 @@ def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
                     except DECODE_ERRORS as error:
                         if not (broken and end == elements[-1][1]):  # else said below
                             note_fault(
-                                problems, file, raw, error, line=here, start=begin, cut_off=False, last_good=last_good
+                                problems,
+                                file,
+                                raw,
+                                error,
+                                line=here,
+                                start=begin,
+                                cut_off=False,
+                                last_good=last_good,
                             )
                         continue
                     last_good = here
@@ -75,7 +82,7 @@ def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
                     return
             if position >= 0 and bytes(text[position : position + 4096]).strip():
                 problems.add("SYNTAX", "there is text behind the end of the array", file=file, line=line)
-    except DamagedStream as damage:
+    except DamagedStreamError as damage:
         problems.add(damage.code, str(damage), file=file)
 
 
@@ -96,7 +103,7 @@ def read_coco_annotations(path: Path, problems: Problems) -> Iterator[Record]:
     try:
         with _mapped(path) as text:
             raw = bytes(text).removeprefix(BOM)
-    except DamagedStream as damage:
+    except DamagedStreamError as damage:
         problems.add(damage.code, str(damage), file=file)
         return
     if note_repeated_keys(problems, file, raw, 1, line_delimited=False):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.data.blocks import Block, DamagedStream, line_blocks, open_bytes
+from multimodal_eval.data.blocks import Block, DamagedStreamError, line_blocks, open_bytes
 from multimodal_eval.data.json_faults import DECODE_ERRORS, note_fault, note_repeated_keys
 from multimodal_eval.data.problems import Problems
 
@@ -24,7 +24,7 @@ def read_jsonl(path: Path, problems: Problems) -> Iterator[Record]:
                 for line, fields in _records(block, path, problems, last_good):
                     last_good = line
                     yield line, fields
-    except DamagedStream as damage:
+    except DamagedStreamError as damage:
         problems.add(damage.code, f"{damage}; the last good record is line {last_good}", file=str(path))
 
 
@@ -44,9 +44,7 @@ def _records(block: Block, path: Path, problems: Problems, last_good: int) -> It
         except DECODE_ERRORS as error:
             start = block.offset + sum(len(earlier) + 1 for earlier in lines[:index])
             cut_off = not block.ends_in_newline and index == len(lines) - 1
-            note_fault(
-                problems, file, text, error, line=line, start=start, cut_off=cut_off, last_good=last_good
-            )
+            note_fault(problems, file, text, error, line=line, start=start, cut_off=cut_off, last_good=last_good)
             continue
         if line not in repeating:
             last_good = line

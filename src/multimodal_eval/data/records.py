@@ -23,7 +23,7 @@ ColumnMap = Mapping[str, tuple[str, ...]]
 Check = Callable[[str, Any], Any]
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A value that a field does not take."""
 
     def __init__(self, code: str, message: str, hint: str | None = None) -> None:
@@ -95,7 +95,7 @@ class RecordChecker:
             field, check = target
             try:
                 checked = check(field, value)
-            except Refused as refusal:
+            except RefusedError as refusal:
                 self._note(refusal, field, value, record)
                 continue
             if field not in fields:
@@ -104,11 +104,11 @@ class RecordChecker:
             elif column in self._several:
                 fields[field] += checked or []
             else:
-                self._note(Refused("DUPLICATE", f"two columns hold `{field}`"), field, value, record)
+                self._note(RefusedError("DUPLICATE", f"two columns hold `{field}`"), field, value, record)
         if "id" not in fields and self.problems.total == before:
             columns = ", ".join(map(repr, list(record)[:8]))
             hint = f"Name the column that holds it with --map id=COLUMN; the record has {columns}."
-            self._note(Refused("MISSING_ID", "the sample has no `id`.", hint), "id", None, record)
+            self._note(RefusedError("MISSING_ID", "the sample has no `id`.", hint), "id", None, record)
         if self.problems.total > before:
             return None
         if metadata:
@@ -124,6 +124,8 @@ class RecordChecker:
             check = self._checked_name
         elif field == "generated_answer":
             check = self._checked_answer
+        elif field == "metadata":
+            check = self._checked_metadata
         alone = column not in self._several
 
         def from_text(field: str, cell: str) -> Any:
@@ -147,7 +149,15 @@ class RecordChecker:
             self.blank_answers += 1
         return text
 
-    def _note(self, refusal: Refused, field: str, value: Any, record: Mapping[str, Any]) -> None:
+    def _checked_metadata(self, field: str, value: Any) -> dict[str, Any]:
+        """Its keys are columns like any other that is no field."""
+        mapping = _mapping(field, value)
+        for key, item in mapping.items():
+            if item is not None:
+                self._check_kind(key, item)
+        return mapping
+
+    def _note(self, refusal: RefusedError, field: str, value: Any, record: Mapping[str, Any]) -> None:
         self.problems.add(
             refusal.code,
             str(refusal),
@@ -171,16 +181,19 @@ class RecordChecker:
                 f"the column {column!r} mixes types: {first[2]} ({first[0]}, line {first[1]}) "
                 f"and {shorten(value)} ({kind}, line {self._line})."
             )
-            self.problems.add(
-                "TYPE", message, file=self.file, line=self._line, field=column, value=shorten(value)
-            )
+            self.problems.add("TYPE", message, file=self.file, line=self._line, field=column, value=shorten(value))
+
+    @property
+    def metadata_columns(self) -> list[str]:
+        """The columns that are no field."""
+        return [column for column in self._kinds if column not in self._route]
 
     def suspicions(self) -> list[str]:
         """Columns kept as metadata whose names look like a misspelt field."""
         return [
             f"the column {column!r} is kept as metadata. Did you mean {near[0]!r}? Then use --map {near[0]}={column}"
-            for column in self._kinds
-            if column not in self._route and (near := get_close_matches(column, FIELDS, n=1, cutoff=0.8))
+            for column in self.metadata_columns
+            if (near := get_close_matches(column, FIELDS, n=1, cutoff=0.8))
         ]
 
 
@@ -195,17 +208,17 @@ _KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str:
 
 def _text(field: str, value: Any) -> str:
     if type(value) is not str:
-        raise Refused("TYPE", f"`{field}` must be text. Got {shorten(value)} instead.")
+        raise RefusedError("TYPE", f"`{field}` must be text. Got {shorten(value)} instead.")
     if "\0" in value:
-        raise Refused("CONTROL_CHAR", f"`{field}` holds a NUL character, at offset {value.index(chr(0))}")
+        raise RefusedError("CONTROL_CHAR", f"`{field}` holds a NUL character, at offset {value.index(chr(0))}")
     ascii_only = value.isascii()
     try:
         size = len(value) if ascii_only else len(value.encode())
     except UnicodeEncodeError as lone:
         message = f"`{field}` holds half of a surrogate pair, at offset {lone.start}"
-        raise Refused("CONTROL_CHAR", message) from None
+        raise RefusedError("CONTROL_CHAR", message) from None
     if size > LONGEST_TEXT:
-        raise Refused("TOO_LONG", f"`{field}` is longer than {LONGEST_TEXT:,} bytes")
+        raise RefusedError("TOO_LONG", f"`{field}` is longer than {LONGEST_TEXT:,} bytes")
     return value if ascii_only else unicodedata.normalize("NFC", value)
 
 
@@ -215,62 +228,66 @@ def _name(field: str, value: Any) -> str:
         return str(value)
     text = _text(field, value)
     if not text.strip():
-        raise Refused("TYPE", f"`{field}` is blank")
+        raise RefusedError("TYPE", f"`{field}` is blank")
     return text
 
 
 def _reference_text(field: str, value: Any) -> str:
     text = _text(field, value)
     if not text or text.isspace():
-        raise Refused("EMPTY_REFERENCE", f"`{field}` holds a blank text", "Leave it out, or give null, where there is none.")
+        raise RefusedError(
+            "EMPTY_REFERENCE",
+            f"`{field}` holds a blank text",
+            "Leave it out, or give null, where there is none.",
+        )
     return text
 
 
 def _references(field: str, value: Any) -> list[str]:
     if type(value) is not list and not isinstance(value, tuple):
-        raise Refused("TYPE", f"`references` must be a list of strings. Got {shorten(value)} instead.")
+        raise RefusedError("TYPE", f"`references` must be a list of strings. Got {shorten(value)} instead.")
     if not value:
         hint = "Leave it out, or give null, where there is none."
-        raise Refused("NO_REFERENCE", "`references` is an empty list", hint)
+        raise RefusedError("NO_REFERENCE", "`references` is an empty list", hint)
     if set(map(type, value)) != {str}:
-        raise Refused("TYPE", f"`references` must be a list of strings. Got {shorten(value)} instead.")
+        raise RefusedError("TYPE", f"`references` must be a list of strings. Got {shorten(value)} instead.")
     return [_reference_text("references", item) for item in value]
 
 
 def _number(field: str, value: Any) -> float:
     if not is_number(value):
-        raise Refused("TYPE", f"`{field}` must be a number. Got {shorten(value)} instead.")
+        raise RefusedError("TYPE", f"`{field}` must be a number. Got {shorten(value)} instead.")
     if not isfinite(value):
-        raise Refused("NONFINITE", f"`{field}` is {value}")
+        raise RefusedError("NONFINITE", f"`{field}` is {value}")
     return float(value)
 
 
 def _perplexity(field: str, value: Any) -> float:
     number = _number(field, value)
     if number < 1:
-        raise Refused("RANGE", f"a perplexity is at least 1. Got {number!r}.", "Is the minus sign missing?")
+        raise RefusedError("RANGE", f"a perplexity is at least 1. Got {number!r}.", "Is the minus sign missing?")
     return number
 
 
 def _logprobs(field: str, value: Any) -> list[float]:
     if not isinstance(value, list | tuple):
-        raise Refused("TYPE", f"`logprobs` must be a list of numbers. Got {shorten(value)} instead.")
+        raise RefusedError("TYPE", f"`logprobs` must be a list of numbers. Got {shorten(value)} instead.")
     numbers = [_number(f"logprobs[{index}]", item) for index, item in enumerate(value)]
     for index, number in enumerate(numbers):
         if number > 0:
-            raise Refused("RANGE", f"logprobs[{index}] is above 0: {number!r}", "Is the minus sign missing?")
+            raise RefusedError("RANGE", f"logprobs[{index}] is above 0: {number!r}", "Is the minus sign missing?")
     return numbers
 
 
 def _boolean(field: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise Refused("TYPE", f"`{field}` must be true or false. Got {shorten(value)} instead.")
+        raise RefusedError("TYPE", f"`{field}` must be true or false. Got {shorten(value)} instead.")
     return value
 
 
 def _mapping(field: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise Refused("TYPE", f"`{field}` must be an object. Got {shorten(value)} instead.")
+        raise RefusedError("TYPE", f"`{field}` must be an object. Got {shorten(value)} instead.")
     return dict(value)
 
 
@@ -322,4 +339,4 @@ def _json(field: str, cell: str) -> Any:
     try:
         return msgspec.json.decode(cell.encode())
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
-        raise Refused("SYNTAX", f"`{field}` must be JSON here. Got {shorten(cell)} instead: {error}") from None
+        raise RefusedError("SYNTAX", f"`{field}` must be JSON here. Got {shorten(cell)} instead: {error}") from None

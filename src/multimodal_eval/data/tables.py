@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.data.blocks import BLOCK, LONGEST_RECORD, DamagedStream, open_bytes, refuse_utf16
+from multimodal_eval.data.blocks import BLOCK, LONGEST_RECORD, DamagedStreamError, open_bytes, refuse_utf16
 from multimodal_eval.data.jsonl import Record
 from multimodal_eval.data.problems import Problems
 
@@ -45,7 +45,7 @@ def read_delimited(path: Path, problems: Problems, delimiter: str) -> Iterator[R
     except csv.Error as fault:
         code = "TRUNCATED" if "end of data" in str(fault) else "SYNTAX"
         problems.add(code, f"{fault}; the last good record starts on line {last_good}", file=file, line=last_good + 1)
-    except DamagedStream as damage:
+    except DamagedStreamError as damage:
         problems.add(damage.code, f"{damage}; the last good record starts on line {last_good}", file=file)
 
 

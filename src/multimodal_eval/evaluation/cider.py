@@ -97,5 +97,8 @@ def compute_cider(
 ) -> float:
     """Mean tf-idf cosine between the answer and each reference, over n-grams of 1 to 4 words."""
     return cider(
-        sample.generated_answer or "", sample.reference_texts, corpus or coco_val2014(), get_tokenizer(tokenizer)
+        sample.generated_answer or "",
+        sample.reference_texts,
+        corpus or coco_val2014(),
+        get_tokenizer(tokenizer),
     ).value

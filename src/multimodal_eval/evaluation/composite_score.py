@@ -92,7 +92,11 @@ def composite_of_scores(task: Task, scores: Mapping[str, Score]) -> Score:
     """The composite of one sample in a run: unscored where a part is, unless the task says otherwise."""
     if task.headline is not None:
         own = scores.get(task.headline)
-        return unscored("missing_input", f"no {task.headline}") if own is None else Score(own.value, own.status, own.reason)
+        return (
+            unscored("missing_input", f"no {task.headline}")
+            if own is None
+            else Score(own.value, own.status, own.reason)
+        )
     if not task.weights:
         return unscored("missing_input", f"task {task.name!r} has no composite")
     values = {part: scores[part].value for part in task.weights if part in scores}

@@ -1,0 +1,1 @@
+"""A run: plan, read, fit, score part by part, aggregate."""

@@ -12,9 +12,7 @@ from multimodal_eval.core.score import Estimate, Rows
 Vector = NDArray[np.float64]
 
 
-def function_of_sums(
-    rows: Rows, function: Callable[[Vector], float], gradient: Callable[[Vector], Vector]
-) -> Estimate:
+def function_of_sums(rows: Rows, function: Callable[[Vector], float], gradient: Callable[[Vector], Vector]) -> Estimate:
     """f(S) for S the column sums of the rows' statistics, with its influence values.
 
     With s_i the statistics of row i and n rows, psi_i = n * grad f(S) · (s_i - S/n): the first-order

@@ -12,7 +12,17 @@ Tokenizer = Callable[[str], list[str]]
 # What coco-caption drops after tokenizing. Brackets are lower-cased before it looks, so they survive.
 _DROPPED = frozenset(["''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"])
 _BRACKETS = {"(": "-lrb-", ")": "-rrb-", "[": "-lsb-", "]": "-rsb-", "{": "-lcb-", "}": "-rcb-"}
-_REWRITTEN = {"½": "1/2", "¼": "1/4", "¾": "3/4", "£": "#", "…": "...", "‘": "'", "’": "'", "“": "``", "”": "''"}
+_REWRITTEN = {
+    "½": "1/2",
+    "¼": "1/4",
+    "¾": "3/4",
+    "£": "#",
+    "…": "...",
+    "‘": "'",
+    "’": "'",
+    "“": "``",
+    "”": "''",
+}
 _ABBREVIATIONS = "mr|mrs|ms|dr|jr|sr|st|vs|etc|inc|corp|co|ltd|ft|no|ave|blvd|rd|prof|gen|col|sgt|lt|capt"
 _TOKEN = re.compile(
     r"""

@@ -1,0 +1,68 @@
+"""What every scoring command does at its end: show, export, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multimodal_eval.core.errors import ThresholdError
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.run import Run
+
+
+def conclude(
+    run: Run,
+    *,
+    format_: str,
+    jsonl: bool,
+    fail_under: Sequence[tuple[str, float]],
+    min_coverage: float | None,
+) -> None:
+    """Show the run, write what was asked for, and fail where a threshold was missed."""
+    if jsonl:
+        run.write_jsonl()
+    if format_ == "json":
+        from multimodal_eval.data.run_folder import to_json
+
+        click.echo(to_json({**run.results, "run": str(run.path)}).decode(), nl=False)
+    else:
+        from multimodal_eval.cli.show import show_run
+
+        show_run(run)
+    missed = missed_thresholds(run.results, fail_under, min_coverage)
+    if missed:
+        raise ThresholdError("\n".join(missed))
+
+
+def check_names(fail_under: Sequence[tuple[str, float]], names: Sequence[str]) -> None:
+    """A threshold on a number that the run does not compute is a mistake, found before the run."""
+    for name, _ in fail_under:
+        if _full(name) not in names:
+            known = ", ".join(names)
+            raise click.UsageError(f"--fail-under {name}: this run does not compute it. It computes {known}.")
+
+
+def _full(name: str) -> str:
+    return "composite_score" if name == "composite" else name
+
+
+def missed_thresholds(
+    results: dict[str, Any], fail_under: Sequence[tuple[str, float]], min_coverage: float | None
+) -> list[str]:
+    """One line a threshold that was missed; a number that is not there misses every threshold."""
+    entries = dict(results["metrics"])
+    if results["composite"] is not None:
+        entries["composite_score"] = results["composite"]
+    missed = []
+    for name, least in fail_under:
+        value = entries[_full(name)]["value"]
+        if value is None or value < least:
+            missed.append(f"{name} is {'unscored' if value is None else repr(value)}, below {least!r}")
+    for name, entry in entries.items():
+        coverage = entry["n_scored"] / entry["n_total"]
+        if min_coverage is not None and coverage < min_coverage:
+            missed.append(f"{name} is scored for {coverage:.4f} of the samples, below {min_coverage!r}")
+    return missed

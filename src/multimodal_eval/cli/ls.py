@@ -1,0 +1,90 @@
+"""`mmeval ls`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def ls() -> None:
+    """List metrics, tasks, runs or resources."""
+
+
+@ls.command()
+@click.option("--plugin", "plugins", multiple=True, help="A Python file whose metrics are listed too.")
+def metrics(plugins: tuple[str, ...]) -> None:
+    """The metrics that can be computed."""
+    from rich.table import Table
+
+    from multimodal_eval.cli.show import console
+    from multimodal_eval.core.registry import load_plugin
+    from multimodal_eval.evaluation.metrics_registry import list_available, resolve
+
+    for plugin in plugins:
+        load_plugin(plugin)
+    table = Table("metric", "range", "better", "needs", "what it says")
+    for name in list_available():
+        metric = resolve(name)
+        low, high = ("" if bound is None else f"{bound:g}" for bound in metric.bounds)
+        table.add_row(name, f"{low} … {high}", metric.direction, ", ".join(metric.needs), metric.summary)
+    console().print(table)
+
+
+@ls.command()
+def tasks() -> None:
+    """The tasks, their metrics and their composites."""
+    from rich.table import Table
+
+    from multimodal_eval.cli.show import console
+    from multimodal_eval.evaluation.metrics_registry import list_available
+    from multimodal_eval.evaluation.tasks_config import TASKS
+
+    here = list_available()
+    table = Table("task", "metrics", "composite")
+    for task in TASKS.values():
+        names = ", ".join(name if name in here else f"{name} (not in this version)" for name in task.metrics)
+        formula = " + ".join(f"{weight:.2f} {part}" for part, weight in task.weights.items())
+        table.add_row(task.name, names, formula or f"that of {task.headline}")
+    console().print(table)
+
+
+@ls.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
+def runs(folder: Path) -> None:
+    """The runs below FOLDER (default: runs)."""
+    from rich.table import Table
+
+    from multimodal_eval.cli.show import console, number
+    from multimodal_eval.data.run_folder import run_folders
+
+    table = Table("run", "task", "state", "samples", "headline")
+    for found in run_folders(folder):
+        info = found.read_info()
+        headline = ""
+        if info["state"] == "done":
+            results = found.read_results()
+            entries = {**results["metrics"]} | ({"composite": results["composite"]} if results["composite"] else {})
+            name = next(reversed(entries))
+            headline = f"{name} {number(entries[name]['value'])}"
+        samples = f"{sum(info['parts']):,}" if "parts" in info else ""
+        table.add_row(found.path.name, info["task"] or "", info["state"], samples, headline)
+    console().print(table)
+
+
+@ls.command()
+def resources() -> None:
+    """What `mmeval fetch` can fetch, and what is here."""
+    from rich.table import Table
+
+    from multimodal_eval.cli.show import console
+    from multimodal_eval.resources.catalogue import CATALOGUE
+    from multimodal_eval.resources.store import folder_of, is_here
+
+    table = Table("resource", "size", "licence", "source", "here", "what it is")
+    for resource in CATALOGUE.values():
+        here = str(folder_of(resource)) if is_here(resource) else "no"
+        size = f"{resource.size / 1e6:.0f} MB"
+        table.add_row(resource.name, size, resource.licence, str(resource.source), here, resource.about)
+    console().print(table)

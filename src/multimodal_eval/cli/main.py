@@ -1,0 +1,57 @@
+"""`mmeval`: the commands, and how errors leave the program."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from multimodal_eval import __version__
+from multimodal_eval.cli.card import card
+from multimodal_eval.cli.demo import demo
+from multimodal_eval.cli.fetch import fetch
+from multimodal_eval.cli.ls import ls
+from multimodal_eval.cli.rescore import rescore
+from multimodal_eval.cli.schema import schema
+from multimodal_eval.cli.score import score
+from multimodal_eval.cli.validate import validate
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="mmeval")
+def cli() -> None:
+    """Exact, offline scores with intervals for what multimodal models say.
+
+    \b
+    Exit codes: 0 fine, 1 error, 2 wrong usage, 3 a threshold was missed.
+    """
+
+
+for command in (score, rescore, validate, demo, ls, card, fetch, schema):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run a command; our own errors are messages, a bug keeps its traceback."""
+    from multimodal_eval.core.errors import MultimodalEvalError
+
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except MultimodalEvalError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:  # `mmeval … | head`
+        sys.stderr.close()
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class KeyValue(click.ParamType[Any]):
+    """NAME=VALUE."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Split at the first equals sign."""
+        key, equals, rest = str(value).partition("=")
+        if not equals or not key or not rest:
+            self.fail(f"{value!r} must be written NAME=VALUE", param, ctx)
+        return key.strip(), rest.strip()
+
+
+class Threshold(KeyValue):
+    """NAME=NUMBER."""
+
+    name = "NAME=NUMBER"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Split, and read the number."""
+        key, number = super().convert(value, param, ctx)
+        try:
+            return key, float(number)
+        except ValueError:
+            self.fail(f"{number!r} is no number", param, ctx)
+
+
+def input_options(command: Command) -> Command:
+    """How the input is read."""
+    for option in (
+        click.option("--allow-partial", is_flag=True, help="Score ids that match; count the others as unscored."),
+        click.option("--limit", type=click.IntRange(1), help="Only the first N samples."),
+        click.option(
+            "--map",
+            "mapping",
+            type=KeyValue(),
+            multiple=True,
+            help="A field's column: generated_answer=pred; references=ref1,ref2.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def output_options(command: Command) -> Command:
+    """How results are shown and judged."""
+    for option in (
+        click.option("--min-coverage", type=click.FloatRange(0, 1), help="Exit 3 if less is scored: 0.95."),
+        click.option(
+            "--fail-under", type=Threshold(), multiple=True, help="Exit 3 if a value is lower: composite=0.6."
+        ),
+        click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True),
+        click.option("--jsonl", is_flag=True, help="Also write the scores as scores.jsonl."),
+    ):
+        command = option(command)
+    return command
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """`a,b,c` as a list."""
+    return [name.strip() for name in text.split(",") if name.strip()] if text else None

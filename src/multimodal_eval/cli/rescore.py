@@ -1,0 +1,37 @@
+"""`mmeval rescore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multimodal_eval.cli.options import output_options
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--config", required=True, type=click.Path(path_type=Path), help="New tasks, weights or metrics.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="New run folder; default runs/<time>-<task>.")
+@output_options
+def rescore(run: Path, config: Path, output: Path | None, **given: Any) -> None:
+    """Score RUN's samples under another configuration, without computing again what is there."""
+    from multimodal_eval.cli.finish import check_names, conclude
+    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.data.run import Run
+    from multimodal_eval.run.evaluate import carry_over, default_folder, rescoring_plan
+
+    old = Run(run)
+    plan = rescoring_plan(old, config)
+    check_names(given["fail_under"], plan.names)
+    path = output or default_folder(plan)
+    with progress_bar() as progress:
+        carry_over(old, plan, path, progress)
+    conclude(
+        Run(path),
+        format_=given["format_"],
+        jsonl=given["jsonl"],
+        fail_under=given["fail_under"],
+        min_coverage=given["min_coverage"],
+    )

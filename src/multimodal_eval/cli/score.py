@@ -1,0 +1,87 @@
+"""`mmeval score`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multimodal_eval.cli.options import input_options, output_options, split_names
+
+
+@click.command()
+@click.argument("data", required=False, type=click.Path(path_type=Path))
+@click.argument("predictions", required=False, type=click.Path(path_type=Path))
+@click.option("--task", help="captioning, vqa, hallucination, contextual_relevance, or one of your own.")
+@click.option("--metrics", help="Names, separated by commas; default: the task's.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder; default runs/<time>-<task>.")
+@click.option("--config", type=click.Path(path_type=Path), help="Tasks, weights and settings in a YAML file.")
+@click.option("--resume", "resumed", type=click.Path(path_type=Path), help="Continue the run in this folder.")
+@click.option("--by", multiple=True, help="Also score each value of this column by itself.")
+@click.option("--seed", type=int, help="For metrics that draw random numbers.")
+@click.option("--plugin", "plugins", multiple=True, help="A Python file whose @metric functions are registered.")
+@click.option("--skip-unavailable", is_flag=True, help="Leave metrics unscored that cannot run on this machine.")
+@input_options
+@output_options
+def score(data: Path | None, predictions: Path | None, resumed: Path | None, **given: Any) -> None:
+    """Score DATA, or DATA and PREDICTIONS joined by id.
+
+    Files: JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst; or a COCO caption annotation file with its results.
+    """
+    from multimodal_eval.cli.finish import conclude
+
+    if (data is None) == (resumed is None):
+        raise click.UsageError("give DATA, or --resume DIR" if data is None else "--resume takes no DATA")
+    run = _resumed(resumed) if resumed is not None else _fresh(data, predictions, given)
+    conclude(
+        run,
+        format_=given["format_"],
+        jsonl=given["jsonl"],
+        fail_under=given["fail_under"],
+        min_coverage=given["min_coverage"],
+    )
+
+
+def _resumed(folder: Path) -> Any:
+    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.run.evaluate import resume
+
+    with progress_bar() as progress:
+        return resume(folder, progress=progress)
+
+
+def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
+    from multimodal_eval.cli.finish import check_names
+    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.data.run import Run
+    from multimodal_eval.run import execute
+    from multimodal_eval.run.config import overlaid
+    from multimodal_eval.run.evaluate import default_folder, open_input
+    from multimodal_eval.run.plan import make_plan
+
+    config = overlaid(
+        given["config"],
+        task=given["task"],
+        metrics=split_names(given["metrics"]),
+        by=list(given["by"]),
+        seed=given["seed"],
+        plugins=list(given["plugins"]),
+        skip_unavailable=given["skip_unavailable"],
+        map=dict(given["mapping"]),
+        limit=given["limit"],
+        allow_partial=given["allow_partial"],
+    )
+    if config.task is None and not config.metrics:
+        raise click.UsageError("name a task (--task captioning) or metrics (--metrics cider)")
+    plan = make_plan(config)
+    check_names(given["fail_under"], plan.names)
+    path = given["output"] or default_folder(plan)
+    source = open_input(data, predictions, config)
+    with progress_bar() as progress:
+        try:
+            execute.start(plan, source, path, progress=progress)
+        except KeyboardInterrupt:
+            click.echo(f"\ninterrupted. Continue with: mmeval score --resume {path}", err=True)
+            raise click.exceptions.Exit(130) from None
+    return Run(path)

@@ -1,0 +1,115 @@
+"""Results as a person reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from multimodal_eval.data.run import Run
+
+DASH = "–"
+
+
+def console() -> Console:
+    """Standard output; wide enough for a table where it is no terminal."""
+    import sys
+
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+
+
+def show_run(run: Run) -> None:
+    """The table of a run, its warnings, its slices and its signatures."""
+    out = console()
+    results = run.results
+    title = results["task"] or "metrics"
+    out.print(_results_table(f"{title}, {results['n']:,} samples", results))
+    for column, slices in results["slices"].items():
+        out.print(_slice_table(column, slices))
+    for line in warnings(run):
+        out.print(f"[yellow]![/] {_escaped(line)}", soft_wrap=True)
+    out.print("\nsignatures", style="bold")
+    for signature in run.info["signatures"].values():
+        out.print(f"  {_escaped(signature['text'])}", style="dim", soft_wrap=True)
+    if run.is_kept:
+        out.print(f"\nrun folder: {_escaped(str(run.path))}", soft_wrap=True)
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def _results_table(title: str, results: dict[str, Any]) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("metric")
+    for head in ("mean", "std. error", "95 % interval", "scored", "warnings"):
+        table.add_column(head, justify="right")
+    entries = list(results["metrics"].items())
+    if results["composite"] is not None:
+        entries.append(("composite_score", results["composite"]))
+    for name, entry in entries:
+        style = "bold" if name == "composite_score" else ""
+        arrow = " ↓" if entry.get("direction") == "lower" else ""
+        table.add_row(name + arrow, *_cells(entry), str(sum(entry["warnings"].values()) or DASH), style=style)
+        for part, own in entry.get("parts", {}).items():
+            table.add_row(f"  .{part}", *_cells(own)[:3], "", "", style="dim")
+    return table
+
+
+def _slice_table(column: str, slices: dict[str, Any]) -> Table:
+    from rich.table import Table
+
+    table = Table(title=f"by {column}", title_justify="left", title_style="bold")
+    table.add_column(column)
+    for head in ("metric", "mean", "std. error", "95 % interval", "scored"):
+        table.add_column(head, justify="left" if head == "metric" else "right")
+    for value, slice_ in slices.items():
+        label = _escaped(value)
+        for name, entry in slice_.get("metrics", {}).items():
+            table.add_row(label, name, *_cells(entry))
+            label = ""
+    return table
+
+
+def _cells(entry: dict[str, Any]) -> list[str]:
+    scored = f"{entry['n_scored']:,} / {entry['n_total']:,}" if "n_scored" in entry else ""
+    return [number(entry["value"]), number(entry["stderr"]), interval(entry), scored]
+
+
+def number(value: float | None) -> str:
+    """Four decimals; only displays round."""
+    return DASH if value is None else f"{value:.4f}"
+
+
+def interval(entry: dict[str, Any]) -> str:
+    """[low, high]."""
+    return DASH if entry["low"] is None else f"{entry['low']:.4f} … {entry['high']:.4f}"
+
+
+def warnings(run: Run) -> list[str]:
+    """Everything that a reader of the table should know."""
+    results = run.results
+    lines = [*results["notes"], *run.info["input_notes"]]
+    entries = dict(results["metrics"])
+    if results["composite"] is not None:
+        entries["composite_score"] = results["composite"]
+    for name, entry in entries.items():
+        unscored = entry["n_total"] - entry["n_scored"]
+        if unscored:
+            kinds = ", ".join(f"{count:,} {status}" for status, count in entry["unscored"].items())
+            most = entry["reasons"][0] if entry["reasons"] else None
+            example = f"; most often: {most['reason']}" if most else ""
+            lines.append(f"{name}: {unscored:,} of {entry['n_total']:,} samples unscored ({kinds}){example}")
+        for warning, count in entry["warnings"].items():
+            lines.append(f"{name}: {count:,} × {warning.replace('_', ' ')}")
+        if entry["value"] is not None and entry["stderr"] is None:
+            lines.append(f"{name}: {entry['method']}")
+    return lines

@@ -1,0 +1,41 @@
+"""`mmeval validate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multimodal_eval.cli.options import input_options
+
+
+@click.command()
+@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("predictions", required=False, type=click.Path(path_type=Path))
+@input_options
+def validate(data: Path, predictions: Path | None, limit: int | None, **given: Any) -> None:
+    """Check DATA (and PREDICTIONS) as `score` would and list every problem; nothing is written."""
+    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.cli.show import console
+    from multimodal_eval.data.inputs import FileInput, Summary
+    from multimodal_eval.data.problems import Problems
+    from multimodal_eval.data.records import parse_map
+
+    source = FileInput(data, predictions, parse_map(dict(given["mapping"])), given["allow_partial"])
+    problems, summary = Problems(), Summary()
+    with progress_bar() as progress:
+        for _ in source.samples(problems, summary, limit):
+            if summary.samples % 10_000 == 0:
+                progress("reading", summary.samples, None)
+    problems.raise_if_any()
+    out = console()
+    out.print(f"{summary.samples:,} samples, no problems", style="bold")
+    for field, count in summary.fields.items():
+        out.print(f"  {field:<18} {count:>12,}")
+    if summary.metadata:
+        out.print(f"  metadata columns: {', '.join(sorted(summary.metadata))}", markup=False)
+    if summary.blank_answers:
+        out.print(f"[yellow]![/] {summary.blank_answers:,} blank answers: they score a metric's worst value")
+    for note in summary.notes:
+        out.print(f"! {note}", markup=False)

@@ -1,0 +1,103 @@
+"""A finished run, read back from its folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.optional import require
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.run_folder import RunFolder, write_atomically
+
+
+class Run:
+    """Results, per-sample scores and samples of one run.
+
+    `run["cider"]` is the metric's entry in results.json (value, stderr, low, high, n_scored, …);
+    `run.scores()` is an Arrow table with one row a sample, in input order.
+    """
+
+    def __init__(self, path: str | Path, owner: tempfile.TemporaryDirectory[str] | None = None) -> None:
+        self.folder = RunFolder(path)
+        self.info: dict[str, Any] = self.folder.read_info()
+        self.results: dict[str, Any] = self.folder.read_results()
+        self._owner = owner  # a run without an output folder lives as long as this object
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+        return self.folder.path
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of the metrics, the composite apart."""
+        return list(self.results["metrics"])
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        if name in ("composite", "composite_score") and self.results["composite"] is not None:
+            return dict(self.results["composite"])
+        return dict(self.results["metrics"][name])
+
+    def __len__(self) -> int:
+        return int(self.results["n"])
+
+    def __repr__(self) -> str:
+        return f"<Run {self.path}: {len(self)} samples, {', '.join(self.metrics)}>"
+
+    def scores(self, columns: list[str] | None = None) -> Any:
+        """One row a sample, in input order."""
+        import pyarrow as pa
+
+        parts = [self.folder.read_part("scores", number, columns) for number in range(len(self.info["parts"]))]
+        return pa.concat_tables(parts, promote_options="default")
+
+    def samples(self) -> Iterator[Sample]:
+        """The samples, in input order."""
+        for number in range(len(self.info["parts"])):
+            yield from self.folder.read_samples(number)
+
+    def to_pandas(self) -> Any:
+        """The scores as a pandas DataFrame (needs the extra `pandas`)."""
+        require("pandas", extra="pandas", purpose="Run.to_pandas")
+        return self.scores().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The scores as a polars DataFrame (needs the extra `polars`)."""
+        return require("polars", extra="polars", purpose="Run.to_polars").from_arrow(self.scores())
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the folder outlives this object."""
+        return self._owner is None
+
+    def write_jsonl(self) -> Path:
+        """Write the scores as scores.jsonl into the run folder: one object a sample, nulls left out."""
+        file = self.path / "scores.jsonl"
+        write_atomically(file, self._write_rows)
+        return file
+
+    def _write_rows(self, path: Path) -> None:
+        encoder = msgspec.json.Encoder()
+        with path.open("wb") as out:
+            for number in range(len(self.info["parts"])):
+                for row in self.folder.read_part("scores", number).to_pylist():
+                    out.write(encoder.encode({key: value for key, value in row.items() if value is not None}) + b"\n")
+
+    def save(self, path: str | Path) -> Run:
+        """Copy the run folder somewhere else."""
+        target = Path(path)
+        if target.exists():
+            raise RunFolderError(f"{target} exists already")
+        shutil.copytree(self.path, target)
+        return Run(target)
+
+
+def load_run(path: str | Path) -> Run:
+    """Read a finished run folder."""
+    return Run(path)

@@ -1,0 +1,84 @@
+"""Samples as an Arrow table and back: how a run folder keeps what was scored."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from multimodal_eval.core.sample import FIELDS, Sample
+
+_JSON = ("annotations", "metadata")
+_MEDIA = ("image", "audio")
+_TYPES: dict[str, pa.DataType] = {
+    **dict.fromkeys(FIELDS, pa.string()),
+    "references": pa.list_(pa.string()),
+    "logprobs": pa.list_(pa.float64()),
+    "perplexity": pa.float64(),
+    "relevant": pa.bool_(),
+}
+
+
+def _schema() -> pa.Schema:
+    fields = [pa.field("row", pa.int64())]
+    for name in FIELDS:
+        fields.append(pa.field(name, _TYPES[name]))
+        if name in _MEDIA:
+            fields.append(pa.field(f"{name}_bytes", pa.binary()))
+    return pa.schema(fields)
+
+
+SCHEMA = _schema()
+
+
+def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
+    """The samples as a table; `first_row` is the number of the first in its input."""
+    encode = msgspec.json.Encoder(order="deterministic").encode
+    columns: dict[str, Any] = {"row": range(first_row, first_row + len(samples))}
+    for name in FIELDS:
+        values = [getattr(sample, name) for sample in samples]
+        if name in _MEDIA:
+            stored = [_stored_media(value) for value in values]
+            columns[name] = [value if isinstance(value, str) else None for value in stored]
+            columns[f"{name}_bytes"] = [value if isinstance(value, bytes) else None for value in stored]
+        elif name in _JSON:
+            columns[name] = [encode(value).decode() if value else None for value in values]
+        else:
+            columns[name] = values
+    return pa.table({name: pa.array(columns[name], SCHEMA.field(name).type) for name in SCHEMA.names}, SCHEMA)
+
+
+def _stored_media(value: Any) -> str | bytes | None:
+    """A picture in memory becomes the bytes of a PNG; all else is kept as it is."""
+    if value is None or isinstance(value, str | bytes):
+        return value
+    buffer = io.BytesIO()
+    value.save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+def to_samples(table: pa.Table) -> list[Sample]:
+    """The samples of a table."""
+    decode = msgspec.json.Decoder().decode
+    columns: list[list[Any]] = []
+    names = []
+    for name in FIELDS:
+        column = table.column(name)
+        bytes_column = table.column(f"{name}_bytes") if name in _MEDIA else None
+        if bytes_column is not None and bytes_column.null_count < len(table):
+            pairs = zip(column.to_pylist(), bytes_column.to_pylist(), strict=True)
+            values = [text if text is not None else data for text, data in pairs]
+        elif column.null_count == len(table):
+            continue
+        elif name in _JSON:
+            values = [None if text is None else decode(text) for text in column.to_pylist()]
+        else:
+            values = column.to_pylist()
+        if name == "metadata":
+            values = [value or {} for value in values]
+        names.append(name)
+        columns.append(values)
+    return [Sample(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]

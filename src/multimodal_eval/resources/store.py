@@ -1,0 +1,56 @@
+"""Where fetched resources lie, and getting at their files."""
+
+from __future__ import annotations
+
+import os
+from hashlib import file_digest
+from pathlib import Path
+
+from multimodal_eval.core.errors import FetchError, UnavailableError
+from multimodal_eval.resources.catalogue import File, Resource, get_resource
+
+
+def home() -> Path:
+    """$MMEVAL_HOME, or the user's cache folder."""
+    chosen = os.environ.get("MMEVAL_HOME")
+    if chosen:
+        return Path(chosen)
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "multimodal-eval"
+
+
+def folder_of(resource: Resource) -> Path:
+    """Where a resource lies, or will."""
+    return home() / "resources" / f"{resource.name}-{resource.fingerprint}"
+
+
+def is_here(resource: Resource) -> bool:
+    """Whether every file is there in full. Checksums were taken when it was fetched; `verify` takes them again."""
+    folder = folder_of(resource)
+    return all(
+        (folder / file.name).is_file() and (folder / file.name).stat().st_size == file.size for file in resource.files
+    )
+
+
+def resource_file(name: str, file: str) -> Path:
+    """A file of a resource, or an error that says how to fetch it."""
+    resource = get_resource(name)
+    if not is_here(resource):
+        raise UnavailableError(f"{resource.about} is not on this machine. Fetch it with: mmeval fetch {name}")
+    return folder_of(resource) / file
+
+
+def verify(resource: Resource, folder: Path | None = None) -> None:
+    """Take every checksum; a wrong one is an error."""
+    for file in resource.files:
+        check_file(resource, file, (folder or folder_of(resource)) / file.name)
+
+
+def check_file(resource: Resource, file: File, path: Path) -> None:
+    """Refuse a file whose content is not the pinned one."""
+    if not path.is_file():
+        raise FetchError(f"{resource.name}: the file {file.name} is missing")
+    with path.open("rb") as stream:
+        found = file_digest(stream, "sha256").hexdigest()
+    if found != file.sha256:
+        raise FetchError(f"{resource.name}: {file.name} has the checksum {found} and should have {file.sha256}")

@@ -1,0 +1,112 @@
+"""What a run is told to do: one YAML file, or the same words as arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import yaml
+
+from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.scoring import ERROR_PATTERNS
+from multimodal_eval.evaluation.tasks_config import OnMissing
+
+
+class TaskConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """A task of one's own, or changes to a known one."""
+
+    metrics: list[str] | None = None
+    weights: dict[str, float] | None = None
+    headline: str | None = None
+    on_missing: OnMissing | None = None
+    maximum: dict[str, Annotated[float, msgspec.Meta(gt=0)]] | None = None
+
+
+class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Every setting of a run. Keys of the YAML file are these names."""
+
+    task: str | None = None
+    metrics: list[str] | None = None
+    tasks: dict[str, TaskConfig] = {}
+    options: dict[str, dict[str, Any]] = {}
+    map: dict[str, str] = {}
+    by: list[str] = []
+    limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    seed: int = 0
+    error_patterns: list[str] = msgspec.field(default_factory=lambda: list(ERROR_PATTERNS))
+    plugins: list[str] = []
+    skip_unavailable: bool = False
+    allow_partial: bool = False
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML that refuses a key given twice; the usual loader keeps the last and says nothing."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: dict[Any, int] = {}
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            line = key_node.start_mark.line + 1
+            if isinstance(key, str) and seen.setdefault(key, line) != line:
+                raise ConfigError(f"the key {key!r} stands twice, in lines {seen[key]} and {line}")
+        return dict(super().construct_mapping(node, deep))
+
+
+def load_config(source: str | Path | Mapping[str, Any] | None) -> RunConfig:
+    """The configuration in a YAML file or a mapping."""
+    if source is None:
+        return RunConfig()
+    if isinstance(source, Mapping):
+        return _converted(dict(source), "the configuration")
+    path = Path(source)
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
+    except FileNotFoundError:
+        raise ConfigError(f"the configuration {path} does not exist") from None
+    except (yaml.YAMLError, UnicodeDecodeError, ConfigError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return _converted(content or {}, str(path))
+
+
+def overlaid(source: str | Path | Mapping[str, Any] | None, **given: Any) -> RunConfig:
+    """The configuration with what was given besides laid over it; None, False and empty mean "not given"."""
+    for key in given:
+        if key not in RunConfig.__struct_fields__:
+            raise ConfigError(f"no setting is named {key!r}.{did_you_mean(key, RunConfig.__struct_fields__)}")
+    base = msgspec.to_builtins(load_config(source))
+    said = {
+        key: msgspec.to_builtins(value) for key, value in given.items() if value or (value == 0 and value is not False)
+    }
+    config = _converted({**base, **said}, "the settings")
+    # A resumed run finds its plug-ins again from any working directory.
+    return msgspec.structs.replace(config, plugins=[str(Path(plugin).resolve()) for plugin in config.plugins])
+
+
+def _converted(content: Any, source: str) -> RunConfig:
+    try:
+        return msgspec.convert(content, RunConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{source}: {_in_words(str(error))}") from None
+
+
+def _in_words(said: str) -> str:
+    """The decoder's message; an unknown key gets the suggestion that belongs to its place."""
+    unknown = re.match(r"Object contains unknown field `(.*?)`(?: - at `(.*)`)?", said)
+    if not unknown:
+        return said
+    key, place = unknown[1], unknown[2] or ""
+    known = TaskConfig.__struct_fields__ if place.startswith("$.tasks") else RunConfig.__struct_fields__
+    return f"no setting is named {key!r}.{did_you_mean(key, known)}"
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the YAML file."""
+    schema = msgspec.json.schema(RunConfig)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "mmeval run configuration",
+        **schema,
+    }

@@ -1,0 +1,157 @@
+"""The run in one call: `evaluate`, `resume`, `rescore`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from multimodal_eval.core.errors import ConfigError, RunFolderError
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.inputs import FileInput, Input, MemoryInput
+from multimodal_eval.data.records import parse_map
+from multimodal_eval.data.run import Run
+from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.run import execute
+from multimodal_eval.run.config import RunConfig, load_config, overlaid
+from multimodal_eval.run.executor import Inline
+from multimodal_eval.run.part import Worker
+from multimodal_eval.run.plan import Plan, make_plan
+
+Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]]
+
+
+def evaluate(
+    data: Data,
+    predictions: str | Path | None = None,
+    *,
+    task: str | None = None,
+    metrics: Sequence[str] | None = None,
+    config: str | Path | Mapping[str, Any] | None = None,
+    output: str | Path | None = None,
+    progress: execute.Progress = execute.silent,
+    **settings: Any,
+) -> Run:
+    """Score samples and give back the run.
+
+    `data` is a file (with `predictions` in a second one, joined by id), samples or records in memory, or
+    a mapping of parallel lists. `settings` are further keys of the configuration: `by`, `limit`, `seed`,
+    `map`, `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`.
+    Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it.
+    """
+    plan = make_plan(overlaid(config, task=task, metrics=list(metrics or ()), **settings))
+    source = open_input(data, predictions, plan.config)
+    path, owner = _place(output)
+    execute.start(plan, source, path, progress=progress)
+    return Run(path, owner)
+
+
+def _place(output: str | Path | None) -> tuple[Path, tempfile.TemporaryDirectory[str] | None]:
+    """The run folder, and what keeps a temporary one alive."""
+    if output is not None:
+        return Path(output), None
+    owner = tempfile.TemporaryDirectory(prefix="mmeval-")
+    return Path(owner.name) / "run", owner
+
+
+def open_input(data: Data, predictions: str | Path | None, config: RunConfig) -> Input:
+    """The input that a call names."""
+    if isinstance(data, str | Path):
+        second = Path(predictions) if predictions is not None else None
+        return FileInput(Path(data), second, parse_map(config.map), config.allow_partial)
+    if predictions is not None:
+        raise ConfigError("predictions in a second file go with data in a file; samples in memory hold their answers")
+    return MemoryInput(data)
+
+
+def resume(path: str | Path, *, progress: execute.Progress = execute.silent) -> Run:
+    """Continue an interrupted run; the results are those of an uninterrupted one."""
+    folder = RunFolder(path)
+    info = folder.read_info()
+    plan = make_plan(load_config(info["config"]))
+    recipe = info["source"]
+    source = None if recipe is None else open_input(recipe["data"], recipe["predictions"], plan.config)
+    if info["state"] != "done":
+        execute.carry_on(plan, source, folder, progress=progress)
+    return Run(path)
+
+
+def rescore(
+    run: str | Path | Run,
+    config: str | Path | Mapping[str, Any],
+    *,
+    output: str | Path | None = None,
+    progress: execute.Progress = execute.silent,
+) -> Run:
+    """The same samples under other weights, tasks or metrics, in a new folder.
+
+    Scores whose signature stays the same are taken over; only what is new is computed.
+    """
+    old = run if isinstance(run, Run) else Run(run)
+    path, owner = _place(output)
+    carry_over(old, rescoring_plan(old, config), path, progress)
+    return Run(path, owner)
+
+
+def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any]) -> Plan:
+    """The old run's settings with the new ones over them; a new task brings its own metrics."""
+    changes = msgspec.to_builtins(load_config(config))
+    inherited = {key: value for key, value in old.info["config"].items() if key not in ("limit", "map")}
+    if changes.get("task", old.info["task"]) != old.info["task"] or "tasks" in changes:
+        inherited.pop("metrics", None)
+    return make_plan(overlaid({**inherited, **changes}))
+
+
+def carry_over(old: Run, plan: Plan, path: Path, progress: execute.Progress) -> None:
+    """Set up a new folder with the old samples, take over what is the same, compute the rest."""
+    kept = {key: old.info[key] for key in ("input", "counts", "input_notes", "parts")}
+    description = execute.describe(plan, old.info["source"])
+    folder = RunFolder.create(path, {**description, **kept, "rescored_from": str(old.path.resolve())})
+    reusable = _reusable(old, plan)
+    with execute.discarded_if_refused(folder):
+        for file in sorted((old.path / "samples").iterdir()):
+            _link(file, path / "samples" / file.name)
+        for name in reusable:
+            if old.folder.state_path(name).exists():
+                _link(old.folder.state_path(name), folder.state_path(name))
+        info = execute.fit(plan, folder, folder.read_info(), Inline(), progress)
+    worker = Worker(plan, path, old.path, frozenset(reusable))
+    execute.finish(plan, folder, info, Inline(), progress, worker)
+
+
+def _reusable(old: Run, plan: Plan) -> set[str]:
+    """The metrics that would give the same numbers again: same settings over the same corpus."""
+    if old.info["config"].get("error_patterns") != msgspec.to_builtins(plan.config).get("error_patterns"):
+        return set()
+    before = Worker(plan, old.path)
+    stored = old.info["signatures"]
+    return {
+        metric.name
+        for metric in plan.metrics
+        if metric.name in stored and stored[metric.name]["text"] == str(metric.signature(before.state(metric)))
+    }
+
+
+def _link(source: Path, target: Path) -> None:
+    """A hard link where the file system has them (parts are never changed in place), else a copy."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def default_folder(plan: Plan, parent: Path = Path("runs")) -> Path:
+    """runs/<time>-<task>, with a number behind it where that exists."""
+    stem = f"{datetime.now():%Y%m%d-%H%M%S}-{plan.label}"
+    for number in range(1, 1000):
+        path = parent / (stem if number == 1 else f"{stem}-{number}")
+        if not path.exists():
+            return path
+    raise RunFolderError(f"{parent / stem} and its next 1000 names are all taken")

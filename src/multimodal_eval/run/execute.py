@@ -1,0 +1,213 @@
+"""Carrying out a plan in a run folder, from wherever it stands."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from multimodal_eval import __version__
+from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, Problem, RunFolderError
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.data.inputs import Input, Summary
+from multimodal_eval.data.problems import Problems
+from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_signature
+from multimodal_eval.run.executor import Executor, Inline
+from multimodal_eval.run.part import States, Worker
+from multimodal_eval.run.plan import Plan
+
+# (stage, samples done, samples in all or None while that is not known)
+Progress = Callable[[str, int, int | None], None]
+
+
+def silent(stage: str, done: int, total: int | None) -> None:
+    """Progress that nobody looks at."""
+
+
+def start(plan: Plan, source: Input, path: Path, executor: Executor | None = None, progress: Progress = silent) -> None:
+    """Begin a run in a new folder and carry it through. A refused input leaves no folder behind."""
+    folder = RunFolder.create(path, describe(plan, source.recipe()))
+    with discarded_if_refused(folder):
+        info = read_input(plan, source, folder, progress)
+        info = fit(plan, folder, info, executor or Inline(), progress)
+    finish(plan, folder, info, executor or Inline(), progress)
+
+
+def carry_on(
+    plan: Plan,
+    source: Input | None,
+    folder: RunFolder,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+) -> None:
+    """Continue a run that was interrupted; committed parts are kept."""
+    folder.clear_temporary()
+    info = folder.read_info()
+    if info["state"] == "reading":
+        if source is None:
+            raise RunFolderError(f"{folder.path} was interrupted before its samples were stored: start it again")
+        folder.clear_samples()
+        with discarded_if_refused(folder):
+            info = read_input(plan, source, folder, progress)
+            info = fit(plan, folder, info, executor or Inline(), progress)
+    else:
+        _refuse_changed(plan, folder, info)
+    finish(plan, folder, info, executor or Inline(), progress)
+
+
+def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress) -> dict[str, Any]:
+    """Check the whole input and store its samples in parts; nothing is scored before all of it is sound."""
+    from multimodal_eval.data.sample_table import to_table
+
+    problems, summary = Problems(), Summary()
+    samples = source.samples(problems, summary, plan.config.limit)
+    sizes: list[int] = []
+    while batch := list(islice(samples, plan.part_size)):
+        if not problems.total:  # of a refused input nothing is kept
+            folder.write_part("samples", len(sizes), to_table(batch, sum(sizes)))
+        sizes.append(len(batch))
+        progress("reading", sum(sizes), None)
+    problems.raise_if_any()
+    if not sizes:
+        raise InputError([Problem(code="EMPTY", message="the input has no samples", file=_name(source))])
+    _refuse_unknown_slices(plan, summary)
+    info = folder.read_info() | {
+        "input": source.describe(),
+        "counts": {
+            "samples": summary.samples,
+            "blank_answers": summary.blank_answers,
+            "unmatched_data": summary.unmatched_data,
+            "unmatched_predictions": summary.unmatched_predictions,
+        },
+        "input_notes": summary.notes,
+        "parts": sizes,
+    }
+    folder.write_info(info)
+    return info
+
+
+def fit(plan: Plan, folder: RunFolder, info: dict[str, Any], executor: Executor, progress: Progress) -> dict[str, Any]:
+    """Gather the corpus statistics, then write down the signatures: from here on the run can be resumed."""
+    worker = Worker(plan, folder.path)
+    wanted = [metric for metric in plan.metrics if metric.fits and not folder.state_path(metric.name).exists()]
+    if wanted:
+        fitted = executor.map_parts(worker.fit, range(len(info["parts"])))
+        states = executor.reduce(_ticking(fitted, info["parts"], progress))
+        for metric in wanted:
+            state = states.get(metric.name)
+            if state is not None:
+                metric.check_state(state)
+                folder.write_state(metric.name, partial(metric.save_state, state))
+    info = info | {"state": "scoring", "signatures": signatures(plan, worker)}
+    folder.write_info(info)
+    return info
+
+
+def _ticking(states: Iterable[States], sizes: list[int], progress: Progress) -> Iterator[States]:
+    done = 0
+    for size, state in zip(sizes, states, strict=True):
+        done += size
+        progress("fitting", done, sum(sizes))
+        yield state
+
+
+def finish(
+    plan: Plan,
+    folder: RunFolder,
+    info: dict[str, Any],
+    executor: Executor,
+    progress: Progress,
+    worker: Worker | None = None,
+) -> None:
+    """Score the parts that are not committed yet and write the results."""
+    from multimodal_eval.run.results import results_of
+
+    worker = worker or Worker(plan, folder.path)
+    todo = [part for part in range(len(info["parts"])) if not folder.committed(part)]
+    total = sum(info["parts"])
+    done = total - sum(info["parts"][part] for part in todo)
+    progress("scoring", done, total)
+    for count in executor.map_parts(worker.score, todo):
+        done += count
+        progress("scoring", done, total)
+    folder.write_results(results_of(plan, folder, info))
+    folder.write_info(info | {"state": "done", "finished": _now()})
+
+
+def signatures(plan: Plan, worker: Worker) -> dict[str, dict[str, Any]]:
+    """The signature of every number of the run."""
+    found = {metric.name: metric.signature(worker.state(metric)) for metric in plan.metrics}
+    if plan.composite and plan.task is not None:
+        found[COMPOSITE] = composite_signature(plan.task)
+    return {name: _stored(signature) for name, signature in found.items()}
+
+
+def _stored(signature: Signature) -> dict[str, Any]:
+    return {"text": str(signature), "settings": signature.to_dict()}
+
+
+def _refuse_changed(plan: Plan, folder: RunFolder, info: dict[str, Any]) -> None:
+    """Half of a run with one metric and half with another would be no run."""
+    now = signatures(plan, Worker(plan, folder.path))
+    for name in {*now, *info["signatures"]}:
+        before, after = info["signatures"].get(name), now.get(name)
+        if before != after:
+            raise RunFolderError(
+                f"{folder.path} was begun with {before and before['text']} and would go on with "
+                f"{after and after['text']}. Start a new run, or go back to what it was begun with"
+            )
+
+
+def _refuse_unknown_slices(plan: Plan, summary: Summary) -> None:
+    known = [*summary.fields, *summary.metadata]
+    for column in plan.config.by:
+        if column not in known:
+            raise ConfigError(f"--by {column}: no sample has that column. There are: {', '.join(sorted(known))}")
+
+
+@contextmanager
+def discarded_if_refused(folder: RunFolder) -> Iterator[None]:
+    """Take the folder away again if its input or its settings turn out to be refused."""
+    try:
+        yield
+    except MultimodalEvalError:
+        folder.discard()
+        raise
+
+
+def describe(plan: Plan, recipe: dict[str, Any] | None) -> dict[str, Any]:
+    """What run.json says from the start. `recipe` tells how to open the input again."""
+    return {
+        "created": _now(),
+        "versions": {
+            "multimodal_eval": __version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            **{package: version(package) for package in ("numpy", "scipy", "pyarrow", "msgspec")},
+        },
+        "task": plan.task.name if plan.task else None,
+        "metrics": [metric.name for metric in plan.metrics],
+        "unavailable": plan.unavailable,
+        "seed": plan.config.seed,
+        "config": msgspec.to_builtins(plan.config),
+        "source": recipe,
+        "unicode": "NFC",
+    }
+
+
+def _name(source: Input) -> str | None:
+    recipe = source.recipe()
+    return None if recipe is None else str(recipe["data"])
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

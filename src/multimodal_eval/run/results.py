@@ -1,0 +1,276 @@
+"""From the scored rows to results.json: every number with its interval, its coverage and its signature."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from multimodal_eval.core.errors import ConfigError, InputError, Problem
+from multimodal_eval.core.metric import Bounds, Metric
+from multimodal_eval.core.sample import FIELDS
+from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.core.scoring import value_fault
+from multimodal_eval.data.run_folder import FORMAT, RunFolder
+from multimodal_eval.evaluation.composite_score import COMPOSITE
+from multimodal_eval.run.plan import Plan
+from multimodal_eval.stats.intervals import t_interval
+
+SHOWN_REASONS = 5
+MOST_SLICES = 200
+NO_VALUE = "(none)"
+
+Codes = NDArray[np.int64]
+Aggregate = Callable[[Rows], Estimate]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One metric over all samples, in input order."""
+
+    name: str
+    values: NDArray[np.float64]
+    scored: NDArray[np.bool_]
+    stats: NDArray[np.float64] | None  # of the scored rows
+    status: pa.ChunkedArray
+    reason: pa.ChunkedArray
+    warning: pa.ChunkedArray
+    parts: dict[str, NDArray[np.float64]]
+
+
+def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of results.json."""
+    parts = len(info["parts"])
+    clusters = _clusters(_read(folder, parts, ["group"]).column("group"))
+    slices = {column: _slices(folder, parts, column) for column in plan.config.by}
+    signatures = {name: signature["text"] for name, signature in info["signatures"].items()}
+    total = sum(info["parts"])
+    results: dict[str, Any] = {
+        "format": FORMAT,
+        "task": plan.task.name if plan.task else None,
+        "n": total,
+        "metrics": {},
+        "composite": None,
+        "slices": {
+            column: {value: {"n": len(rows)} for value, rows in found.items()} for column, found in slices.items()
+        },
+        "notes": list(plan.notes),
+    }
+    for metric in plan.metrics:
+        column = _column(folder, parts, metric.name, metric.bounds)
+        entry = _entry(column, metric.aggregate, clusters)
+        results["metrics"][metric.name] = {
+            **entry,
+            "direction": metric.direction,
+            "signature": signatures[metric.name],
+        }
+        _add_slices(results["slices"], slices, column, metric.aggregate, clusters)
+    for name, reason in plan.unavailable.items():
+        results["metrics"][name] = _never_scored(total, reason)
+    if plan.composite:
+        column = _column(folder, parts, COMPOSITE, _composite_bounds(plan))
+        aggregate = _composite_aggregate(plan)
+        results["composite"] = {**_entry(column, aggregate, clusters), "signature": signatures[COMPOSITE]}
+        _add_slices(results["slices"], slices, column, aggregate, clusters)
+    return results
+
+
+def _composite_aggregate(plan: Plan) -> Aggregate:
+    """The mean, unless the task's headline is a metric with an aggregate of its own."""
+    own = _headline(plan)
+    return mean_estimate if own is None else own.aggregate
+
+
+def _composite_bounds(plan: Plan) -> Bounds:
+    own = _headline(plan)
+    return (0, 1) if own is None else own.bounds
+
+
+def _headline(plan: Plan) -> Metric | None:
+    assert plan.task is not None
+    return next((metric for metric in plan.metrics if metric.name == plan.task.headline), None)
+
+
+def _read(folder: RunFolder, parts: int, columns: list[str]) -> pa.Table:
+    tables = [folder.read_part("scores", part, columns) for part in range(parts)]
+    return pa.concat_tables(tables, promote_options="default")
+
+
+def _column(folder: RunFolder, parts: int, name: str, bounds: Bounds) -> Column:
+    extras = [f"{name}:{extra}" for extra in ("status", "reason", "warning", "stats")]
+    part_names = dict.fromkeys(
+        column for part in range(parts) for column in _column_names(folder, part) if column.startswith(f"{name}.")
+    )
+    table = _read(folder, parts, ["id", name, *extras, *part_names])
+    values = _floats(table.column(name))
+    _refuse_bad_values(name, table.column("id"), values, pc.is_valid(table.column(name)), bounds)
+    return Column(
+        name,
+        values,
+        ~np.isnan(values),
+        _stats_matrix(table.column(f"{name}:stats")),
+        table.column(f"{name}:status"),
+        table.column(f"{name}:reason"),
+        table.column(f"{name}:warning"),
+        {column.removeprefix(f"{name}."): _floats(table.column(column)) for column in part_names},
+    )
+
+
+def _column_names(folder: RunFolder, part: int) -> list[str]:
+    import pyarrow.parquet as pq
+
+    return list(pq.read_schema(folder.part("scores", part)).names)
+
+
+def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """The values, NaN where there is none."""
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _refuse_bad_values(
+    name: str, ids: pa.ChunkedArray, values: NDArray[np.float64], valid: pa.ChunkedArray, bounds: Bounds
+) -> None:
+    """Stored scores are looked at again: a folder may have been edited since."""
+    present = np.asarray(valid.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    low, high = bounds
+    bad = present & ~np.isfinite(values)
+    with np.errstate(invalid="ignore"):
+        bad |= present & (values < (-np.inf if low is None else low))
+        bad |= present & (values > (np.inf if high is None else high))
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        problems = [_stored_problem(name, ids[int(row)].as_py(), float(values[row]), bounds) for row in rows[:100]]
+        raise InputError(problems, len(rows))
+
+
+def _stored_problem(name: str, sample_id: str, value: float, bounds: Bounds) -> Problem:
+    code, _, message = (value_fault(value, bounds) or "RANGE: ").partition(": ")
+    return Problem(code=code, message=f"{name}: {message}", id=sample_id, field=name, value=repr(value))
+
+
+def _stats_matrix(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
+    present = column.drop_null()
+    if len(present) == 0:
+        return None
+    flat = np.asarray(pc.list_flatten(present).to_numpy(zero_copy_only=False), dtype=np.float64)
+    return flat.reshape(len(present), -1)
+
+
+def _clusters(groups: pa.ChunkedArray) -> Codes | None:
+    """Integer codes of the groups; a sample without one is its own cluster. None where no sample has one."""
+    if groups.null_count == len(groups):
+        return None
+    encoded = groups.combine_chunks().dictionary_encode()
+    codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    alone = codes < 0
+    codes[alone] = len(encoded.dictionary) + np.arange(int(alone.sum()))
+    return codes
+
+
+def _estimated(
+    aggregate: Aggregate,
+    values: NDArray[np.float64],
+    stats: NDArray[np.float64] | None,
+    clusters: Codes | None,
+) -> dict[str, Any]:
+    if len(values) == 0:
+        return {"value": None, "stderr": None, "low": None, "high": None, "method": "nothing scored"}
+    interval = t_interval(aggregate(Rows(values, stats)), clusters)
+    return {
+        "value": interval.value,
+        "stderr": interval.stderr,
+        "low": interval.low,
+        "high": interval.high,
+        "method": interval.method,
+    }
+
+
+def _on(rows: NDArray[np.bool_], clusters: Codes | None) -> Codes | None:
+    return None if clusters is None else clusters[rows]
+
+
+def _entry(column: Column, aggregate: Aggregate, clusters: Codes | None) -> dict[str, Any]:
+    scored = column.scored
+    entry = _estimated(aggregate, column.values[scored], column.stats, _on(scored, clusters))
+    unscored = _counts(pc.filter(column.status, pa.array(~scored)))
+    reasons = _counts(pc.filter(column.reason, pa.array(~scored)))
+    entry |= {
+        "n_scored": int(scored.sum()),
+        "n_total": len(scored),
+        "unscored": unscored,
+        "reasons": [{"reason": reason, "count": count} for reason, count in list(reasons.items())[:SHOWN_REASONS]],
+        "warnings": _counts(column.warning),
+    }
+    if column.parts:
+        entry["parts"] = {
+            part: _estimated(mean_estimate, values[~np.isnan(values)], None, _on(~np.isnan(values), clusters))
+            for part, values in column.parts.items()
+        }
+    return entry
+
+
+def _never_scored(total: int, reason: str) -> dict[str, Any]:
+    return {
+        **_estimated(mean_estimate, np.empty(0), None, None),
+        "n_scored": 0,
+        "n_total": total,
+        "unscored": {"error": total},
+        "reasons": [{"reason": f"unavailable: {reason}", "count": total}],
+        "warnings": {},
+        "direction": "higher",
+        "signature": None,
+    }
+
+
+def _counts(column: pa.ChunkedArray) -> dict[str, int]:
+    """How often each value occurs, most frequent first, equals by name."""
+    counts = Counter({item["values"]: item["counts"] for item in pc.value_counts(column.drop_null()).to_pylist()})
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _slices(folder: RunFolder, parts: int, column: str) -> dict[str, NDArray[np.int64]]:
+    """The rows of each value of a sample field or metadata column, values sorted."""
+    rows: dict[str, list[int]] = {}
+    for part in range(parts):
+        wanted = ["row", "id", column] if column in FIELDS else ["row", "id", "metadata"]
+        table = folder.read_part("samples", part, wanted)
+        for row, value in zip(table.column("row").to_pylist(), _slice_values(table, column), strict=True):
+            rows.setdefault(value, []).append(row)
+        if len(rows) > MOST_SLICES:
+            raise ConfigError(f"--by {column}: the column has more than {MOST_SLICES} values")
+    return {value: np.array(rows[value], dtype=np.int64) for value in sorted(rows)}
+
+
+def _slice_values(table: pa.Table, column: str) -> Iterable[str]:
+    if column in FIELDS and column != "metadata":
+        found = table.column(column).to_pylist()
+    else:
+        import msgspec
+
+        texts = table.column("metadata").to_pylist()
+        found = [msgspec.json.decode(text).get(column) if text else None for text in texts]
+    return [NO_VALUE if value is None else str(value) for value in found]
+
+
+def _add_slices(
+    target: dict[str, dict[str, Any]],
+    slices: Mapping[str, Mapping[str, NDArray[np.int64]]],
+    column: Column,
+    aggregate: Aggregate,
+    clusters: Codes | None,
+) -> None:
+    """The same aggregate over each slice alone."""
+    position = np.cumsum(column.scored) - 1  # of a scored row among the scored ones, for its statistics
+    for by, found in slices.items():
+        for value, rows in found.items():
+            scored = rows[column.scored[rows]]
+            stats = None if column.stats is None else column.stats[position[scored]]
+            entry = _estimated(aggregate, column.values[scored], stats, None if clusters is None else clusters[scored])
+            entry |= {"n_scored": len(scored), "n_total": len(rows)}
+            target[by][value].setdefault("metrics", {})[column.name] = entry
