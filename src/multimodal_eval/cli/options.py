@@ -10,7 +10,7 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class KeyValue(click.ParamType[Any]):
+class KeyValue(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
     """NAME=VALUE."""
 
     name = "NAME=VALUE"

@@ -140,8 +140,9 @@ class RecordChecker:
         return check if alone else one_of_several
 
     def _checked_name(self, field: str, value: Any) -> str:
+        name = _name(field, value)
         self._check_kind(field, value)
-        return _name(field, value)
+        return name
 
     def _checked_answer(self, field: str, value: Any) -> str:
         text = _text(field, value)

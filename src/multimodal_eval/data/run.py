@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,13 @@ class Run:
     `run.scores()` is an Arrow table with one row a sample, in input order.
     """
 
-    def __init__(self, path: str | Path, owner: tempfile.TemporaryDirectory[str] | None = None) -> None:
+    def __init__(self, path: str | Path, scratch: Path | None = None) -> None:
         self.folder = RunFolder(path)
         self.info: dict[str, Any] = self.folder.read_info()
         self.results: dict[str, Any] = self.folder.read_results()
-        self._owner = owner  # a run without an output folder lives as long as this object
+        self._scratch = scratch
+        if scratch is not None:  # a run without an output folder lives as long as this object
+            weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
 
     @property
     def path(self) -> Path:
@@ -74,7 +76,7 @@ class Run:
     @property
     def is_kept(self) -> bool:
         """Whether the folder outlives this object."""
-        return self._owner is None
+        return self._scratch is None
 
     def write_jsonl(self) -> Path:
         """Write the scores as scores.jsonl into the run folder: one object a sample, nulls left out."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from math import fsum, isfinite, isnan
+from math import isfinite, isnan
 from typing import Any
 
 from multimodal_eval.core.errors import ConfigError
@@ -83,9 +83,19 @@ def weighted_sum(task: Task, values: Mapping[str, Any], on_missing: OnMissing) -
         for part, weight in present.items()
     ]
     if on_missing != "renormalise":
-        return fsum(terms)
-    share = fsum(present.values())
-    return fsum(terms) / share if share > 0 else None
+        return _in_order(terms)
+    share = _in_order(list(present.values()))
+    return _in_order(terms) / share if share > 0 else None
+
+
+def _in_order(terms: list[float]) -> float:
+    """Added as the formula is written, left to right: the published example then comes out as 0.7525 to the
+    last bit, which neither `math.fsum` nor the `sum` of Python 3.12 gives.
+    """
+    total = 0.0
+    for term in terms:
+        total += term
+    return total
 
 
 def composite_of_scores(task: Task, scores: Mapping[str, Score]) -> Score:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -47,17 +48,28 @@ def evaluate(
     """
     plan = make_plan(overlaid(config, task=task, metrics=list(metrics or ()), **settings))
     source = open_input(data, predictions, plan.config)
-    path, owner = _place(output)
-    execute.start(plan, source, path, progress=progress)
-    return Run(path, owner)
+    path, scratch = _place(output)
+    with _removed_on_failure(scratch):
+        execute.start(plan, source, path, progress=progress)
+    return Run(path, scratch)
 
 
-def _place(output: str | Path | None) -> tuple[Path, tempfile.TemporaryDirectory[str] | None]:
-    """The run folder, and what keeps a temporary one alive."""
+def _place(output: str | Path | None) -> tuple[Path, Path | None]:
+    """The run folder, and the temporary folder around it where none was named."""
     if output is not None:
         return Path(output), None
-    owner = tempfile.TemporaryDirectory(prefix="mmeval-")
-    return Path(owner.name) / "run", owner
+    scratch = Path(tempfile.mkdtemp(prefix="mmeval-"))
+    return scratch / "run", scratch
+
+
+@contextmanager
+def _removed_on_failure(scratch: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+        raise
 
 
 def open_input(data: Data, predictions: str | Path | None, config: RunConfig) -> Input:
@@ -94,9 +106,11 @@ def rescore(
     Scores whose signature stays the same are taken over; only what is new is computed.
     """
     old = run if isinstance(run, Run) else Run(run)
-    path, owner = _place(output)
-    carry_over(old, rescoring_plan(old, config), path, progress)
-    return Run(path, owner)
+    plan = rescoring_plan(old, config)
+    path, scratch = _place(output)
+    with _removed_on_failure(scratch):
+        carry_over(old, plan, path, progress)
+    return Run(path, scratch)
 
 
 def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any]) -> Plan:
@@ -134,7 +148,7 @@ def _reusable(old: Run, plan: Plan) -> set[str]:
     return {
         metric.name
         for metric in plan.metrics
-        if metric.name in stored and stored[metric.name]["text"] == str(metric.signature(before.state(metric)))
+        if stored.get(metric.name) == execute.stored_signature(metric, before.state(metric))
     }
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from multimodal_eval import __version__
 from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, Problem, RunFolderError
-from multimodal_eval.core.signature import Signature
+from multimodal_eval.core.metric import Metric
 from multimodal_eval.data.inputs import Input, Summary
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run_folder import RunFolder
@@ -145,14 +145,17 @@ def finish(
 
 def signatures(plan: Plan, worker: Worker) -> dict[str, dict[str, Any]]:
     """The signature of every number of the run."""
-    found = {metric.name: metric.signature(worker.state(metric)) for metric in plan.metrics}
+    found = {metric.name: stored_signature(metric, worker.state(metric)) for metric in plan.metrics}
     if plan.composite and plan.task is not None:
-        found[COMPOSITE] = composite_signature(plan.task)
-    return {name: _stored(signature) for name, signature in found.items()}
+        signature = composite_signature(plan.task)
+        found[COMPOSITE] = {"text": str(signature), "settings": signature.to_dict()}
+    return found
 
 
-def _stored(signature: Signature) -> dict[str, Any]:
-    return {"text": str(signature), "settings": signature.to_dict()}
+def stored_signature(metric: Metric, state: Any) -> dict[str, Any]:
+    """The signature as run.json keeps it, with the options as they were given."""
+    signature = metric.signature(state)
+    return {"text": str(signature), "settings": signature.to_dict(), "options": dict(metric.options)}
 
 
 def _refuse_changed(plan: Plan, folder: RunFolder, info: dict[str, Any]) -> None:

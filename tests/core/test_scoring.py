@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multimodal_eval import Sample, Score, metric
+from multimodal_eval.core.metric import FunctionMetric
+from multimodal_eval.core.scoring import score_batch
+
+
+def scored(function, *samples, **declared):
+    subject = FunctionMetric(function, "subject", **declared)
+    return score_batch(subject, subject.open(None), samples)
+
+
+def answer(text, **fields):
+    return Sample(id="1", generated_answer=text, **fields)
+
+
+def test_a_missing_input_is_no_zero():
+    (score,) = scored(lambda sample: 0.0, Sample(id="1"), needs=("generated_answer", "references"))
+    assert score == Score(None, "missing_input", "no generated_answer, references")
+
+
+def test_called_directly_a_missing_input_gives_zero():
+    subject = FunctionMetric(lambda sample: 0.7, "subject", needs=("generated_answer",))
+    assert subject(Sample(id="1")) == 0.0
+    assert subject(answer("x")) == 0.7
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [(float("nan"), "NONFINITE"), (float("inf"), "NONFINITE"), (1.5, "RANGE"), (-0.1, "RANGE"), (True, "TYPE"), ("0.5", "TYPE")],
+)
+def test_a_value_that_is_no_score_is_an_error_and_never_clamped(value, code):
+    (score,) = scored(lambda sample: value, answer("x"), bounds=(0, 1))
+    assert score.value is None
+    assert score.status == "error"
+    assert score.reason is not None
+    assert score.reason.startswith(code)
+
+
+@pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), np.int64(0), 1])
+def test_numpy_numbers_and_whole_numbers_are_scores(value):
+    (score,) = scored(lambda sample: value, answer("x"), bounds=(0, 1))
+    assert score.value == float(value)
+    assert type(score.value) is float
+
+
+@given(st.sets(st.integers(0, 29)), st.integers(1, 30))
+def test_a_poisoned_sample_does_not_take_others_with_it(poisoned, size):
+    def fragile(sample):
+        if int(sample.id) in poisoned:
+            raise ValueError(f"cannot score {sample.id}")
+        return float(sample.id)
+
+    samples = [Sample(id=str(number), generated_answer="x") for number in range(size)]
+    scores = scored(fragile, *samples)
+    for number, score in enumerate(scores):
+        if number in poisoned:
+            assert score == Score(None, "error", f"ValueError: cannot score {number}")
+        else:
+            assert score.value == number
+
+
+def test_a_scorer_that_loses_samples_is_found_out():
+    class Lossy(FunctionMetric):
+        def open(self, state):
+            class Scorer:
+                def score(self, batch):
+                    return [Score(1.0)] * (len(batch) - 1)
+
+            return Scorer()
+
+    subject = Lossy(lambda sample: 1.0, "lossy")
+    scores = score_batch(subject, subject.open(None), [answer("x"), answer("y")])
+    assert [score.status for score in scores] == ["error", "error"]
+
+
+@pytest.mark.parametrize("blank", ["", "   ", "\n"])
+def test_a_blank_answer_is_scored_and_counted(blank):
+    (score,) = scored(lambda sample: 0.0, answer(blank))
+    assert (score.value, score.warning) == (0.0, "blank_answer")
+
+
+def test_a_metric_may_fix_the_value_of_a_blank_answer():
+    (score,) = scored(lambda sample: 0.9, answer(" "), blank=0.0)
+    assert (score.value, score.warning) == (0.0, "blank_answer")
+
+
+@pytest.mark.parametrize("sample", [answer("[ERROR] timeout"), answer("fine", error="timeout")])
+def test_a_failure_of_the_generator_is_no_answer(sample):
+    (score,) = scored(lambda sample: 1.0, sample)
+    assert score.value is None
+    assert score.status == "error"
+    assert "timeout" in (score.reason or "")
+
+
+def test_error_patterns_can_be_replaced():
+    subject = FunctionMetric(lambda sample: 1.0, "subject")
+    scorer = subject.open(None)
+    assert score_batch(subject, scorer, [answer("[ERROR] x")], error_patterns=[])[0].value == 1.0
+    assert score_batch(subject, scorer, [answer("FAILED: x")], error_patterns=["FAILED"])[0].value is None
+
+
+def test_a_dict_gives_a_value_parts_and_details():
+    result = {"composite_score": 0.5, "raw": 0.25, "objects": ["cat"]}
+    (score,) = scored(lambda sample: result, answer("x"))
+    assert (score.value, score.parts, score.details) == (0.5, {"raw": 0.25}, {"objects": ["cat"]})
+
+
+def test_a_dict_without_a_headline_is_an_error():
+    (score,) = scored(lambda sample: {"a": 1.0}, answer("x"))
+    assert score.status == "error"
+
+
+def test_a_declared_headline_wins():
+    @metric("headlined", headline="b")
+    def headlined(sample):
+        return {"score": 0.1, "b": 0.2}
+
+    (score,) = score_batch(headlined, headlined.open(None), [answer("x")])
+    assert (score.value, score.parts) == (0.2, {"score": 0.1})
+
+
+def test_none_from_a_metric_is_degenerate():
+    (score,) = scored(lambda sample: None, answer("x"))
+    assert score.status == "degenerate"

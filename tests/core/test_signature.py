@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from multimodal_eval import Signature
+
+
+def test_text_and_object_say_the_same():
+    signature = Signature("cider", "1", {"tok": "ptb", "df": "coco-val2014"})
+    assert str(signature) == "cider|v:1|tok:ptb|df:coco-val2014"
+    assert signature.to_dict() == {"metric": "cider", "version": "1", "tok": "ptb", "df": "coco-val2014"}
+
+
+def test_weights_are_written_as_a_formula():
+    signature = Signature("composite_score", "1", {"weights": {"a": 0.25, "b": 0.75}})
+    assert str(signature) == "composite_score|v:1|weights:0.25*a+0.75*b"
+
+
+def test_a_difference_names_both_sides():
+    left = Signature("cider", "1", {"tok": "ptb"})
+    right = Signature("cider", "2", {"tok": "ptb", "n": 4})
+    assert left.difference(right) == {"version": ("1", "2"), "n": (None, 4)}
+    assert left.difference(left) == {}

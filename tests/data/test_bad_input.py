@@ -1,0 +1,337 @@
+"""Every kind of bad input gets its code, its place and leaves nothing behind."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from multimodal_eval import Sample, evaluate, metric
+from multimodal_eval.core.errors import ConfigError, InputError
+from multimodal_eval.data.inputs import FileInput, Summary
+from multimodal_eval.data.problems import Problems
+from multimodal_eval.data.records import parse_map
+
+GOOD = '{"id": "a", "generated_answer": "x", "references": ["y"]}'
+
+
+def read(path, predictions=None, allow_partial=False, limit=None, **columns):
+    problems, summary = Problems(), Summary()
+    source = FileInput(Path(path), predictions and Path(predictions), parse_map(columns), allow_partial)
+    samples = list(source.samples(problems, summary, limit))
+    return samples, problems, summary
+
+
+def problems_of(tmp_path, *lines, name="data.jsonl"):
+    path = tmp_path / name
+    path.write_bytes(b"".join(line if isinstance(line, bytes) else line.encode() + b"\n" for line in lines))
+    return read(path)[1].kept
+
+
+ROWS = [
+    ("NONFINITE", '{"id": "b", "perplexity": NaN}'),
+    ("NONFINITE", '{"id": "b", "perplexity": -Infinity}'),
+    ("NONFINITE", '{"id": "b", "perplexity": 1e400}'),
+    ("TYPE", '{"id": "b", "perplexity": true}'),
+    ("TYPE", '{"id": "b", "perplexity": "2.5"}'),
+    ("RANGE", '{"id": "b", "perplexity": 0.5}'),
+    ("RANGE", '{"id": "b", "logprobs": [-1, 0.5]}'),
+    ("TYPE", '{"id": "b", "logprobs": [-1, "x"]}'),
+    ("TYPE", '{"id": "b", "logprobs": 3}'),
+    ("DUPLICATE", '{"id": "b", "question": "x", "question": "y"}'),
+    ("DUPLICATE", '{"id": "b", "question": "x", "\\u0071uestion": "y"}'),
+    ("DUPLICATE", '{"id": "b", "metadata": {"k": 1, "k": 2}}'),
+    ("DUPLICATE", '{"id": "b", "generated_answer": "x", "prediction": "y"}'),
+    ("NO_REFERENCE", '{"id": "b", "references": []}'),
+    ("EMPTY_REFERENCE", '{"id": "b", "references": ["x", " "]}'),
+    ("EMPTY_REFERENCE", '{"id": "b", "expected_answer": ""}'),
+    ("TYPE", '{"id": "b", "references": "a dog"}'),
+    ("TYPE", '{"id": "b", "references": ["a", 3]}'),
+    ("TYPE", '{"id": "b", "generated_answer": 3}'),
+    ("TYPE", '{"id": "b", "relevant": "yes"}'),
+    ("TYPE", '{"id": "b", "annotations": ["x"]}'),
+    ("TYPE", '{"id": true}'),
+    ("TYPE", '{"id": 1.5}'),
+    ("TYPE", '{"id": "  "}'),
+    ("MISSING_ID", '{"generated_answer": "x"}'),
+    ("MISSING_ID", '{"id": null}'),
+    ("CONTROL_CHAR", '{"id": "b", "question": "ab\\u0000"}'),
+    ("CONTROL_CHAR", '{"id": "b", "question": "\\ud800 alone"}'),
+    ("CONTROL_CHAR", '{"id": "b", "question": "\\udc00"}'),
+    ("NESTING", '{"id": "b", "k": ' + "[" * 100_000 + "]" * 100_000 + "}"),
+    ("RANGE", '{"id": "b", "k": ' + "9" * 5000 + "}"),
+    ("TOO_LONG", json.dumps({"id": "b", "generated_answer": "x" * 1_000_001})),
+    ("TOO_LONG", json.dumps({"id": "b", "generated_answer": "я" * 500_001})),
+    ("SYNTAX", '{"id": "b",}'),
+    ("TYPE", '["b"]'),
+    ("ENCODING", b'{"id": "b", "question": "\xff"}\n'),
+]
+
+
+@pytest.mark.parametrize(("code", "line"), ROWS, ids=lambda value: str(value)[:40])
+def test_a_bad_line_is_named_and_the_others_are_read(tmp_path, code, line):
+    (problem,) = problems_of(tmp_path, GOOD, line, '{"id": "c"}')
+    assert problem.code == code
+    assert problem.line == 2
+    assert problem.file is not None
+    assert problem.file.endswith("data.jsonl")
+    assert str(problem).startswith(f"{problem.file}:2: {code}: ")
+
+
+def test_messages_say_what_was_got_and_what_to_do(tmp_path):
+    (problem,) = problems_of(tmp_path, '{"id": "b", "references": "a dog"}')
+    assert "`references` must be a list of strings. Got 'a dog' instead. (id 'b')" in str(problem)
+    (problem,) = problems_of(tmp_path, '{"id": "b", "perplexity": 0.5}')
+    assert "Is the minus sign missing?" in str(problem)
+    (problem,) = problems_of(tmp_path, '{"id": "b", "question": "ab\\u0000"}')
+    assert "offset 2" in problem.message
+    (problem,) = problems_of(tmp_path, GOOD, b'{"id": "b", "question": "\xff"}\n')
+    assert f"byte {len(GOOD) + 1 + 25} of the file" in problem.message
+
+
+def test_all_problems_are_counted_and_the_first_20_shown(tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join('{"id": 1.5}\n' for _ in range(1234)))
+    with pytest.raises(InputError) as refused:
+        evaluate(path, metrics=["cider"])
+    assert refused.value.total == 1234
+    text = str(refused.value)
+    assert text.count("TYPE") == 20
+    assert "1234 problems in all, the first 20 shown" in text
+
+
+@pytest.mark.parametrize("name", ["data.jsonl", "data.json", "data.csv", "data.parquet"])
+def test_a_duplicate_id_names_both_lines(tmp_path, name):
+    path = tmp_path / name
+    ids = ["a", "b", "a"]
+    if name.endswith("jsonl"):
+        path.write_text("".join(json.dumps({"id": i}) + "\n" for i in ids))
+    elif name.endswith("json"):
+        path.write_text("[" + ",\n".join(json.dumps({"id": i}) for i in ids) + "]")
+    elif name.endswith("csv"):
+        path.write_text("id,question\n" + "".join(f"{i},q\n" for i in ids))
+    else:
+        pq.write_table(pa.table({"id": ids}), path)
+    (problem,) = read(path)[1].kept
+    first = 2 if name.endswith("csv") else 1
+    assert problem.code == "DUPLICATE"
+    assert problem.message == f"the id occurs twice, in lines {first} and {first + 2}"
+    assert problem.id == "a"
+
+
+def test_ids_with_equal_hashes_are_not_taken_for_duplicates(tmp_path, monkeypatch):
+    from multimodal_eval.data import ids
+
+    monkeypatch.setattr(ids, "hash", lambda text: 1, raising=False)
+    assert problems_of(tmp_path, '{"id": "a"}', '{"id": "b"}') == []
+
+
+def test_mixed_types_in_a_column_show_two_examples(tmp_path):
+    (problem,) = problems_of(tmp_path, '{"id": "a", "year": 2014}', '{"id": "b", "year": "2015"}', '{"id": "c", "year": "x"}')
+    assert problem.code == "TYPE"
+    assert "2014 (number, line 1)" in problem.message
+    assert "'2015' (text, line 2)" in problem.message
+
+
+def test_ids_may_be_numbers_but_not_sometimes(tmp_path):
+    samples, problems, _ = read(_write(tmp_path, '{"id": 7}\n{"id": 8}\n'))
+    assert [sample.id for sample in samples] == ["7", "8"]
+    assert problems.total == 0
+    (problem,) = problems_of(tmp_path, '{"id": 7}', '{"id": "8"}')
+    assert problem.code == "TYPE"
+
+
+def test_whole_and_fractional_numbers_are_one_type(tmp_path):
+    assert problems_of(tmp_path, '{"id": "a", "k": 1}', '{"id": "b", "k": 1.5}', '{"id": "c", "k": null}') == []
+
+
+def _write(tmp_path, text, name="data.jsonl"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_bom_and_crlf_change_nothing(tmp_path):
+    plain = read(_write(tmp_path, GOOD + "\n" + GOOD.replace('"a"', '"b"') + "\n"))[0]
+    odd = read(_write(tmp_path, b"\xef\xbb\xbf" + (GOOD + "\r\n" + GOOD.replace('"a"', '"b"') + "\r\n").encode(), "odd.jsonl"))[0]
+    assert plain == odd
+
+
+def test_lines_end_at_newline_only(tmp_path):
+    text = 'a\u2028b\u0085c'
+    path = _write(tmp_path, json.dumps({"id": "a", "question": text}, ensure_ascii=False) + "\n")
+    assert read(path)[0] == [Sample(id="a", question=text)]
+
+
+def test_utf16_is_named(tmp_path):
+    for name in ("data.jsonl", "data.json", "data.csv"):
+        with pytest.raises(InputError, match="UTF-16"):
+            read(_write(tmp_path, '[{"id": "a"}]\n'.encode("utf-16"), name))
+
+
+def test_invalid_utf8_in_csv_has_its_offset(tmp_path):
+    content = b"id,question\n" + b"".join(b"%d,x\n" % i for i in range(300_000)) + b"z,\xff\n"
+    _, problems, _ = read(_write(tmp_path, content, "data.csv"))
+    assert problems.kept[0].code == "ENCODING"
+    assert f"byte {len(content) - 2} " in problems.kept[0].message
+
+
+def test_half_a_last_line_is_truncated(tmp_path):
+    (problem,) = problems_of(tmp_path, GOOD, b'{"id": "b", "generated_ans')
+    assert problem.code == "TRUNCATED"
+    assert "the last good record is on line 1" in problem.message
+
+
+def test_a_last_line_without_newline_is_fine(tmp_path):
+    assert problems_of(tmp_path, GOOD.encode()) == []
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("name", ["data.jsonl", "data.json", "data.csv"])
+def test_a_truncated_compressed_file(tmp_path, suffix, name):
+    rows = [{"id": str(i), "question": f"{i * 7919 % 10007}"} for i in range(20_000)]
+    if name == "data.jsonl":
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+    elif name == "data.json":
+        text = json.dumps(rows)
+    else:
+        text = "id,question\n" + "".join(f"{row['id']},{row['question']}\n" for row in rows)
+    packed = gzip.compress(text.encode()) if suffix == ".gz" else pa.compress(text.encode(), "zstd", asbytes=True)
+    whole = _write(tmp_path, packed, name + suffix)
+    assert len(read(whole)[0]) == 20_000
+    _, problems, _ = read(_write(tmp_path, packed[: len(packed) // 2], "half-" + name + suffix))
+    assert problems.kept[0].code == "TRUNCATED"
+
+
+def test_a_file_that_is_no_gzip(tmp_path):
+    _, problems, _ = read(_write(tmp_path, GOOD, "data.jsonl.gz"))
+    assert problems.kept[0].code == "ENCODING"
+
+
+def test_json_arrays_report_lines_too(tmp_path):
+    path = _write(tmp_path, '[\n  {"id": "a"},\n  {"id": "b",\n   "perplexity": NaN},\n  {"id": "c", "id": "d"}\n]', "data.json")
+    _, problems, _ = read(path)
+    assert [(p.code, p.line) for p in problems.kept] == [("NONFINITE", 3), ("DUPLICATE", 5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [('[{"id": "a"}, {"id": "b"', "TRUNCATED"), ('[{"id": "a"}] x', "SYNTAX"), ("3", "TYPE"), ("", "TYPE"), ('{"a": 1}', "TYPE")],
+)
+def test_json_that_is_no_whole_array(tmp_path, text, code):
+    _, problems, _ = read(_write(tmp_path, text, "data.json"))
+    assert [problem.code for problem in problems.kept] == [code]
+
+
+def test_csv_rows_must_fit_the_header(tmp_path):
+    _, problems, _ = read(_write(tmp_path, 'id,question\na,"two\nlines"\nb\nc,q,r\n', "data.csv"))
+    assert [(p.code, p.line) for p in problems.kept] == [("LENGTH", 4), ("LENGTH", 5)]
+
+
+def test_csv_with_an_open_quote_or_a_repeated_column(tmp_path):
+    assert read(_write(tmp_path, 'id,question\na,"open', "data.csv"))[1].kept[0].code == "TRUNCATED"
+    assert read(_write(tmp_path, "id,id\na,b\n", "data.csv"))[1].kept[0].code == "DUPLICATE"
+
+
+def test_a_damaged_parquet_file(tmp_path):
+    assert read(_write(tmp_path, b"PAR1 but no more", "data.parquet"))[1].kept[0].code == "TRUNCATED"
+
+
+def test_unknown_suffixes_and_missing_files():
+    with pytest.raises(InputError, match="NOT_FOUND"):
+        FileInput(Path("nowhere.jsonl"))
+    with pytest.raises(InputError, match="FORMAT"):
+        FileInput(Path(__file__))
+
+
+def test_parallel_lists_of_unequal_length_are_never_zipped():
+    with pytest.raises(InputError, match=r"LENGTH.*id has 2, generated_answer has 1"):
+        evaluate({"id": ["a", "b"], "generated_answer": ["x"]}, metrics=["cider"])
+
+
+def test_an_empty_input_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="EMPTY"):
+        evaluate(_write(tmp_path, "\n"), metrics=["cider"])
+
+
+def test_a_refused_input_leaves_no_folder(tmp_path):
+    data = _write(tmp_path, GOOD + "\n" + '{"id": 1.5}\n')
+    with pytest.raises(InputError):
+        evaluate(data, metrics=["cider"], output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_corpus_of_one_image_is_an_error_and_no_zero(tmp_path):
+    with pytest.raises(InputError, match="CORPUS_TOO_SMALL"):
+        evaluate(_write(tmp_path, GOOD), metrics=["cider"], output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_image_is_enough_with_the_shipped_table(tmp_path):
+    run = evaluate(_write(tmp_path, GOOD), metrics=["cider"], options={"cider": {"df": "coco-val2014"}})
+    assert run["cider"]["signature"].endswith("df:coco-val2014")
+
+
+def test_nfd_and_nfc_are_the_same_text(tmp_path):
+    samples, _, _ = read(_write(tmp_path, '{"id": "a", "question": "e\\u0301", "references": ["e\\u0301"]}'))
+    assert samples == [Sample(id="a", question="é", references=["é"])]
+
+
+def test_ё_is_not_folded(tmp_path):
+    samples, _, _ = read(_write(tmp_path, '{"id": "a", "question": "ёлка"}'))
+    assert samples[0].question == "ёлка"
+
+
+def test_a_null_answer_is_unscored_and_a_blank_one_counted(tmp_path):
+    rows = [{"id": "a", "generated_answer": None}, {"id": "b", "generated_answer": " "}, {"id": "c", "generated_answer": "a dog"}]
+    text = "".join(json.dumps({**row, "references": ["a dog runs", f"a {row['id']}"]}) + "\n" for row in rows)
+    entry = evaluate(_write(tmp_path, text), metrics=["cider"])["cider"]
+    assert (entry["n_scored"], entry["n_total"]) == (2, 3)
+    assert entry["unscored"] == {"missing_input": 1}
+    assert entry["warnings"] == {"blank_answer": 1}
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "abc"])
+def test_numbers_in_csv_are_checked(tmp_path, value):
+    _, problems, _ = read(_write(tmp_path, f"id,perplexity\na,{value}\n", "data.csv"))
+    assert problems.total == 1
+
+
+def test_a_stored_score_outside_its_range_is_refused(tmp_path):
+    from multimodal_eval import rescore
+
+    @metric("half", bounds=(0, 1))
+    def half(sample):
+        return 0.5
+
+    run = evaluate([Sample(id="a"), Sample(id="b")], metrics=["half"], output=tmp_path / "run")
+    part = run.folder.part("scores", 0)
+    table = pq.read_table(part)
+    pq.write_table(table.set_column(table.column_names.index("half"), "half", pa.array([0.5, -3.0])), part)
+    with pytest.raises(InputError, match="RANGE") as refused:
+        rescore(tmp_path / "run", {"metrics": ["half"]})
+    assert refused.value.problems[0].id == "b"
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [({"metrcs": ["x"]}, "Did you mean 'metrics'"), ({"tasks": {"captioning": {"weigths": {}}}}, "Did you mean 'weights'"), ({"limit": 0}, "limit")],
+)
+def test_an_unknown_setting_gets_a_suggestion(setting, said):
+    with pytest.raises(ConfigError, match=said):
+        evaluate([Sample(id="a")], metrics=["cider"], config=setting)
+
+
+def test_yaml_keys_given_twice_are_refused(tmp_path):
+    path = _write(tmp_path, "task: vqa\nseed: 1\ntask: captioning\n", "run.yaml")
+    with pytest.raises(ConfigError, match="'task' stands twice, in lines 1 and 3"):
+        evaluate([Sample(id="a")], config=path)
+
+
+def test_strange_file_names_are_shown_as_they_are(tmp_path):
+    path = _write(tmp_path, '{"id": 1.5}', "[bold]ünï.jsonl")
+    assert read(path)[1].kept[0].file == str(path)

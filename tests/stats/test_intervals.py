@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multimodal_eval.core.score import Rows, mean_estimate
+from multimodal_eval.stats.estimates import function_of_sums
+from multimodal_eval.stats.intervals import standard_error, t_interval
+
+# Miller 2024; statsmodels' OLS on a constant with cov_type="cluster" gives the same (checked below).
+SCORES = np.array([1, 1, 0, 0, 1, 0, 1, 1, 1, 0], dtype=float)
+CLUSTERS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 3, 3])
+
+
+def test_the_published_vector():
+    estimate = mean_estimate(Rows(SCORES))
+    assert estimate.value == 0.6
+    assert standard_error(estimate.influence) == pytest.approx(0.1632993, abs=5e-8)
+    assert standard_error(estimate.influence, CLUSTERS) == pytest.approx(0.1346601, abs=5e-8)
+
+
+def test_clusters_agree_with_statsmodels():
+    from statsmodels.regression.linear_model import OLS
+
+    fitted = OLS(SCORES, np.ones(10)).fit(cov_type="cluster", cov_kwds={"groups": CLUSTERS, "use_correction": False})
+    correction = np.sqrt(4 / 3)  # C / (C - 1)
+    assert standard_error(SCORES - 0.6, CLUSTERS) == pytest.approx(fitted.bse[0] * correction, rel=1e-12)
+
+
+def test_the_interval_is_scipys_t_interval():
+    from scipy import stats
+
+    interval = t_interval(mean_estimate(Rows(SCORES)))
+    low, high = stats.t.interval(0.95, 9, loc=SCORES.mean(), scale=stats.sem(SCORES))
+    assert (interval.low, interval.high) == (pytest.approx(low), pytest.approx(high))
+    assert interval.method == "95% t interval, 10 samples"
+
+
+def test_clusters_set_the_degrees_of_freedom():
+    interval = t_interval(mean_estimate(Rows(SCORES)), CLUSTERS)
+    # t(.975, 3 df) = 3.18244630528; half width = 3.1824463 * .1346601 = .4285485
+    assert interval.high == pytest.approx(0.6 + 0.4285485, abs=1e-6)
+    assert interval.method == "95% t interval, 4 clusters"
+
+
+def test_one_sample_or_one_cluster_has_no_interval():
+    assert t_interval(mean_estimate(Rows(SCORES[:1]))).stderr is None
+    only = t_interval(mean_estimate(Rows(SCORES)), np.zeros(10, dtype=np.int64))
+    assert (only.stderr, only.low, only.method) == (None, None, "no interval: 1 cluster")
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30))
+def test_clusters_of_one_are_no_clusters(values):
+    influence = mean_estimate(Rows(np.array(values))).influence
+    assert standard_error(influence, np.arange(len(values)) * 3) == standard_error(influence)
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30), st.randoms())
+def test_a_mean_does_not_depend_on_the_order(values, random):
+    shuffled = list(values)
+    random.shuffle(shuffled)
+    assert mean_estimate(Rows(np.array(values))).value == mean_estimate(Rows(np.array(shuffled))).value
+
+
+def macro_f1(rows: Rows, classes: int = 3):
+    """Statistics a row: hit, gold and predicted, one-hot by class. F_k = 2 TP_k / (gold_k + predicted_k)."""
+
+    def split(sums):
+        return sums[:classes], sums[classes : 2 * classes] + sums[2 * classes :]
+
+    def value(sums):
+        hits, sizes = split(sums)
+        return float(np.mean(2 * hits / sizes))
+
+    def gradient(sums):
+        hits, sizes = split(sums)
+        on_size = -2 * hits / sizes**2 / classes
+        return np.concatenate([2 / sizes / classes, on_size, on_size])
+
+    return function_of_sums(rows, value, gradient)
+
+
+def macro_f1_stats(gold, predicted, classes=3):
+    one_hot = np.eye(classes)
+    hits = one_hot[gold] * (np.array(gold) == np.array(predicted))[:, None]
+    return np.hstack([hits, one_hot[gold], one_hot[predicted]])
+
+
+GOLD = [int(label) for label in "0001112222"]
+PREDICTED = [int(label) for label in "0011122202"]
+
+
+def test_macro_f1_is_a_function_of_sums():
+    from sklearn.metrics import f1_score
+
+    stats = macro_f1_stats(GOLD, PREDICTED)
+    estimate = macro_f1(Rows(np.zeros(10), stats))
+    assert estimate.value == pytest.approx(f1_score(GOLD, PREDICTED, average="macro"), abs=1e-12)
+    assert estimate.value == pytest.approx(0.6944444, abs=5e-8)
+    # SE = sqrt(sum psi^2) / n, before the small-sample factor
+    assert np.sqrt(np.sum(estimate.influence**2)) / 10 == pytest.approx(0.1469771, abs=5e-8)
+
+
+def test_the_influence_of_a_function_of_sums_is_what_a_little_more_weight_does():
+    stats = macro_f1_stats(GOLD, PREDICTED)
+    rows = Rows(np.zeros(10), stats)
+    estimate, step = macro_f1(rows), 1e-6
+    for row in range(10):
+        heavier = stats.sum(axis=0) + step * stats[row]
+        hits, sizes = heavier[:3], heavier[3:6] + heavier[6:]
+        change = (np.mean(2 * hits / sizes) - estimate.value) / step
+        assert 10 * change == pytest.approx(estimate.influence[row], abs=1e-4)
+
+
+def test_statistics_are_asked_for_by_name():
+    with pytest.raises(ValueError, match="needs per-sample statistics"):
+        function_of_sums(Rows(SCORES), lambda sums: 0.0, lambda sums: sums)
