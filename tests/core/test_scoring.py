@@ -32,7 +32,14 @@ def test_called_directly_a_missing_input_gives_zero():
 
 @pytest.mark.parametrize(
     ("value", "code"),
-    [(float("nan"), "NONFINITE"), (float("inf"), "NONFINITE"), (1.5, "RANGE"), (-0.1, "RANGE"), (True, "TYPE"), ("0.5", "TYPE")],
+    [
+        (float("nan"), "NONFINITE"),
+        (float("inf"), "NONFINITE"),
+        (1.5, "RANGE"),
+        (-0.1, "RANGE"),
+        (True, "TYPE"),
+        ("0.5", "TYPE"),
+    ],
 )
 def test_a_value_that_is_no_score_is_an_error_and_never_clamped(value, code):
     (score,) = scored(lambda sample: value, answer("x"), bounds=(0, 1))

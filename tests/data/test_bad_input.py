@@ -131,7 +131,9 @@ def test_ids_with_equal_hashes_are_not_taken_for_duplicates(tmp_path, monkeypatc
 
 
 def test_mixed_types_in_a_column_show_two_examples(tmp_path):
-    (problem,) = problems_of(tmp_path, '{"id": "a", "year": 2014}', '{"id": "b", "year": "2015"}', '{"id": "c", "year": "x"}')
+    (problem,) = problems_of(
+        tmp_path, '{"id": "a", "year": 2014}', '{"id": "b", "year": "2015"}', '{"id": "c", "year": "x"}'
+    )
     assert problem.code == "TYPE"
     assert "2014 (number, line 1)" in problem.message
     assert "'2015' (text, line 2)" in problem.message
@@ -157,12 +159,14 @@ def _write(tmp_path, text, name="data.jsonl"):
 
 def test_bom_and_crlf_change_nothing(tmp_path):
     plain = read(_write(tmp_path, GOOD + "\n" + GOOD.replace('"a"', '"b"') + "\n"))[0]
-    odd = read(_write(tmp_path, b"\xef\xbb\xbf" + (GOOD + "\r\n" + GOOD.replace('"a"', '"b"') + "\r\n").encode(), "odd.jsonl"))[0]
+    odd = read(
+        _write(tmp_path, b"\xef\xbb\xbf" + (GOOD + "\r\n" + GOOD.replace('"a"', '"b"') + "\r\n").encode(), "odd.jsonl")
+    )[0]
     assert plain == odd
 
 
 def test_lines_end_at_newline_only(tmp_path):
-    text = 'a\u2028b\u0085c'
+    text = "a\u2028b\u0085c"
     path = _write(tmp_path, json.dumps({"id": "a", "question": text}, ensure_ascii=False) + "\n")
     assert read(path)[0] == [Sample(id="a", question=text)]
 
@@ -213,14 +217,22 @@ def test_a_file_that_is_no_gzip(tmp_path):
 
 
 def test_json_arrays_report_lines_too(tmp_path):
-    path = _write(tmp_path, '[\n  {"id": "a"},\n  {"id": "b",\n   "perplexity": NaN},\n  {"id": "c", "id": "d"}\n]', "data.json")
+    path = _write(
+        tmp_path, '[\n  {"id": "a"},\n  {"id": "b",\n   "perplexity": NaN},\n  {"id": "c", "id": "d"}\n]', "data.json"
+    )
     _, problems, _ = read(path)
     assert [(p.code, p.line) for p in problems.kept] == [("NONFINITE", 3), ("DUPLICATE", 5)]
 
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [('[{"id": "a"}, {"id": "b"', "TRUNCATED"), ('[{"id": "a"}] x', "SYNTAX"), ("3", "TYPE"), ("", "TYPE"), ('{"a": 1}', "TYPE")],
+    [
+        ('[{"id": "a"}, {"id": "b"', "TRUNCATED"),
+        ('[{"id": "a"}] x', "SYNTAX"),
+        ("3", "TYPE"),
+        ("", "TYPE"),
+        ('{"a": 1}', "TYPE"),
+    ],
 )
 def test_json_that_is_no_whole_array(tmp_path, text, code):
     _, problems, _ = read(_write(tmp_path, text, "data.json"))
@@ -287,7 +299,11 @@ def test_ё_is_not_folded(tmp_path):
 
 
 def test_a_null_answer_is_unscored_and_a_blank_one_counted(tmp_path):
-    rows = [{"id": "a", "generated_answer": None}, {"id": "b", "generated_answer": " "}, {"id": "c", "generated_answer": "a dog"}]
+    rows = [
+        {"id": "a", "generated_answer": None},
+        {"id": "b", "generated_answer": " "},
+        {"id": "c", "generated_answer": "a dog"},
+    ]
     text = "".join(json.dumps({**row, "references": ["a dog runs", f"a {row['id']}"]}) + "\n" for row in rows)
     entry = evaluate(_write(tmp_path, text), metrics=["cider"])["cider"]
     assert (entry["n_scored"], entry["n_total"]) == (2, 3)
@@ -319,7 +335,11 @@ def test_a_stored_score_outside_its_range_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("setting", "said"),
-    [({"metrcs": ["x"]}, "Did you mean 'metrics'"), ({"tasks": {"captioning": {"weigths": {}}}}, "Did you mean 'weights'"), ({"limit": 0}, "limit")],
+    [
+        ({"metrcs": ["x"]}, "Did you mean 'metrics'"),
+        ({"tasks": {"captioning": {"weigths": {}}}}, "Did you mean 'weights'"),
+        ({"limit": 0}, "limit"),
+    ],
 )
 def test_an_unknown_setting_gets_a_suggestion(setting, said):
     with pytest.raises(ConfigError, match=said):

@@ -22,7 +22,13 @@ from multimodal_eval.data.records import parse_map
 from multimodal_eval.data.sample_table import to_samples, to_table
 
 ROWS = [
-    {"id": "a", "question": "what?", "references": ["a dog", "the dog"], "generated_answer": "dog, \"big\"", "split": "val"},
+    {
+        "id": "a",
+        "question": "what?",
+        "references": ["a dog", "the dog"],
+        "generated_answer": 'dog, "big"',
+        "split": "val",
+    },
     {"id": "b", "question": "кто?", "references": ["ёлка"], "generated_answer": "two\nlines", "split": "test"},
 ]
 SAMPLES = [
@@ -51,7 +57,9 @@ def write(path, rows):
             writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if ".tsv" in name else ",")
             writer.writeheader()
             for row in rows:
-                writer.writerow({**row, **({"references": json.dumps(row["references"])} if "references" in row else {})})
+                writer.writerow(
+                    {**row, **({"references": json.dumps(row["references"])} if "references" in row else {})}
+                )
         content = path.read_bytes()
     if name.endswith(".gz"):
         content = gzip.compress(content)
@@ -71,7 +79,9 @@ def read(path, predictions=None, columns=None, allow_partial=False, limit=None):
 TEXT_FORMATS = ["jsonl", "ndjson", "json", "csv", "tsv"]
 
 
-@pytest.mark.parametrize("kind", [f"{kind}{packing}" for kind in TEXT_FORMATS for packing in ("", ".gz", ".zst")] + ["parquet"])
+@pytest.mark.parametrize(
+    "kind", [f"{kind}{packing}" for kind in TEXT_FORMATS for packing in ("", ".gz", ".zst")] + ["parquet"]
+)
 def test_every_format_gives_the_same_samples(tmp_path, kind):
     samples, summary = read(write(tmp_path / f"data.{kind}", ROWS))
     assert samples == SAMPLES
@@ -100,7 +110,9 @@ def test_a_map_must_fit(tmp_path):
 def test_two_files_are_joined_by_id_in_any_order(tmp_path, kinds):
     data = [{key: row[key] for key in ("id", "question", "references", "split")} for row in ROWS]
     predictions = [{"id": row["id"], "prediction": row["generated_answer"]} for row in reversed(ROWS)]
-    samples, _ = read(write(tmp_path / f"data.{kinds[0]}", data), write(tmp_path / f"predictions.{kinds[1]}", predictions))
+    samples, _ = read(
+        write(tmp_path / f"data.{kinds[0]}", data), write(tmp_path / f"predictions.{kinds[1]}", predictions)
+    )
     assert samples == SAMPLES
 
 
@@ -214,7 +226,11 @@ def test_samples_survive_the_run_folder(samples):
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**15), 10**15) | st.floats(allow_nan=False, allow_infinity=False) | text,
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**15), 10**15)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | text,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4),
     max_leaves=12,
 )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Sample, Score, evaluate_sample, metric
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
-from multimodal_eval.evaluation.composite_score import compute_composite, composite_of_scores, normalize_cider
+from multimodal_eval.evaluation.composite_score import composite_of_scores, compute_composite, normalize_cider
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
 from multimodal_eval.evaluation.tasks_config import Task, get_task
 
@@ -68,7 +68,16 @@ def test_an_unknown_task_lists_the_choices():
 
 @pytest.mark.parametrize(
     ("cider", "expected"),
-    [(0.5, 0.5), (2.0, 1.0), (-1.0, 0.0), ("0.5", 0.0), (None, 0.0), (True, 0.0), (float("nan"), 0.0), (np.float32(0.5), 0.5)],
+    [
+        (0.5, 0.5),
+        (2.0, 1.0),
+        (-1.0, 0.0),
+        ("0.5", 0.0),
+        (None, 0.0),
+        (True, 0.0),
+        (float("nan"), 0.0),
+        (np.float32(0.5), 0.5),
+    ],
 )
 def test_normalize_cider(cider, expected):
     assert normalize_cider(cider) == expected

@@ -201,7 +201,9 @@ def test_rescoring_computes_only_what_is_new(tmp_path):
     def other(sample):
         return 0.75
 
-    first = evaluate(samples(), task="mine", tasks={"mine": {"weights": {"clip_score": 1.0}}}, output=tmp_path / "first")
+    first = evaluate(
+        samples(), task="mine", tasks={"mine": {"weights": {"clip_score": 1.0}}}, output=tmp_path / "first"
+    )
     assert len(calls) == 50
     weights = {"mine": {"metrics": ["clip_score", "other"], "weights": {"clip_score": 0.5, "other": 0.5}}}
     second = rescore(first, {"tasks": weights}, output=tmp_path / "second")
@@ -221,7 +223,7 @@ def test_rescoring_with_another_option_computes_again():
     assert second["cider"]["value"] != first["cider"]["value"]
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     pass
 
 
@@ -234,7 +236,7 @@ class Fuse(Inline):
     def map_parts(self, work, parts):
         for part in parts:
             if self.left == 0:
-                raise Stopped
+                raise StoppedError
             self.left -= 1
             yield work(part)
 
@@ -244,7 +246,10 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch,
     monkeypatch.setattr(planning, "PART_SIZE", 13)  # 4 parts to fit, 4 to score
     data = tmp_path / "data.jsonl"
     data.write_text(
-        "".join(json.dumps({"id": s.id, "references": s.references, "prediction": s.generated_answer}) + "\n" for s in samples())
+        "".join(
+            json.dumps({"id": s.id, "references": s.references, "prediction": s.generated_answer}) + "\n"
+            for s in samples()
+        )
     )
     whole = evaluate(data, metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "whole")
     with monkeypatch.context() as patched:
@@ -256,7 +261,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch,
                 lambda plan, folder, info, executor, progress: original(plan, folder, info, Inline(), progress),
             )
         if burning < 8:
-            with pytest.raises(Stopped):
+            with pytest.raises(StoppedError):
                 evaluate(data, metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "broken")
         else:
             evaluate(data, metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "broken")

@@ -43,13 +43,10 @@ def _show_extremes(run: Run, metric: str, out: Any) -> None:
     """The best and the worst captions, with a reference beside them."""
     from rich.table import Table
 
-    scores = dict(
-        zip(
-            run.scores(["id"]).column("id").to_pylist(),
-            run.scores([metric]).column(metric).to_pylist(),
-            strict=True,
-        )
-    )
+    from multimodal_eval.cli.show import as_text
+
+    rows = run.scores(["id", metric]).to_pylist()
+    scores = {row["id"]: row[metric] for row in rows}
     scored = sorted((s for s in run.samples() if scores[s.id] is not None), key=lambda s: (-scores[s.id], s.id))
     table = Table(title=f"the best and the worst by {metric}", title_justify="left", title_style="bold")
     for head in (metric, "system", "caption", "a reference"):
@@ -57,5 +54,6 @@ def _show_extremes(run: Run, metric: str, out: Any) -> None:
     for sample in [*scored[:3], *scored[-3:]]:
         answer = sample.generated_answer or ""
         shown = answer if answer.strip() else "(blank)"
-        table.add_row(f"{scores[sample.id]:.4f}", sample.metadata["system"], shown, sample.reference_texts[0])
+        row = (f"{scores[sample.id]:.4f}", sample.metadata["system"], shown, sample.reference_texts[0])
+        table.add_row(*map(as_text, row))
     out.print(table)

@@ -31,18 +31,19 @@ def show_run(run: Run) -> None:
     for column, slices in results["slices"].items():
         out.print(_slice_table(column, slices))
     for line in warnings(run):
-        out.print(f"[yellow]![/] {_escaped(line)}", soft_wrap=True)
+        out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
     out.print("\nsignatures", style="bold")
     for signature in run.info["signatures"].values():
-        out.print(f"  {_escaped(signature['text'])}", style="dim", soft_wrap=True)
+        out.print(f"  {as_text(signature['text'])}", style="dim", soft_wrap=True)
     if run.is_kept:
-        out.print(f"\nrun folder: {_escaped(str(run.path))}", soft_wrap=True)
+        out.print(f"\nrun folder: {as_text(str(run.path))}", soft_wrap=True)
 
 
-def _escaped(text: str) -> str:
+def as_text(text: str) -> str:
+    """Somebody's text, safe to print: no markup, and control characters by their codes."""
     from rich.markup import escape
 
-    return escape(text)
+    return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
 
 
 def _results_table(title: str, results: dict[str, Any]) -> Table:
@@ -72,7 +73,7 @@ def _slice_table(column: str, slices: dict[str, Any]) -> Table:
     for head in ("metric", "mean", "std. error", "95 % interval", "scored"):
         table.add_column(head, justify="left" if head == "metric" else "right")
     for value, slice_ in slices.items():
-        label = _escaped(value)
+        label = as_text(value)
         for name, entry in slice_.get("metrics", {}).items():
             table.add_row(label, name, *_cells(entry))
             label = ""

@@ -1,0 +1,128 @@
+"""Start-up, reading and a trivial metric: time and peak memory, and how they grow with ten times the input.
+
+    python bench/house.py [SAMPLES]        (default 1,000,000; needs about 1 GB of disk for that)
+
+Reading is compared with what people write by hand (json.loads on every line, no checks) and with pandas, each in a
+process of its own, one after the other, twice.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+WORDS = "a the red blue dog cat man woman riding on beach with ball street car old young tall small near two".split()
+
+START_UP = {
+    "python -c pass": ["-c", "pass"],
+    "import multimodal_eval": ["-c", "import multimodal_eval"],
+    "mmeval --help": ["-m", "multimodal_eval.cli.main", "--help"],
+}
+
+READERS = {
+    "mmeval validate": (
+        "from multimodal_eval.cli.main import cli\ncli.main(['validate', sys.argv[1]], standalone_mode=False)"
+    ),
+    "json.loads, kept": "rows = [json.loads(line) for line in open(sys.argv[1])]",
+    "pandas.read_json": "import pandas; pandas.read_json(sys.argv[1], lines=True)",
+}
+
+TRIVIAL = """
+from multimodal_eval import evaluate, metric
+@metric("words", needs=("generated_answer",), bounds=(0, None), version="1")
+def words(sample):
+    return float(sample.generated_answer.count(" ") + 1)
+evaluate(sys.argv[1], metrics=["words"], output=sys.argv[2])
+"""
+
+
+def write_samples(path: Path, count: int) -> None:
+    chooser = random.Random(0)
+
+    def caption() -> str:
+        return " ".join(chooser.choices(WORDS, k=10))
+
+    with path.open("w") as file:
+        for number in range(count):
+            row = {
+                "id": f"img-{number}",
+                "image": f"images/{number:07d}.jpg",
+                "question": "what is shown here?",
+                "references": [caption(), caption(), caption()],
+                "generated_answer": caption(),
+                "split": "val",
+            }
+            file.write(json.dumps(row) + "\n")
+
+
+def measured(program: str, *arguments: str) -> tuple[float, float]:
+    """Seconds and peak megabytes of a program in a process of its own."""
+    before = time.perf_counter()
+    code = (
+        f"import json, resource, sys\n{program}\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return time.perf_counter() - before, int(done.stderr.split()[-1]) / 1024
+
+
+def start_up() -> None:
+    print("start-up, best of 10")
+    for name, arguments in START_UP.items():
+        best = min(_seconds([sys.executable, *arguments]) for _ in range(10))
+        print(f"  {name:<24} {best * 1000:6.0f} ms")
+
+
+def _seconds(command: list[str]) -> float:
+    before = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - before
+
+
+def reading(small: Path, large: Path, count: int) -> None:
+    print(f"\nreading JSONL ({large.stat().st_size / count:.0f} bytes a sample), best of 2")
+    print(f"  {'':<20} {'samples':>10} {'s':>7} {'samples/s':>10} {'peak MB':>8}")
+    best: dict[tuple[str, Path], tuple[float, float]] = {}
+    for _ in range(2):
+        for name, program in READERS.items():
+            for path in (small, large):
+                found = measured(program, str(path))
+                best[name, path] = min(best.get((name, path), found), found)
+    for (name, path), (seconds, peak) in best.items():
+        samples = count if path == large else count // 10
+        print(f"  {name:<20} {samples:>10,} {seconds:7.2f} {samples / seconds:>10,.0f} {peak:8.0f}")
+    ours, theirs = best["mmeval validate", large][0], best["json.loads, kept", large][0]
+    print(f"  mmeval validate takes {ours / theirs:.2f} times json.loads, checks and all")
+    print(f"  ten times the input: {ours / best['mmeval validate', small][0]:.1f} times as long")
+
+
+def trivial_metric(small: Path, large: Path, count: int, scratch: Path) -> None:
+    print("\na trivial metric through a whole run (read, store, score, aggregate)")
+    for path, samples in ((small, count // 10), (large, count)):
+        folder = scratch / f"run-{samples}"
+        seconds, peak = measured(TRIVIAL, str(path), str(folder))
+        stored = sum(file.stat().st_size for file in (folder / "samples").iterdir()) / path.stat().st_size
+        print(f"  {samples:>10,} samples {seconds:7.2f} s {samples / seconds:>10,.0f} samples/s {peak:6.0f} MB peak")
+    print(f"  the stored samples take {stored:.2f} of the JSONL")
+
+
+def main(count: int) -> None:
+    start_up()
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        small, large = scratch / "small.jsonl", scratch / "large.jsonl"
+        write_samples(small, count // 10)
+        write_samples(large, count)
+        reading(small, large, count)
+        trivial_metric(small, large, count, scratch)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)

@@ -1,0 +1,239 @@
+"""The command line as a person meets it: what is printed, where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+ROWS = [
+    {"id": "a", "references": ["a red dog runs", "the dog"], "generated_answer": "a red dog", "system": "x"},
+    {"id": "b", "references": ["a cat sleeps on a chair"], "generated_answer": "a cat sleeps", "system": "y"},
+    {"id": "c", "references": ["a train in the snow"], "generated_answer": None, "system": "y"},
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return tmp_path
+
+
+def mmeval(*arguments, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "multimodal_eval.cli.main", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_score_prints_a_table_and_keeps_the_run(folder):
+    out = mmeval("score", "data.jsonl", "--metrics", "cider", "--by", "system").stdout
+    assert "cider" in out
+    assert "2 / 3" in out
+    assert "by system" in out
+    assert "1 of 3 samples unscored (1 missing_input); most often: no generated_answer" in out
+    assert "cider|v:1|tokenizer:ptb-approx|df:corpus@" in out
+    (run,) = (folder / "runs").iterdir()
+    assert run.name.endswith("-metrics")
+    assert {path.name for path in run.iterdir()} == {"run.json", "results.json", "samples", "scores", "state"}
+    listed = mmeval("ls", "runs").stdout
+    assert run.name in listed
+    assert "done" in listed
+
+
+def test_score_as_json_and_jsonl(folder):
+    out = mmeval("score", "data.jsonl", "--metrics", "cider", "-o", "run", "--format", "json", "--jsonl").stdout
+    results = json.loads(out)
+    assert results["metrics"]["cider"]["n_scored"] == 2
+    stored = json.loads((folder / "run" / "results.json").read_text())
+    assert {**stored, "run": "run"} == results
+    rows = [json.loads(line) for line in (folder / "run" / "scores.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in rows] == ["a", "b", "c"]
+    assert "cider" not in rows[2]
+    assert rows[2]["cider:status"] == "missing_input"
+
+
+def test_two_files_and_a_map(folder):
+    (folder / "refs.csv").write_text("image,ref1,ref2\na,a dog,the dog\nb,a cat,the cat\n")
+    (folder / "pred.tsv").write_text("image\tpred\nb\ta cat\na\ta dog\n")
+    arguments = ["refs.csv", "pred.tsv", "--metrics", "cider", "--map", "id=image", "--map", "references=ref1,ref2"]
+    results = json.loads(mmeval("score", *arguments, "--map", "generated_answer=pred", "--format", "json").stdout)
+    assert results["metrics"]["cider"]["n_scored"] == 2
+
+
+def test_bad_input_exits_1_and_writes_nothing(folder):
+    (folder / "bad.jsonl").write_text('{"id": "a", "references": "x"}\n{"id": "a", "perplexity": NaN}\n')
+    done = mmeval("score", "bad.jsonl", "--metrics", "cider", "-o", "run", code=1)
+    assert "bad.jsonl:1: TYPE: `references` must be a list of strings. Got 'x' instead." in done.stderr
+    assert "bad.jsonl:2: NONFINITE" in done.stderr
+    assert "2 problems" in done.stderr
+    assert not (folder / "run").exists()
+    assert done.stdout == ""
+
+
+def test_validate(folder):
+    out = mmeval("validate", "data.jsonl").stdout
+    assert "3 samples, no problems" in out
+    (folder / "bad.jsonl").write_text('{"id": "a"}\n{"id": "a"}\n')
+    assert "lines 1 and 2" in mmeval("validate", "bad.jsonl", code=1).stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["bad.jsonl", "data.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score"],
+        ["score", "data.jsonl"],
+        ["score", "data.jsonl", "--resume", "x"],
+        ["score", "data.jsonl", "--metrics", "cider", "--map", "nonsense"],
+        ["score", "data.jsonl", "--metrics", "cider", "--limit", "0"],
+        ["score", "data.jsonl", "--metrics", "cider", "--fail-under", "composite=0.5"],
+        ["score", "data.jsonl", "--metrics", "cider", "--fail-under", "cider=high"],
+        ["nonsense"],
+    ],
+)
+def test_wrong_usage_exits_2(folder, arguments):
+    mmeval(*arguments, code=2)
+    assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["score", "data.jsonl", "--metrics", "cidr"], "Did you mean 'cider'?"),
+        (["score", "data.jsonl", "--task", "captoning"], "Did you mean 'captioning'?"),
+        (["score", "data.jsonl", "--task", "captioning"], "--metrics cider"),
+        (["score", "nowhere.jsonl", "--metrics", "cider"], "no such file"),
+        (["score", "data.jsonl", "--config", "nowhere.yaml"], "does not exist"),
+        (["score", "--resume", "nowhere"], "no run.json"),
+        (["rescore", "nowhere", "--config", "x.yaml"], "no run.json"),
+        (["card", "cidr"], "Did you mean 'cider'?"),
+        (["fetch", "metor"], "no resource is named 'metor'"),
+    ],
+)
+def test_our_own_errors_exit_1_without_a_traceback(folder, arguments, said):
+    assert said in mmeval(*arguments, code=1).stderr
+
+
+def test_thresholds_exit_3_after_showing_the_result(folder):
+    done = mmeval("score", "data.jsonl", "--metrics", "cider", "--fail-under", "cider=0.99", code=3)
+    assert "below 0.99" in done.stderr
+    assert "cider" in done.stdout
+    done = mmeval("score", "data.jsonl", "--metrics", "cider", "--min-coverage", "0.95", code=3)
+    assert "0.6667 of the samples" in done.stderr
+    mmeval("score", "data.jsonl", "--metrics", "cider", "--fail-under", "cider=0", "--min-coverage", "0.6")
+
+
+def test_an_unscored_composite_misses_every_threshold(folder):
+    arguments = ["score", "data.jsonl", "--task", "captioning", "--skip-unavailable", "--fail-under", "composite=0"]
+    assert "composite is unscored" in mmeval(*arguments, code=3).stderr
+
+
+def test_a_configuration_file_a_plugin_and_rescore(folder):
+    (folder / "my_metric.py").write_text(
+        "from multimodal_eval import metric\n"
+        "@metric('short', needs=('generated_answer',), bounds=(0, 1), version='1')\n"
+        "def short(sample):\n"
+        "    '''Is the answer short?'''\n"
+        "    return 1 / len(sample.generated_answer.split())\n"
+    )
+    (folder / "run.yaml").write_text(
+        "task: mine\ntasks:\n  mine:\n    weights: {cider: 0.25, short: 0.75}\nplugins: [my_metric.py]\nseed: 5\n"
+    )
+    results = json.loads(mmeval("score", "data.jsonl", "--config", "run.yaml", "-o", "one", "--format", "json").stdout)
+    # 1/3 words each: 0.75 * 1/3 + 0.25 * mean cider
+    expected = 0.75 / 3 + 0.25 * results["metrics"]["cider"]["value"]
+    assert results["composite"]["value"] == pytest.approx(expected)
+    (folder / "new.yaml").write_text("tasks:\n  mine:\n    metrics: [cider, short]\n    weights: {short: 1}\n")
+    out = json.loads(mmeval("rescore", "one", "--config", "new.yaml", "-o", "two", "--format", "json").stdout)
+    assert out["composite"]["value"] == pytest.approx(1 / 3)
+    assert out["metrics"] == results["metrics"]
+    assert "short" in mmeval("ls", "metrics", "--plugin", "my_metric.py").stdout
+    assert "Is the answer short?" in mmeval("card", "short", "--plugin", "my_metric.py").stdout
+
+
+def test_a_broken_plugin_keeps_its_traceback(folder):
+    (folder / "broken.py").write_text("1 / 0\n")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "multimodal_eval.cli.main",
+            "score",
+            "data.jsonl",
+            "--metrics",
+            "x",
+            "--plugin",
+            "broken.py",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+
+
+def test_demo_shows_results_and_says_what_is_missing(folder):
+    out = mmeval("demo").stdout
+    assert "39 / 40" in out
+    assert "Alba" in out
+    assert "Not in this version yet" in out
+    assert not (folder / "runs").exists()
+    mmeval("demo", "-o", "kept")
+    assert (folder / "kept" / "results.json").exists()
+
+
+def test_lists_and_cards(folder):
+    assert "0 … 1" in mmeval("ls", "metrics").stdout
+    assert "not in this version" in mmeval("ls", "tasks").stdout
+    assert "meteor-1.5-en" in mmeval("ls", "resources").stdout
+    assert "Metric Card for CIDEr" in mmeval("card", "cider").stdout
+    assert json.loads(mmeval("schema").stdout)["title"] == "mmeval run configuration"
+
+
+def test_hostile_text_is_shown_as_text(folder):
+    rows = [{**ROWS[0], "id": "[bold]a[/]", "system": "[red]\x1b[31m"}, ROWS[1]]
+    (folder / "odd.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = mmeval("score", "odd.jsonl", "--metrics", "cider", "--by", "system").stdout
+    assert "[red]" in out
+    assert "\x1b[31m" not in out
+
+
+def test_zst_coco_and_partial(folder):
+    coco = {"annotations": [{"image_id": i, "caption": f"a dog number {i}"} for i in range(4)]}
+    (folder / "captions.json.zst").write_bytes(pa.compress(json.dumps(coco).encode(), "zstd", asbytes=True))
+    (folder / "results.json").write_text(json.dumps([{"image_id": i, "caption": f"dog {i}"} for i in range(3)]))
+    assert "UNMATCHED" in mmeval("score", "captions.json.zst", "results.json", "--metrics", "cider", code=1).stderr
+    out = mmeval("score", "captions.json.zst", "results.json", "--metrics", "cider", "--allow-partial").stdout
+    assert "3 / 4" in out
+
+
+LIGHT = """
+import sys
+{statement}
+suspects = ("numpy", "scipy", "pyarrow", "rich", "yaml", "torch", "onnxruntime", "pandas")
+heavy = [name for name in suspects if name in sys.modules]
+assert not heavy, heavy
+"""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import multimodal_eval",
+        "from multimodal_eval import Sample, evaluate_sample, metric",
+        "from multimodal_eval.cli.main import cli; cli.main(['--help'], standalone_mode=False)",
+    ],
+)
+def test_start_up_loads_nothing_heavy(statement):
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT.format(statement=statement)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,120 @@
+"""What holds for every metric that the package brings. A metric without examples here fails."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from multimodal_eval import Rows, Sample
+from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.evaluation.metrics_registry import list_available, resolve
+from tests.contract.examples import EXAMPLES
+
+METRICS = list_available()
+
+
+def opened(metric, samples):
+    state = metric.fit(samples) if metric.fits else metric.default_state()
+    return metric.open(state)
+
+
+@pytest.fixture(params=METRICS)
+def metric(request):
+    return resolve(request.param)
+
+
+@pytest.fixture
+def samples(metric):
+    return EXAMPLES[metric.name]
+
+
+def test_every_metric_has_examples():
+    assert sorted(EXAMPLES) == METRICS
+
+
+def test_it_scores_its_examples_within_its_bounds(metric, samples):
+    scores = score_batch(metric, opened(metric, samples), samples)
+    low, high = metric.bounds
+    for score in scores:
+        assert score.status == "ok"
+        assert score.value is not None
+        assert low is None or score.value >= low
+        assert high is None or score.value <= high
+    assert len({score.value for score in scores}) > 1
+
+
+def test_order_and_batching_change_nothing(metric, samples):
+    scorer = opened(metric, samples)
+    scores = score_batch(metric, scorer, samples)
+    assert [score_batch(metric, scorer, [sample])[0] for sample in samples] == scores
+    order = list(range(len(samples)))
+    random.Random(1).shuffle(order)
+    assert score_batch(metric, scorer, [samples[i] for i in order]) == [scores[i] for i in order]
+
+
+def test_without_its_inputs_it_is_unscored_in_a_run_and_0_when_called(metric):
+    bare = Sample(id="bare")
+    assert metric(bare) == 0.0
+    (score,) = score_batch(
+        metric, opened(metric, []) if not metric.fits else metric.open(metric.default_state()), [bare]
+    )
+    assert (score.value, score.status) == (None, "missing_input")
+
+
+def test_a_generator_error_is_unscored(metric, samples):
+    failed = Sample(id="x", generated_answer="[ERROR] out of memory", references=["a dog"])
+    (score,) = score_batch(metric, opened(metric, samples), [failed])
+    assert (score.value, score.status) == (None, "error")
+
+
+def test_its_state_merges_and_survives_storage(metric, samples, tmp_path):
+    if not metric.fits:
+        assert metric.fit(samples) is None
+        return
+    whole = metric.fit(samples)
+    assert metric.fit(samples[:1]) + metric.fit(samples[1:]) == whole
+    metric.save_state(whole, tmp_path / "state")
+    assert metric.load_state(tmp_path / "state") == whole
+    metric.save_state(metric.fit(samples[:2]) + metric.fit(samples[2:]), tmp_path / "other")
+    assert (tmp_path / "other").read_bytes() == (tmp_path / "state").read_bytes()
+
+
+def test_its_signature_names_it_and_is_stable(metric, samples):
+    state = metric.fit(samples) if metric.fits else metric.default_state()
+    signature = metric.signature(state)
+    assert str(signature).startswith(f"{metric.name}|v:{metric.version}")
+    assert signature == resolve(metric.name).signature(state)
+    assert "code:" not in str(signature), "a shipped metric declares its version"
+
+
+def test_its_aggregate_has_one_influence_value_a_row(metric, samples):
+    import numpy as np
+
+    scores = score_batch(metric, opened(metric, samples), samples)
+    stats = [score.stats for score in scores]
+    matrix = None if stats[0] is None else np.array(stats, dtype=float)
+    estimate = metric.aggregate(Rows(np.array([score.value for score in scores], dtype=float), matrix))
+    assert len(estimate.influence) == len(samples)
+    assert abs(float(np.mean(estimate.influence))) < 1e-9 * max(1.0, abs(estimate.value))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(answer=st.text(max_size=60), reference=st.text(min_size=1, max_size=60))
+def test_any_text_gets_a_score_or_a_reason(metric, samples, answer, reference):
+    odd = Sample(id="odd", generated_answer=answer, references=[reference])
+    (score,) = score_batch(metric, opened(metric, samples), [odd])
+    assert score.status != "error", score.reason
+    assert (score.value is None) == (score.status != "ok")
+
+
+def test_a_blank_answer_is_never_rewarded(metric, samples):
+    scorer = opened(metric, samples)
+    blank = Sample(id="blank", generated_answer="  ", references=["a red dog runs"])
+    (score,) = score_batch(metric, scorer, [blank])
+    worst = metric.bounds[0 if metric.direction == "higher" else 1]
+    assert score.value in (None, worst)
+    if score.value is not None:
+        assert score.warning == "blank_answer"

@@ -1,0 +1,79 @@
+"""Every metric has a card, and the card's facts are the code's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from multimodal_eval.evaluation.cards import card_text
+from multimodal_eval.evaluation.metrics_registry import list_available, resolve
+
+CARDS = Path(__file__).parents[2] / "docs" / "metrics"
+HEADINGS = [
+    "## Metric Details",
+    "### Metric Description",
+    "### Formal Definition",
+    "### Inputs and Outputs",
+    "## Intended Use",
+    "### Domains and Tasks",
+    "### Applicability and Limitations",
+    "## Metric Implementation",
+    "### Reference Implementations",
+    "### Computational Complexity",
+    "## Known Limitations",
+    "## Related Metrics",
+    "## Further Reading",
+    "## Citation",
+    "## Metric Card Authors",
+]
+
+
+@pytest.fixture(params=list_available())
+def metric(request):
+    return resolve(request.param)
+
+
+@pytest.fixture
+def card(metric):
+    return (CARDS / f"{metric.name}.md").read_text(encoding="utf-8")
+
+
+def fact(card, name):
+    found = re.search(rf"^- \*\*{re.escape(name)}:\*\* (.+)$", card, re.MULTILINE)
+    assert found, f"the card has no line **{name}:**"
+    return found[1]
+
+
+def test_it_has_the_headings(metric, card):
+    lines = card.splitlines()
+    assert lines[0].startswith("# Metric Card for ")
+    assert [line for line in lines if re.match(r"#{2,3} ", line)] == HEADINGS
+
+
+def test_its_range_is_the_codes(metric, card):
+    low, high = ("unbounded" if bound is None else f"{bound:g}" for bound in metric.bounds)
+    assert fact(card, "Range").startswith(f"{low} to {high}")
+
+
+def test_its_direction_is_the_codes(metric, card):
+    assert fact(card, "Higher is Better?") == ("Yes" if metric.direction == "higher" else "No")
+
+
+def test_its_needs_are_the_codes(metric, card):
+    assert fact(card, "Needs") == ", ".join(f"`{need}`" for need in metric.needs)
+    assert fact(card, "Reference-Based?") == ("Yes" if "references" in metric.needs else "No")
+
+
+def test_its_signature_is_the_codes(metric, card):
+    example = fact(card, "Signature").strip("`")
+    assert example == str(metric.signature(metric.default_state()))
+
+
+def test_no_card_is_left_over():
+    assert sorted(path.stem for path in CARDS.glob("*.md")) == list_available()
+
+
+def test_the_card_that_ships_is_the_one_in_the_docs(metric, card):
+    assert card_text(metric.name) == card

@@ -1,0 +1,71 @@
+"""The documents say what the program does."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+import multimodal_eval
+from multimodal_eval.evaluation.tasks_config import TASKS
+from multimodal_eval.run.config import json_schema, load_config
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_published_schema_is_the_codes():
+    assert json.loads((ROOT / "docs" / "run.schema.json").read_text()) == json_schema()
+
+
+def test_the_documented_configuration_is_valid():
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    jsonschema.validate(yaml.safe_load(example), json_schema())
+    path_like = yaml.safe_load(example)
+    assert load_config(path_like).task == path_like["task"]
+
+
+def test_the_schema_refuses_what_the_program_refuses():
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"taks": "captioning"}, json_schema())
+
+
+def test_ci_runs_the_readmes_test_command():
+    commands = re.findall(r"^    (python3 -m venv .+)$", README, re.MULTILINE)
+    assert len(commands) == 2
+    demo, tests = commands
+    assert demo.endswith("mmeval demo")
+    setup, _, check = tests.rpartition(" && ")
+    ci = (ROOT / ".ci" / "run").read_text()
+    assert check.split("/", 1)[1] in ci
+    assert re.search(r"pip install [^&]+", setup)[0].strip() in ci  # type: ignore[index]
+
+
+def test_the_readme_lists_every_task_and_metric():
+    from multimodal_eval.evaluation.metrics_registry import list_available
+
+    for name in [*TASKS, *list_available()]:
+        assert f"`{name}`" in README
+
+
+def test_every_public_name_exists():
+    for name in multimodal_eval.__all__:
+        assert getattr(multimodal_eval, name) is not None
+    assert sorted(multimodal_eval.__all__) == multimodal_eval.__all__
+    with pytest.raises(AttributeError):
+        _ = multimodal_eval.nothing
+
+
+def test_the_changelog_speaks_of_this_version():
+    assert f"## {multimodal_eval.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_pasted_output_is_what_the_demo_prints():
+    from tests.docs.update_readme import updated
+
+    assert updated(README) == README, "run: python tests/docs/update_readme.py"

@@ -1,0 +1,33 @@
+"""CIDEr written straight from the paper's equations, for tests only: no sharing, no shortcuts."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+
+def grams(tokens, n):
+    return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+
+def cider(candidate, references, corpus, tokenize):
+    """`corpus` is a list of reference lists, one an image."""
+    images = [{g for text in texts for n in (1, 2, 3, 4) for g in grams(tokenize(text), n)} for texts in corpus]
+    total = 0.0
+    for n in (1, 2, 3, 4):
+        for reference in references:
+            total += cosine(vector(tokenize(candidate), n, images), vector(tokenize(reference), n, images))
+    return total / (4 * len(references))
+
+
+def vector(tokens, n, images):
+    found = grams(tokens, n)
+    weights = {}
+    for gram in found:
+        df = sum(gram in image for image in images)
+        weights[gram] = found.count(gram) / len(found) * log(len(images) / max(1, df))
+    return weights
+
+
+def cosine(a, b):
+    norm = sqrt(sum(x * x for x in a.values())) * sqrt(sum(x * x for x in b.values()))
+    return sum(a[g] * b[g] for g in a if g in b) / norm if norm else 0.0

@@ -1,0 +1,173 @@
+"""Fetching: checked, atomic, offline afterwards."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+import zipfile
+from functools import partial
+from hashlib import sha256
+
+import pytest
+
+from multimodal_eval.core.errors import FetchError, UnavailableError, UnknownNameError
+from multimodal_eval.resources import fetch as fetching
+from multimodal_eval.resources.catalogue import (
+    CATALOGUE,
+    File,
+    HuggingFace,
+    LocalFolder,
+    PackageWheel,
+    Resource,
+    Url,
+    get_resource,
+)
+from multimodal_eval.resources.fetch import fetch
+from multimodal_eval.resources.store import folder_of, home, is_here, resource_file, verify
+
+CONTENT = b"a synonym table\n"
+
+
+def resource(source, content=CONTENT, origin="table.txt", digest=None):
+    file = File(origin, "table.txt", digest or sha256(content).hexdigest(), len(content))
+    return Resource("tiny", "a tiny table", "CC0-1.0", source, (file,))
+
+
+@pytest.fixture
+def local(tmp_path):
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "table.txt").write_bytes(CONTENT)
+    return resource(LocalFolder(str(tmp_path / "source")))
+
+
+def test_from_a_folder(local):
+    seen = []
+    folder = fetch(local, lambda *progress: seen.append(progress))
+    assert (folder / "table.txt").read_bytes() == CONTENT
+    assert folder.is_relative_to(home())
+    assert seen == [("table.txt", len(CONTENT), len(CONTENT))]
+
+
+def test_a_second_fetch_does_nothing(local, monkeypatch):
+    fetch(local)
+    monkeypatch.setattr(fetching, "_FETCHERS", {})
+    assert is_here(local)
+    fetch(local)
+
+
+def test_a_wrong_checksum_leaves_nothing_behind(local):
+    wrong = resource(local.source, digest="0" * 64)
+    with pytest.raises(FetchError, match="has the checksum"):
+        fetch(wrong)
+    assert list((home() / "resources").iterdir()) == []
+
+
+def test_an_interruption_leaves_nothing_behind(local):
+    def interrupt(*progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(local, interrupt)
+    assert list((home() / "resources").iterdir()) == []
+    assert not is_here(local)
+
+
+def test_a_larger_file_than_announced_is_cut_short(local, tmp_path):
+    (tmp_path / "source" / "table.txt").write_bytes(CONTENT * 1000)
+    with pytest.raises(FetchError, match="larger than"):
+        fetch(local)
+
+
+def test_a_damaged_copy_is_found_and_replaced(local):
+    file = fetch(local) / "table.txt"
+    file.write_bytes(CONTENT[:-1] + b"!")
+    with pytest.raises(FetchError):
+        verify(local)
+    file.write_bytes(b"short")
+    assert not is_here(local)
+    fetch(local)
+    verify(local)
+
+
+def test_a_missing_source(tmp_path):
+    with pytest.raises(FetchError, match="does not exist"):
+        fetch(resource(LocalFolder(str(tmp_path / "nowhere"))))
+
+
+@pytest.fixture
+def web(tmp_path):
+    (tmp_path / "table.txt").write_bytes(CONTENT)
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    handler.func.log_message = lambda *arguments: None  # type: ignore[attr-defined]
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_from_the_web(web):
+    assert (fetch(resource(Url(web))) / "table.txt").read_bytes() == CONTENT
+    with pytest.raises(FetchError, match="could not be read"):
+        fetch(resource(Url(web), content=b"other", origin="nowhere.txt"))
+
+
+def test_from_hugging_face_asks_for_the_pinned_revision(monkeypatch):
+    asked = []
+
+    def refuse(url, timeout):
+        asked.append(url)
+        raise TimeoutError("no network in this test")
+
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    with pytest.raises(FetchError, match="no network"):
+        fetch(resource(HuggingFace("someone/model", "abc123")))
+    assert asked == ["https://huggingface.co/someone/model/resolve/abc123/table.txt"]
+
+
+@pytest.mark.registry
+def test_from_a_wheel_of_the_registry():
+    digest = "8bb850c565aa389fdc16f3a46965ad23d82adff60f2393fc2762b63185e8e6c9"
+    licence = File("six-1.16.0.dist-info/LICENSE", "LICENSE", digest, 1066)
+    six = Resource("six", "a small wheel", "MIT", PackageWheel("six", "1.16.0", 11_053), (licence,))
+    assert "Permission is hereby granted" in (fetch(six) / "LICENSE").read_text()
+
+
+@pytest.mark.registry
+def test_a_wheel_that_does_not_exist():
+    nothing = resource(PackageWheel("six", "0.0.0.dev999", 1))
+    with pytest.raises(FetchError, match="pip could not download"):
+        fetch(nothing)
+
+
+def test_members_of_an_archive_inside_an_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "inner.jar", "w") as inner:
+        inner.writestr("deep/table.txt", CONTENT)
+    with zipfile.ZipFile(tmp_path / "outer.whl", "w") as outer:
+        outer.write(tmp_path / "inner.jar", "lib/inner.jar")
+    subject = resource(PackageWheel("x", "1", 1))
+    with zipfile.ZipFile(tmp_path / "outer.whl") as wheel:
+        fetching._extract(subject, wheel, "lib/inner.jar!/deep/table.txt", tmp_path / "out.txt")
+        with pytest.raises(FetchError, match="is not in"):
+            fetching._extract(subject, wheel, "lib/inner.jar!/nowhere", tmp_path / "out.txt")
+    assert (tmp_path / "out.txt").read_bytes() == CONTENT
+
+
+def test_what_is_not_here_says_how_to_get_it():
+    with pytest.raises(UnavailableError, match=r"mmeval fetch meteor-1\.5-en"):
+        resource_file("meteor-1.5-en", "english.synsets")
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'meteor-1\.5-en'"):
+        get_resource("meteor-1.5")
+
+
+def test_the_catalogue_is_pinned():
+    for name, entry in CATALOGUE.items():
+        assert entry.name == name
+        assert entry.licence
+        assert len({file.name for file in entry.files}) == len(entry.files)
+        for file in entry.files:
+            assert len(bytes.fromhex(file.sha256)) == 32
+            assert file.size > 0
+        assert folder_of(entry).name == f"{name}-{entry.fingerprint}"

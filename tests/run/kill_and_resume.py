@@ -1,0 +1,122 @@
+"""Kill `mmeval score` with SIGKILL at random moments, resume it, and compare with an undisturbed run.
+
+    python tests/run/kill_and_resume.py [TIMES] [SEED]
+
+Prints how the killed runs stood when they were killed; exits 1 if any result differs by a byte.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+PLUGIN = Path(__file__).with_name("plugin.py")
+SAMPLES, PART = 600, 40
+# Parts are small here, so that there are many moments at which one is half written.
+START = (
+    "import sys; from multimodal_eval.run import plan; plan.PART_SIZE = int(sys.argv.pop(1)); "
+    "from multimodal_eval.cli.main import main; main()"
+)
+
+
+def write_data(path: Path) -> None:
+    words = ["a", "red", "blue", "dog", "cat", "runs", "on", "the", "street", "beach"]
+    chooser = random.Random(7)
+    rows = [
+        {
+            "id": f"s{number}",
+            "references": [" ".join(chooser.choices(words, k=6)) for _ in range(2)],
+            "generated_answer": " ".join(chooser.choices(words, k=5)),
+            "group": f"g{number // 3}",
+        }
+        for number in range(SAMPLES)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", START, str(PART), "score", *arguments]
+
+
+def fresh(data: Path, folder: Path, config: Path) -> list[str]:
+    return command(str(data), "--config", str(config), "--plugin", str(PLUGIN), "-o", str(folder))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Everything in a run folder but run.json, which holds times and paths."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "run.json"
+    }
+
+
+def stage(folder: Path) -> str:
+    if not (folder / "run.json").exists():
+        return "before run.json"
+    state = json.loads((folder / "run.json").read_text())["state"]
+    if state != "scoring":
+        return str(state)
+    return f"scoring, {len(list((folder / 'scores').glob('part-*.parquet')))} parts committed"
+
+
+def once(data: Path, folder: Path, config: Path, length: float, chooser: random.Random) -> list[str]:
+    """Start, kill, resume and kill again until the run is through; the stages at which it was killed."""
+    killed: list[str] = []
+    for _ in range(50):
+        started = (folder / "run.json").exists()
+        arguments = command("--resume", str(folder)) if started else fresh(data, folder, config)
+        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        # Mostly late, when there is something to lose; sometimes at once.
+        delay = chooser.uniform(0, length) if len(killed) < 3 else None
+        try:
+            _, said = process.communicate(timeout=delay)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            killed.append(stage(folder))
+            continue
+        if process.returncode != 0:
+            raise SystemExit(f"resuming failed after {killed}: {said.decode()}")
+        return killed
+    raise SystemExit("the run never finished")
+
+
+def main(times: int, seed: int) -> None:
+    chooser = random.Random(seed)
+    stages: Counter[str] = Counter()
+    kills = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        base = Path(scratch)
+        data, config = base / "data.jsonl", base / "run.yaml"
+        write_data(data)
+        config.write_text(
+            "metrics: [slow_words, rarity, corpus_precision, cider]\noptions: {slow_words: {pause: 0.0005}}\n"
+        )
+        before = time.perf_counter()
+        subprocess.run(fresh(data, base / "whole", config), check=True, stdout=subprocess.DEVNULL)
+        length = time.perf_counter() - before
+        expected = content(base / "whole")
+        while kills < times:
+            killed = once(data, base / "run", config, length, chooser)
+            kills += len(killed)
+            stages.update(killed)
+            found = content(base / "run")
+            if found != expected:
+                differing = [name for name in {*found, *expected} if found.get(name) != expected.get(name)]
+                raise SystemExit(f"killed at {killed}: {sorted(differing)} differ from the undisturbed run")
+            shutil.rmtree(base / "run")
+    print(f"{kills} kills, every resumed run identical to the undisturbed one; killed while:")
+    for name, count in sorted(stages.items()):
+        print(f"  {count:4d}  {name}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200, int(sys.argv[2]) if len(sys.argv) > 2 else 0)
