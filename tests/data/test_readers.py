@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.records import parse_map
 from multimodal_eval.data.sample_table import to_samples, to_table
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {
         "id": "a",
         "question": "what?",

@@ -18,8 +18,8 @@ from multimodal_eval.evaluation.tasks_config import TASKS
 SAMPLE = Sample(id="1", generated_answer="a red dog", expected_answer="a red dog runs")
 
 
-def words(sample):
-    return float(len(sample.generated_answer.split()))
+def words(sample: Sample) -> float:
+    return float(len((sample.generated_answer or "").split()))
 
 
 def test_a_plain_function_in_the_table():
