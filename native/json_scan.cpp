@@ -163,17 +163,24 @@ std::vector<RepeatedKey> repeated_keys(std::string_view text, bool line_delimite
 ElementBatch array_elements(std::string_view text, std::size_t start, std::size_t limit) {
     ElementBatch batch;
     std::size_t i = start, depth = 0, begin = 0, lines = 0, lines_at_begin = 0;
-    bool inside = false;
-    const auto finish = [&](std::size_t end) {
-        while (end > begin && std::strchr(" \t\r\n", text[end - 1]) != nullptr) --end;
-        if (inside) batch.elements.push_back({begin, end, lines_at_begin});
+    bool inside = false, behind_comma = start > 0 && start <= text.size() && text[start - 1] == ',';
+    const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+    // An element that is not there is given as an empty range, which no decoder takes.
+    const auto finish = [&](std::size_t end, bool owed) {
+        if (inside) {
+            while (end > begin && is_space(text[end - 1])) --end;
+            batch.elements.push_back({begin, end, lines_at_begin});
+        } else if (owed) {
+            batch.elements.push_back({end, end, lines});
+        }
         inside = false;
     };
     while (i < text.size()) {
         const char c = text[i];
         if (depth == 0 && (c == ',' || c == ']')) {
-            finish(i);
+            finish(i, c == ',' || behind_comma);
             ++i;
+            behind_comma = c == ',';
             batch.closed = c == ']';
             if (batch.closed || batch.elements.size() >= limit) {
                 batch.next = i;
@@ -184,8 +191,9 @@ ElementBatch array_elements(std::string_view text, std::size_t start, std::size_
         }
         if (c == '\n') {
             ++lines;
-        } else if (!inside && c != ' ' && c != '\t' && c != '\r') {
+        } else if (!inside && !is_space(c)) {
             inside = true;
+            behind_comma = false;
             begin = i;
             lines_at_begin = lines;
         }
@@ -199,7 +207,7 @@ ElementBatch array_elements(std::string_view text, std::size_t start, std::size_
         if ((c == '}' || c == ']') && depth > 0) --depth;
         ++i;
     }
-    finish(text.size());
+    finish(text.size(), false);
     batch.next = text.size();
     batch.lines_passed = lines;
     batch.broken = true;

@@ -95,6 +95,9 @@ def test_validate(folder):
         ["score", "data.jsonl", "--metrics", "cider", "--limit", "0"],
         ["score", "data.jsonl", "--metrics", "cider", "--fail-under", "composite=0.5"],
         ["score", "data.jsonl", "--metrics", "cider", "--fail-under", "cider=high"],
+        ["score", "data.jsonl", "--metrics", "cider", "--fail-under", "cider=nan"],
+        ["score", "data.jsonl", "--metrics", "cider", "--min-coverage", "nan"],
+        ["score", "--resume", "somewhere", "--metrics", "cider"],
         ["nonsense"],
     ],
 )
@@ -110,7 +113,7 @@ def test_wrong_usage_exits_2(folder, arguments):
         (["score", "data.jsonl", "--task", "captoning"], "Did you mean 'captioning'?"),
         (["score", "data.jsonl", "--task", "captioning"], "--metrics cider"),
         (["score", "nowhere.jsonl", "--metrics", "cider"], "no such file"),
-        (["score", "data.jsonl", "--config", "nowhere.yaml"], "does not exist"),
+        (["score", "data.jsonl", "--config", "nowhere.yaml"], "No such file"),
         (["score", "--resume", "nowhere"], "no run.json"),
         (["rescore", "nowhere", "--config", "x.yaml"], "no run.json"),
         (["card", "cidr"], "Did you mean 'cider'?"),
@@ -237,3 +240,19 @@ def test_start_up_loads_nothing_heavy(statement):
         [sys.executable, "-c", LIGHT.format(statement=statement)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_resume_needs_no_input_and_checks_thresholds_first(folder):
+    mmeval("score", "data.jsonl", "--metrics", "cider", "-o", "run")
+    (folder / "data.jsonl").unlink()
+    assert "cider" in mmeval("score", "--resume", "run").stdout
+    assert "does not compute it" in mmeval("score", "--resume", "run", "--fail-under", "nope=1", code=2).stderr
+
+
+def test_one_unreadable_run_does_not_hide_the_others(folder):
+    mmeval("score", "data.jsonl", "--metrics", "cider", "-o", "runs/good")
+    (folder / "runs" / "bad").mkdir()
+    (folder / "runs" / "bad" / "run.json").write_text("{")
+    out = mmeval("ls", "runs").stdout
+    assert "unreadable" in out
+    assert "good" in out

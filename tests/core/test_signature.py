@@ -14,8 +14,6 @@ def test_weights_are_written_as_a_formula():
     assert str(signature) == "composite_score|v:1|weights:0.25*a+0.75*b"
 
 
-def test_a_difference_names_both_sides():
-    left = Signature("cider", "1", {"tok": "ptb"})
-    right = Signature("cider", "2", {"tok": "ptb", "n": 4})
-    assert left.difference(right) == {"version": ("1", "2"), "n": (None, 4)}
-    assert left.difference(left) == {}
+def test_options_of_any_kind_can_be_written():
+    signature = Signature("mine", "1", {"names": {"a": "x"}, "list": [1, 2]}).extended(seed=3)
+    assert str(signature) == "mine|v:1|names:x*a|list:[1, 2]|seed:3"

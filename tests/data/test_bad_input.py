@@ -355,3 +355,99 @@ def test_yaml_keys_given_twice_are_refused(tmp_path):
 def test_strange_file_names_are_shown_as_they_are(tmp_path):
     path = _write(tmp_path, '{"id": 1.5}', "[bold]ünï.jsonl")
     assert read(path)[1].kept[0].file == str(path)
+
+
+def test_a_duplicate_id_on_one_line_is_found(tmp_path):
+    path = _write(tmp_path, '[{"id": "1"}, {"id": "1"}]', "data.json")
+    (problem,) = read(path)[1].kept
+    assert problem.message == "the id occurs twice, both times in line 1"
+
+
+def test_ids_that_differ_only_in_normal_form_are_one_id(tmp_path):
+    (problem,) = problems_of(tmp_path, '{"id": "caf\\u00e9"}', '{"id": "cafe\\u0301"}')
+    assert problem.code == "DUPLICATE"
+
+
+@pytest.mark.parametrize("text", ['[{"id": "1"},,{"id": "2"}]', '[{"id": "1"},]', "[,]"])
+def test_an_array_with_a_hole_is_no_json(tmp_path, text):
+    _, problems, _ = read(_write(tmp_path, text, "data.json"))
+    assert {problem.code for problem in problems.kept} == {"SYNTAX"}
+
+
+def test_a_long_file_of_nonsense_is_refused_quickly(tmp_path):
+    _, problems, _ = read(_write(tmp_path, "x,y\n" * 300_000))
+    assert problems.total == 300_000
+
+
+def test_metadata_are_checked_like_other_texts(tmp_path):
+    codes = [
+        problem.code
+        for problem in problems_of(
+            tmp_path,
+            '{"id": "a", "note": "a\\u0000b"}',
+            '{"id": "b", "metadata": {"deep": [{"note": "x\\u0000"}]}}',
+            '{"id": "c", "annotations": {"one": "\\u0000"}}',
+            '{"id": "d", "note": "x", "metadata": {"note": "y"}}',
+        )
+    ]
+    assert codes == ["CONTROL_CHAR", "CONTROL_CHAR", "CONTROL_CHAR", "DUPLICATE"]
+    with pytest.raises(InputError, match="NONFINITE"):
+        evaluate([{"id": "a", "k": float("nan")}], metrics=["cider"])
+
+
+def test_the_last_good_record_of_a_truncated_file_is_near_its_end(tmp_path):
+    text = "".join(json.dumps({"id": str(i), "question": str(i * 7919 % 10007)}) + "\n" for i in range(20_000))
+    packed = gzip.compress(text.encode())
+    _, problems, _ = read(_write(tmp_path, packed[: len(packed) * 9 // 10], "data.jsonl.gz"))
+    assert int(problems.kept[0].message.split()[-1]) > 15_000
+
+
+def test_a_file_cut_inside_a_character_is_truncated(tmp_path):
+    (problem,) = problems_of(tmp_path, GOOD, '{"id": "b", "question": "é'.encode()[:-1])
+    assert problem.code == "TRUNCATED"
+
+
+def test_a_limit_leaves_the_rest_unread(tmp_path):
+    path = _write(tmp_path, '{"id": "a"}\n{"id": "b"}\n{"id": "c", "id": "d"}\n')
+    assert read(path, limit=2)[1].total == 0
+    assert read(path)[1].total == 1
+
+
+def test_a_refused_row_is_not_also_unmatched(tmp_path):
+    data = _write(tmp_path, '{"id": "a", "perplexity": 0}\n{"id": "b"}\n')
+    predictions = _write(tmp_path, '{"id": "a"}\n{"id": "b"}\n', "p.jsonl")
+    assert [problem.code for problem in read(data, predictions)[1].kept] == ["RANGE"]
+
+
+def test_one_column_cannot_be_two_fields():
+    with pytest.raises(ConfigError, match="mapped to 2 fields"):
+        parse_map({"id": "x", "question": "x"})
+
+
+def test_an_id_column_that_is_not_mapped_may_have_another_type(tmp_path):
+    path = _write(tmp_path, '{"image_id": "COCO_1", "id": 7}\n')
+    samples, problems, summary = read(path, id="image_id")
+    assert problems.total == 0
+    assert samples == [Sample(id="COCO_1", metadata={"id": 7})]
+    assert summary.metadata == {"id"}
+
+
+def test_coco_ids_must_be_ids(tmp_path):
+    path = _write(tmp_path, json.dumps({"annotations": [{"image_id": [1], "caption": "x"}]}), "data.json")
+    assert read(path)[1].kept[0].code == "TYPE"
+
+
+def test_numpy_values_in_memory_are_fine():
+    import numpy as np
+
+    rows = [
+        {"id": np.int64(i), "references": [f"a {i}"], "generated_answer": "a", "k": np.float32(i)} for i in range(2)
+    ]
+    run = evaluate(rows, metrics=["cider"])
+    assert [sample.metadata for sample in run.samples()] == [{"k": 0.0}, {"k": 1.0}]
+
+
+def test_the_same_references_twice_are_one_image():
+    twice = [Sample(id=i, references=["a red dog"], generated_answer="a red dog") for i in "ab"]
+    with pytest.raises(InputError, match="CORPUS_TOO_SMALL"):
+        evaluate(twice, metrics=["cider"])

@@ -160,3 +160,12 @@ def test_a_metric_name_nobody_knows_is_an_error_and_no_missing_score():
     TASK_METRICS["captioning"].append("cidr")
     with pytest.raises(UnknownNameError, match="cider"):
         evaluate_sample(Sample(id="1"))
+
+
+def test_on_missing_must_be_known():
+    with pytest.raises(ConfigError, match="on_missing"):
+        compute_composite(EXAMPLE, on_missing="bogus")
+
+
+def test_a_record_may_have_columns_of_its_own():
+    assert evaluate_sample({"id": 1, "generated_answer": "a dog", "references": ["a dog"], "split": "val"})["cider"] > 0

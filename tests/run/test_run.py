@@ -332,3 +332,148 @@ def test_unknown_settings_of_evaluate_are_refused():
 def test_neither_task_nor_metrics():
     with pytest.raises(ConfigError, match="name a task"):
         evaluate(samples())
+
+
+def stats_metric(name, rows):
+    by_id = dict(rows)
+
+    def first_sum(found):
+        from multimodal_eval.stats.estimates import function_of_sums
+
+        return function_of_sums(found, lambda sums: sums[0] / sums[1], lambda sums: np.array([1 / sums[1], 0.0]))
+
+    metric(name, aggregate=first_sum)(lambda sample: by_id[sample.id])
+    return evaluate([Sample(id=key) for key in by_id], metrics=[name])
+
+
+def test_statistics_of_unscored_rows_do_not_count():
+    from multimodal_eval import Score
+
+    rows = [("a", Score(0.5, stats=(1, 2))), ("b", Score(0.5, stats=(1, 2)))]
+    run = stats_metric("m", [*rows, ("c", Score(None, "degenerate", "x", stats=(100, 1)))])
+    assert run["m"]["value"] == 0.5
+
+
+def test_bad_statistics_are_refused():
+    from multimodal_eval import Score
+    from multimodal_eval.core.errors import InputError
+
+    run = stats_metric("m", [("a", Score(0.5, stats=(1, 2))), ("b", Score(0.5, stats=(float("nan"), 2)))])
+    assert run["m"]["unscored"] == {"error": 1}
+    with pytest.raises(InputError, match="LENGTH"):
+        stats_metric("n", [("a", Score(0.5, stats=(1, 2))), ("b", Score(0.5, stats=(1, 2, 3)))])
+    with pytest.raises(InputError, match="LENGTH"):
+        stats_metric("o", [("a", Score(0.5, stats=(1, 2))), ("b", Score(0.5))])
+
+
+def test_rescoring_keeps_the_error_patterns():
+    data = [Sample(id=str(i), references=[f"a {i}"], generated_answer="OOPS" if i == 0 else f"a {i}") for i in range(3)]
+    first = evaluate(data, metrics=["cider"], error_patterns=["OOPS"], by=[])
+    assert first["cider"]["n_scored"] == 2
+    assert first["cider"]["signature"].endswith("|errors:OOPS")
+    again = rescore(first, {"by": ["id"]})
+    assert again["cider"] == first["cider"]
+    other = rescore(first, {"error_patterns": []})
+    assert other["cider"]["n_scored"] == 3
+    assert other["cider"]["signature"].endswith("|errors:none")
+
+
+def test_an_interrupted_rescore_resumes_with_the_stored_samples(tmp_path):
+    data = tmp_path / "data.jsonl"
+    data.write_text(
+        "".join(json.dumps({"id": str(i), "references": [f"a {i}"], "prediction": "a"}) + "\n" for i in range(30))
+    )
+    first = evaluate(data, metrics=["cider"], limit=10, output=tmp_path / "first")
+    whole = rescore(first, {"by": ["id"]}, output=tmp_path / "whole")
+    rescore(first, {"by": ["id"]}, output=tmp_path / "broken")
+    info = json.loads((tmp_path / "broken" / "run.json").read_text())
+    (tmp_path / "broken" / "run.json").write_text(json.dumps({**info, "state": "reading"}))
+    (tmp_path / "broken" / "results.json").unlink()
+    (tmp_path / "broken" / "scores" / "part-00000.parquet").unlink()
+    data.unlink()
+    assert resume(tmp_path / "broken").results == whole.results
+    assert len(whole) == 10
+
+
+def test_rescoring_refuses_what_it_cannot_do():
+    first = evaluate(samples(), metrics=["cider"])
+    with pytest.raises(ConfigError, match="rescoring reads none"):
+        rescore(first, {"limit": 3})
+    with pytest.raises(ConfigError, match="no sample has that column"):
+        rescore(first, {"by": ["nosuch"]})
+
+
+def test_too_many_slices_are_refused_before_scoring(tmp_path):
+    many = [Sample(id=str(i), references=[f"a {i}"], generated_answer="a") for i in range(201)]
+    with pytest.raises(ConfigError, match="more than 200"):
+        evaluate(many, metrics=["cider"], by=["id"], output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_part_outside_0_and_1_leaves_the_composite_unscored():
+    metric("wild")(lambda sample: 2.5)
+    run = evaluate(samples(), task="mine", tasks={"mine": {"weights": {"wild": 1.0}}})
+    assert run["wild"]["value"] == 2.5
+    assert run["composite"]["unscored"] == {"error": 50}
+    metric("signed", bounds=(-1, 1))(lambda sample: -0.5)
+    with pytest.raises(ConfigError, match="from 0"):
+        evaluate(samples(), task="mine", tasks={"mine": {"weights": {"signed": 1.0}}})
+
+
+def test_weights_replace_a_headline_and_exclude_one():
+    run = evaluate(
+        samples(), task="hallucination", tasks={"hallucination": {"metrics": ["cider"], "weights": {"cider": 1}}}
+    )
+    assert run["composite"]["value"] == run["cider"]["value"]
+    with pytest.raises(ConfigError, match="one of them"):
+        evaluate(samples(), task="x", tasks={"x": {"headline": "cider", "weights": {"cider": 1}}})
+
+
+def test_every_task_of_a_configuration_is_looked_at():
+    with pytest.raises(ConfigError, match="WEIGHTS"):
+        evaluate(samples(), metrics=["cider"], tasks={"other": {"weights": {"cider": 9}}})
+
+
+def test_mistakes_in_settings_are_no_sample_errors():
+    from multimodal_eval.core.errors import UnknownNameError
+
+    with pytest.raises(ConfigError, match="regular expression"):
+        evaluate(samples(), metrics=["cider"], error_patterns=["("])
+    with pytest.raises(UnknownNameError, match="tokenizer"):
+        evaluate(samples(), metrics=["cider"], options={"cider": {"df": "coco-val2014", "tokenizer": "ptbb"}})
+
+
+def test_rebound_task_metrics_reach_runs(monkeypatch):
+    from multimodal_eval.evaluation import metrics_registry
+
+    monkeypatch.setattr(metrics_registry, "TASK_METRICS", {"captioning": ["cider"], "brand_new": ["cider"]})
+    assert evaluate(samples(), task="brand_new").metrics == ["cider"]
+    assert evaluate(samples(), task="captioning").metrics == ["cider"]
+
+
+@pytest.mark.parametrize("name", ["id", "row", "group", "composite_score", "a.b", "a:b", "a/b", ""])
+def test_names_that_a_run_could_not_store_are_refused(name):
+    with pytest.raises(ConfigError, match="cannot name a metric"):
+        metric(name)(lambda sample: 0.5)
+
+
+def test_one_metric_may_be_named_as_text():
+    assert evaluate(samples(), metrics="cider").metrics == ["cider"]
+
+
+def test_an_edited_plugin_replaces_its_metrics(tmp_path):
+    plugin = tmp_path / "mine.py"
+    for value in (1.0, 2.0):
+        plugin.write_text(
+            f"from multimodal_eval import metric\n@metric('edited')\ndef edited(sample):\n    return {value}\n"
+        )
+        assert evaluate(samples(), metrics=["edited"], plugins=[str(plugin)])["edited"]["value"] == value
+
+
+def test_a_run_that_is_being_worked_on_is_left_alone(tmp_path):
+    run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
+    info = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**info, "state": "scoring"}))
+    with run.folder.locked(), pytest.raises(RunFolderError, match="another process"):
+        resume(tmp_path / "run")
+    resume(tmp_path / "run")

@@ -57,11 +57,16 @@ def runs(folder: Path) -> None:
     from rich.table import Table
 
     from multimodal_eval.cli.show import console, number
+    from multimodal_eval.core.errors import RunFolderError
     from multimodal_eval.data.run_folder import run_folders
 
     table = Table("run", "task", "state", "samples", "headline")
     for found in run_folders(folder):
-        info = found.read_info()
+        try:
+            info = found.read_info()
+        except RunFolderError:
+            table.add_row(found.path.name, "", "unreadable", "", "")
+            continue
         headline = ""
         if info["state"] == "done":
             results = found.read_results()

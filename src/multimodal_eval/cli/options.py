@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, TypeVar
 
 import click
@@ -32,9 +33,18 @@ class Threshold(KeyValue):
         """Split, and read the number."""
         key, number = super().convert(value, param, ctx)
         try:
-            return key, float(number)
+            least = float(number)
         except ValueError:
             self.fail(f"{number!r} is no number", param, ctx)
+        if not isfinite(least):
+            self.fail(f"{number!r} is no finite number", param, ctx)
+        return key, least
+
+
+def _finite(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not isfinite(value):
+        raise click.BadParameter("must be a finite number")
+    return value
 
 
 def input_options(command: Command) -> Command:
@@ -57,7 +67,9 @@ def input_options(command: Command) -> Command:
 def output_options(command: Command) -> Command:
     """How results are shown and judged."""
     for option in (
-        click.option("--min-coverage", type=click.FloatRange(0, 1), help="Exit 3 if less is scored: 0.95."),
+        click.option(
+            "--min-coverage", type=click.FloatRange(0, 1), callback=_finite, help="Exit 3 if less is scored: 0.95."
+        ),
         click.option(
             "--fail-under", type=Threshold(), multiple=True, help="Exit 3 if a value is lower: composite=0.6."
         ),

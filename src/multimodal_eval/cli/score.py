@@ -33,7 +33,9 @@ def score(data: Path | None, predictions: Path | None, resumed: Path | None, **g
 
     if (data is None) == (resumed is None):
         raise click.UsageError("give DATA, or --resume DIR" if data is None else "--resume takes no DATA")
-    run = _resumed(resumed) if resumed is not None else _fresh(data, predictions, given)
+    if resumed is not None:
+        _refuse_settings(given)
+    run = _resumed(resumed, given["fail_under"]) if resumed is not None else _fresh(data, predictions, given)
     conclude(
         run,
         format_=given["format_"],
@@ -43,10 +45,23 @@ def score(data: Path | None, predictions: Path | None, resumed: Path | None, **g
     )
 
 
-def _resumed(folder: Path) -> Any:
-    from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.run.evaluate import resume
+def _refuse_settings(given: dict[str, Any]) -> None:
+    """A resumed run has its settings; others beside them would have no effect."""
+    shown = ("format_", "jsonl", "fail_under", "min_coverage")
+    for name, value in given.items():
+        if name not in shown and value not in (None, False, ()):
+            raise click.UsageError(f"--resume continues a run as it was begun and takes no {name.rstrip('s')!r}")
 
+
+def _resumed(folder: Path, fail_under: Any) -> Any:
+    from multimodal_eval.cli.finish import check_names
+    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.data.run_folder import RunFolder
+    from multimodal_eval.run.config import load_config
+    from multimodal_eval.run.evaluate import resume
+    from multimodal_eval.run.plan import make_plan
+
+    check_names(fail_under, make_plan(load_config(RunFolder(folder).read_info()["config"])).names)
     with progress_bar() as progress:
         return resume(folder, progress=progress)
 
@@ -64,11 +79,11 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
         given["config"],
         task=given["task"],
         metrics=split_names(given["metrics"]),
-        by=list(given["by"]),
+        by=list(given["by"]) or None,
         seed=given["seed"],
-        plugins=list(given["plugins"]),
+        plugins=list(given["plugins"]) or None,
         skip_unavailable=given["skip_unavailable"],
-        map=dict(given["mapping"]),
+        map=dict(given["mapping"]) or None,
         limit=given["limit"],
         allow_partial=given["allow_partial"],
     )

@@ -18,7 +18,7 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **given: A
     """Check DATA (and PREDICTIONS) as `score` would and list every problem; nothing is written."""
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.show import console
-    from multimodal_eval.data.inputs import FileInput, Summary
+    from multimodal_eval.data.inputs import FileInput, Summary, refuse_empty
     from multimodal_eval.data.problems import Problems
     from multimodal_eval.data.records import parse_map
 
@@ -29,6 +29,7 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **given: A
             if summary.samples % 10_000 == 0:
                 progress("reading", summary.samples, None)
     problems.raise_if_any()
+    refuse_empty(summary, str(data))
     out = console()
     out.print(f"{summary.samples:,} samples, no problems", style="bold")
     for field, count in summary.fields.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -24,6 +25,9 @@ Direction = Literal["higher", "lower"]
 Placement = Literal["thread", "process", "model"]
 Bounds = tuple[float | None, float | None]
 Result = float | dict[str, Any] | Score | None
+
+RESERVED_NAMES = ("row", "id", "group", "status", "composite", "composite_score")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 # The part of a dict-valued result that is the metric's value, where it does not say so itself.
 HEADLINES = ("composite_score", "score", "value")
@@ -268,7 +272,16 @@ def _code_digest(function: Callable[..., Any]) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:8]
 
 
+def check_name(name: str) -> None:
+    """A metric's name becomes columns and files: letters, digits, `_` and `-`, and none that a run uses itself."""
+    if not _NAME.fullmatch(name) or name in RESERVED_NAMES:
+        raise ConfigError(
+            f"{name!r} cannot name a metric: use letters, digits, '_' and '-', and not {', '.join(RESERVED_NAMES)}"
+        )
+
+
 @lru_cache(maxsize=1024)
 def as_metric(name: str, entry: Callable[..., Any]) -> Metric:
     """The metric behind a registered callable: itself, or a wrapper around a plain function."""
+    check_name(name)
     return entry if isinstance(entry, Metric) else FunctionMetric(entry, name)

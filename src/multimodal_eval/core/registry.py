@@ -18,6 +18,7 @@ from multimodal_eval.core.metric import (
     Metric,
     Placement,
     Result,
+    check_name,
 )
 from multimodal_eval.core.score import Estimate, Rows
 
@@ -32,6 +33,7 @@ registered: dict[str, Callable[..., Any]] = {}
 
 def register(metric: Metric) -> Metric:
     """Add a metric under its name. The same definition may come again (a notebook cell), another may not."""
+    check_name(metric.name)
     old = registered.get(metric.name)
     if old is not None and _origin(old) != _origin(metric):
         raise DuplicateNameError(
@@ -95,14 +97,16 @@ def load_plugin(path: str | Path) -> None:
     file = Path(path).resolve()
     if not file.is_file():
         raise ConfigError(f"the plug-in {str(path)!r} is no file")
-    # Named after its content, so that loading the same file twice is harmless and two files never clash.
-    name = f"mmeval_plugin_{file.stem}_{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
-    if name in sys.modules:
+    # Named after its place, so that two files never clash and an edited one replaces its own metrics.
+    name = f"mmeval_plugin_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
+    content = hashlib.sha256(file.read_bytes()).hexdigest()
+    if name in sys.modules and getattr(sys.modules[name], "__content__", None) == content:
         return
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ConfigError(f"the plug-in {str(path)!r} is no Python file")
     module = importlib.util.module_from_spec(spec)
+    module.__content__ = content  # type: ignore[attr-defined]
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

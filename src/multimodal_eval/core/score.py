@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Status = Literal["ok", "missing_input", "degenerate", "error"]
-UNSCORED: tuple[Status, ...] = ("missing_input", "degenerate", "error")
 
 
 class Score(msgspec.Struct, frozen=True, omit_defaults=True):

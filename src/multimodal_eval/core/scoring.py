@@ -8,7 +8,7 @@ from math import isfinite
 
 import msgspec
 
-from multimodal_eval.core.errors import UnavailableError, shorten
+from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError, shorten
 from multimodal_eval.core.metric import Bounds, Metric, Scorer, is_number
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
@@ -56,7 +56,7 @@ def _isolating(scorer: Scorer, batch: list[Sample]) -> list[Score]:
         if len(scores) != len(batch):
             raise ValueError(f"the metric gave {len(scores)} scores for {len(batch)} samples")
         return scores
-    except UnavailableError:
+    except (ConfigError, UnavailableError, UnknownNameError):  # no sample's fault
         raise
     except Exception as failure:  # noqa: BLE001 - whatever a metric raises belongs to the sample
         if len(batch) == 1:
@@ -70,10 +70,12 @@ def _checked(bounds: Bounds, score: Score) -> Score:
     if score.value is None:
         if score.status == "ok":
             return unscored("error", "TYPE: the metric gave no value and no reason")
-        return score
+        return msgspec.structs.replace(score, stats=None, parts=None)
     fault = value_fault(score.value, bounds)
     for part, value in (score.parts or {}).items():
         fault = fault or value_fault(value, (None, None), f"part {part!r}")
+    for value in score.stats or ():
+        fault = fault or value_fault(value, (None, None), "statistic")
     if fault:
         return unscored("error", fault)
     if type(score.value) is float and not score.parts:

@@ -29,14 +29,12 @@ class Signature(msgspec.Struct, frozen=True):
         """The same as a JSON object."""
         return {"metric": self.metric, "version": self.version, **self.settings}
 
-    def difference(self, other: Signature) -> dict[str, tuple[Any, Any]]:
-        """The settings in which the two differ, as (ours, theirs)."""
-        ours, theirs = self.to_dict(), other.to_dict()
-        keys = [*ours, *(key for key in theirs if key not in ours)]
-        return {key: (ours.get(key), theirs.get(key)) for key in keys if ours.get(key) != theirs.get(key)}
+    def extended(self, **settings: Any) -> Signature:
+        """The same with further settings behind."""
+        return Signature(self.metric, self.version, {**self.settings, **settings})
 
 
 def _brief(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "+".join(f"{weight:g}*{part}" for part, weight in value.items())
+        return "+".join(f"{_brief(weight)}*{part}" for part, weight in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value)

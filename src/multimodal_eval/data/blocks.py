@@ -13,6 +13,7 @@ from typing import IO, Any, cast
 from multimodal_eval.core.errors import InputError, Problem
 
 BLOCK = 1 << 20
+PIECE = 1 << 14  # small, so that little of a damaged stream is lost
 LONGEST_RECORD = 1 << 26
 BOM = b"\xef\xbb\xbf"
 COMPRESSED = (".gz", ".zst")
@@ -84,11 +85,28 @@ class _Unbuffered:
         return True
 
 
+def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Blocks of the stream; of a damaged one, all that could be read before the damage."""
+    while True:
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while size < BLOCK and (piece := stream.read(PIECE)):
+                pieces.append(piece)
+                size += len(piece)
+        except (EOFError, OSError, zlib.error):
+            yield b"".join(pieces)
+            raise
+        if not pieces:
+            return
+        yield b"".join(pieces)
+
+
 def line_blocks(stream: IO[bytes], file: str) -> Iterator[Block]:
     """The stream in blocks of whole lines; the last may lack its newline."""
     line, offset, rest = 1, 0, b""
     first = True
-    while chunk := stream.read(BLOCK):
+    for chunk in _chunks(stream):
         data = rest + chunk
         if first:
             refuse_utf16(data, file)

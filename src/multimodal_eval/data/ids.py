@@ -32,7 +32,9 @@ class SeenIds:
         for line, sample_id in reread():
             if sample_id is None or hash(sample_id) not in suspects:
                 continue
-            first = first_line.setdefault(sample_id, line)
-            if first != line:
-                message = f"the id occurs twice, in lines {first} and {line}"
-                problems.add("DUPLICATE", message, file=file, line=line, id=sample_id, field="id")
+            if sample_id not in first_line:
+                first_line[sample_id] = line
+                continue
+            first = first_line[sample_id]
+            where = f"in lines {first} and {line}" if first != line else f"both times in line {line}"
+            problems.add("DUPLICATE", f"the id occurs twice, {where}", file=file, line=line, id=sample_id, field="id")

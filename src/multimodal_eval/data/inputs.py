@@ -59,6 +59,12 @@ class Summary:
         self.notes.extend(checker.suspicions())
 
 
+def refuse_empty(summary: Summary, name: str | None) -> None:
+    """An input without a single sample is a mistake."""
+    if not summary.samples:
+        raise InputError([Problem(code="EMPTY", message="the input has no samples", file=name)])
+
+
 class MemoryInput:
     """Samples, records or columns that are in memory."""
 
@@ -146,7 +152,7 @@ class FileInput:
                 index.close()
         summary.add(checker)
         for column in sorted(set.intersection(*unused_map)) if summary.samples else ():
-            hint = f"The file has {', '.join(map(repr, checker.present))}."
+            hint = f"The records have {', '.join(map(repr, [*checker.present, *checker.metadata_columns]))}."
             problems.add("UNKNOWN_COLUMN", f"--map names the column {column!r}, which no record has.", hint=hint)
 
     def _checked(
@@ -211,7 +217,8 @@ class FileInput:
                 if self.allow_partial:
                     summary.samples += 1
                     yield Sample(**fields)
-        if (without or extra) and not self.allow_partial:
+        # A row refused for another reason would turn up here once more, as one without its partner.
+        if (without or extra) and not self.allow_partial and not problems.total:
             self._note_unmatched(problems, summary, without, extra)
 
     def _note_unmatched(self, problems: Problems, summary: Summary, without: list[str], extra: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -34,6 +35,8 @@ def diagnose(text: bytes, error: Exception, *, cut_off: bool = False) -> Fault:
     try:
         text.decode()
     except UnicodeDecodeError as bad:
+        if cut_off and bad.reason == "unexpected end of data":
+            return Fault("TRUNCATED", "the file ends in the middle of a character")
         return Fault("ENCODING", f"byte 0x{text[bad.start]:02x} is no valid UTF-8", bad.start)
     said = str(error)
     if "Expected `object`" in said:
@@ -77,16 +80,20 @@ def _constant(text: bytes) -> str | None:
     return found[0] if found else None
 
 
-def note_repeated_keys(
-    problems: Problems, file: str, text: bytes, first_line: int, *, line_delimited: bool
-) -> set[int]:
-    """Note every key that an object repeats; the decoder would keep the last and say nothing. The lines hit."""
-    lines = set()
+def repeated_by_line(text: bytes, first_line: int, *, line_delimited: bool) -> dict[int, list[str]]:
+    """The keys that an object repeats, by line; the decoder would keep the last value and say nothing."""
+    found: dict[int, list[str]] = {}
     for offset, key in repeated_keys(text, line_delimited):
-        line = first_line + text.count(b"\n", 0, offset)
-        lines.add(line)
-        problems.add("DUPLICATE", f"the key {key!r} occurs twice in one object", file=file, line=line, field=key)
-    return lines
+        found.setdefault(first_line + text.count(b"\n", 0, offset), []).append(key)
+    return found
+
+
+def note_repeated_keys(problems: Problems, file: str, repeated: Mapping[int, Sequence[str]]) -> None:
+    """Note repeated keys."""
+    for line, keys in repeated.items():
+        for key in keys:
+            message = f"the key {key!r} occurs twice in one object"
+            problems.add("DUPLICATE", message, file=file, line=line, field=key)
 
 
 def note_fault(
@@ -101,6 +108,9 @@ def note_fault(
     last_good: int,
 ) -> None:
     """Note why the record `text`, `start` bytes into the file, could not be decoded."""
+    if problems.is_full:  # enough has been said; a long file of nonsense must not take long
+        problems.add("SYNTAX", "")
+        return
     fault = diagnose(text, error, cut_off=cut_off)
     message = fault.message
     if fault.offset is not None:

@@ -12,7 +12,7 @@ import msgspec
 
 from multimodal_eval._native import array_elements
 from multimodal_eval.data.blocks import BOM, COMPRESSED, DamagedStreamError, open_bytes, refuse_utf16
-from multimodal_eval.data.json_faults import DECODE_ERRORS, note_fault, note_repeated_keys
+from multimodal_eval.data.json_faults import DECODE_ERRORS, note_fault, note_repeated_keys, repeated_by_line
 from multimodal_eval.data.jsonl import Record
 from multimodal_eval.data.problems import Problems
 
@@ -56,7 +56,9 @@ def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
                 for begin, end, before in elements:
                     raw = bytes(text[begin:end])
                     here = line + before
-                    if note_repeated_keys(problems, file, raw, here, line_delimited=False):
+                    repeated = repeated_by_line(raw, here, line_delimited=False)
+                    if repeated:
+                        note_repeated_keys(problems, file, repeated)
                         continue
                     try:
                         fields = decode(raw)
@@ -106,7 +108,9 @@ def read_coco_annotations(path: Path, problems: Problems) -> Iterator[Record]:
     except DamagedStreamError as damage:
         problems.add(damage.code, str(damage), file=file)
         return
-    if note_repeated_keys(problems, file, raw, 1, line_delimited=False):
+    repeated = repeated_by_line(raw, 1, line_delimited=False)
+    if repeated:
+        note_repeated_keys(problems, file, repeated)
         return
     try:
         content = msgspec.json.decode(raw, type=dict[str, Any])
@@ -123,8 +127,15 @@ def read_coco_annotations(path: Path, problems: Problems) -> Iterator[Record]:
         if not isinstance(annotation, dict) or not annotation.keys() >= {"image_id", "caption"}:
             problems.add("TYPE", f"annotations[{index}] must be an object with `image_id` and `caption`", file=file)
             continue
+        if not isinstance(annotation["image_id"], int | str):
+            problems.add("TYPE", f"annotations[{index}].image_id must be a number or text", file=file)
+            continue
         references.setdefault(annotation["image_id"], []).append(annotation["caption"])
-    images = content.get("images") or []
-    names = {image.get("id"): image.get("file_name") for image in images if isinstance(image, dict)}
+    images = content.get("images")
+    names = {
+        image["id"]: image.get("file_name")
+        for image in (images if isinstance(images, list) else [])
+        if isinstance(image, dict) and isinstance(image.get("id"), int | str)
+    }
     for number, (image_id, captions) in enumerate(references.items(), 1):
         yield number, {"id": image_id, "references": captions, "image": names.get(image_id)}

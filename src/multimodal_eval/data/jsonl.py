@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.data.blocks import Block, DamagedStreamError, line_blocks, open_bytes
-from multimodal_eval.data.json_faults import DECODE_ERRORS, note_fault, note_repeated_keys
+from multimodal_eval.data.json_faults import DECODE_ERRORS, note_fault, note_repeated_keys, repeated_by_line
 from multimodal_eval.data.problems import Problems
 
 Record = tuple[int, dict[str, Any]]
@@ -31,21 +31,23 @@ def read_jsonl(path: Path, problems: Problems) -> Iterator[Record]:
 def _records(block: Block, path: Path, problems: Problems, last_good: int) -> Iterator[Record]:
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     file = str(path)
-    repeating = note_repeated_keys(problems, file, block.data, block.first_line, line_delimited=True)
+    repeating = repeated_by_line(block.data, block.first_line, line_delimited=True)
     lines = block.data.split(b"\n")
     if block.ends_in_newline:
         lines.pop()
-    for index, text in enumerate(lines):
+    start = block.offset
+    for line, text in enumerate(lines, block.first_line):
+        begin, start = start, start + len(text) + 1
         if not text or text.isspace():
             continue
-        line = block.first_line + index
+        if line in repeating:
+            note_repeated_keys(problems, file, {line: repeating[line]})
+            continue
         try:
             fields = decode(text)
         except DECODE_ERRORS as error:
-            start = block.offset + sum(len(earlier) + 1 for earlier in lines[:index])
-            cut_off = not block.ends_in_newline and index == len(lines) - 1
-            note_fault(problems, file, text, error, line=line, start=start, cut_off=cut_off, last_good=last_good)
+            cut_off = not block.ends_in_newline and start > block.offset + len(block.data)
+            note_fault(problems, file, text, error, line=line, start=begin, cut_off=cut_off, last_good=last_good)
             continue
-        if line not in repeating:
-            last_good = line
-            yield line, fields
+        last_good = line
+        yield line, fields

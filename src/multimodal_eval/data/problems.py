@@ -22,6 +22,11 @@ class Problems:
         if len(self.kept) < KEPT:
             self.kept.append(Problem(code=code, message=message, **where))
 
+    @property
+    def is_full(self) -> bool:
+        """Whether further problems are only counted."""
+        return len(self.kept) >= KEPT
+
     def raise_if_any(self) -> None:
         """Refuse the input if anything was noted."""
         if self.total:

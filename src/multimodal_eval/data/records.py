@@ -6,14 +6,16 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import partial
 from math import isfinite
+from numbers import Integral
 from typing import Any
 
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
 from multimodal_eval.core.metric import is_number
-from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS
+from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
 from multimodal_eval.data.problems import Problems
 
 LONGEST_TEXT = 1_000_000  # bytes
@@ -40,6 +42,10 @@ def parse_map(pairs: Mapping[str, str] | None) -> dict[str, tuple[str, ...]]:
             raise ConfigError(f"no sample field is named {field!r}.{did_you_mean(field, FIELDS)}")
         names = tuple(part.strip() for part in column.split(",")) if name == "references" else (column,)
         columns[name] = names
+    used = Counter(column for names in columns.values() for column in names)
+    for column, fields in used.items():
+        if fields > 1:
+            raise ConfigError(f"the column {column!r} is mapped to {fields} fields; it can hold one")
     return columns
 
 
@@ -50,6 +56,7 @@ class RecordChecker:
         self.file, self.problems = file, problems
         self.blank_answers = 0
         self.unused_map = {column for names in columns.values() for column in names}
+        self._textual = textual
         self._several = {column for names in columns.values() if len(names) > 1 for column in names}
         self._route = {
             column: (field, self._check_for(field, column, textual))
@@ -72,7 +79,7 @@ class RecordChecker:
         """The record's id as text, unchecked: for a second look at a file that was read before."""
         for column, value in record.items():
             if value is not None and self._route.get(column, ("",))[0] == "id":
-                return str(value)
+                return unicodedata.normalize("NFC", str(value))
         return None
 
     def fields(self, line: int, record: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -87,16 +94,15 @@ class RecordChecker:
                 unused_map.discard(column)
             if value is None:
                 continue
-            target = route.get(column)
-            if target is None:
-                self._check_kind(column, value)
-                metadata[column] = value
-                continue
-            field, check = target
+            field, check = route.get(column) or (column, self._checked_metadatum)
             try:
                 checked = check(field, value)
             except RefusedError as refusal:
                 self._note(refusal, field, value, record)
+                continue
+            if column not in route:
+                if checked is not None:
+                    metadata[column] = checked
                 continue
             if field not in fields:
                 if checked is not None:
@@ -112,7 +118,13 @@ class RecordChecker:
         if self.problems.total > before:
             return None
         if metadata:
-            fields["metadata"] = {**metadata, **fields.get("metadata", {})}
+            inner = fields.setdefault("metadata", {})
+            for column in metadata.keys() & inner.keys():
+                self._note(
+                    RefusedError("DUPLICATE", f"`metadata` and a column both hold {column!r}"), column, None, record
+                )
+                return None
+            fields["metadata"] = metadata | inner
         shape = tuple(fields)
         self._shapes[shape] = self._shapes.get(shape, 0) + 1
         return fields
@@ -121,7 +133,7 @@ class RecordChecker:
         """The check of a field, with what its column or its file's format asks for around it."""
         check = _CHECKS[field]
         if field in ("id", "group"):
-            check = self._checked_name
+            check = partial(self._checked_name, column)
         elif field == "generated_answer":
             check = self._checked_answer
         elif field == "metadata":
@@ -139,10 +151,17 @@ class RecordChecker:
             return from_text
         return check if alone else one_of_several
 
-    def _checked_name(self, field: str, value: Any) -> str:
+    def _checked_name(self, column: str, field: str, value: Any) -> str:
         name = _name(field, value)
-        self._check_kind(field, value)
+        self._check_kind(column, value)
         return name
+
+    def _checked_metadatum(self, column: str, value: Any) -> Any:
+        """A value of a column that is no field. An empty CSV cell is null."""
+        if self._textual and value == "":
+            return None
+        self._check_kind(column, value)
+        return _any_value(column, value)
 
     def _checked_answer(self, field: str, value: Any) -> str:
         text = _text(field, value)
@@ -153,10 +172,7 @@ class RecordChecker:
     def _checked_metadata(self, field: str, value: Any) -> dict[str, Any]:
         """Its keys are columns like any other that is no field."""
         mapping = _mapping(field, value)
-        for key, item in mapping.items():
-            if item is not None:
-                self._check_kind(key, item)
-        return mapping
+        return {key: self._checked_metadatum(key, item) for key, item in mapping.items() if item is not None}
 
     def _note(self, refusal: RefusedError, field: str, value: Any, record: Mapping[str, Any]) -> None:
         self.problems.add(
@@ -172,7 +188,7 @@ class RecordChecker:
 
     def _check_kind(self, column: str, value: Any) -> None:
         """A column holds one kind of value; two kinds are a mistake that shows up far from here."""
-        kind = _KINDS.get(type(value)) or type(value).__name__
+        kind = _KINDS.get(type(value)) or ("number" if is_number(value) else type(value).__name__)
         first = self._kinds.get(column)
         if first is None:
             self._kinds[column] = (kind, self._line, shorten(value))
@@ -224,8 +240,8 @@ def _text(field: str, value: Any) -> str:
 
 
 def _name(field: str, value: Any) -> str:
-    """Ids and groups: text or whole numbers, kept as text."""
-    if type(value) is int:
+    """Ids and groups: text or whole numbers (NumPy's too), kept as text."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
         return str(value)
     text = _text(field, value)
     if not text.strip():
@@ -289,7 +305,22 @@ def _boolean(field: str, value: Any) -> bool:
 def _mapping(field: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise RefusedError("TYPE", f"`{field}` must be an object. Got {shorten(value)} instead.")
-    return dict(value)
+    return {key: _any_value(field, item) for key, item in value.items()}
+
+
+def _any_value(field: str, value: Any) -> Any:
+    """A value of any type: texts in it are checked and normalised, numbers must be finite."""
+    if type(value) is str:
+        return _text(field, value)
+    if isinstance(value, Mapping):
+        return {_text(field, str(key)): _any_value(field, item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_any_value(field, item) for item in value]
+    if is_number(value):
+        if not isfinite(value):
+            raise RefusedError("NONFINITE", f"`{field}` is {value}")
+        return value if type(value) in (int, float) else value.item() if hasattr(value, "item") else value
+    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
 
 
 def _media(field: str, value: Any) -> Any:
@@ -341,3 +372,11 @@ def _json(field: str, cell: str) -> Any:
         return msgspec.json.decode(cell.encode())
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
         raise RefusedError("SYNTAX", f"`{field}` must be JSON here. Got {shorten(cell)} instead: {error}") from None
+
+
+def sample_of(record: Mapping[str, Any]) -> Sample:
+    """One record as a sample, checked like a line of a file."""
+    problems = Problems()
+    fields = RecordChecker(None, problems, {}).fields(1, record)
+    problems.raise_if_any()
+    return Sample(**fields or {})

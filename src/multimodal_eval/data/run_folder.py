@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +22,6 @@ from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.sample import Sample
 
 FORMAT = 1
-State = Literal["reading", "scoring", "done"]
 _TEMPORARY = ".partial"
 
 
@@ -72,6 +72,25 @@ class RunFolder:
 
     def _holds_something(self) -> bool:
         return any(not item.name.endswith(_TEMPORARY) for item in self.path.iterdir())
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder against a second process; the lock goes with the process, however that ends."""
+        try:
+            import fcntl
+        except ImportError:  # Windows has no such lock
+            yield
+            return
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            raise RunFolderError(f"{self.path} is being worked on by another process") from None
+        try:
+            yield
+        finally:
+            os.close(handle)
 
     def discard(self) -> None:
         """Take the folder away again: its input was refused, so nothing of it is worth keeping."""

@@ -36,7 +36,7 @@ SCHEMA = _schema()
 
 def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
     """The samples as a table; `first_row` is the number of the first in its input."""
-    encode = msgspec.json.Encoder(order="deterministic").encode
+    encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
     columns: dict[str, Any] = {"row": range(first_row, first_row + len(samples))}
     for name in FIELDS:
         values = [getattr(sample, name) for sample in samples]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from math import isfinite, isnan
-from typing import Any
+from typing import Any, get_args
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import is_number
@@ -45,6 +45,8 @@ def compute_composite(
     weights are scaled up to 1).
     """
     task = get_task(task_type)
+    if on_missing not in get_args(OnMissing):
+        raise ConfigError(f"on_missing must be one of {', '.join(get_args(OnMissing))}. Got {on_missing!r}.")
     if not task.weights:
         owner = f"the metric {task.headline!r} brings its own" if task.headline else "it has no weights"
         raise ConfigError(f"task {task_type!r} has no composite formula: {owner}")
@@ -110,6 +112,9 @@ def composite_of_scores(task: Task, scores: Mapping[str, Score]) -> Score:
     if not task.weights:
         return unscored("missing_input", f"task {task.name!r} has no composite")
     values = {part: scores[part].value for part in task.weights if part in scores}
+    for part, found in values.items():
+        if found is not None and (found < 0 or (found > 1 and part not in task.maximum)):
+            return unscored("error", f"RANGE: {part} is {found!r} and a composite adds numbers from 0 to 1")
     value = weighted_sum(task, values, task.on_missing)
     if value is None:
         missing = [part for part in task.weights if values.get(part) is None]

@@ -16,6 +16,7 @@ from multimodal_eval.core.registry import entry_points, registered
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.data.records import sample_of
 from multimodal_eval.evaluation import cider  # noqa: F401 - importing a metric registers it
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
 from multimodal_eval.evaluation.tasks_config import NOT_YET, TaskMetrics, get_task
@@ -56,7 +57,7 @@ def evaluate_sample(sample: Sample | Mapping[str, Any], task_type: str = "captio
     Metrics that need a corpus use the one shipped with the package.
     """
     task = get_task(task_type)
-    subject = sample if isinstance(sample, Sample) else Sample(**sample)
+    subject = sample if isinstance(sample, Sample) else sample_of(sample)
     scores = {name: _score_alone(name, subject) for name in TASK_METRICS[task_type]}
     scores_with_composite = {**scores, COMPOSITE: composite_of_scores(task, scores)}
     result: dict[str, Any] = {}

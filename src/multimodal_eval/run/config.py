@@ -36,10 +36,15 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     by: list[str] = []
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     seed: int = 0
-    error_patterns: list[str] = msgspec.field(default_factory=lambda: list(ERROR_PATTERNS))
+    error_patterns: list[str] | None = None  # None: the usual ones
     plugins: list[str] = []
     skip_unavailable: bool = False
     allow_partial: bool = False
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Answers that begin so are a generator's error message."""
+        return ERROR_PATTERNS if self.error_patterns is None else tuple(self.error_patterns)
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -64,22 +69,22 @@ def load_config(source: str | Path | Mapping[str, Any] | None) -> RunConfig:
     path = Path(source)
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
-    except FileNotFoundError:
-        raise ConfigError(f"the configuration {path} does not exist") from None
+    except OSError as error:
+        raise ConfigError(f"the configuration {path} cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError, ConfigError) as error:
         raise ConfigError(f"{path}: {error}") from None
     return _converted(content or {}, str(path))
 
 
 def overlaid(source: str | Path | Mapping[str, Any] | None, **given: Any) -> RunConfig:
-    """The configuration with what was given besides laid over it; None, False and empty mean "not given"."""
+    """The configuration with what was given besides laid over it; None and False mean "not given"."""
     for key in given:
         if key not in RunConfig.__struct_fields__:
             raise ConfigError(f"no setting is named {key!r}.{did_you_mean(key, RunConfig.__struct_fields__)}")
     base = msgspec.to_builtins(load_config(source))
-    said = {
-        key: msgspec.to_builtins(value) for key, value in given.items() if value or (value == 0 and value is not False)
-    }
+    if isinstance(given.get("metrics"), str):
+        given["metrics"] = [name.strip() for name in given["metrics"].split(",")]
+    said = {key: msgspec.to_builtins(value) for key, value in given.items() if value is not None and value is not False}
     config = _converted({**base, **said}, "the settings")
     # A resumed run finds its plug-ins again from any working directory.
     return msgspec.structs.replace(config, plugins=[str(Path(plugin).resolve()) for plugin in config.plugins])

@@ -8,13 +8,14 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, RunFolderError
-from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.inputs import FileInput, Input, MemoryInput
 from multimodal_eval.data.records import parse_map
 from multimodal_eval.data.run import Run
@@ -24,6 +25,9 @@ from multimodal_eval.run.config import RunConfig, load_config, overlaid
 from multimodal_eval.run.executor import Inline
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan
+from multimodal_eval.run.slices import SliceValues
+
+_INPUT_SETTINGS = ("limit", "map", "allow_partial")
 
 Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]]
 
@@ -33,7 +37,7 @@ def evaluate(
     predictions: str | Path | None = None,
     *,
     task: str | None = None,
-    metrics: Sequence[str] | None = None,
+    metrics: Sequence[str] | str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
     output: str | Path | None = None,
     progress: execute.Progress = execute.silent,
@@ -46,7 +50,7 @@ def evaluate(
     `map`, `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`.
     Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it.
     """
-    plan = make_plan(overlaid(config, task=task, metrics=list(metrics or ()), **settings))
+    plan = make_plan(overlaid(config, task=task, metrics=metrics or None, **settings))
     source = open_input(data, predictions, plan.config)
     path, scratch = _place(output)
     with _removed_on_failure(scratch):
@@ -86,12 +90,20 @@ def resume(path: str | Path, *, progress: execute.Progress = execute.silent) -> 
     """Continue an interrupted run; the results are those of an uninterrupted one."""
     folder = RunFolder(path)
     info = folder.read_info()
+    if info["state"] == "done":
+        return Run(path)
     plan = make_plan(load_config(info["config"]))
-    recipe = info["source"]
-    source = None if recipe is None else open_input(recipe["data"], recipe["predictions"], plan.config)
-    if info["state"] != "done":
-        execute.carry_on(plan, source, folder, progress=progress)
+    with folder.locked():
+        if info.get("rescored_from"):
+            folder.clear_temporary()
+            _carry_over(Run(info["rescored_from"]), plan, folder, progress)
+        else:
+            execute.carry_on(plan, partial(_opened_again, info["source"], plan), folder, progress=progress)
     return Run(path)
+
+
+def _opened_again(recipe: Mapping[str, Any] | None, plan: Plan) -> Input | None:
+    return None if recipe is None else open_input(recipe["data"], recipe["predictions"], plan.config)
 
 
 def rescore(
@@ -116,7 +128,12 @@ def rescore(
 def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any]) -> Plan:
     """The old run's settings with the new ones over them; a new task brings its own metrics."""
     changes = msgspec.to_builtins(load_config(config))
-    inherited = {key: value for key, value in old.info["config"].items() if key not in ("limit", "map")}
+    for setting in _INPUT_SETTINGS:
+        if setting in changes:
+            raise ConfigError(
+                f"{setting!r} says how an input is read, and rescoring reads none: it takes RUN's samples"
+            )
+    inherited = dict(old.info["config"])
     if changes.get("task", old.info["task"]) != old.info["task"] or "tasks" in changes:
         inherited.pop("metrics", None)
     return make_plan(overlaid({**inherited, **changes}))
@@ -127,34 +144,56 @@ def carry_over(old: Run, plan: Plan, path: Path, progress: execute.Progress) -> 
     kept = {key: old.info[key] for key in ("input", "counts", "input_notes", "parts")}
     description = execute.describe(plan, old.info["source"])
     folder = RunFolder.create(path, {**description, **kept, "rescored_from": str(old.path.resolve())})
+    with folder.locked():
+        _carry_over(old, plan, folder, progress)
+
+
+def _carry_over(old: Run, plan: Plan, folder: RunFolder, progress: execute.Progress) -> None:
     reusable = _reusable(old, plan)
-    with execute.discarded_if_refused(folder):
-        for file in sorted((old.path / "samples").iterdir()):
-            _link(file, path / "samples" / file.name)
-        for name in reusable:
-            if old.folder.state_path(name).exists():
-                _link(old.folder.state_path(name), folder.state_path(name))
-        info = execute.fit(plan, folder, folder.read_info(), Inline(), progress)
-    worker = Worker(plan, path, old.path, frozenset(reusable))
+    info = folder.read_info()
+    if info["state"] == "reading":
+        with execute.discarded_if_refused(folder):
+            _refuse_slices(old, plan)
+            _take_files(old, folder, reusable)
+            info = execute.fit(plan, folder, info, Inline(), progress)
+    worker = Worker(plan, folder.path, old.path, frozenset(reusable))
     execute.finish(plan, folder, info, Inline(), progress, worker)
+
+
+def _refuse_slices(old: Run, plan: Plan) -> None:
+    slices = SliceValues(plan.config.by)
+    known: set[str] = set()
+    for number in range(len(old.info["parts"])) if plan.config.by else ():
+        samples = old.folder.read_samples(number)
+        slices.see(samples)
+        known.update(*(sample.metadata for sample in samples))
+        known.update(field for field in FIELDS if any(getattr(sample, field) is not None for sample in samples))
+    slices.refuse_unknown(sorted(known))
+
+
+def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
+    for file in sorted((old.path / "samples").iterdir()):
+        _link(file, folder.path / "samples" / file.name)
+    for name in reusable:
+        if old.folder.state_path(name).exists():
+            _link(old.folder.state_path(name), folder.state_path(name))
 
 
 def _reusable(old: Run, plan: Plan) -> set[str]:
     """The metrics that would give the same numbers again: same settings over the same corpus."""
-    if old.info["config"].get("error_patterns") != msgspec.to_builtins(plan.config).get("error_patterns"):
-        return set()
     before = Worker(plan, old.path)
     stored = old.info["signatures"]
     return {
         metric.name
         for metric in plan.metrics
-        if stored.get(metric.name) == execute.stored_signature(metric, before.state(metric))
+        if stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), plan.config.patterns)
     }
 
 
 def _link(source: Path, target: Path) -> None:
     """A hard link where the file system has them (parts are never changed in place), else a copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
     try:
         os.link(source, target)
     except OSError:

@@ -15,15 +15,17 @@ from typing import Any
 import msgspec
 
 from multimodal_eval import __version__
-from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, Problem, RunFolderError
+from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.metric import Metric
-from multimodal_eval.data.inputs import Input, Summary
+from multimodal_eval.core.scoring import ERROR_PATTERNS
+from multimodal_eval.data.inputs import Input, Summary, refuse_empty
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_signature
 from multimodal_eval.run.executor import Executor, Inline
 from multimodal_eval.run.part import States, Worker
 from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.slices import SliceValues
 
 # (stage, samples done, samples in all or None while that is not known)
 Progress = Callable[[str, int, int | None], None]
@@ -36,32 +38,32 @@ def silent(stage: str, done: int, total: int | None) -> None:
 def start(plan: Plan, source: Input, path: Path, executor: Executor | None = None, progress: Progress = silent) -> None:
     """Begin a run in a new folder and carry it through. A refused input leaves no folder behind."""
     folder = RunFolder.create(path, describe(plan, source.recipe()))
-    with discarded_if_refused(folder):
-        info = read_input(plan, source, folder, progress)
-        info = fit(plan, folder, info, executor or Inline(), progress)
-    finish(plan, folder, info, executor or Inline(), progress)
+    with folder.locked():
+        carry_on(plan, lambda: source, folder, executor, progress)
 
 
 def carry_on(
     plan: Plan,
-    source: Input | None,
+    source: Callable[[], Input | None],
     folder: RunFolder,
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> None:
-    """Continue a run that was interrupted; committed parts are kept."""
+    """Continue from wherever the folder stands; committed parts are kept. `source` is opened only if it is needed."""
+    executor = executor or Inline()
     folder.clear_temporary()
     info = folder.read_info()
     if info["state"] == "reading":
-        if source is None:
+        opened = source()
+        if opened is None:
             raise RunFolderError(f"{folder.path} was interrupted before its samples were stored: start it again")
         folder.clear_samples()
         with discarded_if_refused(folder):
-            info = read_input(plan, source, folder, progress)
-            info = fit(plan, folder, info, executor or Inline(), progress)
+            info = read_input(plan, opened, folder, progress)
+            info = fit(plan, folder, info, executor, progress)
     else:
         _refuse_changed(plan, folder, info)
-    finish(plan, folder, info, executor or Inline(), progress)
+    finish(plan, folder, info, executor, progress)
 
 
 def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress) -> dict[str, Any]:
@@ -71,15 +73,16 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
     problems, summary = Problems(), Summary()
     samples = source.samples(problems, summary, plan.config.limit)
     sizes: list[int] = []
+    slices = SliceValues(plan.config.by)
     while batch := list(islice(samples, plan.part_size)):
+        slices.see(batch)
         if not problems.total:  # of a refused input nothing is kept
             folder.write_part("samples", len(sizes), to_table(batch, sum(sizes)))
         sizes.append(len(batch))
         progress("reading", sum(sizes), None)
     problems.raise_if_any()
-    if not sizes:
-        raise InputError([Problem(code="EMPTY", message="the input has no samples", file=_name(source))])
-    _refuse_unknown_slices(plan, summary)
+    refuse_empty(summary, _name(source))
+    slices.refuse_unknown([*summary.fields, *summary.metadata])
     info = folder.read_info() | {
         "input": source.describe(),
         "counts": {
@@ -145,16 +148,20 @@ def finish(
 
 def signatures(plan: Plan, worker: Worker) -> dict[str, dict[str, Any]]:
     """The signature of every number of the run."""
-    found = {metric.name: stored_signature(metric, worker.state(metric)) for metric in plan.metrics}
+    found = {
+        metric.name: stored_signature(metric, worker.state(metric), plan.config.patterns) for metric in plan.metrics
+    }
     if plan.composite and plan.task is not None:
         signature = composite_signature(plan.task)
         found[COMPOSITE] = {"text": str(signature), "settings": signature.to_dict()}
     return found
 
 
-def stored_signature(metric: Metric, state: Any) -> dict[str, Any]:
+def stored_signature(metric: Metric, state: Any, patterns: tuple[str, ...]) -> dict[str, Any]:
     """The signature as run.json keeps it, with the options as they were given."""
     signature = metric.signature(state)
+    if patterns != ERROR_PATTERNS:  # they decide which samples are scored at all
+        signature = signature.extended(errors=",".join(patterns) or "none")
     return {"text": str(signature), "settings": signature.to_dict(), "options": dict(metric.options)}
 
 
@@ -168,13 +175,6 @@ def _refuse_changed(plan: Plan, folder: RunFolder, info: dict[str, Any]) -> None
                 f"{folder.path} was begun with {before and before['text']} and would go on with "
                 f"{after and after['text']}. Start a new run, or go back to what it was begun with"
             )
-
-
-def _refuse_unknown_slices(plan: Plan, summary: Summary) -> None:
-    known = [*summary.fields, *summary.metadata]
-    for column in plan.config.by:
-        if column not in known:
-            raise ConfigError(f"--by {column}: no sample has that column. There are: {', '.join(sorted(known))}")
 
 
 @contextmanager

@@ -82,7 +82,7 @@ class Worker:
             fresh: list[Score] = []
             for start in range(0, len(samples), BATCH):
                 batch = samples[start : start + BATCH]
-                fresh += score_batch(metric, self.scorers[metric.name], batch, self.plan.config.error_patterns)
+                fresh += score_batch(metric, self.scorers[metric.name], batch, self.plan.config.patterns)
             columns |= score_columns(metric.name, fresh)
             scores[metric.name] = fresh
         if self.plan.composite:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
-from multimodal_eval.core.errors import ConfigError, UnavailableError
+from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.registry import load_plugin
+from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.composite_score import COMPOSITE
-from multimodal_eval.evaluation.metrics_registry import TASK_METRICS, resolve
-from multimodal_eval.evaluation.tasks_config import PART_ALIASES, TASKS, Task, get_task
+from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.evaluation.tasks_config import PART_ALIASES, TASKS, Task
 from multimodal_eval.run.config import RunConfig, TaskConfig
 
 PART_SIZE = 10_000
@@ -48,6 +50,8 @@ def make_plan(config: RunConfig) -> Plan:
     """Look everything up; what is unknown, unavailable or contradictory is said before anything is read."""
     for plugin in config.plugins:
         load_plugin(plugin)
+    for pattern in config.patterns:
+        _refuse_bad_pattern(pattern)
     task = _task(config)
     if task is None and not config.metrics:
         raise ConfigError("name a task (--task captioning) or metrics (--metrics cider,…)")
@@ -62,25 +66,46 @@ def make_plan(config: RunConfig) -> Plan:
     return Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes))
 
 
+def _refuse_bad_pattern(pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ConfigError(f"the error pattern {pattern!r} is no regular expression: {error}") from None
+
+
 def _task(config: RunConfig) -> Task | None:
-    if config.task is None:
-        return None
-    changes = config.tasks.get(config.task, TaskConfig())
-    if config.task in TASKS:
-        known = get_task(config.task)
-        base = replace(known, metrics=list(TASK_METRICS[config.task]))
-    elif config.task in config.tasks:
-        base = Task(config.task, [PART_ALIASES.get(part, part) for part in changes.weights or {}])
+    for name, changes in config.tasks.items():
+        _made(name, changes)  # a mistake in a task that this run does not use is still a mistake
+    return None if config.task is None else _made(config.task, config.tasks.get(config.task))
+
+
+def _made(name: str, changes: TaskConfig | None) -> Task:
+    """A known task with changes, or a task of the user's own."""
+    registered = metrics_registry.TASK_METRICS
+    if name in registered:
+        base = replace(TASKS.get(name) or Task(name, []), metrics=list(registered[name]))
+    elif changes is not None:
+        base = Task(name, [])
     else:
-        get_task(config.task)  # raises, with the nearest known name
-        raise AssertionError
-    settings = {name: value for name in changes.__struct_fields__ if (value := getattr(changes, name)) is not None}
+        raise UnknownNameError("task", name, registered)
+    if changes is None:
+        return base
+    settings = {key: value for key in changes.__struct_fields__ if (value := getattr(changes, key)) is not None}
+    if "weights" in settings and "headline" in settings:
+        raise ConfigError(f"task {name!r} has `weights` and a `headline`; its composite can come from one of them")
+    if "weights" in settings:
+        settings["headline"] = None
+    if "headline" in settings and "weights" not in settings:
+        settings["weights"] = {}
     if "maximum" in settings:
         settings["maximum"] = {**base.maximum, **settings["maximum"]}
-    if "weights" in settings and "metrics" not in settings:
-        parts = [PART_ALIASES.get(part, part) for part in settings["weights"]]
+    if "metrics" not in settings:
+        parts = [PART_ALIASES.get(part, part) for part in settings.get("weights") or {}]
         settings["metrics"] = list(dict.fromkeys([*base.metrics, *parts]))
-    return replace(base, **settings)
+    task = replace(base, **settings)
+    if not task.metrics:
+        raise ConfigError(f"task {name!r} has no metrics")
+    return task
 
 
 def _split(names: list[str], config: RunConfig) -> tuple[list[Metric], dict[str, str]]:
@@ -133,6 +158,8 @@ def _refuse_unfit_parts(task: Task, parts: list[str]) -> None:
             continue
         if metric.direction == "lower":
             raise ConfigError(f"{part} is better when lower and cannot be part of a composite")
+        if metric.bounds[0] not in (None, 0):
+            raise ConfigError(f"{part} starts at {metric.bounds[0]:g} and a composite adds numbers from 0")
         if metric.bounds[1] not in (None, 1) and part not in task.maximum:
             raise ConfigError(
                 f"{part} goes up to {metric.bounds[1]:g} and a composite adds numbers up to 1. "

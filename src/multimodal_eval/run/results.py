@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,19 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from multimodal_eval.core.errors import ConfigError, InputError, Problem
+from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.metric import Bounds, Metric
-from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.core.scoring import value_fault
 from multimodal_eval.data.run_folder import FORMAT, RunFolder
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.slices import slice_value
 from multimodal_eval.stats.intervals import t_interval
 
 SHOWN_REASONS = 5
-MOST_SLICES = 200
-NO_VALUE = "(none)"
 
 Codes = NDArray[np.int64]
 Aggregate = Callable[[Rows], Estimate]
@@ -48,7 +46,7 @@ def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[s
     """The content of results.json."""
     parts = len(info["parts"])
     clusters = _clusters(_read(folder, parts, ["group"]).column("group"))
-    slices = {column: _slices(folder, parts, column) for column in plan.config.by}
+    slices = _slices(folder, parts, plan.config.by)
     signatures = {name: signature["text"] for name, signature in info["signatures"].items()}
     total = sum(info["parts"])
     results: dict[str, Any] = {
@@ -110,11 +108,12 @@ def _column(folder: RunFolder, parts: int, name: str, bounds: Bounds) -> Column:
     table = _read(folder, parts, ["id", name, *extras, *part_names])
     values = _floats(table.column(name))
     _refuse_bad_values(name, table.column("id"), values, pc.is_valid(table.column(name)), bounds)
+    scored = ~np.isnan(values)
     return Column(
         name,
         values,
-        ~np.isnan(values),
-        _stats_matrix(table.column(f"{name}:stats")),
+        scored,
+        _stats_matrix(name, table.column(f"{name}:stats").filter(pa.array(scored))),
         table.column(f"{name}:status"),
         table.column(f"{name}:reason"),
         table.column(f"{name}:warning"),
@@ -154,12 +153,17 @@ def _stored_problem(name: str, sample_id: str, value: float, bounds: Bounds) -> 
     return Problem(code=code, message=f"{name}: {message}", id=sample_id, field=name, value=repr(value))
 
 
-def _stats_matrix(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
-    present = column.drop_null()
-    if len(present) == 0:
+def _stats_matrix(name: str, column: pa.ChunkedArray) -> NDArray[np.float64] | None:
+    """The statistics of the scored rows: all of them have as many, or none has any."""
+    if column.null_count == len(column):
         return None
-    flat = np.asarray(pc.list_flatten(present).to_numpy(zero_copy_only=False), dtype=np.float64)
-    return flat.reshape(len(present), -1)
+    lengths = set(pc.list_value_length(column).to_pylist())
+    if len(lengths) != 1:
+        told = ", ".join(sorted("none" if length is None else str(length) for length in lengths))
+        message = f"{name}: scored samples must all have as many statistics. Some have {told}."
+        raise InputError([Problem(code="LENGTH", message=message, field=name)])
+    flat = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=np.float64)
+    return flat.reshape(len(column), -1)
 
 
 def _clusters(groups: pa.ChunkedArray) -> Codes | None:
@@ -234,28 +238,19 @@ def _counts(column: pa.ChunkedArray) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _slices(folder: RunFolder, parts: int, column: str) -> dict[str, NDArray[np.int64]]:
-    """The rows of each value of a sample field or metadata column, values sorted."""
-    rows: dict[str, list[int]] = {}
-    for part in range(parts):
-        wanted = ["row", "id", column] if column in FIELDS else ["row", "id", "metadata"]
-        table = folder.read_part("samples", part, wanted)
-        for row, value in zip(table.column("row").to_pylist(), _slice_values(table, column), strict=True):
-            rows.setdefault(value, []).append(row)
-        if len(rows) > MOST_SLICES:
-            raise ConfigError(f"--by {column}: the column has more than {MOST_SLICES} values")
-    return {value: np.array(rows[value], dtype=np.int64) for value in sorted(rows)}
-
-
-def _slice_values(table: pa.Table, column: str) -> Iterable[str]:
-    if column in FIELDS and column != "metadata":
-        found = table.column(column).to_pylist()
-    else:
-        import msgspec
-
-        texts = table.column("metadata").to_pylist()
-        found = [msgspec.json.decode(text).get(column) if text else None for text in texts]
-    return [NO_VALUE if value is None else str(value) for value in found]
+def _slices(folder: RunFolder, parts: int, columns: Sequence[str]) -> dict[str, dict[str, NDArray[np.int64]]]:
+    """For each column the rows of each of its values, values sorted."""
+    rows: dict[str, dict[str, list[int]]] = {column: {} for column in columns}
+    row = 0
+    for part in range(parts) if columns else ():
+        for sample in folder.read_samples(part):
+            for column, values in rows.items():
+                values.setdefault(slice_value(sample, column), []).append(row)
+            row += 1
+    return {
+        column: {value: np.array(values[value], dtype=np.int64) for value in sorted(values)}
+        for column, values in rows.items()
+    }
 
 
 def _add_slices(

@@ -52,13 +52,13 @@ class DocumentFrequencies:
 
     def check(self) -> None:
         """Refuse a corpus in which every idf would be 0."""
-        if self.images < 2:
+        if self.images < 2 or all(count == self.images for count in self.counts.values()):
             raise InputError(
                 [
                     Problem(
                         code="CORPUS_TOO_SMALL",
-                        message=f"CIDEr weighs words by the images they occur in, and the run has references "
-                        f"for {self.images} image{'s' * (self.images != 1)}: every weight would be 0.",
+                        message="CIDEr weighs words by how few images they occur in, and no two images of the run "
+                        "have different references: every weight would be 0.",
                         hint="Score more images together, or set the option `df: coco-val2014`.",
                     )
                 ]

@@ -1,7 +1,8 @@
-// The Python face of the kernels. Buffers come in without a copy, and the GIL is released while they are read.
+// The Python face of the JSON scanners. Buffers come in without a copy, and the GIL is released while they are read.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "bindings.h"
 #include "json_scan.h"
 
 namespace nb = nanobind;
@@ -56,8 +57,7 @@ nb::tuple array_elements(nb::handle data, std::size_t start, std::size_t limit) 
 
 }  // namespace
 
-NB_MODULE(_native, module) {
-    module.doc() = "Compiled kernels of multimodal_eval.";
+void bind_json(nb::module_& module) {
     module.def("repeated_keys", &repeated_keys, nb::arg("data"), nb::arg("line_delimited"),
                "(offset, key) of every key that an object of the JSON text repeats.");
     module.def("array_elements", &array_elements, nb::arg("data"), nb::arg("start"), nb::arg("limit"),

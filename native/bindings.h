@@ -1,0 +1,7 @@
+// Each subject binds its own functions; module.cpp puts them together.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+void bind_json(nanobind::module_& module);
+void bind_text(nanobind::module_& module);

@@ -1,0 +1,343 @@
+#include "captions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "parallel.h"
+
+namespace mmeval {
+namespace {
+
+std::size_t grams_of(std::size_t words, int order) {
+    return words + 1 > static_cast<std::size_t>(order) ? words + 1 - order : 0;
+}
+
+// Counts of n-grams in a text, found by number and cleared in the time it took to fill them.
+class Counter {
+public:
+    explicit Counter(std::size_t size) : counts_(size, 0) {}
+
+    // `nodes` are the n-grams of a text of `words` words, order by order.
+    void fill(Span nodes, std::size_t words) {
+        for (const std::uint32_t node : seen_) counts_[node] = 0;
+        seen_.clear();
+        const std::uint32_t* at = nodes.begin();
+        for (int n = 0; n < kOrders; ++n) {
+            order_begin_[n] = seen_.size();
+            for (const std::uint32_t* end = at + grams_of(words, n + 1); at != end; ++at)
+                if (counts_[*at]++ == 0) seen_.push_back(*at);
+        }
+        order_begin_[kOrders] = seen_.size();
+    }
+    std::uint32_t operator[](std::uint32_t node) const { return counts_[node]; }
+
+    // The distinct n-grams of order n + 1, in the order of their first occurrence.
+    Span order(int n) const { return {seen_.data() + order_begin_[n], order_begin_[n + 1] - order_begin_[n]}; }
+
+private:
+    std::vector<std::uint32_t> counts_;
+    std::vector<std::uint32_t> seen_;
+    std::size_t order_begin_[kOrders + 1] = {};
+};
+
+// The tf-idf weights of a text's distinct n-grams of one order, and their norm.
+struct Vector {
+    std::vector<std::uint32_t> nodes;
+    std::vector<double> values;
+    double norm = 0.0;
+
+    void set(const Counter& counts, int n, const std::vector<double>& idf) {
+        nodes.assign(counts.order(n).begin(), counts.order(n).end());
+        values.clear();
+        double squares = 0.0;
+        for (const std::uint32_t node : nodes) {
+            values.push_back(counts[node] * idf[node]);
+            squares += values.back() * values.back();
+        }
+        norm = std::sqrt(squares);
+    }
+};
+
+double norm_of(const Counter& counts, int n, const std::vector<double>& idf) {
+    double squares = 0.0;
+    for (const std::uint32_t node : counts.order(n)) {
+        const double value = counts[node] * idf[node];
+        squares += value * value;
+    }
+    return std::sqrt(squares);
+}
+
+constexpr double kSigma = 6.0;
+constexpr double kE = 2.718281828459045;  // raised by pow, since exp can differ from that in the last bit
+constexpr double kTiny = 1e-15, kSmall = 1e-9;  // coco-caption's guards against 0 / 0
+constexpr double kBeta = 1.2;
+
+// BLEU-1..4 from counts, as coco-caption computes it for an image and for a corpus alike.
+void bleu_from_stats(const double* stats, double* scores) {
+    double product = 1.0;
+    for (int k = 0; k < kOrders; ++k) {
+        product *= (stats[k] + kTiny) / (stats[kOrders + k] + kSmall);
+        scores[k] = std::pow(product, 1.0 / (k + 1));
+    }
+    const double ratio = (stats[2 * kOrders] + kTiny) / (stats[2 * kOrders + 1] + kSmall);
+    if (ratio < 1)
+        for (int k = 0; k < kOrders; ++k) scores[k] *= std::exp(1 - 1 / ratio);
+}
+
+// Bit-parallel rows of the table, 64 columns a word (Hyyro 2004): a set bit is a column where the row does not step up.
+std::size_t lcs_in_blocks(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n) {
+    const std::size_t words = (m + 63) / 64;
+    std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> positions;
+    for (std::size_t i = 0; i < m; ++i) {
+        auto& bits = positions[a[i]];
+        if (bits.empty()) bits.assign(words, 0);
+        bits[i / 64] |= std::uint64_t{1} << (i % 64);
+    }
+    std::vector<std::uint64_t> row(words, ~std::uint64_t{0});
+    for (std::size_t j = 0; j < n; ++j) {
+        const auto found = positions.find(b[j]);
+        if (found == positions.end()) continue;
+        std::uint64_t carry = 0;
+        for (std::size_t w = 0; w < words; ++w) {
+            const std::uint64_t old = row[w], hits = old & found->second[w];
+            const std::uint64_t sum = old + hits;
+            const std::uint64_t with_carry = sum + carry;
+            carry = (sum < old) | (with_carry < sum);
+            row[w] = with_carry | (old & ~found->second[w]);
+        }
+    }
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < m; ++i) length += !((row[i / 64] >> (i % 64)) & 1);
+    return length;
+}
+
+// The same in one word. Short texts make a linear search for the token faster than any table.
+std::size_t lcs_in_a_word(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n) {
+    std::uint64_t row = ~std::uint64_t{0};
+    for (std::size_t j = 0; j < n; ++j) {
+        std::uint64_t positions = 0;
+        for (std::size_t i = 0; i < m; ++i) positions |= std::uint64_t{a[i] == b[j]} << i;
+        const std::uint64_t hits = row & positions;
+        row = (row + hits) | (row & ~positions);
+    }
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < m; ++i) length += !((row >> i) & 1);
+    return length;
+}
+
+}  // namespace
+
+std::size_t longest_common_subsequence(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n) {
+    // What both begin and end with belongs to a longest one, and a text of one repeated token is nothing else.
+    std::size_t common = 0;
+    for (; m > 0 && n > 0 && *a == *b; ++a, ++b, --m, --n) ++common;
+    for (; m > 0 && n > 0 && a[m - 1] == b[n - 1]; --m, --n) ++common;
+    if (m > n) {
+        std::swap(a, b);
+        std::swap(m, n);
+    }
+    if (m == 0) return common;
+    return common + (m <= 64 ? lcs_in_a_word(a, m, b, n) : lcs_in_blocks(a, m, b, n));
+}
+
+Captions::Captions(const Texts& texts, Tokenizer tokenize, std::size_t threads)
+    : shards_(std::max<std::size_t>(1, std::min(threads, texts.images()))), images_(texts.images()) {
+    in_pieces(texts.images(), shards_.size(), [&](std::size_t piece, std::size_t begin, std::size_t end) {
+        shards_[piece].build(texts, begin, end, tokenize);
+    });
+}
+
+void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize) {
+    first_image = begin;
+    image_ends.reserve(end - begin);
+    const std::size_t all = end > begin ? texts.image_ends[end - 1] - texts.first_text(begin) : 0;
+    token_ends.reserve(all);
+    node_ends.reserve(all);
+    TokenBuffer buffer;
+    std::vector<std::uint32_t> last_image;  // in whose references a node was counted, by node
+    for (std::size_t image = begin; image < end; ++image) {
+        const auto stamp = static_cast<std::uint32_t>(image - begin);
+        for (std::size_t text = texts.first_text(image); text < texts.image_ends[image]; ++text) {
+            buffer.clear();
+            tokenize(texts[text], buffer);
+            const std::size_t first_node = nodes.size();
+            add_text(buffer);
+            last_image.resize(table.ngrams.size(), kNone);
+            table.counts.resize(table.ngrams.size(), 0);
+            if (text == texts.first_text(image)) continue;  // the candidate
+            for (std::size_t i = first_node; i < nodes.size(); ++i) {
+                if (last_image[nodes[i]] == stamp) continue;
+                last_image[nodes[i]] = stamp;
+                ++table.counts[nodes[i]];
+            }
+        }
+        image_ends.push_back(token_ends.size());
+        if (image_ends.back() > first_text(image - begin) + 1) ++table.images;  // it has references
+    }
+}
+
+// Numbers a text's tokens and n-grams. Those of one order lie side by side, each made from its prefix in the order below.
+void Captions::Shard::add_text(const TokenBuffer& buffer) {
+    const std::size_t words = buffer.size(), from = tokens.size();
+    tokens.resize(from + words);
+    for (std::size_t i = 0; i < words; ++i) tokens[from + i] = table.tokens.add(buffer[i]);
+    token_ends.push_back(tokens.size());
+    std::size_t at = nodes.size(), below = at;
+    for (int order = 1; order <= kOrders; ++order) at += grams_of(words, order);
+    nodes.resize(at);
+    at = below;
+    for (int order = 1; order <= kOrders; ++order) {
+        const std::size_t grams = grams_of(words, order);
+        for (std::size_t i = 0; i < grams; ++i)
+            nodes[at + i] = table.ngrams.add(order == 1 ? kNone : nodes[below + i], tokens[from + i + order - 1]);
+        below = at;
+        at += grams;
+    }
+    node_ends.push_back(nodes.size());
+}
+
+DocumentFrequencies Captions::document_frequencies() const {
+    DocumentFrequencies merged;
+    for (const Shard& shard : shards_) merged.merge(shard.table);
+    return merged;
+}
+
+// ln(images) - ln(max(1, df)) of every n-gram of the shard, by its number here.
+std::vector<double> Captions::Shard::weights(const DocumentFrequencies& df) const {
+    std::vector<std::uint32_t> token_there(table.tokens.size());
+    for (std::uint32_t id = 0; id < table.tokens.size(); ++id) token_there[id] = df.tokens.find(table.tokens[id]);
+    std::vector<std::uint32_t> node_there(table.ngrams.size(), kNone);
+    std::vector<double> idf(table.ngrams.size());
+    const double log_images = std::log(static_cast<double>(df.images));
+    for (std::uint32_t node = 0; node < table.ngrams.size(); ++node) {
+        const std::uint32_t prefix = table.ngrams.prefix(node), token = token_there[table.ngrams.token(node)];
+        const bool known = token != kNone && (prefix == kNone || node_there[prefix] != kNone);
+        if (known) node_there[node] = df.ngrams.find(prefix == kNone ? kNone : node_there[prefix], token);
+        const double count = node_there[node] == kNone ? 0.0 : df.count(node_there[node]);
+        idf[node] = log_images - std::log(std::max(1.0, count));
+    }
+    return idf;
+}
+
+template <typename Score>
+void Captions::for_each_shard(Score score) const {
+    in_pieces(shards_.size(), shards_.size(), [&](std::size_t, std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) score(shards_[i]);
+    });
+}
+
+// The two CIDErs walk the same way and differ in three things: an n-gram's share of the similarity, what becomes of a
+// reference's similarity (given both lengths in bigrams), and the scale.
+template <typename Share, typename Finish>
+void Captions::cider_like(const DocumentFrequencies& df, double scale, Share share, Finish finish, double* out) const {
+    for_each_shard([&](const Shard& shard) {
+        const std::vector<double> idf = shard.weights(df);
+        Counter counts(idf.size());
+        Vector candidate[kOrders];
+        for (std::size_t image = 0; image < shard.images(); ++image) {
+            const std::size_t first = shard.first_text(image), end = shard.image_ends[image];
+            counts.fill(shard.nodes_of(first), shard.words_of(first));
+            for (int n = 0; n < kOrders; ++n) candidate[n].set(counts, n, idf);
+            const auto bigrams = static_cast<double>(grams_of(shard.words_of(first), 2));
+            double by_order[kOrders] = {};
+            for (std::size_t text = first + 1; text < end; ++text) {
+                counts.fill(shard.nodes_of(text), shard.words_of(text));
+                const double delta = bigrams - static_cast<double>(grams_of(shard.words_of(text), 2));
+                for (int n = 0; n < kOrders; ++n) {
+                    double shared = 0.0;
+                    for (std::size_t i = 0; i < candidate[n].nodes.size(); ++i) {
+                        const std::uint32_t node = candidate[n].nodes[i];
+                        if (counts[node] > 0) shared += share(candidate[n].values[i], counts[node] * idf[node]);
+                    }
+                    const double norms = candidate[n].norm * norm_of(counts, n, idf);
+                    by_order[n] += finish(norms != 0 ? shared / norms : shared, delta);
+                }
+            }
+            double sum = 0.0;
+            for (const double value : by_order) sum += value;
+            out[shard.first_image + image] = sum / kOrders / static_cast<double>(end - first - 1) * scale;
+        }
+    });
+}
+
+void Captions::cider_d(const DocumentFrequencies& df, double* out) const {
+    cider_like(
+        df, 10.0, [](double candidate, double reference) { return std::min(candidate, reference) * reference; },
+        [](double value, double delta) { return value * std::pow(kE, -(delta * delta) / (2 * kSigma * kSigma)); },
+        out);
+}
+
+void Captions::cider(const DocumentFrequencies& df, double* out) const {
+    // Shares of a text instead of counts would divide numerator and norm alike.
+    cider_like(
+        df, 1.0, [](double candidate, double reference) { return candidate * reference; },
+        [](double value, double) { return std::min(value, 1.0); }, out);  // rounding can lift a perfect match above 1
+}
+
+void Captions::rouge_l(double* out) const {
+    // coco-caption splits at single spaces, so that a text without tokens has one: the empty string.
+    static constexpr std::uint32_t kEmpty = kNone;
+    for_each_shard([&](const Shard& shard) {
+        const auto words = [&](std::size_t text) {
+            const Span found = shard.tokens_of(text);
+            return found.size > 0 ? found : Span{&kEmpty, 1};
+        };
+        for (std::size_t image = 0; image < shard.images(); ++image) {
+            const std::size_t first = shard.first_text(image), end = shard.image_ends[image];
+            const Span candidate = words(first);
+            double precision = 0.0, recall = 0.0;
+            for (std::size_t text = first + 1; text < end; ++text) {
+                const Span reference = words(text);
+                const auto common = static_cast<double>(
+                    longest_common_subsequence(reference.data, reference.size, candidate.data, candidate.size));
+                precision = std::max(precision, common / static_cast<double>(candidate.size));
+                recall = std::max(recall, common / static_cast<double>(reference.size));
+            }
+            const double square = kBeta * kBeta;
+            const bool any = precision != 0 && recall != 0;
+            out[shard.first_image + image] =
+                any ? ((1 + square) * precision * recall) / (recall + square * precision) : 0.0;
+        }
+    });
+}
+
+void Captions::bleu(double* scores, double* stats) const {
+    for_each_shard([&](const Shard& shard) {
+        Counter candidate(shard.table.ngrams.size()), reference(shard.table.ngrams.size());
+        std::vector<std::uint32_t> most(shard.table.ngrams.size(), 0);  // most often in one reference
+        for (std::size_t image = 0; image < shard.images(); ++image) {
+            const std::size_t first = shard.first_text(image), end = shard.image_ends[image];
+            const std::size_t length = shard.words_of(first);
+            candidate.fill(shard.nodes_of(first), length);
+            std::size_t closest = 0, distance = static_cast<std::size_t>(-1);
+            for (std::size_t text = first + 1; text < end; ++text) {
+                const std::size_t words = shard.words_of(text);
+                reference.fill(shard.nodes_of(text), words);
+                for (int n = 0; n < kOrders; ++n)
+                    for (const std::uint32_t node : candidate.order(n))
+                        most[node] = std::max(most[node], reference[node]);
+                const std::size_t away = words > length ? words - length : length - words;
+                if (away < distance || (away == distance && words < closest)) {
+                    distance = away;
+                    closest = words;
+                }
+            }
+            double* row = stats + (shard.first_image + image) * kBleuStats;
+            for (int n = 0; n < kOrders; ++n) {
+                std::uint32_t correct = 0;
+                for (const std::uint32_t node : candidate.order(n)) {
+                    correct += std::min(candidate[node], most[node]);
+                    most[node] = 0;
+                }
+                row[n] = correct;
+                row[kOrders + n] = static_cast<double>(grams_of(length, n + 1));
+            }
+            row[2 * kOrders] = static_cast<double>(length);
+            row[2 * kOrders + 1] = static_cast<double>(closest);
+            bleu_from_stats(row, scores + (shard.first_image + image) * kOrders);
+        }
+    });
+}
+
+}  // namespace mmeval

@@ -1,0 +1,89 @@
+// A batch of captions with their references: tokenized once, scored by any of the caption metrics.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ngrams.h"
+#include "tokenizers.h"
+
+namespace mmeval {
+
+// The texts of a batch, copied end to end: image by image the candidate, then its references.
+struct Texts {
+    std::string bytes;
+    std::vector<std::uint64_t> ends;        // of each text in `bytes`
+    std::vector<std::uint64_t> image_ends;  // of each image in `ends`
+
+    std::string_view operator[](std::size_t text) const {
+        const std::size_t begin = text == 0 ? 0 : ends[text - 1];
+        return std::string_view(bytes).substr(begin, ends[text] - begin);
+    }
+    std::size_t first_text(std::size_t image) const { return image == 0 ? 0 : image_ends[image - 1]; }
+    std::size_t images() const { return image_ends.size(); }
+};
+
+constexpr int kBleuStats = 2 * kOrders + 2;  // correct 1..4, guessed 1..4, candidate length, reference length
+
+// Some numbers that lie side by side.
+struct Span {
+    const std::uint32_t* data;
+    std::size_t size;
+    const std::uint32_t* begin() const { return data; }
+    const std::uint32_t* end() const { return data + size; }
+};
+
+class Captions {
+public:
+    Captions(const Texts& texts, Tokenizer tokenize, std::size_t threads);
+
+    std::size_t images() const { return images_; }
+    DocumentFrequencies document_frequencies() const;
+
+    // One value an image. `df` may be any table; this batch's own is document_frequencies().
+    void cider(const DocumentFrequencies& df, double* out) const;
+    void cider_d(const DocumentFrequencies& df, double* out) const;
+    void rouge_l(double* out) const;
+    void bleu(double* scores, double* stats) const;  // images x 4 and images x kBleuStats
+
+private:
+    // A contiguous run of images with its own numbering of tokens and n-grams: what one thread works on.
+    struct Shard {
+        DocumentFrequencies table;            // candidates' n-grams are numbered too, with count 0
+        std::vector<std::uint32_t> tokens;    // of all texts, end to end
+        std::vector<std::uint64_t> token_ends;
+        std::vector<std::uint32_t> nodes;     // n-grams of all texts: orders 1..4 of a text, each left to right
+        std::vector<std::uint64_t> node_ends;
+        std::vector<std::uint64_t> image_ends;  // in texts
+        std::size_t first_image = 0;
+
+        std::size_t first_text(std::size_t image) const { return image == 0 ? 0 : image_ends[image - 1]; }
+        std::size_t images() const { return image_ends.size(); }
+        Span tokens_of(std::size_t text) const { return span(tokens, token_ends, text); }
+        Span nodes_of(std::size_t text) const { return span(nodes, node_ends, text); }
+        std::size_t words_of(std::size_t text) const { return tokens_of(text).size; }
+        static Span span(const std::vector<std::uint32_t>& values, const std::vector<std::uint64_t>& ends,
+                         std::size_t text) {
+            const std::size_t begin = text == 0 ? 0 : ends[text - 1];
+            return {values.data() + begin, ends[text] - begin};
+        }
+        void build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize);
+        void add_text(const TokenBuffer& buffer);
+        std::vector<double> weights(const DocumentFrequencies& df) const;
+    };
+
+    template <typename Score>
+    void for_each_shard(Score score) const;
+    template <typename Share, typename Finish>
+    void cider_like(const DocumentFrequencies& df, double scale, Share share, Finish finish, double* out) const;
+
+    std::vector<Shard> shards_;
+    std::size_t images_ = 0;
+};
+
+// Longest common subsequence of two token sequences.
+std::size_t longest_common_subsequence(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n);
+
+}  // namespace mmeval

@@ -1,0 +1,7 @@
+#include "bindings.h"
+
+NB_MODULE(_native, module) {
+    module.doc() = "Compiled kernels of multimodal_eval.";
+    bind_json(module);
+    bind_text(module);
+}

@@ -1,0 +1,271 @@
+#include "ngrams.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+
+namespace mmeval {
+namespace {
+
+// Mixes well enough for open addressing: multiply, then take the high bits by folding.
+std::uint64_t mix(std::uint64_t x) {
+    x *= 0x9E3779B97F4A7C15ull;
+    return x ^ (x >> 29);
+}
+
+// The first eight bytes, zeros behind a shorter string.
+std::uint64_t head_of(std::string_view text) {
+    std::uint64_t head = 0;
+    if (text.size() >= 8) {
+        std::memcpy(&head, text.data(), 8);
+    } else {
+        for (std::size_t i = 0; i < text.size(); ++i)
+            head |= static_cast<std::uint64_t>(static_cast<unsigned char>(text[i])) << (8 * i);
+    }
+    return head;
+}
+
+std::uint64_t hash_of(std::string_view text, std::uint64_t head) {
+    std::uint64_t hash = mix(head + text.size());
+    for (std::size_t i = 8; i < text.size(); i += 8) hash = mix(hash ^ head_of(text.substr(i)));
+    return hash ^ (hash >> 32);
+}
+
+constexpr std::size_t kFirstSlots = 64;
+
+bool crowded(std::size_t entries, std::size_t slots) { return entries * 10 >= slots * 6; }
+
+void put_number(std::string& out, std::uint64_t value) {
+    while (value >= 0x80) {
+        out += static_cast<char>(value | 0x80);
+        value >>= 7;
+    }
+    out += static_cast<char>(value);
+}
+
+// Reads what put_number wrote, never past the end.
+class Reader {
+public:
+    explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+    std::uint64_t number() {
+        std::uint64_t value = 0;
+        for (int shift = 0; shift < 64; shift += 7) {
+            const auto byte = static_cast<unsigned char>(take(1)[0]);
+            value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
+            if (byte < 0x80) return value;
+        }
+        throw std::runtime_error("a number in the document-frequency table is too long");
+    }
+    std::string_view take(std::uint64_t count) {
+        if (count > bytes_.size() - at_) throw std::runtime_error("the document-frequency table ends too early");
+        const std::string_view piece = bytes_.substr(at_, count);
+        at_ += count;
+        return piece;
+    }
+    bool at_end() const { return at_ == bytes_.size(); }
+    std::size_t left() const { return bytes_.size() - at_; }
+
+private:
+    std::string_view bytes_;
+    std::size_t at_ = 0;
+};
+
+constexpr std::string_view kMagic = "MMEVAL-DF-1\n";
+
+}  // namespace
+
+std::size_t Vocabulary::probe(std::string_view token, std::uint64_t head) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = hash_of(token, head) & mask;
+    for (; slots_[slot].id != kNone; slot = (slot + 1) & mask) {
+        const Entry& entry = slots_[slot];
+        if (entry.head != head || entry.size != token.size()) continue;
+        if (token.size() <= 8 || (*this)[entry.id] == token) break;
+    }
+    return slot;
+}
+
+void Vocabulary::grow() {
+    const std::vector<Entry> old = std::move(slots_);
+    slots_.assign(old.empty() ? kFirstSlots : old.size() * 2, Entry{0, 0, kNone});
+    const std::size_t mask = slots_.size() - 1;
+    for (const Entry& entry : old) {
+        if (entry.id == kNone) continue;
+        std::size_t slot = hash_of((*this)[entry.id], entry.head) & mask;
+        while (slots_[slot].id != kNone) slot = (slot + 1) & mask;
+        slots_[slot] = entry;
+    }
+}
+
+std::uint32_t Vocabulary::add(std::string_view token) {
+    if (slots_.empty() || crowded(ends_.size(), slots_.size())) grow();
+    const std::uint64_t head = head_of(token);
+    const std::size_t slot = probe(token, head);
+    if (slots_[slot].id == kNone) {
+        slots_[slot] = {head, static_cast<std::uint32_t>(token.size()), size()};
+        bytes_.append(token);
+        ends_.push_back(bytes_.size());
+    }
+    return slots_[slot].id;
+}
+
+std::uint32_t Vocabulary::find(std::string_view token) const {
+    return slots_.empty() ? kNone : slots_[probe(token, head_of(token))].id;
+}
+
+std::size_t NgramTable::probe(std::uint64_t key) const {
+    const std::size_t mask = slots_.size() - 1;
+    const std::uint64_t hash = mix(key);
+    std::size_t slot = (hash ^ (hash >> 32)) & mask;
+    while (slots_[slot] != kNone && keys_[slots_[slot]] != key) slot = (slot + 1) & mask;
+    return slot;
+}
+
+void NgramTable::grow() {
+    const std::size_t size = slots_.empty() ? kFirstSlots : slots_.size() * 2;
+    slots_.assign(size, kNone);
+    for (std::uint32_t node = 0; node < keys_.size(); ++node)
+        if (orders_[node] > 1) slots_[probe(keys_[node])] = node;
+}
+
+std::uint32_t NgramTable::add(std::uint32_t prefix, std::uint32_t token) {
+    if (prefix == kNone) {
+        if (token >= unigrams_.size()) unigrams_.resize(token + 1 + token / 2, kNone);
+        if (unigrams_[token] == kNone) {
+            unigrams_[token] = size();
+            keys_.push_back((static_cast<std::uint64_t>(kNone) << 32) | token);
+            orders_.push_back(1);
+        }
+        return unigrams_[token];
+    }
+    if (slots_.empty() || crowded(keys_.size(), slots_.size())) grow();
+    const std::uint64_t key = (static_cast<std::uint64_t>(prefix) << 32) | token;
+    const std::size_t slot = probe(key);
+    if (slots_[slot] == kNone) {
+        slots_[slot] = size();
+        keys_.push_back(key);
+        orders_.push_back(static_cast<std::uint8_t>(orders_[prefix] + 1));
+    }
+    return slots_[slot];
+}
+
+std::uint32_t NgramTable::find(std::uint32_t prefix, std::uint32_t token) const {
+    if (prefix == kNone) return token < unigrams_.size() ? unigrams_[token] : kNone;
+    if (slots_.empty()) return kNone;
+    return slots_[probe((static_cast<std::uint64_t>(prefix) << 32) | token)];
+}
+
+void DocumentFrequencies::add_count(std::uint32_t node, std::uint32_t more) {
+    if (node >= counts.size()) counts.resize(ngrams.size(), 0);
+    counts[node] += more;
+}
+
+void DocumentFrequencies::merge(const DocumentFrequencies& other) {
+    std::vector<std::uint32_t> token_here(other.tokens.size());
+    for (std::uint32_t id = 0; id < other.tokens.size(); ++id) token_here[id] = tokens.add(other.tokens[id]);
+    std::vector<std::uint32_t> node_here(other.ngrams.size());
+    for (std::uint32_t node = 0; node < other.ngrams.size(); ++node) {
+        const std::uint32_t prefix = other.ngrams.prefix(node);
+        node_here[node] =
+            ngrams.add(prefix == kNone ? kNone : node_here[prefix], token_here[other.ngrams.token(node)]);
+        add_count(node_here[node], other.count(node));
+    }
+    images += other.images;
+}
+
+std::uint64_t DocumentFrequencies::counted() const {
+    return static_cast<std::uint64_t>(std::count_if(counts.begin(), counts.end(), [](auto n) { return n > 0; }));
+}
+
+DocumentFrequencies DocumentFrequencies::with_at_least(std::uint32_t least) const {
+    DocumentFrequencies kept;
+    kept.images = images;
+    std::vector<std::uint32_t> node_there(ngrams.size(), kNone);
+    for (std::uint32_t node = 0; node < ngrams.size(); ++node) {
+        if (count(node) < least) continue;
+        const std::uint32_t prefix = ngrams.prefix(node);
+        const std::uint32_t token = kept.tokens.add(tokens[ngrams.token(node)]);
+        node_there[node] = kept.ngrams.add(prefix == kNone ? kNone : node_there[prefix], token);
+        kept.add_count(node_there[node], count(node));
+    }
+    return kept;
+}
+
+// Layout: magic, images, tokens in byte order (length, bytes), then for each order the number of n-grams and, sorted
+// by prefix and token, each as (prefixes further, token or its distance to the last one, count). Uncounted n-grams, which
+// only candidates brought, are left out.
+std::string DocumentFrequencies::to_bytes() const {
+    std::vector<std::uint8_t> used(tokens.size(), 0);
+    for (std::uint32_t node = 0; node < ngrams.size(); ++node)
+        if (count(node) > 0) used[ngrams.token(node)] = 1;
+    std::vector<std::uint32_t> by_name;
+    for (std::uint32_t id = 0; id < tokens.size(); ++id)
+        if (used[id]) by_name.push_back(id);
+    std::sort(by_name.begin(), by_name.end(), [&](auto a, auto b) { return tokens[a] < tokens[b]; });
+    std::vector<std::uint32_t> token_rank(tokens.size(), 0);
+    std::string out(kMagic);
+    put_number(out, images);
+    put_number(out, by_name.size());
+    for (std::uint32_t rank = 0; rank < by_name.size(); ++rank) {
+        token_rank[by_name[rank]] = rank;
+        put_number(out, tokens[by_name[rank]].size());
+        out.append(tokens[by_name[rank]]);
+    }
+    std::vector<std::uint32_t> rank(ngrams.size(), 0);  // of a node among those of its order
+    for (int order = 1; order <= kOrders; ++order) {
+        std::vector<std::pair<std::uint64_t, std::uint32_t>> sorted;  // (prefix rank, token rank), node
+        for (std::uint32_t node = 0; node < ngrams.size(); ++node) {
+            if (ngrams.order(node) != order || count(node) == 0) continue;
+            const std::uint64_t prefix = order == 1 ? 0 : rank[ngrams.prefix(node)];
+            sorted.emplace_back((prefix << 32) | token_rank[ngrams.token(node)], node);
+        }
+        std::sort(sorted.begin(), sorted.end());
+        put_number(out, sorted.size());
+        std::uint64_t last_prefix = 0, last_token = 0;
+        for (std::size_t i = 0; i < sorted.size(); ++i) {
+            const auto [key, node] = sorted[i];
+            const std::uint64_t prefix = key >> 32, token = key & 0xFFFFFFFF;
+            if (prefix != last_prefix) last_token = 0;
+            put_number(out, prefix - last_prefix);
+            put_number(out, token - last_token);
+            put_number(out, count(node));
+            last_prefix = prefix;
+            last_token = token;
+            rank[node] = static_cast<std::uint32_t>(i);
+        }
+    }
+    return out;
+}
+
+DocumentFrequencies DocumentFrequencies::from_bytes(std::string_view bytes) {
+    if (bytes.substr(0, kMagic.size()) != kMagic)
+        throw std::runtime_error("this is no document-frequency table of this version");
+    Reader reader(bytes.substr(kMagic.size()));
+    DocumentFrequencies table;
+    table.images = reader.number();
+    for (std::uint64_t left = reader.number(); left > 0; --left) table.tokens.add(reader.take(reader.number()));
+    std::vector<std::uint32_t> prefixes, nodes;
+    for (int order = 1; order <= kOrders; ++order) {
+        std::uint64_t prefix = 0, token = 0;
+        nodes.clear();
+        for (std::uint64_t left = reader.number(); left > 0; --left) {
+            const std::uint64_t further = reader.number();
+            if (further > 0) token = 0;
+            prefix += further;
+            token += reader.number();
+            const std::uint64_t count = reader.number();
+            if (token >= table.tokens.size() || (order > 1 && prefix >= prefixes.size()) || count > kNone)
+                throw std::runtime_error("the document-frequency table points outside itself");
+            const std::uint32_t node = table.ngrams.add(order == 1 ? kNone : prefixes[prefix],
+                                                        static_cast<std::uint32_t>(token));
+            table.add_count(node, static_cast<std::uint32_t>(count));
+            nodes.push_back(node);
+        }
+        prefixes.swap(nodes);
+    }
+    if (!reader.at_end()) throw std::runtime_error("there are bytes behind the document-frequency table");
+    return table;
+}
+
+}  // namespace mmeval

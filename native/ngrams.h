@@ -1,0 +1,84 @@
+// N-grams of up to four tokens, each with a number, exactly: no hash stands for an n-gram.
+//
+// An n-gram is a node: its first n-1 tokens (another node) and its last token. Looking one up is one probe of a
+// table keyed by the pair, and prefixes share their storage.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mmeval {
+
+constexpr int kOrders = 4;
+constexpr std::uint32_t kNone = 0xFFFFFFFF;
+
+// Strings numbered in the order in which they came. Most words fit into eight bytes, so a string is told from another
+// by its first eight and its length, and only then by the rest.
+class Vocabulary {
+public:
+    std::uint32_t add(std::string_view token);
+    std::uint32_t find(std::string_view token) const;  // kNone where it is not there
+    std::uint32_t size() const { return static_cast<std::uint32_t>(ends_.size()); }
+    std::string_view operator[](std::uint32_t id) const {
+        const std::size_t begin = id == 0 ? 0 : ends_[id - 1];
+        return std::string_view(bytes_).substr(begin, ends_[id] - begin);
+    }
+
+private:
+    struct Entry {
+        std::uint64_t head;
+        std::uint32_t size;
+        std::uint32_t id;  // kNone: free
+    };
+    std::size_t probe(std::string_view token, std::uint64_t head) const;
+    void grow();
+
+    std::string bytes_;
+    std::vector<std::uint64_t> ends_;
+    std::vector<Entry> slots_;
+};
+
+// Nodes numbered in the order in which they came, so that a prefix has a smaller number than what it begins.
+class NgramTable {
+public:
+    std::uint32_t add(std::uint32_t prefix, std::uint32_t token);  // prefix kNone: a single token
+    std::uint32_t find(std::uint32_t prefix, std::uint32_t token) const;
+    std::uint32_t size() const { return static_cast<std::uint32_t>(keys_.size()); }
+    std::uint32_t prefix(std::uint32_t node) const { return static_cast<std::uint32_t>(keys_[node] >> 32); }
+    std::uint32_t token(std::uint32_t node) const { return static_cast<std::uint32_t>(keys_[node]); }
+    int order(std::uint32_t node) const { return orders_[node]; }
+
+private:
+    std::size_t probe(std::uint64_t key) const;
+    void grow();
+
+    std::vector<std::uint64_t> keys_;
+    std::vector<std::uint8_t> orders_;
+    std::vector<std::uint32_t> unigrams_;  // by token: a single token needs no probe
+    std::vector<std::uint32_t> slots_;
+};
+
+// In how many images' references each n-gram occurs.
+class DocumentFrequencies {
+public:
+    Vocabulary tokens;
+    NgramTable ngrams;
+    std::vector<std::uint32_t> counts;  // a node
+    std::uint64_t images = 0;
+
+    std::uint32_t count(std::uint32_t node) const { return node < counts.size() ? counts[node] : 0; }
+    void add_count(std::uint32_t node, std::uint32_t more);
+    void merge(const DocumentFrequencies& other);
+    std::uint64_t counted() const;  // n-grams with a count above 0
+
+    // The n-grams with at least this count. Prefixes occur at least as often, so none is lost.
+    DocumentFrequencies with_at_least(std::uint32_t least) const;
+
+    // Bytes that do not depend on the order in which anything was added; throws std::runtime_error on bad ones.
+    std::string to_bytes() const;
+    static DocumentFrequencies from_bytes(std::string_view bytes);
+};
+
+}  // namespace mmeval

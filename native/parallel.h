@@ -1,0 +1,36 @@
+// Work on a range with several threads. What a piece computes must not depend on how the range is cut.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <thread>
+#include <vector>
+
+namespace mmeval {
+
+// Calls work(piece, begin, end) for `pieces` contiguous pieces of [0, count), each in its own thread.
+template <typename Work>
+void in_pieces(std::size_t count, std::size_t pieces, Work work) {
+    pieces = std::max<std::size_t>(1, std::min(pieces, count));
+    const auto bound = [&](std::size_t piece) { return count * piece / pieces; };
+    if (pieces == 1) {
+        work(std::size_t{0}, std::size_t{0}, count);
+        return;
+    }
+    std::vector<std::thread> threads;
+    std::vector<std::exception_ptr> failures(pieces);
+    for (std::size_t piece = 0; piece < pieces; ++piece)
+        threads.emplace_back([&, piece] {
+            try {
+                work(piece, bound(piece), bound(piece + 1));
+            } catch (...) {
+                failures[piece] = std::current_exception();
+            }
+        });
+    for (auto& thread : threads) thread.join();
+    for (const auto& failure : failures)
+        if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace mmeval

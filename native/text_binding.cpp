@@ -1,0 +1,175 @@
+// The Python face of tokenizers, document frequencies and caption metrics. Strings are copied while the GIL is held;
+// everything after that runs without it.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "bindings.h"
+#include "captions.h"
+#include "ngrams.h"
+#include "tokenizers.h"
+
+namespace nb = nanobind;
+using mmeval::Captions;
+using mmeval::DocumentFrequencies;
+
+namespace {
+
+using Array = nb::ndarray<nb::numpy, double>;
+
+mmeval::Tokenizer tokenizer_named(std::string_view name) {
+    const mmeval::Tokenizer found = mmeval::find_tokenizer(name);
+    if (found == nullptr) throw nb::value_error("no tokenizer has that name");
+    return found;
+}
+
+std::string_view view(nb::handle text) {
+    Py_ssize_t size = 0;
+    const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+    if (bytes == nullptr) throw nb::python_error();
+    return {bytes, static_cast<std::size_t>(size)};
+}
+
+// Appends a text to a batch.
+void append(mmeval::Texts& texts, nb::handle text) {
+    texts.bytes.append(view(text));
+    texts.ends.push_back(texts.bytes.size());
+}
+
+nb::str string_of(std::string_view bytes) {
+    return nb::steal<nb::str>(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
+nb::list tokenize(nb::list texts, std::string_view tokenizer) {
+    const mmeval::Tokenizer run = tokenizer_named(tokenizer);
+    nb::list out;
+    mmeval::TokenBuffer buffer;
+    for (nb::handle text : texts) {
+        buffer.clear();
+        run(view(text), buffer);
+        nb::list tokens;
+        for (std::size_t i = 0; i < buffer.size(); ++i) tokens.append(string_of(buffer[i]));
+        out.append(tokens);
+    }
+    return out;
+}
+
+void make_captions(Captions* self, nb::list candidates, nb::list references, std::string_view tokenizer,
+                   std::size_t threads) {
+    const mmeval::Tokenizer run = tokenizer_named(tokenizer);
+    if (candidates.size() != references.size()) throw nb::value_error("candidates and references differ in length");
+    mmeval::Texts texts;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        append(texts, candidates[i]);
+        for (nb::handle reference : nb::cast<nb::list>(references[i])) append(texts, reference);
+        texts.image_ends.push_back(texts.ends.size());
+    }
+    nb::gil_scoped_release unlocked;
+    new (self) Captions(texts, run, threads);
+}
+
+Array array_of(std::unique_ptr<double[]> data, std::size_t rows, std::size_t columns) {
+    double* values = data.release();
+    nb::capsule owner(values, [](void* pointer) noexcept { delete[] static_cast<double*>(pointer); });
+    if (columns == 0) return Array(values, {rows}, owner);
+    return Array(values, {rows, columns}, owner);
+}
+
+using Score = void (Captions::*)(const DocumentFrequencies&, double*) const;
+
+template <Score score>
+Array with_frequencies(const Captions& captions, const DocumentFrequencies& df) {
+    auto out = std::make_unique<double[]>(captions.images());
+    {
+        nb::gil_scoped_release unlocked;
+        (captions.*score)(df, out.get());
+    }
+    return array_of(std::move(out), captions.images(), 0);
+}
+
+Array rouge_l(const Captions& captions) {
+    auto out = std::make_unique<double[]>(captions.images());
+    {
+        nb::gil_scoped_release unlocked;
+        captions.rouge_l(out.get());
+    }
+    return array_of(std::move(out), captions.images(), 0);
+}
+
+nb::tuple bleu(const Captions& captions) {
+    auto scores = std::make_unique<double[]>(captions.images() * mmeval::kOrders);
+    auto stats = std::make_unique<double[]>(captions.images() * mmeval::kBleuStats);
+    {
+        nb::gil_scoped_release unlocked;
+        captions.bleu(scores.get(), stats.get());
+    }
+    return nb::make_tuple(array_of(std::move(scores), captions.images(), mmeval::kOrders),
+                          array_of(std::move(stats), captions.images(), mmeval::kBleuStats));
+}
+
+// The number of images in which an n-gram, given as tokens, occurs.
+std::uint32_t count_of(const DocumentFrequencies& df, nb::list tokens) {
+    std::uint32_t node = mmeval::kNone;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        const std::uint32_t token = df.tokens.find(view(tokens[i]));
+        if (token == mmeval::kNone) return 0;
+        node = df.ngrams.find(node, token);
+        if (node == mmeval::kNone) return 0;
+    }
+    return tokens.size() == 0 ? 0 : df.count(node);
+}
+
+void add_ngram(DocumentFrequencies& df, nb::list tokens, std::uint32_t count) {
+    if (tokens.size() == 0 || tokens.size() > mmeval::kOrders) throw nb::value_error("an n-gram has 1 to 4 tokens");
+    std::uint32_t node = mmeval::kNone;
+    for (std::size_t i = 0; i < tokens.size(); ++i) node = df.ngrams.add(node, df.tokens.add(view(tokens[i])));
+    df.add_count(node, count);
+}
+
+}  // namespace
+
+void bind_text(nb::module_& module) {
+    module.def("tokenize", &tokenize, nb::arg("texts"), nb::arg("tokenizer"), "The tokens of each text.");
+
+    nb::class_<DocumentFrequencies>(module, "FrequencyTable", "In how many images' references each n-gram occurs.")
+        .def(nb::init<>())
+        .def_rw("images", &DocumentFrequencies::images)
+        .def("__len__", &DocumentFrequencies::counted)
+        .def("count", &count_of, nb::arg("tokens"))
+        .def("add_ngram", &add_ngram, nb::arg("tokens"), nb::arg("count"))
+        .def("merge", &DocumentFrequencies::merge, nb::arg("other"), nb::call_guard<nb::gil_scoped_release>())
+        .def("with_at_least", &DocumentFrequencies::with_at_least, nb::arg("least"),
+             nb::call_guard<nb::gil_scoped_release>())
+        .def("to_bytes",
+             [](const DocumentFrequencies& self) {
+                 std::string bytes;
+                 {
+                     nb::gil_scoped_release unlocked;
+                     bytes = self.to_bytes();
+                 }
+                 return nb::bytes(bytes.data(), bytes.size());
+             })
+        .def_static("from_bytes", [](nb::bytes data) {
+            const std::string_view bytes(data.c_str(), data.size());
+            nb::gil_scoped_release unlocked;
+            try {
+                return DocumentFrequencies::from_bytes(bytes);
+            } catch (const std::runtime_error& error) {
+                throw nb::value_error(error.what());
+            }
+        });
+
+    nb::class_<Captions>(module, "Captions", "Captions with their references, tokenized once.")
+        .def("__init__", &make_captions, nb::arg("candidates"), nb::arg("references"), nb::arg("tokenizer"),
+             nb::arg("threads") = 1)
+        .def("__len__", &Captions::images)
+        .def("document_frequencies", &Captions::document_frequencies, nb::call_guard<nb::gil_scoped_release>())
+        .def("cider", &with_frequencies<&Captions::cider>, nb::arg("df"))
+        .def("cider_d", &with_frequencies<&Captions::cider_d>, nb::arg("df"))
+        .def("rouge_l", &rouge_l)
+        .def("bleu", &bleu, "(images x 4 scores, images x 10 statistics)");
+}

@@ -1,0 +1,146 @@
+#include "tokenizers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "ptb_tokenizer.h"
+#include "unicode_tables.h"
+#include "utf8.h"
+
+namespace mmeval {
+namespace {
+
+template <std::size_t N>
+bool within(const char32_t (&ranges)[N][2], char32_t code) {
+    const auto* found = std::upper_bound(std::begin(ranges), std::end(ranges), code,
+                                         [](char32_t value, const char32_t(&range)[2]) { return value < range[0]; });
+    return found != std::begin(ranges) && code <= (*std::prev(found))[1];
+}
+
+bool is_ascii_word(char32_t code) {
+    return (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z') || (code >= '0' && code <= '9');
+}
+
+bool is_space(char32_t code) {
+    if (code < 0x80) return code == ' ' || (code >= 0x09 && code <= 0x0D) || (code >= 0x1C && code <= 0x1F);
+    return within(kSpaceRanges, code);
+}
+
+char32_t lower(char32_t code) {
+    if (code < 0x80) return code >= 'A' && code <= 'Z' ? code + 32 : code;
+    const auto* found = std::lower_bound(std::begin(kLowerCase), std::end(kLowerCase), code,
+                                         [](const char32_t(&pair)[2], char32_t value) { return pair[0] < value; });
+    return found != std::end(kLowerCase) && (*found)[0] == code ? (*found)[1] : code;
+}
+
+// Characters that mteval-v13a always sets apart: ASCII punctuation but for ' , - and .
+bool stands_apart(char c) {
+    return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') || (c >= '(' && c <= '+') ||
+           (c >= ':' && c <= '@') || c == '/';
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_point(char c) { return c == '.' || c == ','; }
+
+std::string replaced(const std::string& text, std::string_view old, std::string_view fresh) {
+    if (text.find(old) == std::string::npos) return text;
+    std::string out;
+    std::size_t from = 0;
+    for (std::size_t at; (at = text.find(old, from)) != std::string::npos; from = at + old.size()) {
+        out.append(text, from, at - from);
+        out.append(fresh);
+    }
+    out.append(text, from, std::string::npos);
+    return out;
+}
+
+// One left-to-right pass over pairs of neighbours: where `fits(a, b)`, writes a and b with `between` and `behind`
+// around them and goes on behind the pair, as a regular expression's substitution would.
+template <typename Fits>
+std::string pass(const std::string& text, Fits fits, bool space_before, bool space_between, bool space_behind) {
+    std::string out;
+    out.reserve(text.size() + text.size() / 4);
+    std::size_t i = 0;
+    while (i < text.size()) {
+        if (i + 1 < text.size() && fits(text[i], text[i + 1])) {
+            if (space_before) out += ' ';
+            out += text[i];
+            if (space_between) out += ' ';
+            out += text[i + 1];
+            if (space_behind) out += ' ';
+            i += 2;
+        } else {
+            out += text[i++];
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
+void whitespace_tokenize(std::string_view text, TokenBuffer& out) {
+    std::size_t begin = 0, at = 0;
+    while (at < text.size()) {
+        const std::size_t here = at;
+        if (!is_space(next_character(text, at))) continue;
+        if (here > begin) out.push(text.substr(begin, here - begin));
+        begin = at;
+    }
+    if (at > begin) out.push(text.substr(begin, at - begin));
+}
+
+void mteval_tokenize(std::string_view text, TokenBuffer& out) {
+    std::string line = replaced(std::string(text), "<skipped>", "");
+    line = replaced(replaced(line, "-\n", ""), "\n", " ");
+    if (line.find('&') != std::string::npos) {
+        line = replaced(replaced(line, "&quot;", "\""), "&amp;", "&");
+        line = replaced(replaced(line, "&lt;", "<"), "&gt;", ">");
+    }
+    std::string apart = " ";
+    for (const char c : line) {
+        if (stands_apart(c)) {
+            apart += ' ';
+            apart += c;
+            apart += ' ';
+        } else {
+            apart += c;
+        }
+    }
+    apart += ' ';
+    apart = pass(apart, [](char a, char b) { return !is_digit(a) && is_point(b); }, false, true, true);
+    apart = pass(apart, [](char a, char b) { return is_point(a) && !is_digit(b); }, true, true, false);
+    apart = pass(apart, [](char a, char b) { return is_digit(a) && b == '-'; }, false, true, true);
+    whitespace_tokenize(apart, out);
+}
+
+void unicode_tokenize(std::string_view text, TokenBuffer& out) {
+    std::string word;
+    const auto finish = [&] {
+        if (!word.empty()) out.push(word);
+        word.clear();
+    };
+    for (std::size_t at = 0; at < text.size();) {
+        const char32_t code = next_character(text, at);
+        if (code < 0x80 ? !is_ascii_word(code) : !within(kWordRanges, code)) {
+            finish();
+        } else if (code >= 0x80 && within(kIdeographRanges, code)) {
+            finish();
+            append_character(word, code);
+            finish();
+        } else {
+            append_character(word, lower(code));
+        }
+    }
+    finish();
+}
+
+Tokenizer find_tokenizer(std::string_view name) {
+    if (name == "ptb") return ptb_tokenize;
+    if (name == "13a") return mteval_tokenize;
+    if (name == "whitespace") return whitespace_tokenize;
+    if (name == "unicode") return unicode_tokenize;
+    return nullptr;
+}
+
+}  // namespace mmeval

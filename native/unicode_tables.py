@@ -1,0 +1,66 @@
+"""Writes unicode_tables.h: which characters are words, white space or ideographs, and their lower case.
+
+    python native/unicode_tables.py > native/unicode_tables.h
+
+Made with the Unicode database of the Python that runs it; the header names the version.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable
+
+LAST = 0x10FFFF
+# Written without spaces between words: one token a character.
+IDEOGRAPHS = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA", "KATAKANA", "BOPOMOFO")
+
+
+def ranges(wanted: Callable[[str], bool]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for code in range(LAST + 1):
+        if 0xD800 <= code < 0xE000 or not wanted(chr(code)):
+            continue
+        if found and found[-1][1] == code - 1:
+            found[-1] = (found[-1][0], code)
+        else:
+            found.append((code, code))
+    return found
+
+
+def is_ideograph(character: str) -> bool:
+    return unicodedata.name(character, "").startswith(IDEOGRAPHS) and unicodedata.category(character)[0] == "L"
+
+
+def lower_cases() -> list[tuple[int, int]]:
+    """Characters whose lower case is one other character."""
+    pairs = ((code, chr(code).lower()) for code in range(0x80, LAST + 1) if not 0xD800 <= code < 0xE000)
+    return [(code, ord(lower)) for code, lower in pairs if len(lower) == 1 and ord(lower) != code]
+
+
+def write_pairs(name: str, about: str, pairs: Iterable[tuple[int, int]]) -> None:
+    print(f"// {about}")
+    print(f"constexpr char32_t {name}[][2] = {{")
+    line = "   "
+    for first, second in pairs:
+        item = f" {{0x{first:X}, 0x{second:X}}},"
+        if len(line) + len(item) > 118:
+            print(line)
+            line = "   "
+        line += item
+    print(line)
+    print("};\n")
+
+
+def main() -> None:
+    print(f"// Made by unicode_tables.py from Unicode {unicodedata.unidata_version}. Do not edit.")
+    print("#pragma once\n\nnamespace mmeval {\n")
+    write_pairs("kWordRanges", "Letters, marks and numbers.", ranges(lambda c: unicodedata.category(c)[0] in "LMN"))
+    write_pairs("kSpaceRanges", "White space as Python's str.split() sees it.", ranges(str.isspace))
+    write_pairs("kIdeographRanges", "Han, Kana and Bopomofo letters.", ranges(is_ideograph))
+    write_pairs("kLowerCase", "Character and its lower case, beyond ASCII.", lower_cases())
+    print("}  // namespace mmeval")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
