@@ -154,6 +154,10 @@ void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t e
     const std::size_t all = end > begin ? texts.image_ends[end - 1] - texts.first_text(begin) : 0;
     token_ends.reserve(all);
     node_ends.reserve(all);
+    // A word has five letters or so. What is reserved and not needed is never touched, and so costs nothing.
+    const std::size_t first_byte = texts.first_byte(begin), last_byte = texts.first_byte(end);
+    tokens.reserve((last_byte - first_byte) / 4);
+    nodes.reserve((last_byte - first_byte) / 4 * kOrders);
     TokenBuffer buffer;
     std::vector<std::uint32_t> last_image;  // in whose references a node was counted, by node
     for (std::size_t image = begin; image < end; ++image) {
@@ -189,8 +193,11 @@ void Captions::Shard::add_text(const TokenBuffer& buffer) {
     at = below;
     for (int order = 1; order <= kOrders; ++order) {
         const std::size_t grams = grams_of(words, order);
-        for (std::size_t i = 0; i < grams; ++i)
-            nodes[at + i] = table.ngrams.add(order == 1 ? kNone : nodes[below + i], tokens[from + i + order - 1]);
+        if (order == 1) {
+            for (std::size_t i = 0; i < grams; ++i) nodes[at + i] = table.ngrams.add(kNone, tokens[from + i]);
+        } else {
+            table.ngrams.add_all(&nodes[below], &tokens[from + order - 1], grams, &nodes[at]);
+        }
         below = at;
         at += grams;
     }

@@ -23,6 +23,10 @@ struct Texts {
     }
     std::size_t first_text(std::size_t image) const { return image == 0 ? 0 : image_ends[image - 1]; }
     std::size_t images() const { return image_ends.size(); }
+    std::size_t first_byte(std::size_t image) const {
+        const std::size_t text = first_text(image);
+        return text == 0 ? 0 : ends[text - 1];
+    }
 };
 
 constexpr int kBleuStats = 2 * kOrders + 2;  // correct 1..4, guessed 1..4, candidate length, reference length

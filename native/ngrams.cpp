@@ -34,7 +34,7 @@ std::uint64_t hash_of(std::string_view text, std::uint64_t head) {
 
 constexpr std::size_t kFirstSlots = 64;
 
-bool crowded(std::size_t entries, std::size_t slots) { return entries * 10 >= slots * 6; }
+bool crowded(std::size_t entries, std::size_t slots) { return entries * 2 >= slots; }
 
 void put_number(std::string& out, std::uint64_t value) {
     while (value >= 0x80) {
@@ -114,19 +114,51 @@ std::uint32_t Vocabulary::find(std::string_view token) const {
     return slots_.empty() ? kNone : slots_[probe(token, head_of(token))].id;
 }
 
-std::size_t NgramTable::probe(std::uint64_t key) const {
-    const std::size_t mask = slots_.size() - 1;
+std::size_t NgramTable::home(std::uint64_t key) const {
     const std::uint64_t hash = mix(key);
-    std::size_t slot = (hash ^ (hash >> 32)) & mask;
+    return (hash ^ (hash >> 32)) & (slots_.size() - 1);
+}
+
+std::size_t NgramTable::probe(std::uint64_t key, std::size_t slot) const {
+    const std::size_t mask = slots_.size() - 1;
     while (slots_[slot] != kNone && keys_[slots_[slot]] != key) slot = (slot + 1) & mask;
     return slot;
+}
+
+void NgramTable::add_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count,
+                         std::uint32_t* out) {
+    constexpr std::size_t kTogether = 16;
+    std::size_t homes[kTogether];
+    for (std::size_t done = 0; done < count; done += kTogether) {
+        const std::size_t some = std::min(kTogether, count - done);
+        while (slots_.empty() || crowded(keys_.size() + some, slots_.size())) grow();
+        for (std::size_t i = 0; i < some; ++i) {
+            homes[i] = home((static_cast<std::uint64_t>(prefixes[done + i]) << 32) | tokens[done + i]);
+#if defined(__GNUC__)
+            __builtin_prefetch(&slots_[homes[i]]);
+#endif
+        }
+        for (std::size_t i = 0; i < some; ++i)
+            out[done + i] = add_at(prefixes[done + i], tokens[done + i], homes[i]);
+    }
+}
+
+std::uint32_t NgramTable::add_at(std::uint32_t prefix, std::uint32_t token, std::size_t home) {
+    const std::uint64_t key = (static_cast<std::uint64_t>(prefix) << 32) | token;
+    const std::size_t slot = probe(key, home);
+    if (slots_[slot] == kNone) {
+        slots_[slot] = size();
+        keys_.push_back(key);
+        orders_.push_back(static_cast<std::uint8_t>(orders_[prefix] + 1));
+    }
+    return slots_[slot];
 }
 
 void NgramTable::grow() {
     const std::size_t size = slots_.empty() ? kFirstSlots : slots_.size() * 2;
     slots_.assign(size, kNone);
     for (std::uint32_t node = 0; node < keys_.size(); ++node)
-        if (orders_[node] > 1) slots_[probe(keys_[node])] = node;
+        if (orders_[node] > 1) slots_[probe(keys_[node], home(keys_[node]))] = node;
 }
 
 std::uint32_t NgramTable::add(std::uint32_t prefix, std::uint32_t token) {
@@ -140,20 +172,14 @@ std::uint32_t NgramTable::add(std::uint32_t prefix, std::uint32_t token) {
         return unigrams_[token];
     }
     if (slots_.empty() || crowded(keys_.size(), slots_.size())) grow();
-    const std::uint64_t key = (static_cast<std::uint64_t>(prefix) << 32) | token;
-    const std::size_t slot = probe(key);
-    if (slots_[slot] == kNone) {
-        slots_[slot] = size();
-        keys_.push_back(key);
-        orders_.push_back(static_cast<std::uint8_t>(orders_[prefix] + 1));
-    }
-    return slots_[slot];
+    return add_at(prefix, token, home((static_cast<std::uint64_t>(prefix) << 32) | token));
 }
 
 std::uint32_t NgramTable::find(std::uint32_t prefix, std::uint32_t token) const {
     if (prefix == kNone) return token < unigrams_.size() ? unigrams_[token] : kNone;
     if (slots_.empty()) return kNone;
-    return slots_[probe((static_cast<std::uint64_t>(prefix) << 32) | token)];
+    const std::uint64_t key = (static_cast<std::uint64_t>(prefix) << 32) | token;
+    return slots_[probe(key, home(key))];
 }
 
 void DocumentFrequencies::add_count(std::uint32_t node, std::uint32_t more) {

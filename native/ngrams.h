@@ -44,6 +44,8 @@ private:
 class NgramTable {
 public:
     std::uint32_t add(std::uint32_t prefix, std::uint32_t token);  // prefix kNone: a single token
+    // The same for `count` pairs of neighbours in memory, where the table's answers can be waited for together.
+    void add_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count, std::uint32_t* out);
     std::uint32_t find(std::uint32_t prefix, std::uint32_t token) const;
     std::uint32_t size() const { return static_cast<std::uint32_t>(keys_.size()); }
     std::uint32_t prefix(std::uint32_t node) const { return static_cast<std::uint32_t>(keys_[node] >> 32); }
@@ -51,7 +53,9 @@ public:
     int order(std::uint32_t node) const { return orders_[node]; }
 
 private:
-    std::size_t probe(std::uint64_t key) const;
+    std::uint32_t add_at(std::uint32_t prefix, std::uint32_t token, std::size_t home);
+    std::size_t home(std::uint64_t key) const;
+    std::size_t probe(std::uint64_t key, std::size_t slot) const;
     void grow();
 
     std::vector<std::uint64_t> keys_;

@@ -1,5 +1,503 @@
+// Scanner and spelling of the Penn Treebank tokenizer; the token rules are in ptb_rules.py, compiled to ptb_tables.h.
 #include "ptb_tokenizer.h"
-#include "tokenizers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ptb_tables.h"
+
 namespace mmeval {
-void ptb_tokenize(std::string_view text, TokenBuffer& out) { whitespace_tokenize(text, out); }
+namespace {
+
+using namespace ptb;
+
+using Bytes = std::string_view;
+
+// ---------------------------------------------------------------- characters
+
+struct CodePoint {
+    uint32_t value;  // kBad for a byte that starts no valid sequence
+    uint32_t bytes;
+};
+constexpr uint32_t kBad = 0xffffffff;
+
+bool is_tail(unsigned char b) { return (b & 0xc0) == 0x80; }
+
+// The code point at s[i], i < s.size(); over-long forms, surrogates and stray bytes are bad, one byte at a time.
+CodePoint decode(Bytes s, size_t i) {
+    const auto at = [&](size_t k) { return static_cast<unsigned char>(s[i + k]); };
+    const size_t left = s.size() - i;
+    const unsigned char b = at(0);
+    if (b < 0x80) return {b, 1};
+    if (b >= 0xc2 && b < 0xe0 && left > 1 && is_tail(at(1))) return {(b & 0x1fu) << 6 | (at(1) & 0x3fu), 2};
+    if (b >= 0xe0 && b < 0xf0 && left > 2 && is_tail(at(1)) && is_tail(at(2))) {
+        const uint32_t c = (b & 0xfu) << 12 | (at(1) & 0x3fu) << 6 | (at(2) & 0x3fu);
+        if (c >= 0x800 && (c < 0xd800 || c > 0xdfff)) return {c, 3};
+    }
+    if (b >= 0xf0 && b < 0xf5 && left > 3 && is_tail(at(1)) && is_tail(at(2)) && is_tail(at(3))) {
+        const uint32_t c =
+            (b & 7u) << 18 | (at(1) & 0x3fu) << 12 | (at(2) & 0x3fu) << 6 | (at(3) & 0x3fu);
+        if (c >= 0x10000 && c <= 0x10ffff) return {c, 4};
+    }
+    return {kBad, 1};
 }
+
+void encode(uint32_t c, std::string& out) {
+    if (c < 0x80) {
+        out += static_cast<char>(c);
+    } else if (c < 0x800) {
+        out += static_cast<char>(0xc0 | c >> 6);
+        out += static_cast<char>(0x80 | (c & 0x3f));
+    } else {
+        out += static_cast<char>(0xe0 | c >> 12);
+        out += static_cast<char>(0x80 | (c >> 6 & 0x3f));
+        out += static_cast<char>(0x80 | (c & 0x3f));
+    }
+}
+
+int class_of(uint32_t c) {
+    return c < 0x10000 ? kClassPage[kClassIndex[c >> 8] * 256 + (c & 255)] : kJunkClass;
+}
+
+uint32_t lower_of(uint32_t c) {
+    return c < 0x10000 ? (c + kLowerPage[kLowerIndex[c >> 8] * 256 + (c & 255)]) & 0xffff : c;
+}
+
+// Start of the code point that ends at s[end - 1].
+size_t step_back(Bytes s, size_t end) {
+    size_t i = end - 1;
+    while (i > 0 && end - i < 4 && is_tail(static_cast<unsigned char>(s[i]))) --i;
+    return i;
+}
+
+bool is_ascii_letter(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
+
+// ---------------------------------------------------------------- lower case
+
+// Greek and Latin letters are enough to tell a final sigma: it follows a letter and none follows it.
+bool is_letter_at(Bytes s, size_t i) {
+    const uint32_t c = decode(s, i).value;
+    return c < 0x80 ? is_ascii_letter(static_cast<char>(c)) : (c >= 0xc0 && c < 0x530) || (c >= 0x1e00 && c < 0x2000);
+}
+
+bool is_final_sigma(Bytes token, size_t i) {
+    const size_t after = i + 2;
+    return i > 0 && is_letter_at(token, step_back(token, i)) &&
+           !(after < token.size() && is_letter_at(token, after));
+}
+
+void append_lower_wide(Bytes token, std::string& out) {
+    for (size_t i = 0; i < token.size();) {
+        const CodePoint c = decode(token, i);
+        if (c.value == kBad || c.value >= 0x10000) {
+            out.append(token.substr(i, c.bytes));
+        } else if (c.value < 0x80) {
+            const char b = token[i];
+            out += b >= 'A' && b <= 'Z' ? static_cast<char>(b | 0x20) : b;
+        } else if (c.value == 0x130) {
+            out += "i\xcc\x87";  // dotted capital I: i and a combining dot
+        } else if (c.value == 0x3a3) {
+            encode(is_final_sigma(token, i) ? 0x3c2 : 0x3c3, out);
+        } else {
+            encode(lower_of(c.value), out);
+        }
+        i += c.bytes;
+    }
+}
+
+void append_lower(Bytes token, std::string& out) {
+    const size_t old = out.size();
+    out.resize(old + token.size());
+    char* to = &out[old];
+    unsigned char seen = 0;
+    for (size_t i = 0; i < token.size(); ++i) {
+        const unsigned char b = static_cast<unsigned char>(token[i]);
+        seen |= b;
+        to[i] = static_cast<char>(b | (static_cast<unsigned>(b - 'A') < 26 ? 0x20 : 0));
+    }
+    if (seen & 0x80) {
+        out.resize(old);
+        append_lower_wide(token, out);
+    }
+}
+
+// ---------------------------------------------------------------- matching
+
+// Long looks ahead that came to nothing.  Some rules read far before they know (an e-mail address wants an @), and a
+// text may make every token start such a search; a search that reaches a (place, state) known to fail stops there, so
+// the whole text takes linear time.  Only places 64 bytes apart are kept, and only for looks of more than 128 bytes.
+class FailedLooks {
+public:
+    static constexpr size_t kSpacing = 64;
+
+    bool contains(size_t place, int state) const {
+        if (slots_.empty()) return false;
+        for (size_t i = slot(key(place, state));; i = (i + 1) & (slots_.size() - 1)) {
+            if (slots_[i] == key(place, state)) return true;
+            if (slots_[i] == 0) return false;
+        }
+    }
+
+    void insert(size_t place, int state) {
+        if (count_ * 2 >= slots_.size()) grow();
+        put(key(place, state));
+    }
+
+private:
+    static uint64_t key(size_t place, int state) {
+        return static_cast<uint64_t>(place / kSpacing) * kStates + static_cast<uint64_t>(state) + 1;
+    }
+    size_t slot(uint64_t k) const { return static_cast<size_t>(k * 0x9e3779b97f4a7c15ull >> 20) & (slots_.size() - 1); }
+    void put(uint64_t k) {
+        size_t i = slot(k);
+        while (slots_[i] != 0 && slots_[i] != k) i = (i + 1) & (slots_.size() - 1);
+        if (slots_[i] == 0) ++count_;
+        slots_[i] = k;
+    }
+    void grow() {
+        std::vector<uint64_t> old(slots_.empty() ? 256 : slots_.size() * 2, 0);
+        old.swap(slots_);
+        count_ = 0;
+        for (uint64_t k : old)
+            if (k != 0) put(k);
+    }
+
+    std::vector<uint64_t> slots_;
+    size_t count_ = 0;
+};
+
+struct Match {
+    size_t end = 0;         // end of the longest match, looked-at text included; text.size() + 1 when beyond the text
+    uint8_t action = kNone;
+};
+
+class Scanner {
+public:
+    Scanner(Bytes text, Bytes following) : text_(text), following_(following.substr(0, kPeek)) {}
+
+    Match longest(size_t begin) {
+        Match best;
+        int state = kStart;
+        size_t i = begin;
+        const size_t soon = std::min(text_.size(), begin + 2 * FailedLooks::kSpacing);
+        run(i, soon, state, best);
+        if (state != 0 && i < text_.size()) look_far(i, state, best);
+        if (state != 0) look_past_end(state, best);
+        return best;
+    }
+
+private:
+    static constexpr size_t kPeek = 64;  // the longest peek past the end is a blank and a word
+
+    // Walks from i until `stop` is reached or the state is dead (0).
+    void run(size_t& i, size_t stop, int& state, Match& best) const {
+        while (i < stop) {
+            const unsigned char b = static_cast<unsigned char>(text_[i]);
+            int cls;
+            if (b < 0x80) {
+                cls = kClassPage[b];  // page 0 holds the first 256 code points
+                ++i;
+            } else {
+                const CodePoint c = decode(text_, i);
+                cls = class_of(c.value);
+                i += c.bytes;
+            }
+            state = kNext[state * kClasses + cls];
+            if (state == 0) return;
+            if (kAccept[state] != kNone) best = {i, kAccept[state]};
+        }
+    }
+
+    void look_far(size_t& i, int& state, Match& best) {
+        std::vector<std::pair<size_t, int>> passed;  // places since the last match
+        while (state != 0 && i < text_.size()) {
+            if (failed_.contains(i, state)) {
+                state = 0;
+                break;
+            }
+            const size_t matched = best.end;
+            passed.emplace_back(i, state);
+            const size_t place = (i / FailedLooks::kSpacing + 1) * FailedLooks::kSpacing;
+            run(i, std::min(place, text_.size()), state, best);
+            if (best.end != matched) passed.clear();
+        }
+        // a look that is still alive may yet match beyond the end: nothing is known about it
+        if (state == 0)
+            for (const auto& p : passed) failed_.insert(p.first, p.second);
+    }
+
+    // The line break after the text and the caption after that can only serve as looked-at text.
+    void look_past_end(int state, Match& best) const {
+        state = kNext[state * kClasses + kEolClass];
+        if (state == 0) return;
+        if (kAccept[state] != kNone) best = {text_.size() + 1, kAccept[state]};
+        for (size_t i = 0; i <= following_.size(); ) {
+            int cls = kEolClass;
+            size_t step = 1;
+            if (i < following_.size()) {
+                const CodePoint c = decode(following_, i);
+                cls = class_of(c.value);
+                step = c.bytes;
+            } else if (following_.empty()) {
+                return;
+            }
+            state = kNext[state * kClasses + cls];
+            if (state == 0) return;
+            if (kAccept[state] != kNone) best = {text_.size() + 1, kAccept[state]};
+            i += step;
+        }
+    }
+
+    Bytes text_;
+    Bytes following_;
+    FailedLooks failed_;
+};
+
+// ---------------------------------------------------------------- spelling
+
+// Tokens that coco-caption throws away (its upper-case bracket names never occur after lower-casing).
+bool is_punctuation(Bytes t) {
+    switch (t.size()) {
+        case 1:
+            switch (t[0]) {
+                case '\'': case '`': case '.': case '?': case '!': case ',': case ':': case '-': case ';': return true;
+                default: return false;
+            }
+        case 2: return t == "''" || t == "``" || t == "--";
+        case 3: return t == "...";
+        default: return false;
+    }
+}
+
+class Tokenizer {
+public:
+    Tokenizer(Bytes text, Bytes following, bool keep_all, TokenBuffer& out)
+        : text_(text), scanner_(text, following), keep_all_(keep_all), out_(out) {}
+
+    void run() {
+        size_t i = 0;
+        while (i < text_.size()) {
+            if (text_[i] == ' ') {
+                ++i;
+                continue;
+            }
+            const Match m = scanner_.longest(i);
+            i = m.action == kNone ? i + decode(text_, i).bytes : spell(i, m);
+        }
+    }
+
+private:
+    // Writes the token or tokens of a match that starts at b and says where to go on.
+    size_t spell(size_t b, const Match& m) {
+        const size_t e = m.end;
+        switch (m.action) {
+            case kPlain: return plain(b, e);
+            case kWord: return word(b, e);
+            case kSkip: return e;
+            // two tokens in one word: can|not
+            case kSplit3: plain(b, b + 3); return plain(b + 3, e);
+            // words cut before a contraction
+            case kBeforeNt: return word(b, before_apostrophe(e - 1) - 1);
+            case kBeforeAux: return word(b, before_aux(b, e));
+            case kAux: return aux(b, e);
+            case kAuxLook: return aux(b, before_last(e));
+            case kLook1: return plain(b, before_last(e));
+            case kYallLook: return plain(b, before_last(e));
+            case kTwasLook: return plain(b, b + 2);
+            // abbreviations; the looked-at text starts at the first blank
+            case kTwoDots: {
+                const size_t end = abbreviation_end(b);
+                plain(b, end);
+                fixed(".");
+                return end;
+            }
+            case kLetter: return plain(b, b + 1);
+            case kNumbered: return plain(b, text_.find('.', b) + 1);
+            case kLookByte: return caps(b, e - 1);
+            case kCaps: return caps(b, e);
+            case kTag: return rewritten(b, e, false);
+            case kSpaced: return rewritten(b, e, true);
+            case kFace: return rewritten(b, e, true);
+            case kFaceLook: return rewritten(b, before_last(e), true);
+            // quotes; an entity is six bytes long, its sign one
+            case kOpen2: fixed("``"); return text_[b] == '&' ? b + 6 : b + 1;
+            case kClose2: fixed("''"); return e;
+            case kOpen1: fixed("`"); return b + 1;
+            case kClose1: fixed("'"); return e;
+            case kQuotes: return quotes(b, e);
+            // fixed spellings
+            case kLess: fixed("<"); return e;
+            case kGreater: fixed(">"); return e;
+            case kAmpersand: fixed("&"); return e;
+            case kDash: fixed("--"); return e;
+            case kEllipsis: fixed("..."); return e;
+            case kQuarter: fixed("1/4"); return e;
+            case kHalf: fixed("1/2"); return e;
+            case kThreeQuarters: fixed("3/4"); return e;
+            case kThird: fixed("1/3"); return e;
+            case kTwoThirds: fixed("2/3"); return e;
+            case kDollar: fixed("$"); return e;
+            case kPound: fixed("#"); return e;
+            case kCents: fixed("cents"); return e;
+            case kLrb: fixed("-lrb-"); return e;
+            case kRrb: fixed("-rrb-"); return e;
+            case kLsb: fixed("-lsb-"); return e;
+            case kRsb: fixed("-rsb-"); return e;
+            case kLcb: fixed("-lcb-"); return e;
+            case kRcb: fixed("-rcb-"); return e;
+            default: return e;
+        }
+    }
+
+    Bytes cut(size_t b, size_t e) const { return text_.substr(b, e - b); }
+
+    void finish() {
+        const size_t begin = out_.ends.empty() ? 0 : out_.ends.back();
+        if (!keep_all_ && is_punctuation(Bytes(out_.bytes).substr(begin))) {
+            out_.bytes.resize(begin);
+        } else {
+            out_.ends.push_back(static_cast<uint32_t>(out_.bytes.size()));
+        }
+    }
+
+    void fixed(Bytes spelling) {
+        if (!keep_all_ && is_punctuation(spelling)) return;
+        out_.bytes.append(spelling);
+        finish();
+    }
+
+    size_t plain(size_t b, size_t e) {
+        append_lower(cut(b, e), out_.bytes);
+        finish();
+        return e;
+    }
+
+    // Words lose their soft hyphens; of soft hyphens alone one "-" is left.
+    size_t word(size_t b, size_t e) {
+        const Bytes token = cut(b, e);
+        if (token.find('\xc2') == Bytes::npos) return plain(b, e);
+        std::string bare;
+        for (size_t i = 0; i < token.size(); ++i) {
+            if (token[i] == '\xc2' && i + 1 < token.size() && token[i + 1] == '\xad') {
+                ++i;
+            } else {
+                bare += token[i];
+            }
+        }
+        if (bare.empty()) bare = "-";
+        append_lower(bare, out_.bytes);
+        finish();
+        return e;
+    }
+
+    // AT&amp;T is spelt at&t.
+    size_t caps(size_t b, size_t e) {
+        const Bytes entity = "&amp;";
+        if (cut(b, e).find(entity) == Bytes::npos) return word(b, e);
+        std::string bare(cut(b, e));
+        for (size_t i = 0; (i = bare.find(entity, i)) != std::string::npos; ++i) bare.replace(i, entity.size(), "&");
+        append_lower(bare, out_.bytes);
+        finish();
+        return e;
+    }
+
+    // Curly apostrophes of 's and n't become straight ones.
+    size_t aux(size_t b, size_t e) {
+        for (size_t i = b; i < e;) {
+            if (cut(i, e).substr(0, 6) == "&apos;") {
+                out_.bytes += '\'';
+                i += 6;
+                continue;
+            }
+            const CodePoint c = decode(text_, i);
+            if (c.value >= 0x80 && c.value != kBad) {
+                append_quote(c.value);
+            } else {
+                append_lower(cut(i, i + c.bytes), out_.bytes);
+            }
+            i += c.bytes;
+        }
+        finish();
+        return e;
+    }
+
+    // Blanks inside one token are no-break spaces, brackets have names.
+    size_t rewritten(size_t b, size_t e, bool brackets) {
+        std::string copy;
+        for (const char c : cut(b, e)) {
+            if (c == ' ' || (c >= '\t' && c <= '\r')) {
+                copy += "\xc2\xa0";
+            } else if (brackets && c == '(') {
+                copy += "-lrb-";
+            } else if (brackets && c == ')') {
+                copy += "-rrb-";
+            } else {
+                copy += c;
+            }
+        }
+        append_lower(copy, out_.bytes);
+        finish();
+        return e;
+    }
+
+    void append_quote(uint32_t c) {
+        switch (c) {
+            case 0x93: case 0xab: case 0x201c: out_.bytes += "``"; break;
+            case 0x94: case 0xbb: case 0x201d: out_.bytes += "''"; break;
+            case 0x91: case 0x2018: case 0x201b: case 0x2039: out_.bytes += '`'; break;
+            case 0x92: case 0x2019: case 0x203a: out_.bytes += '\''; break;
+            default: encode(c, out_.bytes);
+        }
+    }
+
+    size_t quotes(size_t b, size_t e) {
+        for (size_t i = b; i < e;) {
+            const CodePoint c = decode(text_, i);
+            append_quote(c.value);
+            i += c.bytes;
+        }
+        finish();
+        return e;
+    }
+
+    // End of a match without its last character, which may be the line break after the text.
+    size_t before_last(size_t e) const { return e > text_.size() ? text_.size() : step_back(text_, e); }
+
+    // Start of the apostrophe (one character or an entity) that ends before `e`.
+    size_t before_apostrophe(size_t e) const { return text_[e - 1] == ';' ? e - 6 : step_back(text_, e); }
+
+    size_t before_aux(size_t b, size_t e) const {
+        size_t i = e;
+        while (i > b && is_ascii_letter(text_[i - 1])) --i;
+        return before_apostrophe(i);
+    }
+
+    size_t abbreviation_end(size_t b) const {
+        size_t i = b;
+        while (i < text_.size() && (is_ascii_letter(text_[i]) || text_[i] == '.')) ++i;
+        return i;
+    }
+
+    Bytes text_;
+    Scanner scanner_;
+    bool keep_all_;
+    TokenBuffer& out_;
+};
+
+void tokenize(Bytes text, Bytes following, bool keep_all, TokenBuffer& out) {
+    out.clear();
+    Tokenizer(text, following, keep_all, out).run();
+}
+
+}  // namespace
+
+void ptb_tokenize(std::string_view text, TokenBuffer& out) { tokenize(text, {}, false, out); }
+void ptb_tokenize_raw(std::string_view text, TokenBuffer& out) { tokenize(text, {}, true, out); }
+void ptb_tokenize(std::string_view text, std::string_view following, TokenBuffer& out) {
+    tokenize(text, following, false, out);
+}
+void ptb_tokenize_raw(std::string_view text, std::string_view following, TokenBuffer& out) {
+    tokenize(text, following, true, out);
+}
+
+}  // namespace mmeval

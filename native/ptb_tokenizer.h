@@ -1,6 +1,24 @@
+// Penn Treebank tokenizer for captions, as coco-caption runs it (lower-cased, one caption a line).
 #pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
+
 #include "token_buffer.h"
+
 namespace mmeval {
-void ptb_tokenize(std::string_view text, TokenBuffer& out);
-}
+
+// Both functions clear `out` and fill it with the tokens of one caption (UTF-8; bad bytes are dropped).
+//
+// The reference program sees all captions as lines of one file and, for a period at the very end of a caption, peeks
+// at the caption after it: "vitamin c." is c. before "a dog" but c and . before "The dog". `following` is that next
+// caption; leave it empty for a caption that stands alone.
+void ptb_tokenize(std::string_view text, TokenBuffer& out);      // kept tokens, as coco-caption
+void ptb_tokenize_raw(std::string_view text, TokenBuffer& out);  // every token, before the punctuation filter
+void ptb_tokenize(std::string_view text, std::string_view following, TokenBuffer& out);
+void ptb_tokenize_raw(std::string_view text, std::string_view following, TokenBuffer& out);
+
+}  // namespace mmeval

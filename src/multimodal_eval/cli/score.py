@@ -72,8 +72,7 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
     from multimodal_eval.data.run import Run
     from multimodal_eval.run import execute
     from multimodal_eval.run.config import overlaid
-    from multimodal_eval.run.evaluate import default_folder, open_input
-    from multimodal_eval.run.plan import make_plan
+    from multimodal_eval.run.evaluate import default_folder, planned
 
     config = overlaid(
         given["config"],
@@ -87,12 +86,9 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
         limit=given["limit"],
         allow_partial=given["allow_partial"],
     )
-    if config.task is None and not config.metrics:
-        raise click.UsageError("name a task (--task captioning) or metrics (--metrics cider)")
-    plan = make_plan(config)
+    plan, source = planned(config, data, predictions)
     check_names(given["fail_under"], plan.names)
     path = given["output"] or default_folder(plan)
-    source = open_input(data, predictions, config)
     with progress_bar() as progress:
         try:
             execute.start(plan, source, path, progress=progress)

@@ -28,6 +28,8 @@ def show_run(run: Run) -> None:
     results = run.results
     title = results["task"] or "metrics"
     out.print(_results_table(f"{title}, {results['n']:,} samples", results))
+    if "coco" in (run.info["config"].get("metrics") or ()):
+        out.print(_coco_table(results["metrics"]))
     for column, slices in results["slices"].items():
         out.print(_slice_table(column, slices))
     for line in warnings(run):
@@ -62,6 +64,23 @@ def _results_table(title: str, results: dict[str, Any]) -> Table:
         table.add_row(name + arrow, *_cells(entry), str(sum(entry["warnings"].values()) or DASH), style=style)
         for part, own in entry.get("parts", {}).items():
             table.add_row(f"  .{part}", *_cells(own)[:3], "", "", style="dim")
+    return table
+
+
+def _coco_table(metrics: dict[str, Any]) -> Table:
+    """The figures under the names that coco-caption prints."""
+    from rich.table import Table
+
+    bleu = metrics["bleu"]
+    figures = {f"Bleu_{order}": bleu["parts"][f"bleu_{order}"]["value"] for order in (1, 2, 3) if "parts" in bleu}
+    figures["Bleu_4"] = bleu["value"]
+    for name, metric in (("METEOR", "meteor"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider_d")):
+        if metric in metrics:
+            figures[name] = metrics[metric]["value"]
+    table = Table(title="as coco-caption prints it", title_justify="left", title_style="bold")
+    for name in figures:
+        table.add_column(name, justify="right")
+    table.add_row(*(number(value) for value in figures.values()))
     return table
 
 

@@ -5,6 +5,7 @@ MultimodalEvalError            exit 1
 ├── UnknownNameError           a metric, task, resource … that is not there (also a KeyError)
 ├── DuplicateNameError         a name that is already taken
 ├── ConfigError                weights, tasks, options that cannot be used
+│   └── NothingNamedError      neither a task nor metrics (exit 2)
 ├── UnavailableError           a model, resource or optional package that is not on this machine
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
 ├── FetchError                 a resource that could not be fetched or does not match its checksum
@@ -84,6 +85,12 @@ class DuplicateNameError(MultimodalEvalError, ValueError):
 
 class ConfigError(MultimodalEvalError, ValueError):
     """A setting that cannot be used."""
+
+
+class NothingNamedError(ConfigError):
+    """A run that was told neither a task nor metrics."""
+
+    exit_code = 2
 
 
 class UnavailableError(MultimodalEvalError, RuntimeError):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_type_hints
+from typing import Any, Literal, Protocol, get_args, get_type_hints
 
 import msgspec
 
@@ -100,11 +100,16 @@ class Metric:
         """Raise where the whole corpus is not enough to score with."""
 
     def save_state(self, state: Any, path: Path) -> None:
-        """Write a state, the same bytes for equal states."""
-        path.write_bytes(msgspec.msgpack.encode(state, order="deterministic"))
+        """Write a state, the same bytes for equal states: by its own `save`, or as plain values."""
+        if hasattr(state, "save"):
+            state.save(path)
+        else:
+            path.write_bytes(msgspec.msgpack.encode(state, order="deterministic"))
 
     def load_state(self, path: Path) -> Any:
         """Read a state back."""
+        if hasattr(self.state_type, "load"):
+            return self.state_type.load(path)
         return msgspec.msgpack.decode(path.read_bytes(), type=self.state_type or Any)
 
     def open(self, state: Any) -> Scorer:
@@ -113,6 +118,10 @@ class Metric:
 
     def aggregate(self, rows: Rows) -> Estimate:
         """The value for all scored rows (never none), with one influence value a row."""
+        return mean_estimate(rows)
+
+    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
+        """The same for a part of a metric that gives several numbers; `rows.values` are the part's."""
         return mean_estimate(rows)
 
 
@@ -126,13 +135,16 @@ class FunctionMetric(Metric):
         *,
         options: Mapping[str, Any] | None = None,
         corpus: Callable[..., Any] | None = None,
-        default_corpus: Callable[[], Any] | None = None,
+        default_corpus: Callable[..., Any] | None = None,
+        batch: Callable[..., list[Score]] | None = None,
         aggregate: Callable[[Rows], Estimate] | None = None,
+        part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
         headline: str | None = None,
         **declared: Any,
     ) -> None:
         self.function, self.name, self.headline = function, name, headline
-        self._corpus, self._default_corpus, self._aggregate = corpus, default_corpus, aggregate
+        self._corpus, self._default_corpus, self._batch = corpus, default_corpus, batch
+        self._aggregate, self._part_aggregates = aggregate, dict(part_aggregates or {})
         self._declared = declared
         for attribute, value in declared.items():
             setattr(self, attribute, value)
@@ -142,7 +154,7 @@ class FunctionMetric(Metric):
         self.defaults = _keyword_options(function)
         self.options = {**self.defaults, **(options or {})}
         if corpus is not None:
-            self.state_type = get_type_hints(corpus).get("return", Any)
+            self.state_type = _without_none(get_type_hints(corpus).get("return", Any))
 
     def __repr__(self) -> str:
         return f"<metric {self.name}>"
@@ -170,7 +182,9 @@ class FunctionMetric(Metric):
             options={**self.options, **options},
             corpus=self._corpus,
             default_corpus=self._default_corpus,
+            batch=self._batch,
             aggregate=self._aggregate,
+            part_aggregates=self._part_aggregates,
             headline=self.headline,
             **self._declared,
         )
@@ -191,12 +205,16 @@ class FunctionMetric(Metric):
         """The corpus function over these samples, given the options that it asks for."""
         if self._corpus is None:
             return None
-        wanted = _keyword_options(self._corpus)
-        return self._corpus(samples, **{key: self.options[key] for key in wanted if key in self.options})
+        return self._corpus(samples, **self._options_for(self._corpus))
 
     def default_state(self) -> Any:
         """The declared default corpus."""
-        return self._default_corpus() if self._default_corpus is not None else None
+        return None if self._default_corpus is None else self._default_corpus(**self._options_for(self._default_corpus))
+
+    def _options_for(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """Those of the metric's options that another function takes too."""
+        taken = inspect.signature(function).parameters
+        return {key: value for key, value in self.options.items() if key in taken}
 
     def check_state(self, state: Any) -> None:
         """Ask the state itself, where it knows when it is too small."""
@@ -204,15 +222,28 @@ class FunctionMetric(Metric):
             state.check()
 
     def open(self, state: Any) -> Scorer:
-        """A scorer that calls the function on each sample."""
+        """A scorer that calls the function on each sample, or on the batch where there is one for that."""
         extra = dict(self.options)
         if self._corpus is not None:
             extra["corpus"] = state
-        return _FunctionScorer(self, extra)
+        return _FunctionScorer(self, extra) if self._batch is None else _BatchScorer(self._batch, extra)
 
     def aggregate(self, rows: Rows) -> Estimate:
         """The declared aggregate, or the mean."""
         return self._aggregate(rows) if self._aggregate is not None else super().aggregate(rows)
+
+    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
+        """The declared aggregate of that part, or the mean."""
+        own = self._part_aggregates.get(part)
+        return own(rows) if own is not None else super().aggregate_part(part, rows)
+
+
+class _BatchScorer:
+    def __init__(self, function: Callable[..., list[Score]], extra: dict[str, Any]) -> None:
+        self.function, self.extra = function, extra
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        return self.function(batch, **self.extra)
 
 
 class _FunctionScorer:
@@ -262,6 +293,12 @@ def _keyword_options(function: Callable[..., Any]) -> dict[str, Any]:
     except (TypeError, ValueError):  # a builtin without a signature
         return {}
     return {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "corpus"}
+
+
+def _without_none(hint: Any) -> Any:
+    """`X` of a hint `X | None`."""
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    return kinds[0] if len(kinds) == 1 and type(None) in get_args(hint) else hint
 
 
 def _code_digest(function: Callable[..., Any]) -> str:

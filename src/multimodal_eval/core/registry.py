@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from multimodal_eval.core.metric import (
     Result,
     check_name,
 )
-from multimodal_eval.core.score import Estimate, Rows
+from multimodal_eval.core.score import Estimate, Rows, Score
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -55,15 +55,18 @@ def metric(
     blank: float | None = None,
     headline: str | None = None,
     corpus: Callable[..., Any] | None = None,
-    default_corpus: Callable[[], Any] | None = None,
+    default_corpus: Callable[..., Any] | None = None,
+    batch: Callable[..., list[Score]] | None = None,
     aggregate: Callable[[Rows], Estimate] | None = None,
+    part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
 ) -> Callable[[Callable[..., Result]], FunctionMetric]:
     """Make a registered metric of a function `f(sample, *, option=…) -> float | dict`.
 
     `needs` names the sample fields without which a sample is unscored; `bounds` are checked on every
     value; `blank` is the value of a blank answer; `headline` the value's key in a dict-valued result.
     `corpus(samples)` gives an additive state that the function gets as `corpus=`; `default_corpus()` is
-    the one for a lone sample. `aggregate` replaces the mean. Without a `version`, the signature carries a
+    the one for a lone sample. `batch(samples, …)` scores many samples at once where that is faster.
+    `aggregate` replaces the mean, `part_aggregates` that of the parts. Without a `version`, the signature carries a
     digest of the function's source.
     """
 
@@ -82,7 +85,9 @@ def metric(
             name,
             corpus=corpus,
             default_corpus=default_corpus,
+            batch=batch,
             aggregate=aggregate,
+            part_aggregates=part_aggregates,
             headline=headline,
             **declared,
         )

@@ -14,6 +14,7 @@ from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 
 BLANK_ANSWER = "blank_answer"
+ROUNDING = 1e-12  # how far beyond its bounds a sum of floating-point numbers may end
 
 # Answers that are the generator's error message. Configurable, since every pipeline writes its own.
 ERROR_PATTERNS: tuple[str, ...] = (r"\s*\[ERROR\]",)
@@ -92,7 +93,7 @@ def value_fault(value: object, bounds: Bounds, what: str = "value") -> str | Non
     if not isfinite(number):
         return f"NONFINITE: the {what} is {number}"
     low, high = bounds
-    if (low is not None and number < low) or (high is not None and number > high):
+    if (low is not None and number < low - ROUNDING) or (high is not None and number > high + ROUNDING * high):
         return f"RANGE: the {what} {number!r} lies outside [{low}, {high}]"
     return None
 

@@ -128,6 +128,11 @@ class FileInput:
     def _paths(self) -> list[Path]:
         return [self.data] if self.predictions is None else [self.data, self.predictions]
 
+    @property
+    def is_coco(self) -> bool:
+        """Whether this is the pair that pycocoevalcap takes: annotations and results."""
+        return self.predictions is not None and _reader(self.data) is read_coco_annotations
+
     def describe(self) -> list[dict[str, Any]]:
         """What run.json says of the input: paths, sizes and checksums of the files as they are stored."""
         return [{"path": str(path), "bytes": path.stat().st_size, "sha256": _sha256(path)} for path in self._paths()]
@@ -182,7 +187,7 @@ class FileInput:
     def _fill(self, index: PredictionIndex, problems: Problems, summary: Summary) -> set[str]:
         assert self.predictions is not None
         columns = dict(self.columns)
-        if _reader(self.data) is read_coco_annotations:
+        if self.is_coco:
             columns = {**_COCO_RESULTS, **columns}
         checker = _checker(self.predictions, problems, columns)
         for line, fields in self._records(self.predictions, checker, problems, None):

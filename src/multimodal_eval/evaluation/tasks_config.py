@@ -70,6 +70,9 @@ TASKS: dict[str, Task] = {
     )
 }
 
+# Names for several metrics at once, in `--metrics`: those of them that can run.
+PRESETS: dict[str, tuple[str, ...]] = {"coco": ("bleu", "meteor", "rouge_l", "cider_d")}
+
 # Metrics that the tasks name and that this version does not contain yet. A run says so and stops.
 NOT_YET = frozenset({"clip_score", "semantic_similarity", "contextual_relevance", "hallucination_metric"})
 

@@ -50,8 +50,7 @@ def evaluate(
     `map`, `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`.
     Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it.
     """
-    plan = make_plan(overlaid(config, task=task, metrics=metrics or None, **settings))
-    source = open_input(data, predictions, plan.config)
+    plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
     path, scratch = _place(output)
     with _removed_on_failure(scratch):
         execute.start(plan, source, path, progress=progress)
@@ -64,6 +63,14 @@ def _place(output: str | Path | None) -> tuple[Path, Path | None]:
         return Path(output), None
     scratch = Path(tempfile.mkdtemp(prefix="mmeval-"))
     return scratch / "run", scratch
+
+
+def planned(config: RunConfig, data: Data, predictions: str | Path | None) -> tuple[Plan, Input]:
+    """The plan and the opened input; a COCO pair for which nothing was named gets the COCO metrics."""
+    source = open_input(data, predictions, config)
+    if config.task is None and not config.metrics and isinstance(source, FileInput) and source.is_coco:
+        config = msgspec.structs.replace(config, metrics=["coco"])
+    return make_plan(config), source
 
 
 @contextmanager

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError, UnknownNameError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.evaluation.metrics_registry import resolve
-from multimodal_eval.evaluation.tasks_config import PART_ALIASES, TASKS, Task
+from multimodal_eval.evaluation.tasks_config import PART_ALIASES, PRESETS, TASKS, Task
 from multimodal_eval.run.config import RunConfig, TaskConfig
 
 PART_SIZE = 10_000
@@ -54,8 +54,9 @@ def make_plan(config: RunConfig) -> Plan:
         _refuse_bad_pattern(pattern)
     task = _task(config)
     if task is None and not config.metrics:
-        raise ConfigError("name a task (--task captioning) or metrics (--metrics cider,…)")
-    names = list(dict.fromkeys(config.metrics or (task.metrics if task else [])))
+        raise NothingNamedError("name a task (--task captioning) or metrics (--metrics cider)")
+    chosen = config.metrics or (task.metrics if task else [])
+    names = list(dict.fromkeys(name for entry in chosen for name in _expanded(entry)))
     for name in config.options:
         if name not in names:
             raise ConfigError(f"options are given for {name!r}, which this run does not compute: {', '.join(names)}")
@@ -64,6 +65,14 @@ def make_plan(config: RunConfig) -> Plan:
         raise UnavailableError(_refusal(unavailable, [metric.name for metric in metrics]))
     composite, notes = _composite(task, names)
     return Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes))
+
+
+def _expanded(entry: str) -> list[str]:
+    """A metric's name, or those of a preset's metrics that are there."""
+    if entry not in PRESETS:
+        return [entry]
+    here = metrics_registry.list_available()
+    return [name for name in PRESETS[entry] if name in here and resolve(name).unavailable() is None]
 
 
 def _refuse_bad_pattern(pattern: str) -> None:

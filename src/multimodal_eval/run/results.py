@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.metric import Bounds, Metric
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
-from multimodal_eval.core.scoring import value_fault
+from multimodal_eval.core.scoring import ROUNDING, value_fault
 from multimodal_eval.data.run_folder import FORMAT, RunFolder
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run.plan import Plan
@@ -62,7 +63,7 @@ def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[s
     }
     for metric in plan.metrics:
         column = _column(folder, parts, metric.name, metric.bounds)
-        entry = _entry(column, metric.aggregate, clusters)
+        entry = _entry(column, metric.aggregate, clusters, metric.aggregate_part)
         results["metrics"][metric.name] = {
             **entry,
             "direction": metric.direction,
@@ -140,8 +141,8 @@ def _refuse_bad_values(
     low, high = bounds
     bad = present & ~np.isfinite(values)
     with np.errstate(invalid="ignore"):
-        bad |= present & (values < (-np.inf if low is None else low))
-        bad |= present & (values > (np.inf if high is None else high))
+        bad |= present & (values < (-np.inf if low is None else low - ROUNDING))
+        bad |= present & (values > (np.inf if high is None else high + ROUNDING * high))
     rows = np.flatnonzero(bad)
     if len(rows):
         problems = [_stored_problem(name, ids[int(row)].as_py(), float(values[row]), bounds) for row in rows[:100]]
@@ -199,7 +200,16 @@ def _on(rows: NDArray[np.bool_], clusters: Codes | None) -> Codes | None:
     return None if clusters is None else clusters[rows]
 
 
-def _entry(column: Column, aggregate: Aggregate, clusters: Codes | None) -> dict[str, Any]:
+def _mean_of_part(part: str, rows: Rows) -> Estimate:
+    return mean_estimate(rows)
+
+
+def _entry(
+    column: Column,
+    aggregate: Aggregate,
+    clusters: Codes | None,
+    aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
+) -> dict[str, Any]:
     scored = column.scored
     entry = _estimated(aggregate, column.values[scored], column.stats, _on(scored, clusters))
     unscored = _counts(pc.filter(column.status, pa.array(~scored)))
@@ -213,10 +223,17 @@ def _entry(column: Column, aggregate: Aggregate, clusters: Codes | None) -> dict
     }
     if column.parts:
         entry["parts"] = {
-            part: _estimated(mean_estimate, values[~np.isnan(values)], None, _on(~np.isnan(values), clusters))
+            part: _part(values, column, partial(aggregate_part, part), clusters)
             for part, values in column.parts.items()
         }
     return entry
+
+
+def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregate, clusters: Codes | None) -> dict[str, Any]:
+    present = ~np.isnan(values)
+    # Statistics belong to the scored rows; a part that some of them lack can only be averaged.
+    stats = column.stats if np.array_equal(present, column.scored) else None
+    return _estimated(aggregate, values[present], stats, _on(present, clusters))
 
 
 def _never_scored(total: int, reason: str) -> dict[str, Any]:

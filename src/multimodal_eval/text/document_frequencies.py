@@ -2,57 +2,92 @@
 
 from __future__ import annotations
 
-import lzma
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from hashlib import sha256
 from importlib.resources import files
-from math import log
+from pathlib import Path
 
-from multimodal_eval.core.errors import InputError, Problem
-from multimodal_eval.text.tokenizers import Tokenizer
+from multimodal_eval._native import Captions, FrequencyTable
+from multimodal_eval.core.errors import ConfigError, InputError, Problem
+from multimodal_eval.text.tokenizers import check_tokenizer
 
-ORDERS = (1, 2, 3, 4)
-
-
-def ngrams(tokens: Sequence[str], order: int) -> list[str]:
-    """The n-grams of one order as strings; no token holds a space, so none are confused."""
-    return [" ".join(tokens[start : start + order]) for start in range(len(tokens) - order + 1)]
+_AT_ONCE = 10_000  # reference sets tokenized in one go
 
 
-@dataclass(frozen=True)
 class DocumentFrequencies:
-    """Number of images, and for each n-gram the images whose reference set holds it; `+` merges shards."""
+    """Number of images, and for each n-gram (n = 1 to 4) the images whose references hold it; `+` merges shards.
 
-    images: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
-    source: str | None = None  # the name of a shipped table
+    The table is exact: n-grams are kept as such, not as hashes. `source` names a table that is no run's own.
+    """
+
+    def __init__(self, table: FrequencyTable | None = None, source: str | None = None) -> None:
+        self.table = table if table is not None else FrequencyTable()
+        self.source = source
 
     @classmethod
-    def of(cls, reference_sets: Iterable[Sequence[str]], tokenize: Tokenizer) -> DocumentFrequencies:
+    def of(cls, reference_sets: Iterable[Sequence[str]], tokenizer: str = "ptb") -> DocumentFrequencies:
         """Count the images in which each n-gram occurs, however often it does in one."""
-        images, counts = 0, dict[str, int]()
+        check_tokenizer(tokenizer)
+        total = FrequencyTable()
+        batch: list[list[str]] = []
         for references in reference_sets:
-            images += 1
-            tokenized = [tokenize(reference) for reference in references]
-            for ngram in {gram for tokens in tokenized for order in ORDERS for gram in ngrams(tokens, order)}:
-                counts[ngram] = counts.get(ngram, 0) + 1
-        return cls(images, counts)
+            batch.append(list(references))
+            if len(batch) == _AT_ONCE:
+                total.merge(_counted(batch, tokenizer))
+                batch = []
+        if batch:
+            total.merge(_counted(batch, tokenizer))
+        return cls(total)
+
+    @property
+    def images(self) -> int:
+        """Images that have references."""
+        return self.table.images
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def count(self, ngram: Sequence[str]) -> int:
+        """In how many images an n-gram, given as tokens, occurs."""
+        return self.table.count(list(ngram))
 
     def __add__(self, other: DocumentFrequencies) -> DocumentFrequencies:
-        counts = dict(self.counts)
-        for ngram, count in other.counts.items():
-            counts[ngram] = counts.get(ngram, 0) + count
-        return DocumentFrequencies(self.images + other.images, counts)
+        total = FrequencyTable()
+        total.merge(self.table)
+        total.merge(other.table)
+        return DocumentFrequencies(total)
 
-    def idf(self, ngram: str) -> float:
-        """ln(images / max(1, df))."""
-        return log(self.images) - log(max(1, self.counts.get(ngram, 0)))
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DocumentFrequencies) and self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def pruned(self) -> DocumentFrequencies:
+        """Without the n-grams of a single image: exact for CIDEr, which weighs df 0 and 1 alike, once all is merged."""
+        return DocumentFrequencies(self.table.with_at_least(2), self.source)
+
+    def to_bytes(self) -> bytes:
+        """The same bytes for equal tables, however they were put together."""
+        return self.table.to_bytes()
+
+    def save(self, path: str | Path) -> None:
+        """Write the table."""
+        Path(path).write_bytes(self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> DocumentFrequencies:
+        """Read a table that `save` wrote, or the `state/cider.bin` of a run."""
+        try:
+            return cls(FrequencyTable.from_bytes(Path(path).read_bytes()))
+        except OSError as error:
+            raise ConfigError(f"the document frequencies {path} cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise ConfigError(f"{path}: {error}") from None
 
     def check(self) -> None:
-        """Refuse a corpus in which every idf would be 0."""
-        if self.images < 2 or all(count == self.images for count in self.counts.values()):
+        """Refuse a corpus in which every weight would be 0."""
+        if self.images < 2 or len(self.table.with_at_least(self.images)) == len(self):
             raise InputError(
                 [
                     Problem(
@@ -67,18 +102,26 @@ class DocumentFrequencies:
     @cached_property
     def settings(self) -> dict[str, str]:
         """What the signature says of this table."""
-        if self.source is not None:
-            return {"df": self.source}
-        digest = sha256(str(self.images).encode())
-        for ngram in sorted(self.counts):
-            digest.update(f"\n{ngram}\t{self.counts[ngram]}".encode())
-        return {"df": f"corpus@{digest.hexdigest()[:8]}"}
+        return {"df": self.source or f"corpus@{self._digest()}"}
+
+    def _digest(self) -> str:
+        return sha256(self.to_bytes()).hexdigest()[:8]
+
+
+def _counted(reference_sets: list[list[str]], tokenizer: str) -> FrequencyTable:
+    return Captions([""] * len(reference_sets), reference_sets, tokenizer).document_frequencies()
 
 
 @cache
 def coco_val2014() -> DocumentFrequencies:
     """The shipped table: the 40,504 images of COCO val2014, n-grams with df >= 2 (0 and 1 weigh the same)."""
-    packed = (files("multimodal_eval.text") / "coco_val2014_df.tsv.xz").read_bytes()
-    head, *lines = lzma.decompress(packed).decode().splitlines()
-    counts = {ngram: int(count) for ngram, _, count in (line.partition("\t") for line in lines)}
-    return DocumentFrequencies(int(head), counts, "coco-val2014")
+    packed = (files("multimodal_eval.text") / "coco_val2014.df").read_bytes()
+    return DocumentFrequencies(FrequencyTable.from_bytes(packed), "coco-val2014")
+
+
+@cache
+def from_file(path: str) -> DocumentFrequencies:
+    """A table that a user names; the signature carries its digest."""
+    table = DocumentFrequencies.load(path)
+    table.source = f"{Path(path).name}@{table._digest()}"
+    return table

@@ -1,0 +1,103 @@
+"""BLEU as coco-caption computes it: which of the caption's n-grams stand in a reference? BLEU-1 to BLEU-4.
+
+Correct n-grams are clipped to their largest count in one reference; with the closest reference length r (ties: the
+shorter) and the caption's length c, and sums over all images for the corpus,
+
+    BLEU-k = ( prod_{n<=k} (correct_n + 1e-15) / (guessed_n + 1e-9) )^(1/k) * exp( min(0, 1 - r/c) )
+
+The value is BLEU-4; BLEU-1 to 3 are parts. The corpus figure is made of summed counts; it is no mean of the images'.
+
+Reference:
+    Papineni, Roukos, Ward and Zhu (2002). BLEU: a Method for Automatic Evaluation of Machine Translation. ACL;
+    the program is coco-caption's class Bleu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from multimodal_eval._native import Captions
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.registry import metric
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Estimate, Rows, Score
+from multimodal_eval.text.captions import captions_of
+from multimodal_eval.text.tokenizers import check_tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float64]
+
+_TINY, _SMALL = 1e-15, 1e-9
+_PARTS = ("bleu_1", "bleu_2", "bleu_3")
+
+
+def bleu(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb") -> tuple[float, float, float, float]:
+    """BLEU-1 to BLEU-4 of one caption against its references."""
+    if not references:
+        raise ConfigError("bleu needs at least one reference. Got an empty list instead.")
+    scores, _ = Captions([candidate], [list(references)], check_tokenizer(tokenizer)).bleu()
+    one, two, three, four = scores[0].tolist()
+    return one, two, three, four
+
+
+def corpus_bleu(sums: Vector, order: int = 4) -> float:
+    """BLEU of one order from summed statistics: correct 1 to 4, guessed 1 to 4, length, closest reference length."""
+    from math import exp
+
+    product = 1.0
+    for n in range(order):
+        product *= (float(sums[n]) + _TINY) / (float(sums[4 + n]) + _SMALL)
+    ratio = (float(sums[8]) + _TINY) / (float(sums[9]) + _SMALL)
+    value: float = product ** (1.0 / order)
+    return value * exp(1 - 1 / ratio) if ratio < 1 else value
+
+
+def _gradient(sums: Vector, order: int) -> Vector:
+    """d BLEU / d statistics; a count that is 0 in the whole corpus is left out, since BLEU is not smooth there."""
+    import numpy as np
+
+    value = corpus_bleu(sums, order)
+    gradient = np.zeros(10)
+    for n in range(order):
+        if sums[n] > 0:
+            gradient[n] = value / order / (sums[n] + _TINY)
+        gradient[4 + n] = -value / order / (sums[4 + n] + _SMALL)
+    length, reference = sums[8] + _TINY, sums[9] + _SMALL
+    if length < reference:  # d/dc and d/dr of exp(1 - r/c)
+        gradient[8] = value * reference / length**2
+        gradient[9] = -value / length
+    return gradient
+
+
+def _aggregate(order: int, rows: Rows) -> Estimate:
+    from multimodal_eval.stats.estimates import function_of_sums
+
+    return function_of_sums(rows, partial(corpus_bleu, order=order), partial(_gradient, order=order))
+
+
+def score_bleu(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> list[Score]:
+    """BLEU of many samples, with the statistics that the corpus figure is made of."""
+    scores, stats = captions_of(samples, tokenizer).bleu()
+    return [
+        Score(values[3], stats=tuple(counts), parts=dict(zip(_PARTS, values, strict=False)))
+        for values, counts in zip(scores.tolist(), stats.tolist(), strict=True)
+    ]
+
+
+@metric(
+    "bleu",
+    version="1",
+    needs=("generated_answer", "references"),
+    bounds=(0, 1),
+    batch=score_bleu,
+    aggregate=partial(_aggregate, 4),
+    part_aggregates={part: partial(_aggregate, order) for order, part in enumerate(_PARTS, 1)},
+)
+def compute_bleu(sample: Sample, *, tokenizer: str = "ptb") -> float:
+    """Geometric mean of the precisions of n-grams of 1 to 4 words, with a brevity penalty."""
+    return bleu(sample.generated_answer or "", sample.reference_texts, tokenizer=tokenizer)[3]

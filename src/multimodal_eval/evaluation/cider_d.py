@@ -1,0 +1,58 @@
+"""CIDEr-D: what coco-caption, and every leaderboard that uses it, prints as CIDEr. 0 to 10.
+
+With raw counts as term frequencies, g_k(s) = h_k(s) * (ln |I| - ln max(1, df_k)), lengths l in bigrams and sigma 6:
+
+    CIDEr-D_n = 1/m * sum_j  exp( -(l_c - l_j)^2 / (2 sigma^2) )
+                             * sum_k min(g_k(c), g_k(s_j)) g_k(s_j) / ( |g^n(c)| |g^n(s_j)| )
+    CIDEr-D   = 10 * 1/4 * sum_n CIDEr-D_n
+
+Clipping and the length penalty keep a caption from earning by repetition.
+
+Reference:
+    Vedantam, Zitnick and Parikh (2015). CIDEr: Consensus-based Image Description
+    Evaluation. CVPR. arXiv:1411.5726, section 6; the program is coco-caption's class Cider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from multimodal_eval._native import Captions
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.registry import metric
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
+from multimodal_eval.text.captions import captions_of, document_frequencies, named_frequencies
+from multimodal_eval.text.document_frequencies import DocumentFrequencies
+from multimodal_eval.text.tokenizers import check_tokenizer
+
+
+def cider_d(candidate: str, references: Sequence[str], corpus: DocumentFrequencies, *, tokenizer: str = "ptb") -> float:
+    """CIDEr-D of one caption against its references, with the idf of a corpus."""
+    if not references:
+        raise ConfigError("cider_d needs at least one reference. Got an empty list instead.")
+    return float(Captions([candidate], [list(references)], check_tokenizer(tokenizer)).cider_d(corpus.table)[0])
+
+
+def score_cider_d(
+    samples: Sequence[Sample], corpus: DocumentFrequencies, *, tokenizer: str = "ptb", df: str = "corpus"
+) -> list[Score]:
+    """CIDEr-D of many samples."""
+    return [Score(value) for value in captions_of(samples, tokenizer).cider_d(corpus.table).tolist()]
+
+
+@metric(
+    "cider_d",
+    version="1",
+    needs=("generated_answer", "references"),
+    bounds=(0, 10),
+    corpus=document_frequencies,
+    default_corpus=named_frequencies,
+    batch=score_cider_d,
+)
+def compute_cider_d(
+    sample: Sample, corpus: DocumentFrequencies | None = None, *, tokenizer: str = "ptb", df: str = "corpus"
+) -> float:
+    """CIDEr as coco-caption computes it: clipped tf-idf similarity with a length penalty, times 10."""
+    table = corpus or named_frequencies(df)
+    return cider_d(sample.generated_answer or "", sample.reference_texts, table, tokenizer=tokenizer)

@@ -1,0 +1,41 @@
+"""ROUGE-L as coco-caption computes it: how much of the words' order do caption and reference share?
+
+With LCS the longest common subsequence of tokens, and each maximum over the references on its own:
+
+    P = max_j LCS(c, s_j) / |c|        R = max_j LCS(c, s_j) / |s_j|
+    ROUGE-L = (1 + beta^2) P R / (R + beta^2 P),  beta = 1.2
+
+Reference:
+    Lin (2004). ROUGE: A Package for Automatic Evaluation of Summaries. ACL workshop;
+    the program is coco-caption's class Rouge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from multimodal_eval._native import Captions
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.registry import metric
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
+from multimodal_eval.text.captions import captions_of
+from multimodal_eval.text.tokenizers import check_tokenizer
+
+
+def rouge_l(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb") -> float:
+    """ROUGE-L of one caption against its references."""
+    if not references:
+        raise ConfigError("rouge_l needs at least one reference. Got an empty list instead.")
+    return float(Captions([candidate], [list(references)], check_tokenizer(tokenizer)).rouge_l()[0])
+
+
+def score_rouge_l(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> list[Score]:
+    """ROUGE-L of many samples."""
+    return [Score(value) for value in captions_of(samples, tokenizer).rouge_l().tolist()]
+
+
+@metric("rouge_l", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=score_rouge_l)
+def compute_rouge_l(sample: Sample, *, tokenizer: str = "ptb") -> float:
+    """F of the longest common subsequence of words, precision and recall each at its best reference."""
+    return rouge_l(sample.generated_answer or "", sample.reference_texts, tokenizer=tokenizer)

@@ -1,0 +1,33 @@
+"""Samples as the compiled core takes them, and the corpus that CIDEr and CIDEr-D share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from multimodal_eval._native import Captions
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.text.document_frequencies import DocumentFrequencies, coco_val2014, from_file
+from multimodal_eval.text.tokenizers import check_tokenizer
+
+
+def captions_of(samples: Sequence[Sample], tokenizer: str) -> Captions:
+    """Answers and references, tokenized; ready for any caption metric."""
+    answers = [sample.generated_answer or "" for sample in samples]
+    return Captions(answers, [sample.reference_texts for sample in samples], check_tokenizer(tokenizer))
+
+
+def document_frequencies(
+    samples: Iterable[Sample], *, tokenizer: str = "ptb", df: str = "corpus"
+) -> DocumentFrequencies | None:
+    """The run's own table, one image a sample that has references; None where another table is asked for."""
+    if df != "corpus":
+        named_frequencies(df)  # a table that cannot be read is said before anything is scored
+        check_tokenizer(tokenizer)
+        return None
+    sets = (texts for sample in samples if (texts := sample.reference_texts))
+    return DocumentFrequencies.of(sets, tokenizer)
+
+
+def named_frequencies(df: str = "coco-val2014") -> DocumentFrequencies:
+    """The table that the option `df` names: the shipped one, or a file."""
+    return coco_val2014() if df in ("corpus", "coco-val2014") else from_file(df)
