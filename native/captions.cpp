@@ -41,33 +41,6 @@ private:
     std::size_t order_begin_[kOrders + 1] = {};
 };
 
-// The tf-idf weights of a text's distinct n-grams of one order, and their norm.
-struct Vector {
-    std::vector<std::uint32_t> nodes;
-    std::vector<double> values;
-    double norm = 0.0;
-
-    void set(const Counter& counts, int n, const std::vector<double>& idf) {
-        nodes.assign(counts.order(n).begin(), counts.order(n).end());
-        values.clear();
-        double squares = 0.0;
-        for (const std::uint32_t node : nodes) {
-            values.push_back(counts[node] * idf[node]);
-            squares += values.back() * values.back();
-        }
-        norm = std::sqrt(squares);
-    }
-};
-
-double norm_of(const Counter& counts, int n, const std::vector<double>& idf) {
-    double squares = 0.0;
-    for (const std::uint32_t node : counts.order(n)) {
-        const double value = counts[node] * idf[node];
-        squares += value * value;
-    }
-    return std::sqrt(squares);
-}
-
 constexpr double kSigma = 6.0;
 constexpr double kE = 2.718281828459045;  // raised by pow, since exp can differ from that in the last bit
 constexpr double kTiny = 1e-15, kSmall = 1e-9;  // coco-caption's guards against 0 / 0
@@ -84,6 +57,131 @@ void bleu_from_stats(const double* stats, double* scores) {
     if (ratio < 1)
         for (int k = 0; k < kOrders; ++k) scores[k] *= std::exp(1 - 1 / ratio);
 }
+
+// What a metric that counts n-grams is asked while a batch is walked through: an image's candidate, each of its
+// references, then its score.
+class CiderScorer {
+public:
+    CiderScorer(std::vector<double> idf, double* out) : idf_(std::move(idf)), out_(out) {}
+
+    void candidate(const Counter& counts, std::size_t words) {
+        bigrams_ = static_cast<double>(grams_of(words, 2));
+        references_ = 0;
+        for (int n = 0; n < kOrders; ++n) {
+            sums_[n] = 0.0;
+            nodes_[n].assign(counts.order(n).begin(), counts.order(n).end());
+            values_[n].clear();
+            double squares = 0.0;
+            for (const std::uint32_t node : nodes_[n]) {
+                values_[n].push_back(counts[node] * idf_[node]);
+                squares += values_[n].back() * values_[n].back();
+            }
+            norms_[n] = std::sqrt(squares);
+        }
+    }
+
+protected:
+    // The similarity of candidate and reference in one order; `share` is what an n-gram of both adds to it.
+    template <typename Share>
+    double similarity(const Counter& counts, int n, Share share) const {
+        double shared = 0.0, squares = 0.0;
+        for (std::size_t i = 0; i < nodes_[n].size(); ++i) {
+            const std::uint32_t node = nodes_[n][i];
+            if (counts[node] > 0) shared += share(values_[n][i], counts[node] * idf_[node]);
+        }
+        for (const std::uint32_t node : counts.order(n)) {
+            const double value = counts[node] * idf_[node];
+            squares += value * value;
+        }
+        const double norms = norms_[n] * std::sqrt(squares);
+        return norms != 0 ? shared / norms : shared;
+    }
+    void finish(std::size_t image, double scale) {
+        double sum = 0.0;
+        for (const double value : sums_) sum += value;
+        out_[image] = sum / kOrders / references_ * scale;
+    }
+
+    double bigrams_ = 0.0, references_ = 0.0, sums_[kOrders] = {};
+
+private:
+    std::vector<double> idf_;
+    double* out_;
+    std::vector<std::uint32_t> nodes_[kOrders];
+    std::vector<double> values_[kOrders];
+    double norms_[kOrders] = {};
+};
+
+class PlainCider : public CiderScorer {
+public:
+    using CiderScorer::CiderScorer;
+    void reference(const Counter& counts, std::size_t) {
+        ++references_;
+        // Shares of a text instead of counts would divide numerator and norms alike. Rounding can lift a perfect
+        // match above 1.
+        for (int n = 0; n < kOrders; ++n)
+            sums_[n] += std::min(1.0, similarity(counts, n, [](double c, double r) { return c * r; }));
+    }
+    void image(std::size_t number) { finish(number, 1.0); }
+};
+
+class CiderD : public CiderScorer {
+public:
+    using CiderScorer::CiderScorer;
+    void reference(const Counter& counts, std::size_t words) {
+        ++references_;
+        const double delta = bigrams_ - static_cast<double>(grams_of(words, 2));
+        const double penalty = std::pow(kE, -(delta * delta) / (2 * kSigma * kSigma));
+        for (int n = 0; n < kOrders; ++n)
+            sums_[n] += similarity(counts, n, [](double c, double r) { return std::min(c, r) * r; }) * penalty;
+    }
+    void image(std::size_t number) { finish(number, 10.0); }
+};
+
+class Bleu {
+public:
+    Bleu(std::size_t nodes, double* scores, double* stats) : most_(nodes, 0), scores_(scores), stats_(stats) {}
+
+    void candidate(const Counter& counts, std::size_t words) {
+        length_ = words;
+        distance_ = static_cast<std::size_t>(-1);
+        for (int n = 0; n < kOrders; ++n) {
+            nodes_[n].assign(counts.order(n).begin(), counts.order(n).end());
+            counts_[n].clear();
+            for (const std::uint32_t node : nodes_[n]) counts_[n].push_back(counts[node]);
+        }
+    }
+    void reference(const Counter& counts, std::size_t words) {
+        for (const auto& nodes : nodes_)
+            for (const std::uint32_t node : nodes) most_[node] = std::max(most_[node], counts[node]);
+        const std::size_t away = words > length_ ? words - length_ : length_ - words;
+        if (away < distance_ || (away == distance_ && words < closest_)) {
+            distance_ = away;
+            closest_ = words;
+        }
+    }
+    void image(std::size_t number) {
+        double* row = stats_ + number * kBleuStats;
+        for (int n = 0; n < kOrders; ++n) {
+            std::uint32_t correct = 0;
+            for (std::size_t i = 0; i < nodes_[n].size(); ++i) {
+                correct += std::min(counts_[n][i], most_[nodes_[n][i]]);
+                most_[nodes_[n][i]] = 0;
+            }
+            row[n] = correct;
+            row[kOrders + n] = static_cast<double>(grams_of(length_, n + 1));
+        }
+        row[2 * kOrders] = static_cast<double>(length_);
+        row[2 * kOrders + 1] = static_cast<double>(closest_);
+        bleu_from_stats(row, scores_ + number * kOrders);
+    }
+
+private:
+    std::vector<std::uint32_t> most_;  // how often an n-gram of the candidate occurs in one reference, at the most
+    std::vector<std::uint32_t> nodes_[kOrders], counts_[kOrders];
+    std::size_t length_ = 0, closest_ = 0, distance_ = 0;
+    double *scores_, *stats_;
+};
 
 // Bit-parallel rows of the table, 64 columns a word (Hyyro 2004): a set bit is a column where the row does not step up.
 std::size_t lcs_in_blocks(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n) {
@@ -234,52 +332,49 @@ void Captions::for_each_shard(Score score) const {
     });
 }
 
-// The two CIDErs walk the same way and differ in three things: an n-gram's share of the similarity, what becomes of a
-// reference's similarity (given both lengths in bigrams), and the scale.
-template <typename Share, typename Finish>
-void Captions::cider_like(const DocumentFrequencies& df, double scale, Share share, Finish finish, double* out) const {
-    for_each_shard([&](const Shard& shard) {
-        const std::vector<double> idf = shard.weights(df);
-        Counter counts(idf.size());
-        Vector candidate[kOrders];
-        for (std::size_t image = 0; image < shard.images(); ++image) {
-            const std::size_t first = shard.first_text(image), end = shard.image_ends[image];
-            counts.fill(shard.nodes_of(first), shard.words_of(first));
-            for (int n = 0; n < kOrders; ++n) candidate[n].set(counts, n, idf);
-            const auto bigrams = static_cast<double>(grams_of(shard.words_of(first), 2));
-            double by_order[kOrders] = {};
-            for (std::size_t text = first + 1; text < end; ++text) {
-                counts.fill(shard.nodes_of(text), shard.words_of(text));
-                const double delta = bigrams - static_cast<double>(grams_of(shard.words_of(text), 2));
-                for (int n = 0; n < kOrders; ++n) {
-                    double shared = 0.0;
-                    for (std::size_t i = 0; i < candidate[n].nodes.size(); ++i) {
-                        const std::uint32_t node = candidate[n].nodes[i];
-                        if (counts[node] > 0) shared += share(candidate[n].values[i], counts[node] * idf[node]);
-                    }
-                    const double norms = candidate[n].norm * norm_of(counts, n, idf);
-                    by_order[n] += finish(norms != 0 ? shared / norms : shared, delta);
-                }
-            }
-            double sum = 0.0;
-            for (const double value : by_order) sum += value;
-            out[shard.first_image + image] = sum / kOrders / static_cast<double>(end - first - 1) * scale;
+// Shows every image to every scorer; the n-grams of a text are counted once for all of them.
+template <typename... Scorers>
+void Captions::Shard::walk(Scorers&... scorers) const {
+    Counter counts(table.ngrams.size());
+    for (std::size_t image = 0; image < images(); ++image) {
+        const std::size_t first = first_text(image), end = image_ends[image];
+        counts.fill(nodes_of(first), words_of(first));
+        (scorers.candidate(counts, words_of(first)), ...);
+        for (std::size_t text = first + 1; text < end; ++text) {
+            counts.fill(nodes_of(text), words_of(text));
+            (scorers.reference(counts, words_of(text)), ...);
         }
-    });
+        (scorers.image(first_image + image), ...);
+    }
 }
 
 void Captions::cider_d(const DocumentFrequencies& df, double* out) const {
-    cider_like(
-        df, 10.0, [](double candidate, double reference) { return std::min(candidate, reference) * reference; },
-        [](double value, double delta) { return value * std::pow(kE, -(delta * delta) / (2 * kSigma * kSigma)); },
-        out);
+    for_each_shard([&](const Shard& shard) {
+        CiderD cider(shard.weights(df), out);
+        shard.walk(cider);
+    });
 }
 
 void Captions::cider(const DocumentFrequencies& df, double* out) const {
-    // Shares of a text instead of counts would divide numerator and norm alike.
-    cider_like(
-        df, 1.0, [](double candidate, double reference) { return candidate * reference; },
-        [](double value, double) { return std::min(value, 1.0); }, out);  // rounding can lift a perfect match above 1
+    for_each_shard([&](const Shard& shard) {
+        PlainCider cider(shard.weights(df), out);
+        shard.walk(cider);
+    });
+}
+
+void Captions::bleu(double* scores, double* stats) const {
+    for_each_shard([&](const Shard& shard) {
+        Bleu bleu(shard.table.ngrams.size(), scores, stats);
+        shard.walk(bleu);
+    });
+}
+
+void Captions::bleu_and_cider_d(const DocumentFrequencies& df, double* scores, double* stats, double* cider_d) const {
+    for_each_shard([&](const Shard& shard) {
+        Bleu bleu(shard.table.ngrams.size(), scores, stats);
+        CiderD cider(shard.weights(df), cider_d);
+        shard.walk(bleu, cider);
+    });
 }
 
 void Captions::rouge_l(double* out) const {
@@ -305,44 +400,6 @@ void Captions::rouge_l(double* out) const {
             const bool any = precision != 0 && recall != 0;
             out[shard.first_image + image] =
                 any ? ((1 + square) * precision * recall) / (recall + square * precision) : 0.0;
-        }
-    });
-}
-
-void Captions::bleu(double* scores, double* stats) const {
-    for_each_shard([&](const Shard& shard) {
-        Counter candidate(shard.table.ngrams.size()), reference(shard.table.ngrams.size());
-        std::vector<std::uint32_t> most(shard.table.ngrams.size(), 0);  // most often in one reference
-        for (std::size_t image = 0; image < shard.images(); ++image) {
-            const std::size_t first = shard.first_text(image), end = shard.image_ends[image];
-            const std::size_t length = shard.words_of(first);
-            candidate.fill(shard.nodes_of(first), length);
-            std::size_t closest = 0, distance = static_cast<std::size_t>(-1);
-            for (std::size_t text = first + 1; text < end; ++text) {
-                const std::size_t words = shard.words_of(text);
-                reference.fill(shard.nodes_of(text), words);
-                for (int n = 0; n < kOrders; ++n)
-                    for (const std::uint32_t node : candidate.order(n))
-                        most[node] = std::max(most[node], reference[node]);
-                const std::size_t away = words > length ? words - length : length - words;
-                if (away < distance || (away == distance && words < closest)) {
-                    distance = away;
-                    closest = words;
-                }
-            }
-            double* row = stats + (shard.first_image + image) * kBleuStats;
-            for (int n = 0; n < kOrders; ++n) {
-                std::uint32_t correct = 0;
-                for (const std::uint32_t node : candidate.order(n)) {
-                    correct += std::min(candidate[node], most[node]);
-                    most[node] = 0;
-                }
-                row[n] = correct;
-                row[kOrders + n] = static_cast<double>(grams_of(length, n + 1));
-            }
-            row[2 * kOrders] = static_cast<double>(length);
-            row[2 * kOrders + 1] = static_cast<double>(closest);
-            bleu_from_stats(row, scores + (shard.first_image + image) * kOrders);
         }
     });
 }

@@ -51,6 +51,7 @@ public:
     void cider_d(const DocumentFrequencies& df, double* out) const;
     void rouge_l(double* out) const;
     void bleu(double* scores, double* stats) const;  // images x 4 and images x kBleuStats
+    void bleu_and_cider_d(const DocumentFrequencies& df, double* scores, double* stats, double* cider_d) const;
 
 private:
     // A contiguous run of images with its own numbering of tokens and n-grams: what one thread works on.
@@ -76,12 +77,12 @@ private:
         void build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize);
         void add_text(const TokenBuffer& buffer);
         std::vector<double> weights(const DocumentFrequencies& df) const;
+        template <typename... Scorers>
+        void walk(Scorers&... scorers) const;
     };
 
     template <typename Score>
     void for_each_shard(Score score) const;
-    template <typename Share, typename Finish>
-    void cider_like(const DocumentFrequencies& df, double scale, Share share, Finish finish, double* out) const;
 
     std::vector<Shard> shards_;
     std::size_t images_ = 0;

@@ -74,16 +74,34 @@ bool is_ascii_letter(char c) { return static_cast<unsigned char>((c | 0x20) - 'a
 
 // ---------------------------------------------------------------- lower case
 
-// Greek and Latin letters are enough to tell a final sigma: it follows a letter and none follows it.
-bool is_letter_at(Bytes s, size_t i) {
-    const uint32_t c = decode(s, i).value;
-    return c < 0x80 ? is_ascii_letter(static_cast<char>(c)) : (c >= 0xc0 && c < 0x530) || (c >= 0x1e00 && c < 0x2000);
+bool is_cased(uint32_t c) {
+    if (c < 0x80) return is_ascii_letter(static_cast<char>(c));
+    return (c >= 0xc0 && c < 0x250 && c != 0xd7 && c != 0xf7) || (c >= 0x370 && c < 0x530) || (c >= 0x1e00 && c < 0x2000);
 }
 
-bool is_final_sigma(Bytes token, size_t i) {
-    const size_t after = i + 2;
-    return i > 0 && is_letter_at(token, step_back(token, i)) &&
-           !(after < token.size() && is_letter_at(token, after));
+// Does this character belong to the same word as the letters around it (letters, digits, _ and marks do)?
+bool joins_word(uint32_t c) {
+    return is_cased(c) || (c >= '0' && c <= '9') || c == '_' || c == 0xad || (c >= 0x300 && c < 0x370);
+}
+bool joins_letters(uint32_t c) { return c == '\'' || c == '-' || c == '.' || c == ':' || c == 0xb7 || c == 0x2019; }
+
+// A capital sigma is final when its word has a cased letter before it and none after it.
+bool is_final_sigma(Bytes token, size_t at) {
+    bool before = false;
+    for (size_t i = at; i > 0 && !before;) {
+        i = step_back(token, i);
+        const uint32_t c = decode(token, i).value;
+        before = is_cased(c);
+        if (!joins_word(c) && !joins_letters(c)) break;
+    }
+    if (!before) return false;
+    for (size_t i = at + 2; i < token.size();) {
+        const CodePoint c = decode(token, i);
+        if (is_cased(c.value)) return false;
+        if (!joins_word(c.value) && !joins_letters(c.value)) break;
+        i += c.bytes;
+    }
+    return true;
 }
 
 void append_lower_wide(Bytes token, std::string& out) {
@@ -122,6 +140,22 @@ void append_lower(Bytes token, std::string& out) {
 }
 
 // ---------------------------------------------------------------- matching
+
+// next[state * kClasses + class]; 0 = stop.  Unpacked once, on first use.
+const uint16_t* transitions() {
+    static const std::vector<uint16_t> table = [] {
+        std::vector<uint16_t> next(static_cast<size_t>(kStates) * kClasses, 0);
+        const uint16_t* from = kPackedRows;
+        for (int state = 0; state < kStates; ++state) {
+            uint16_t* row = &next[static_cast<size_t>(state) * kClasses];
+            const int like = *from++;
+            if (like < kStates) std::copy_n(&next[static_cast<size_t>(like) * kClasses], kClasses, row);
+            for (int left = *from++; left > 0; --left, from += 2) row[from[0]] = from[1];
+        }
+        return next;
+    }();
+    return table.data();
+}
 
 // Long looks ahead that came to nothing.  Some rules read far before they know (an e-mail address wants an @), and a
 // text may make every token start such a search; a search that reaches a (place, state) known to fail stops there, so
@@ -173,7 +207,7 @@ struct Match {
 
 class Scanner {
 public:
-    Scanner(Bytes text, Bytes following) : text_(text), following_(following.substr(0, kPeek)) {}
+    Scanner(Bytes text, Bytes following) : text_(text), following_(following.substr(0, kPeek)), next_(transitions()) {}
 
     Match longest(size_t begin) {
         Match best;
@@ -181,8 +215,9 @@ public:
         size_t i = begin;
         const size_t soon = std::min(text_.size(), begin + 2 * FailedLooks::kSpacing);
         run(i, soon, state, best);
-        if (state != 0 && i < text_.size()) look_far(i, state, best);
-        if (state != 0) look_past_end(state, best);
+        if (state == 0) return best;
+        if (i < text_.size()) return look_far(i, state, best);
+        look_past_end(state, best);
         return best;
     }
 
@@ -202,15 +237,15 @@ private:
                 cls = class_of(c.value);
                 i += c.bytes;
             }
-            state = kNext[state * kClasses + cls];
+            state = next_[state * kClasses + cls];
             if (state == 0) return;
             if (kAccept[state] != kNone) best = {i, kAccept[state]};
         }
     }
 
-    void look_far(size_t& i, int& state, Match& best) {
+    Match look_far(size_t i, int state, Match best) {
         std::vector<std::pair<size_t, int>> passed;  // places since the last match
-        while (state != 0 && i < text_.size()) {
+        while (i < text_.size()) {
             if (failed_.contains(i, state)) {
                 state = 0;
                 break;
@@ -220,15 +255,18 @@ private:
             const size_t place = (i / FailedLooks::kSpacing + 1) * FailedLooks::kSpacing;
             run(i, std::min(place, text_.size()), state, best);
             if (best.end != matched) passed.clear();
+            if (state == 0) break;
         }
-        // a look that is still alive may yet match beyond the end: nothing is known about it
-        if (state == 0)
+        const size_t matched = best.end;
+        if (state != 0) look_past_end(state, best);
+        if (best.end == matched)
             for (const auto& p : passed) failed_.insert(p.first, p.second);
+        return best;
     }
 
     // The line break after the text and the caption after that can only serve as looked-at text.
     void look_past_end(int state, Match& best) const {
-        state = kNext[state * kClasses + kEolClass];
+        state = next_[state * kClasses + kEolClass];
         if (state == 0) return;
         if (kAccept[state] != kNone) best = {text_.size() + 1, kAccept[state]};
         for (size_t i = 0; i <= following_.size(); ) {
@@ -241,7 +279,7 @@ private:
             } else if (following_.empty()) {
                 return;
             }
-            state = kNext[state * kClasses + cls];
+            state = next_[state * kClasses + cls];
             if (state == 0) return;
             if (kAccept[state] != kNone) best = {text_.size() + 1, kAccept[state]};
             i += step;
@@ -250,6 +288,7 @@ private:
 
     Bytes text_;
     Bytes following_;
+    const uint16_t* next_;
     FailedLooks failed_;
 };
 
@@ -278,7 +317,7 @@ public:
         size_t i = 0;
         while (i < text_.size()) {
             if (text_[i] == ' ') {
-                ++i;
+                i = skip_blanks(i);
                 continue;
             }
             const Match m = scanner_.longest(i);
@@ -287,6 +326,23 @@ public:
     }
 
 private:
+    // Blanks go in one piece, so that a wide blank after a blank cannot start a web address.
+    size_t skip_blanks(size_t i) const {
+        while (i < text_.size()) {
+            if (text_[i] == ' ') {
+                ++i;
+                continue;
+            }
+            const CodePoint c = decode(text_, i);
+            const bool blank = (c.value >= 9 && c.value <= 13) || c.value == 0x85 || c.value == 0xa0 ||
+                               (c.value >= 0x2000 && c.value <= 0x200a) || c.value == 0x2028 || c.value == 0x2029 ||
+                               c.value == 0x3000;
+            if (!blank) break;
+            i += c.bytes;
+        }
+        return i;
+    }
+
     // Writes the token or tokens of a match that starts at b and says where to go on.
     size_t spell(size_t b, const Match& m) {
         const size_t e = m.end;
@@ -302,6 +358,7 @@ private:
             case kAux: return aux(b, e);
             case kAuxLook: return aux(b, before_last(e));
             case kLook1: return plain(b, before_last(e));
+            case kLook2: return plain(b, step_back(text_, before_last(e)));
             case kYallLook: return plain(b, before_last(e));
             case kTwasLook: return plain(b, b + 2);
             // abbreviations; the looked-at text starts at the first blank

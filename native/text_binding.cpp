@@ -111,6 +111,19 @@ nb::tuple bleu(const Captions& captions) {
                           array_of(std::move(stats), captions.images(), mmeval::kBleuStats));
 }
 
+nb::tuple bleu_and_cider_d(const Captions& captions, const DocumentFrequencies& df) {
+    auto scores = std::make_unique<double[]>(captions.images() * mmeval::kOrders);
+    auto stats = std::make_unique<double[]>(captions.images() * mmeval::kBleuStats);
+    auto cider_d = std::make_unique<double[]>(captions.images());
+    {
+        nb::gil_scoped_release unlocked;
+        captions.bleu_and_cider_d(df, scores.get(), stats.get(), cider_d.get());
+    }
+    return nb::make_tuple(array_of(std::move(scores), captions.images(), mmeval::kOrders),
+                          array_of(std::move(stats), captions.images(), mmeval::kBleuStats),
+                          array_of(std::move(cider_d), captions.images(), 0));
+}
+
 // The number of images in which an n-gram, given as tokens, occurs.
 std::uint32_t count_of(const DocumentFrequencies& df, nb::list tokens) {
     std::uint32_t node = mmeval::kNone;
@@ -171,5 +184,6 @@ void bind_text(nb::module_& module) {
         .def("cider", &with_frequencies<&Captions::cider>, nb::arg("df"))
         .def("cider_d", &with_frequencies<&Captions::cider_d>, nb::arg("df"))
         .def("rouge_l", &rouge_l)
-        .def("bleu", &bleu, "(images x 4 scores, images x 10 statistics)");
+        .def("bleu", &bleu, "(images x 4 scores, images x 10 statistics)")
+        .def("bleu_and_cider_d", &bleu_and_cider_d, nb::arg("df"), "(bleu's two, cider_d's one), in one walk");
 }

@@ -54,9 +54,8 @@ def caption_scores(
     _refuse_unfit(candidates, references)
     used = threads if threads is not None else os.cpu_count() or 1
     captions = Captions(list(candidates), [list(texts) for texts in references], check_tokenizer(tokenizer), used)
-    bleu, stats = captions.bleu()
+    bleu, stats, cider = captions.bleu_and_cider_d(captions.document_frequencies())
     rouge = captions.rouge_l()
-    cider = captions.cider_d(captions.document_frequencies())
     sums = stats.sum(axis=0)  # whole numbers: exact in any order
     per_image = {name: bleu[:, order] for order, name in enumerate(BLEU_NAMES)}
     corpus = {name: corpus_bleu(sums, order) for order, name in enumerate(BLEU_NAMES, 1)}

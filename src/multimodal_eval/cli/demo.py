@@ -29,13 +29,13 @@ def demo(output: Path | None) -> None:
     out = console()
     out.print("Twenty pictures, four descriptions each, captioned by two imaginary systems, Alba and Boreas.\n")
     with as_file(files("multimodal_eval.data") / "demo_captions.jsonl") as data, progress_bar() as progress:
-        run = evaluate(data, task=task.name, metrics=here, by=["system"], output=output, progress=progress)
+        run = evaluate(data, task=task.name, metrics=[*here, "coco"], by=["system"], output=output, progress=progress)
     show_run(run)
     _show_extremes(run, here[0], out)
     if absent:
         out.print(f"\nNot in this version yet, and so without a number: {', '.join(absent)}, and the composite.")
     out.print(
-        "\nScore your own: mmeval score captions.jsonl --metrics cider     One metric explained: mmeval card cider"
+        "\nScore your own: mmeval score captions.jsonl --metrics coco     One metric explained: mmeval card cider"
     )
 
 

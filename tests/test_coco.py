@@ -1,0 +1,100 @@
+"""The drop-in for pycocoevalcap."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from multimodal_eval.coco import COCOEvalCap, caption_scores
+from multimodal_eval.core.errors import InputError
+from tests.golden.load import golden
+
+
+@pytest.fixture
+def files(tmp_path):
+    captions = golden("captions.json.gz")
+    annotations = [
+        {"image_id": 1000 + image, "id": 10 * image + number, "caption": text}
+        for image, texts in enumerate(captions["references"])
+        for number, text in enumerate(texts)
+    ]
+    images = [{"id": 1000 + image} for image in range(len(captions["candidates"]))]
+    results = [{"image_id": 1000 + image, "caption": text} for image, text in enumerate(captions["candidates"])]
+    (tmp_path / "annotations.json").write_text(json.dumps({"images": images, "annotations": annotations}))
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    return str(tmp_path / "annotations.json"), str(tmp_path / "results.json")
+
+
+def check(evaluation):
+    expected = golden("captions.json.gz")
+    names = ["Bleu_1", "Bleu_2", "Bleu_3", "Bleu_4", "ROUGE_L", "CIDEr"]
+    assert list(evaluation.eval) == names
+    figures = [*expected["corpus"]["bleu"], expected["corpus"]["rouge_l"], expected["corpus"]["cider_d"]]
+    assert list(evaluation.eval.values()) == pytest.approx(figures, rel=1e-12)
+    assert evaluation.imgToEval[1007]["CIDEr"] == expected["cider_d"][7]
+    assert evaluation.imgToEval[1007]["Bleu_2"] == expected["bleu"][1][7]
+    assert evaluation.imgToEval[1007]["image_id"] == 1007
+    assert len(evaluation.evalImgs) == 400
+
+
+def test_with_pycocotools_objects_as_pycocoevalcap_users_write_it(files, capsys):
+    from pycocotools.coco import COCO
+
+    coco = COCO(files[0])
+    result = coco.loadRes(files[1])
+    evaluation = COCOEvalCap(coco, result)
+    evaluation.params["image_id"] = result.getImgIds()
+    evaluation.evaluate()
+    check(evaluation)
+    assert "CIDEr: 2.271\n" in capsys.readouterr().out
+
+
+def test_with_files_and_with_loaded_json(files, capsys):
+    by_file = COCOEvalCap(*files)
+    by_file.evaluate()
+    check(by_file)
+    loaded = COCOEvalCap(*(json.loads(Path(file).read_text()) for file in files))
+    loaded.evaluate()
+    assert loaded.imgToEval == by_file.imgToEval
+
+
+def test_a_subset_takes_its_frequencies_from_the_subset(files, capsys):
+    from tests.evaluation.test_caption_metrics import oracle
+
+    captions = golden("captions.json.gz")
+    evaluation = COCOEvalCap(*files)
+    evaluation.params["image_id"] = [1001, 1002, 1003]
+    evaluation.evaluate()
+    _, _, _, cider = oracle(captions["candidate_tokens"][1:4], captions["reference_tokens"][1:4])
+    assert [image["CIDEr"] for image in evaluation.evalImgs] == pytest.approx(cider, rel=1e-12)
+
+
+def test_images_without_a_result_are_all_named():
+    annotations = {"annotations": [{"image_id": i, "caption": "a dog"} for i in range(4)]}
+    results = [{"image_id": 0, "caption": "x"}, {"image_id": 0, "caption": "y"}, {"image_id": 1, "caption": "z"}]
+    with pytest.raises(InputError) as refused:
+        COCOEvalCap(annotations, results).evaluate()
+    assert [(p.code, p.id) for p in refused.value.problems] == [
+        ("DUPLICATE", "0"),
+        ("UNMATCHED", "2"),
+        ("UNMATCHED", "3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "references", "code"),
+    [(["a"], [], "LENGTH"), ([], [], "EMPTY"), (["a", "b"], [["x"], []], "NO_REFERENCE")],
+)
+def test_unfit_lists_are_refused(candidates, references, code):
+    with pytest.raises(InputError, match=code):
+        caption_scores(candidates, references)
+
+
+def test_threads_change_no_digit():
+    captions = golden("captions.json.gz")
+    one = caption_scores(captions["candidates"], captions["references"], threads=1)
+    many = caption_scores(captions["candidates"], captions["references"], threads=5)
+    assert one.corpus == many.corpus
+    assert all((one.per_image[name] == many.per_image[name]).all() for name in one.per_image)

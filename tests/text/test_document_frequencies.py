@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multimodal_eval._native import Captions, FrequencyTable
+from multimodal_eval.core.errors import ConfigError, InputError
+from multimodal_eval.text.document_frequencies import DocumentFrequencies, coco_val2014, from_file
+
+words = st.lists(st.sampled_from("a b c d longer-than-eight-letters longer-than-nine-letters ё".split()), max_size=7)
+reference_sets = st.lists(st.lists(words.map(" ".join), min_size=1, max_size=3), max_size=6)
+
+
+def counted_by_hand(sets):
+    counts: dict[tuple[str, ...], int] = {}
+    for texts in sets:
+        seen = set()
+        for text in texts:
+            tokens = text.split()
+            seen |= {tuple(tokens[i : i + n]) for n in (1, 2, 3, 4) for i in range(len(tokens) - n + 1)}
+        for ngram in seen:
+            counts[ngram] = counts.get(ngram, 0) + 1
+    return counts
+
+
+@given(reference_sets)
+def test_it_counts_images_and_not_occurrences(sets):
+    table = DocumentFrequencies.of(sets, "whitespace")
+    expected = counted_by_hand(sets)
+    assert table.images == len(sets)
+    assert len(table) == len(expected)
+    assert {ngram: table.count(ngram) for ngram in expected} == expected
+    assert table.count(["nowhere"]) == table.count(["a", "nowhere"]) == 0
+
+
+@given(reference_sets, reference_sets)
+def test_shards_merge_into_the_whole(left, right):
+    whole = DocumentFrequencies.of(left + right, "whitespace")
+    assert DocumentFrequencies.of(left, "whitespace") + DocumentFrequencies.of(right, "whitespace") == whole
+    assert DocumentFrequencies.of(right, "whitespace") + DocumentFrequencies.of(left, "whitespace") == whole
+
+
+@given(reference_sets)
+def test_it_survives_storage_whatever_the_order(sets):
+    table = DocumentFrequencies.of(sets, "whitespace")
+    again = FrequencyTable.from_bytes(table.to_bytes())
+    assert again.images == table.images
+    assert again.to_bytes() == table.to_bytes()
+    assert DocumentFrequencies.of(sets[::-1], "whitespace").to_bytes() == table.to_bytes()
+
+
+@given(reference_sets.filter(bool), st.lists(words.map(" ".join), min_size=1))
+def test_dropping_what_one_image_says_changes_no_score(sets, candidates):
+    count = min(len(sets), len(candidates))
+    table = DocumentFrequencies.of(sets, "whitespace")
+    captions = Captions(candidates[:count], sets[:count], "whitespace")
+    for name in ("cider", "cider_d"):
+        assert getattr(captions, name)(table.table).tolist() == getattr(captions, name)(table.pruned().table).tolist()
+
+
+@given(st.binary(max_size=300), st.integers(0, 60))
+def test_damaged_bytes_are_refused(noise, keep):
+    good = DocumentFrequencies.of([["a b c", "b c"], ["c d e f"]], "whitespace").to_bytes()
+    for data in (noise, good[:keep], good + noise, good[:keep] + noise):
+        if data == good:
+            continue
+        try:
+            FrequencyTable.from_bytes(data)
+        except ValueError:
+            continue
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(ConfigError, match="No such file"):
+        DocumentFrequencies.load(tmp_path / "nowhere")
+    (tmp_path / "text").write_text("no table")
+    with pytest.raises(ConfigError, match="no document-frequency table"):
+        DocumentFrequencies.load(tmp_path / "text")
+
+
+def test_a_named_file_stands_in_the_signature(tmp_path):
+    table = DocumentFrequencies.of([["a b"], ["c"]], "whitespace")
+    table.save(tmp_path / "mine.df")
+    assert from_file(str(tmp_path / "mine.df")).settings["df"].startswith("mine.df@")
+    assert table.settings["df"].startswith("corpus@")
+
+
+def test_the_shipped_table():
+    table = coco_val2014()
+    assert table.images == 40_504
+    assert len(table) == 349_293
+    assert table.count(["a"]) > table.count(["a", "man"]) > table.count(["a", "man", "riding"]) > 1
+    assert table.settings == {"df": "coco-val2014"}
+
+
+@pytest.mark.parametrize("sets", [[], [["a dog"]], [["a dog"], ["a dog"]]])
+def test_a_corpus_without_weights_is_refused(sets):
+    with pytest.raises(InputError, match="CORPUS_TOO_SMALL"):
+        DocumentFrequencies.of(sets).check()
+
+
+def test_a_corpus_with_weights_is_fine():
+    DocumentFrequencies.of([["a dog"], ["a cat"]]).check()
