@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "parallel.h"
+#include "ptb_tokenizer.h"
 
 namespace mmeval {
 namespace {
@@ -12,6 +13,26 @@ namespace {
 std::size_t grams_of(std::size_t words, int order) {
     return words + 1 > static_cast<std::size_t>(order) ? words + 1 - order : 0;
 }
+
+// Texts as token numbers, by whatever tokenizer.
+class TokenNumberer {
+public:
+    TokenNumberer(Tokenizer tokenize, Vocabulary& vocabulary)
+        : tokenize_(tokenize), is_ptb_(tokenize == find_tokenizer("ptb")), vocabulary_(vocabulary), ptb_(vocabulary) {}
+    void number(std::string_view text, std::vector<std::uint32_t>& ids) {
+        if (is_ptb_) return ptb_.number(text, ids);
+        buffer_.clear();
+        tokenize_(text, buffer_);
+        for (std::size_t i = 0; i < buffer_.size(); ++i) ids.push_back(vocabulary_.add(buffer_[i]));
+    }
+
+private:
+    Tokenizer tokenize_;
+    bool is_ptb_;
+    Vocabulary& vocabulary_;
+    PtbNumberer ptb_;
+    TokenBuffer buffer_;
+};
 
 // Counts of n-grams in a text, found by number and cleared in the time it took to fill them.
 class Counter {
@@ -256,16 +277,15 @@ void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t e
     const std::size_t first_byte = texts.first_byte(begin), last_byte = texts.first_byte(end);
     tokens.reserve((last_byte - first_byte) / 4);
     nodes.reserve((last_byte - first_byte) / 4 * kOrders);
-    TokenBuffer buffer;
+    TokenNumberer numberer(tokenize, table.tokens);
     std::vector<std::uint32_t> last_image;  // in whose references a node was counted, by node
     for (std::size_t image = begin; image < end; ++image) {
         const auto stamp = static_cast<std::uint32_t>(image - begin);
         for (std::size_t text = texts.first_text(image); text < texts.image_ends[image]; ++text) {
-            buffer.clear();
-            tokenize(texts[text], buffer);
             const std::size_t first_node = nodes.size();
-            add_text(buffer);
-            last_image.resize(table.ngrams.size(), kNone);
+            numberer.number(texts[text], tokens);
+            number_ngrams();
+            last_image.resize(table.ngrams.size(), kMissing);
             table.counts.resize(table.ngrams.size(), 0);
             if (text == texts.first_text(image)) continue;  // the candidate
             for (std::size_t i = first_node; i < nodes.size(); ++i) {
@@ -279,11 +299,10 @@ void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t e
     }
 }
 
-// Numbers a text's tokens and n-grams. Those of one order lie side by side, each made from its prefix in the order below.
-void Captions::Shard::add_text(const TokenBuffer& buffer) {
-    const std::size_t words = buffer.size(), from = tokens.size();
-    tokens.resize(from + words);
-    for (std::size_t i = 0; i < words; ++i) tokens[from + i] = table.tokens.add(buffer[i]);
+// Numbers the n-grams of the tokens that came last. Those of one order lie side by side, each made from its prefix in the
+// order below.
+void Captions::Shard::number_ngrams() {
+    const std::size_t from = token_ends.empty() ? 0 : token_ends.back(), words = tokens.size() - from;
     token_ends.push_back(tokens.size());
     std::size_t at = nodes.size(), below = at;
     for (int order = 1; order <= kOrders; ++order) at += grams_of(words, order);
@@ -292,7 +311,7 @@ void Captions::Shard::add_text(const TokenBuffer& buffer) {
     for (int order = 1; order <= kOrders; ++order) {
         const std::size_t grams = grams_of(words, order);
         if (order == 1) {
-            for (std::size_t i = 0; i < grams; ++i) nodes[at + i] = table.ngrams.add(kNone, tokens[from + i]);
+            for (std::size_t i = 0; i < grams; ++i) nodes[at + i] = table.ngrams.add(kMissing, tokens[from + i]);
         } else {
             table.ngrams.add_all(&nodes[below], &tokens[from + order - 1], grams, &nodes[at]);
         }
@@ -312,14 +331,14 @@ DocumentFrequencies Captions::document_frequencies() const {
 std::vector<double> Captions::Shard::weights(const DocumentFrequencies& df) const {
     std::vector<std::uint32_t> token_there(table.tokens.size());
     for (std::uint32_t id = 0; id < table.tokens.size(); ++id) token_there[id] = df.tokens.find(table.tokens[id]);
-    std::vector<std::uint32_t> node_there(table.ngrams.size(), kNone);
+    std::vector<std::uint32_t> node_there(table.ngrams.size(), kMissing);
     std::vector<double> idf(table.ngrams.size());
     const double log_images = std::log(static_cast<double>(df.images));
     for (std::uint32_t node = 0; node < table.ngrams.size(); ++node) {
         const std::uint32_t prefix = table.ngrams.prefix(node), token = token_there[table.ngrams.token(node)];
-        const bool known = token != kNone && (prefix == kNone || node_there[prefix] != kNone);
-        if (known) node_there[node] = df.ngrams.find(prefix == kNone ? kNone : node_there[prefix], token);
-        const double count = node_there[node] == kNone ? 0.0 : df.count(node_there[node]);
+        const bool known = token != kMissing && (prefix == kMissing || node_there[prefix] != kMissing);
+        if (known) node_there[node] = df.ngrams.find(prefix == kMissing ? kMissing : node_there[prefix], token);
+        const double count = node_there[node] == kMissing ? 0.0 : df.count(node_there[node]);
         idf[node] = log_images - std::log(std::max(1.0, count));
     }
     return idf;
@@ -379,7 +398,7 @@ void Captions::bleu_and_cider_d(const DocumentFrequencies& df, double* scores, d
 
 void Captions::rouge_l(double* out) const {
     // coco-caption splits at single spaces, so that a text without tokens has one: the empty string.
-    static constexpr std::uint32_t kEmpty = kNone;
+    static constexpr std::uint32_t kEmpty = kMissing;
     for_each_shard([&](const Shard& shard) {
         const auto words = [&](std::size_t text) {
             const Span found = shard.tokens_of(text);

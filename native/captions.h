@@ -75,7 +75,7 @@ private:
             return {values.data() + begin, ends[text] - begin};
         }
         void build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize);
-        void add_text(const TokenBuffer& buffer);
+        void number_ngrams();
         std::vector<double> weights(const DocumentFrequencies& df) const;
         template <typename... Scorers>
         void walk(Scorers&... scorers) const;

@@ -78,7 +78,7 @@ constexpr std::string_view kMagic = "MMEVAL-DF-1\n";
 std::size_t Vocabulary::probe(std::string_view token, std::uint64_t head) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t slot = hash_of(token, head) & mask;
-    for (; slots_[slot].id != kNone; slot = (slot + 1) & mask) {
+    for (; slots_[slot].id != kMissing; slot = (slot + 1) & mask) {
         const Entry& entry = slots_[slot];
         if (entry.head != head || entry.size != token.size()) continue;
         if (token.size() <= 8 || (*this)[entry.id] == token) break;
@@ -88,12 +88,12 @@ std::size_t Vocabulary::probe(std::string_view token, std::uint64_t head) const 
 
 void Vocabulary::grow() {
     const std::vector<Entry> old = std::move(slots_);
-    slots_.assign(old.empty() ? kFirstSlots : old.size() * 2, Entry{0, 0, kNone});
+    slots_.assign(old.empty() ? kFirstSlots : old.size() * 2, Entry{0, 0, kMissing});
     const std::size_t mask = slots_.size() - 1;
     for (const Entry& entry : old) {
-        if (entry.id == kNone) continue;
+        if (entry.id == kMissing) continue;
         std::size_t slot = hash_of((*this)[entry.id], entry.head) & mask;
-        while (slots_[slot].id != kNone) slot = (slot + 1) & mask;
+        while (slots_[slot].id != kMissing) slot = (slot + 1) & mask;
         slots_[slot] = entry;
     }
 }
@@ -102,7 +102,7 @@ std::uint32_t Vocabulary::add(std::string_view token) {
     if (slots_.empty() || crowded(ends_.size(), slots_.size())) grow();
     const std::uint64_t head = head_of(token);
     const std::size_t slot = probe(token, head);
-    if (slots_[slot].id == kNone) {
+    if (slots_[slot].id == kMissing) {
         slots_[slot] = {head, static_cast<std::uint32_t>(token.size()), size()};
         bytes_.append(token);
         ends_.push_back(bytes_.size());
@@ -111,7 +111,7 @@ std::uint32_t Vocabulary::add(std::string_view token) {
 }
 
 std::uint32_t Vocabulary::find(std::string_view token) const {
-    return slots_.empty() ? kNone : slots_[probe(token, head_of(token))].id;
+    return slots_.empty() ? kMissing : slots_[probe(token, head_of(token))].id;
 }
 
 std::size_t NgramTable::home(std::uint64_t key) const {
@@ -121,7 +121,7 @@ std::size_t NgramTable::home(std::uint64_t key) const {
 
 std::size_t NgramTable::probe(std::uint64_t key, std::size_t slot) const {
     const std::size_t mask = slots_.size() - 1;
-    while (slots_[slot] != kNone && keys_[slots_[slot]] != key) slot = (slot + 1) & mask;
+    while (slots_[slot] != kMissing && keys_[slots_[slot]] != key) slot = (slot + 1) & mask;
     return slot;
 }
 
@@ -146,7 +146,7 @@ void NgramTable::add_all(const std::uint32_t* prefixes, const std::uint32_t* tok
 std::uint32_t NgramTable::add_at(std::uint32_t prefix, std::uint32_t token, std::size_t home) {
     const std::uint64_t key = (static_cast<std::uint64_t>(prefix) << 32) | token;
     const std::size_t slot = probe(key, home);
-    if (slots_[slot] == kNone) {
+    if (slots_[slot] == kMissing) {
         slots_[slot] = size();
         keys_.push_back(key);
         orders_.push_back(static_cast<std::uint8_t>(orders_[prefix] + 1));
@@ -156,17 +156,17 @@ std::uint32_t NgramTable::add_at(std::uint32_t prefix, std::uint32_t token, std:
 
 void NgramTable::grow() {
     const std::size_t size = slots_.empty() ? kFirstSlots : slots_.size() * 2;
-    slots_.assign(size, kNone);
+    slots_.assign(size, kMissing);
     for (std::uint32_t node = 0; node < keys_.size(); ++node)
         if (orders_[node] > 1) slots_[probe(keys_[node], home(keys_[node]))] = node;
 }
 
 std::uint32_t NgramTable::add(std::uint32_t prefix, std::uint32_t token) {
-    if (prefix == kNone) {
-        if (token >= unigrams_.size()) unigrams_.resize(token + 1 + token / 2, kNone);
-        if (unigrams_[token] == kNone) {
+    if (prefix == kMissing) {
+        if (token >= unigrams_.size()) unigrams_.resize(token + 1 + token / 2, kMissing);
+        if (unigrams_[token] == kMissing) {
             unigrams_[token] = size();
-            keys_.push_back((static_cast<std::uint64_t>(kNone) << 32) | token);
+            keys_.push_back((static_cast<std::uint64_t>(kMissing) << 32) | token);
             orders_.push_back(1);
         }
         return unigrams_[token];
@@ -176,8 +176,8 @@ std::uint32_t NgramTable::add(std::uint32_t prefix, std::uint32_t token) {
 }
 
 std::uint32_t NgramTable::find(std::uint32_t prefix, std::uint32_t token) const {
-    if (prefix == kNone) return token < unigrams_.size() ? unigrams_[token] : kNone;
-    if (slots_.empty()) return kNone;
+    if (prefix == kMissing) return token < unigrams_.size() ? unigrams_[token] : kMissing;
+    if (slots_.empty()) return kMissing;
     const std::uint64_t key = (static_cast<std::uint64_t>(prefix) << 32) | token;
     return slots_[probe(key, home(key))];
 }
@@ -194,7 +194,7 @@ void DocumentFrequencies::merge(const DocumentFrequencies& other) {
     for (std::uint32_t node = 0; node < other.ngrams.size(); ++node) {
         const std::uint32_t prefix = other.ngrams.prefix(node);
         node_here[node] =
-            ngrams.add(prefix == kNone ? kNone : node_here[prefix], token_here[other.ngrams.token(node)]);
+            ngrams.add(prefix == kMissing ? kMissing : node_here[prefix], token_here[other.ngrams.token(node)]);
         add_count(node_here[node], other.count(node));
     }
     images += other.images;
@@ -207,12 +207,12 @@ std::uint64_t DocumentFrequencies::counted() const {
 DocumentFrequencies DocumentFrequencies::with_at_least(std::uint32_t least) const {
     DocumentFrequencies kept;
     kept.images = images;
-    std::vector<std::uint32_t> node_there(ngrams.size(), kNone);
+    std::vector<std::uint32_t> node_there(ngrams.size(), kMissing);
     for (std::uint32_t node = 0; node < ngrams.size(); ++node) {
         if (count(node) < least) continue;
         const std::uint32_t prefix = ngrams.prefix(node);
         const std::uint32_t token = kept.tokens.add(tokens[ngrams.token(node)]);
-        node_there[node] = kept.ngrams.add(prefix == kNone ? kNone : node_there[prefix], token);
+        node_there[node] = kept.ngrams.add(prefix == kMissing ? kMissing : node_there[prefix], token);
         kept.add_count(node_there[node], count(node));
     }
     return kept;
@@ -281,9 +281,9 @@ DocumentFrequencies DocumentFrequencies::from_bytes(std::string_view bytes) {
             prefix += further;
             token += reader.number();
             const std::uint64_t count = reader.number();
-            if (token >= table.tokens.size() || (order > 1 && prefix >= prefixes.size()) || count > kNone)
+            if (token >= table.tokens.size() || (order > 1 && prefix >= prefixes.size()) || count > kMissing)
                 throw std::runtime_error("the document-frequency table points outside itself");
-            const std::uint32_t node = table.ngrams.add(order == 1 ? kNone : prefixes[prefix],
+            const std::uint32_t node = table.ngrams.add(order == 1 ? kMissing : prefixes[prefix],
                                                         static_cast<std::uint32_t>(token));
             table.add_count(node, static_cast<std::uint32_t>(count));
             nodes.push_back(node);

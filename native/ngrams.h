@@ -12,14 +12,14 @@
 namespace mmeval {
 
 constexpr int kOrders = 4;
-constexpr std::uint32_t kNone = 0xFFFFFFFF;
+constexpr std::uint32_t kMissing = 0xFFFFFFFF;
 
 // Strings numbered in the order in which they came. Most words fit into eight bytes, so a string is told from another
 // by its first eight and its length, and only then by the rest.
 class Vocabulary {
 public:
     std::uint32_t add(std::string_view token);
-    std::uint32_t find(std::string_view token) const;  // kNone where it is not there
+    std::uint32_t find(std::string_view token) const;  // kMissing where it is not there
     std::uint32_t size() const { return static_cast<std::uint32_t>(ends_.size()); }
     std::string_view operator[](std::uint32_t id) const {
         const std::size_t begin = id == 0 ? 0 : ends_[id - 1];
@@ -30,7 +30,7 @@ private:
     struct Entry {
         std::uint64_t head;
         std::uint32_t size;
-        std::uint32_t id;  // kNone: free
+        std::uint32_t id;  // kMissing: free
     };
     std::size_t probe(std::string_view token, std::uint64_t head) const;
     void grow();
@@ -43,7 +43,7 @@ private:
 // Nodes numbered in the order in which they came, so that a prefix has a smaller number than what it begins.
 class NgramTable {
 public:
-    std::uint32_t add(std::uint32_t prefix, std::uint32_t token);  // prefix kNone: a single token
+    std::uint32_t add(std::uint32_t prefix, std::uint32_t token);  // prefix kMissing: a single token
     // The same for `count` pairs of neighbours in memory, where the table's answers can be waited for together.
     void add_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count, std::uint32_t* out);
     std::uint32_t find(std::uint32_t prefix, std::uint32_t token) const;

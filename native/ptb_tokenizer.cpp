@@ -76,30 +76,45 @@ bool is_ascii_letter(char c) { return static_cast<unsigned char>((c | 0x20) - 'a
 
 bool is_cased(uint32_t c) {
     if (c < 0x80) return is_ascii_letter(static_cast<char>(c));
-    return (c >= 0xc0 && c < 0x250 && c != 0xd7 && c != 0xf7) || (c >= 0x370 && c < 0x530) || (c >= 0x1e00 && c < 0x2000);
+    static constexpr struct { uint32_t first, last; } kCased[] = {
+        {0xc0, 0xd6},     {0xd8, 0xf6},     {0xf8, 0x1ba},    {0x1bc, 0x1bf},   {0x1c4, 0x293},  {0x370, 0x373},
+        {0x376, 0x377},   {0x37b, 0x37d},   {0x386, 0x386},   {0x388, 0x3ff},   {0x400, 0x481},  {0x48a, 0x527},
+        {0x531, 0x556},   {0x561, 0x587},   {0x10a0, 0x10c5}, {0x1d00, 0x1dbf},
+        {0x1e00, 0x1fbc}, {0x1fc2, 0x1ffc}, {0x2160, 0x2188}, {0x24b6, 0x24e9}, {0x2c00, 0x2d25}, {0xa640, 0xa697},
+        {0xa722, 0xa7a9}, {0xfb00, 0xfb17}, {0xff21, 0xff3a}, {0xff41, 0xff5a}};
+    for (const auto& r : kCased)
+        if (c >= r.first && c <= r.last) return true;
+    return false;
 }
 
 // Does this character belong to the same word as the letters around it (letters, digits, _ and marks do)?
 bool joins_word(uint32_t c) {
-    return is_cased(c) || (c >= '0' && c <= '9') || c == '_' || c == 0xad || (c >= 0x300 && c < 0x370);
+    if (c < 0x80) return is_ascii_letter(static_cast<char>(c)) || (c >= '0' && c <= '9') || c == '_';
+    const int cls = class_of(c);  // compared with those of a letter, a capital, a mark and a digit
+    return c == 0xad || cls == class_of(0xe9) || cls == class_of(0xc9) || cls == class_of(0x300) || cls == class_of(0x663);
 }
-bool joins_letters(uint32_t c) { return c == '\'' || c == '-' || c == '.' || c == ':' || c == 0xb7 || c == 0x2019; }
+bool joins_letters(uint32_t c) { return c == '\'' || c == '-' || c == '.' || c == ':' || c == 0xb7 || c == 0x2010 || c == 0x2019; }
 
 // A capital sigma is final when its word has a cased letter before it and none after it.
 bool is_final_sigma(Bytes token, size_t at) {
     bool before = false;
+    uint32_t right = 0;  // the character looked at last
     for (size_t i = at; i > 0 && !before;) {
         i = step_back(token, i);
         const uint32_t c = decode(token, i).value;
         before = is_cased(c);
-        if (!joins_word(c) && !joins_letters(c)) break;
+        if (!joins_word(c) && !(joins_letters(c) && (right == 0 || is_cased(right)))) break;
+        right = c;
     }
     if (!before) return false;
+    bool letter_left = true;
     for (size_t i = at + 2; i < token.size();) {
         const CodePoint c = decode(token, i);
         if (is_cased(c.value)) return false;
-        if (!joins_word(c.value) && !joins_letters(c.value)) break;
         i += c.bytes;
+        const bool letter_right = i < token.size() && is_cased(decode(token, i).value);
+        if (!joins_word(c.value) && !(joins_letters(c.value) && letter_left && letter_right)) break;
+        letter_left = false;
     }
     return true;
 }
@@ -141,15 +156,18 @@ void append_lower(Bytes token, std::string& out) {
 
 // ---------------------------------------------------------------- matching
 
-// next[state * kClasses + class]; 0 = stop.  Unpacked once, on first use.
+constexpr int kStride = 128;  // a power of two: the row of a state is found by a shift
+static_assert(kClasses <= kStride, "rows are too short");
+
+// next[state * kStride + class]; 0 = stop.  Unpacked once, on first use.
 const uint16_t* transitions() {
     static const std::vector<uint16_t> table = [] {
-        std::vector<uint16_t> next(static_cast<size_t>(kStates) * kClasses, 0);
+        std::vector<uint16_t> next(static_cast<size_t>(kStates) * kStride, 0);
         const uint16_t* from = kPackedRows;
         for (int state = 0; state < kStates; ++state) {
-            uint16_t* row = &next[static_cast<size_t>(state) * kClasses];
+            uint16_t* row = &next[static_cast<size_t>(state) * kStride];
             const int like = *from++;
-            if (like < kStates) std::copy_n(&next[static_cast<size_t>(like) * kClasses], kClasses, row);
+            if (like < kStates) std::copy_n(&next[static_cast<size_t>(like) * kStride], kClasses, row);
             for (int left = *from++; left > 0; --left, from += 2) row[from[0]] = from[1];
         }
         return next;
@@ -159,10 +177,10 @@ const uint16_t* transitions() {
 
 // Long looks ahead that came to nothing.  Some rules read far before they know (an e-mail address wants an @), and a
 // text may make every token start such a search; a search that reaches a (place, state) known to fail stops there, so
-// the whole text takes linear time.  Only places 64 bytes apart are kept, and only for looks of more than 128 bytes.
+// the whole text takes linear time.  Only places 32 bytes apart are kept, and only for looks of more than 32 bytes.
 class FailedLooks {
 public:
-    static constexpr size_t kSpacing = 64;
+    static constexpr size_t kSpacing = 32;
 
     bool contains(size_t place, int state) const {
         if (slots_.empty()) return false;
@@ -202,7 +220,9 @@ private:
 
 struct Match {
     size_t end = 0;         // end of the longest match, looked-at text included; text.size() + 1 when beyond the text
-    uint8_t action = kNone;
+    int state = 0;  // the state that ended it; 0 when nothing matched
+
+    Action action() const { return static_cast<Action>(kAccept[state]); }
 };
 
 class Scanner {
@@ -213,7 +233,7 @@ public:
         Match best;
         int state = kStart;
         size_t i = begin;
-        const size_t soon = std::min(text_.size(), begin + 2 * FailedLooks::kSpacing);
+        const size_t soon = std::min(text_.size(), begin + FailedLooks::kSpacing);
         run(i, soon, state, best);
         if (state == 0) return best;
         if (i < text_.size()) return look_far(i, state, best);
@@ -237,52 +257,45 @@ private:
                 cls = class_of(c.value);
                 i += c.bytes;
             }
-            state = next_[state * kClasses + cls];
+            state = next_[state * kStride + cls];
             if (state == 0) return;
-            if (kAccept[state] != kNone) best = {i, kAccept[state]};
+            if (state >= kFirstAccept) best = {i, state};
         }
     }
 
     Match look_far(size_t i, int state, Match best) {
-        std::vector<std::pair<size_t, int>> passed;  // places since the last match
+        passed_.clear();
         while (i < text_.size()) {
             if (failed_.contains(i, state)) {
                 state = 0;
                 break;
             }
             const size_t matched = best.end;
-            passed.emplace_back(i, state);
+            passed_.emplace_back(i, state);
             const size_t place = (i / FailedLooks::kSpacing + 1) * FailedLooks::kSpacing;
             run(i, std::min(place, text_.size()), state, best);
-            if (best.end != matched) passed.clear();
+            if (best.end != matched) passed_.clear();
             if (state == 0) break;
         }
         const size_t matched = best.end;
         if (state != 0) look_past_end(state, best);
         if (best.end == matched)
-            for (const auto& p : passed) failed_.insert(p.first, p.second);
+            for (const auto& p : passed_) failed_.insert(p.first, p.second);
         return best;
     }
 
     // The line break after the text and the caption after that can only serve as looked-at text.
     void look_past_end(int state, Match& best) const {
-        state = next_[state * kClasses + kEolClass];
+        state = next_[state * kStride + kEolClass];
         if (state == 0) return;
-        if (kAccept[state] != kNone) best = {text_.size() + 1, kAccept[state]};
-        for (size_t i = 0; i <= following_.size(); ) {
-            int cls = kEolClass;
-            size_t step = 1;
-            if (i < following_.size()) {
-                const CodePoint c = decode(following_, i);
-                cls = class_of(c.value);
-                step = c.bytes;
-            } else if (following_.empty()) {
-                return;
-            }
-            state = next_[state * kClasses + cls];
+        if (state >= kFirstAccept) best = {text_.size() + 1, state};
+        for (size_t i = 0; i <= following_.size();) {
+            CodePoint c{0, 1};
+            if (i < following_.size()) c = decode(following_, i);
+            state = next_[state * kStride + (i < following_.size() ? class_of(c.value) : kEolClass)];
             if (state == 0) return;
-            if (kAccept[state] != kNone) best = {text_.size() + 1, kAccept[state]};
-            i += step;
+            if (state >= kFirstAccept) best = {text_.size() + 1, state};
+            i += c.bytes;
         }
     }
 
@@ -290,6 +303,7 @@ private:
     Bytes following_;
     const uint16_t* next_;
     FailedLooks failed_;
+    std::vector<std::pair<size_t, int>> passed_;  // places since the last match of the look under way
 };
 
 // ---------------------------------------------------------------- spelling
@@ -314,18 +328,29 @@ public:
         : text_(text), scanner_(text, following), keep_all_(keep_all), out_(out) {}
 
     void run() {
-        size_t i = 0;
-        while (i < text_.size()) {
-            if (text_[i] == ' ') {
-                i = skip_blanks(i);
-                continue;
-            }
-            const Match m = scanner_.longest(i);
-            i = m.action == kNone ? i + decode(text_, i).bytes : spell(i, m);
-        }
+        for (size_t i = 0; i < text_.size();) i = step(i);
+    }
+
+    // Reads one match, or the blanks, at i and says where to go on.
+    size_t step(size_t i) {
+        if (text_[i] == ' ') return skip_blanks(i);
+        const size_t end = plain_word_end(i);
+        if (end != i) return plain(i, end);
+        const Match m = scanner_.longest(i);
+        return m.state == 0 ? i + decode(text_, i).bytes : spell(i, m);
     }
 
 private:
+    // End of an ordinary word that starts at i, or i.  A run of ASCII letters before a blank or the end is a token by
+    // every rule but one (can|not), so most of a caption needs no tables.
+    size_t plain_word_end(size_t i) const {
+        size_t end = i;
+        while (end < text_.size() && is_ascii_letter(text_[end])) ++end;
+        if (end < text_.size() && text_[end] != ' ') return i;
+        return (end - i == 5 || end - i == 6) && may_split(text_[end - 1]) ? i : end;
+    }
+    static bool may_split(char last) { return (last | 0x20) == 'a' || (last | 0x20) == 'e' || (last | 0x20) == 't'; }
+
     // Blanks go in one piece, so that a wide blank after a blank cannot start a web address.
     size_t skip_blanks(size_t i) const {
         while (i < text_.size()) {
@@ -346,7 +371,7 @@ private:
     // Writes the token or tokens of a match that starts at b and says where to go on.
     size_t spell(size_t b, const Match& m) {
         const size_t e = m.end;
-        switch (m.action) {
+        switch (m.action()) {
             case kPlain: return plain(b, e);
             case kWord: return word(b, e);
             case kSkip: return e;
@@ -482,7 +507,7 @@ private:
     size_t rewritten(size_t b, size_t e, bool brackets) {
         std::string copy;
         for (const char c : cut(b, e)) {
-            if (c == ' ' || (c >= '\t' && c <= '\r')) {
+            if (c == ' ' || (c >= '\n' && c <= '\r')) {
                 copy += "\xc2\xa0";
             } else if (brackets && c == '(') {
                 copy += "-lrb-";
@@ -543,6 +568,7 @@ private:
 
 void tokenize(Bytes text, Bytes following, bool keep_all, TokenBuffer& out) {
     out.clear();
+    out.bytes.reserve(text.size());
     Tokenizer(text, following, keep_all, out).run();
 }
 
@@ -555,6 +581,30 @@ void ptb_tokenize(std::string_view text, std::string_view following, TokenBuffer
 }
 void ptb_tokenize_raw(std::string_view text, std::string_view following, TokenBuffer& out) {
     tokenize(text, following, true, out);
+}
+
+void PtbNumberer::number(std::string_view text, std::vector<std::uint32_t>& ids) {
+    buffer_.clear();
+    Tokenizer tokenizer(text, {}, false, buffer_);
+    for (size_t i = 0; i < text.size();) {
+        uint64_t letters = 0;
+        size_t end = i;
+        for (; end < text.size() && end - i < 8 && is_ascii_letter(text[end]); ++end)
+            letters = letters << 8 | static_cast<unsigned char>(text[end]);
+        const bool is_plain = end > i && end < text.size() && text[end] == ' ';
+        Word& place = known_[(letters * 0x9e3779b97f4a7c15ull) >> 51];
+        if (is_plain && place.letters == letters) {
+            ids.push_back(place.id);
+            i = end + 1;
+            continue;
+        }
+        const size_t next = tokenizer.step(i);
+        const size_t found = buffer_.size();
+        for (size_t k = 0; k < found; ++k) ids.push_back(vocabulary_.add(buffer_[k]));
+        if (is_plain && next == end && found == 1) place = {letters, ids.back()};
+        buffer_.clear();
+        i = next;
+    }
 }
 
 }  // namespace mmeval

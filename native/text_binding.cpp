@@ -126,19 +126,19 @@ nb::tuple bleu_and_cider_d(const Captions& captions, const DocumentFrequencies& 
 
 // The number of images in which an n-gram, given as tokens, occurs.
 std::uint32_t count_of(const DocumentFrequencies& df, nb::list tokens) {
-    std::uint32_t node = mmeval::kNone;
+    std::uint32_t node = mmeval::kMissing;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
         const std::uint32_t token = df.tokens.find(view(tokens[i]));
-        if (token == mmeval::kNone) return 0;
+        if (token == mmeval::kMissing) return 0;
         node = df.ngrams.find(node, token);
-        if (node == mmeval::kNone) return 0;
+        if (node == mmeval::kMissing) return 0;
     }
     return tokens.size() == 0 ? 0 : df.count(node);
 }
 
 void add_ngram(DocumentFrequencies& df, nb::list tokens, std::uint32_t count) {
     if (tokens.size() == 0 || tokens.size() > mmeval::kOrders) throw nb::value_error("an n-gram has 1 to 4 tokens");
-    std::uint32_t node = mmeval::kNone;
+    std::uint32_t node = mmeval::kMissing;
     for (std::size_t i = 0; i < tokens.size(); ++i) node = df.ngrams.add(node, df.tokens.add(view(tokens[i])));
     df.add_count(node, count);
 }
