@@ -12,6 +12,7 @@ Standard library only, no clock, no hash order: the same file comes out always.
 
     python3 ptb_rules.py [ptb_tables.h]
 """
+
 import sys
 
 # ---------------------------------------------------------------- characters
@@ -150,11 +151,11 @@ LOWER = """
 def ranges(text):
     """Code points of a range text such as '41-5a 100:17e b5'."""
     for item in text.split():
-        if '-' in item:
-            a, b = item.split('-')
+        if "-" in item:
+            a, b = item.split("-")
             yield from range(int(a, 16), int(b, 16) + 1)
-        elif ':' in item:
-            a, b = item.split(':')
+        elif ":" in item:
+            a, b = item.split(":")
             yield from range(int(a, 16), int(b, 16) + 1, 2)
         else:
             yield int(item, 16)
@@ -162,40 +163,89 @@ def ranges(text):
 
 # Atoms: the symbols rules are made of.  ASCII characters are their own atoms,
 # everything else belongs to one of these groups.
-GROUPS = ['let', 'mark', 'dig', 'sym', 'junk', 'wide', 'nbsp', 'eol', 'shy', 'cent', 'pound', 'euro',
-          'quarter', 'half', 'threeq', 'third', 'twothird', 'slash', 'hyph', 'sep', 'dash', 'dots', 'sup', 'sub', 'sign',
-          'lq', 'rq', 'lsq', 'rsq', 'langle', 'rangle', 'lowq', 'upper']
+GROUPS = [
+    "let",
+    "mark",
+    "dig",
+    "sym",
+    "junk",
+    "wide",
+    "nbsp",
+    "eol",
+    "shy",
+    "cent",
+    "pound",
+    "euro",
+    "quarter",
+    "half",
+    "threeq",
+    "third",
+    "twothird",
+    "slash",
+    "hyph",
+    "sep",
+    "dash",
+    "dots",
+    "sup",
+    "sub",
+    "sign",
+    "lq",
+    "rq",
+    "lsq",
+    "rsq",
+    "langle",
+    "rangle",
+    "lowq",
+    "upper",
+]
 ATOM = {chr(c): c for c in range(128)}
 for i, g in enumerate(GROUPS):
     ATOM[g] = 128 + i
 NATOMS = 128 + len(GROUPS)
 
 SPECIAL = {
-    'wide': '2000-200a 3000',          # wide blanks: white space
-    'nbsp': 'a0', 'shy': 'ad', 'cent': 'a2', 'pound': 'a3',
-    'euro': '80 a4 20a0 20ac',         # written "$"
-    'quarter': 'bc', 'half': 'bd', 'threeq': 'be', 'third': '2153', 'twothird': '2154',
-    'slash': '2044', 'hyph': '58a 2010 2011',   # fraction slash; other hyphens
-    'sep': '66b 66c',                  # Arabic decimal and thousands marks
-    'dash': '96 97 2013-2015', 'dots': '2026',
-    'sup': 'b2 b3 b9 2070 2074-2079', 'sub': '2080-2089', 'sign': '207a 207b 208a 208b',  # raised, lowered digits
-    'lq': '93 ab 201c', 'rq': '94 bb 201d', 'lsq': '91 2018 201b', 'rsq': '92 2019',
-    'langle': '2039', 'rangle': '203a', 'lowq': '201a 201e 201f',
+    "wide": "2000-200a 3000",  # wide blanks: white space
+    "nbsp": "a0",
+    "shy": "ad",
+    "cent": "a2",
+    "pound": "a3",
+    "euro": "80 a4 20a0 20ac",  # written "$"
+    "quarter": "bc",
+    "half": "bd",
+    "threeq": "be",
+    "third": "2153",
+    "twothird": "2154",
+    "slash": "2044",
+    "hyph": "58a 2010 2011",  # fraction slash; other hyphens
+    "sep": "66b 66c",  # Arabic decimal and thousands marks
+    "dash": "96 97 2013-2015",
+    "dots": "2026",
+    "sup": "b2 b3 b9 2070 2074-2079",
+    "sub": "2080-2089",
+    "sign": "207a 207b 208a 208b",  # raised, lowered digits
+    "lq": "93 ab 201c",
+    "rq": "94 bb 201d",
+    "lsq": "91 2018 201b",
+    "rsq": "92 2019",
+    "langle": "2039",
+    "rangle": "203a",
+    "lowq": "201a 201e 201f",
 }
 
 
 # Capitals are the letters that have a lower case, but for title-case ones; and a few that have none.
-NOT_CAPITAL = '1c5 1c8 1cb 1f2 13a0-13f4 1f88-1f8f 1f98-1f9f 1fa8-1faf 1fbc 1fcc 1ffc'
-ALSO_CAPITAL = ('130 3a3 3d2-3d4 2102 2107 210b-210d 2110-2112 2115 2119-211d 2124 2128 212c 212d 2130 2131 2133 '
-                '213e 213f 2145')
+NOT_CAPITAL = "1c5 1c8 1cb 1f2 13a0-13f4 1f88-1f8f 1f98-1f9f 1fa8-1faf 1fbc 1fcc 1ffc"
+ALSO_CAPITAL = (
+    "130 3a3 3d2-3d4 2102 2107 210b-210d 2110-2112 2115 2119-211d 2124 2128 212c 212d 2130 2131 2133 213e 213f 2145"
+)
 
 
 def lower_map():
     """Lower case of single non-ASCII code points (dotted I and final sigma are code)."""
     table = {}
-    for line in LOWER.split('\n'):
+    for line in LOWER.split("\n"):
         if line:
-            delta, rest = line.split(' ', 1)
+            delta, rest = line.split(" ", 1)
             for c in ranges(rest):
                 table[c] = c + int(delta)
     return table
@@ -203,25 +253,25 @@ def lower_map():
 
 def atoms_of_bmp():
     """Atom of every code point below 0x10000."""
-    atom = [ATOM['junk']] * 0x10000
-    for name, text in (('let', LETTERS), ('mark', MARKS), ('dig', DIGITS), ('sym', SYMBOLS)):
+    atom = [ATOM["junk"]] * 0x10000
+    for name, text in (("let", LETTERS), ("mark", MARKS), ("dig", DIGITS), ("sym", SYMBOLS)):
         for c in ranges(text):
             atom[c] = ATOM[name]
     for c in lower_map():
-        if atom[c] == ATOM['let']:
-            atom[c] = ATOM['upper']
+        if atom[c] == ATOM["let"]:
+            atom[c] = ATOM["upper"]
     for c in ranges(NOT_CAPITAL):
-        atom[c] = ATOM['let']
+        atom[c] = ATOM["let"]
     for c in ranges(ALSO_CAPITAL):
-        atom[c] = ATOM['upper']
+        atom[c] = ATOM["upper"]
     for name, text in SPECIAL.items():
         for c in ranges(text):
             atom[c] = ATOM[name]
     for c in range(128):
         atom[c] = c
     # line breaks of every kind are plain blanks inside a caption
-    for c in (0x0a, 0x0b, 0x0c, 0x0d, 0x85, 0x2028, 0x2029):
-        atom[c] = ord(' ')
+    for c in (0x0A, 0x0B, 0x0C, 0x0D, 0x85, 0x2028, 0x2029):
+        atom[c] = ord(" ")
     return atom
 
 
@@ -231,11 +281,11 @@ def atoms_of_bmp():
 # A rule starting with (?i) matches ASCII letters in either case.
 class Parser:
     def __init__(self, text, names):
-        self.fold = text.startswith('(?i)')
+        self.fold = text.startswith("(?i)")
         self.t, self.i, self.names = text[4:] if self.fold else text, 0, names
 
     def peek(self):
-        return self.t[self.i] if self.i < len(self.t) else ''
+        return self.t[self.i] if self.i < len(self.t) else ""
 
     def take(self):
         self.i += 1
@@ -248,68 +298,68 @@ class Parser:
 
     def alternatives(self):
         parts = [self.sequence()]
-        while self.peek() == '|':
+        while self.peek() == "|":
             self.take()
             parts.append(self.sequence())
-        return parts[0] if len(parts) == 1 else ('or', parts)
+        return parts[0] if len(parts) == 1 else ("or", parts)
 
     def sequence(self):
         parts = []
-        while self.peek() and self.peek() not in '|)':
-            if self.t.startswith('(?i)', self.i):    # holds to the end of the group
+        while self.peek() and self.peek() not in "|)":
+            if self.t.startswith("(?i)", self.i):  # holds to the end of the group
                 self.i, self.fold = self.i + 4, True
                 continue
             parts.append(self.repeat())
-        return ('cat', parts)
+        return ("cat", parts)
 
     def repeat(self):
         node = self.item()
         while True:
             c = self.peek()
-            if c and c in '*+?':
+            if c and c in "*+?":
                 self.take()
-                node = ('rep', node, 1 if c == '+' else 0, 1 if c == '?' else None)
-            elif c == '{' and self.t[self.i + 1].isdigit():
-                end = self.t.index('}', self.i)
-                low, _, high = self.t[self.i + 1:end].partition(',')
-                node = ('rep', node, int(low), int(high) if high else None if _ else int(low))
+                node = ("rep", node, 1 if c == "+" else 0, 1 if c == "?" else None)
+            elif c == "{" and self.t[self.i + 1].isdigit():
+                end = self.t.index("}", self.i)
+                low, _, high = self.t[self.i + 1 : end].partition(",")
+                node = ("rep", node, int(low), int(high) if high else None if _ else int(low))
                 self.i = end + 1
             else:
                 return node
 
     def item(self):
         c = self.take()
-        if c == '(':
+        if c == "(":
             fold = self.fold
             node = self.alternatives()
             self.fold = fold
-            assert self.take() == ')'
+            assert self.take() == ")"
             return node
-        if c == '[':
-            return ('set', self.charset())
-        if c == '{' and self.name():
+        if c == "[":
+            return ("set", self.charset())
+        if c == "{" and self.name():
             name = self.name()
             self.i += len(name) + 1
-            fold = '(?i)' if self.fold and not self.names[name].startswith('(?i)') else ''
+            fold = "(?i)" if self.fold and not self.names[name].startswith("(?i)") else ""
             return Parser(fold + self.names[name], self.names).parse()
-        return ('set', self.folded(self.one(c)))
+        return ("set", self.folded(self.one(c)))
 
     def one(self, c):
         """The atom that one character or escape or <group> stands for."""
-        if c == '\\':
+        if c == "\\":
             c = self.take()
-            return ATOM['\t' if c == 't' else c]
-        if c == '<':
-            end = self.t.find('>', self.i)
-            if self.t[self.i:end] in GROUPS:
-                name, self.i = self.t[self.i:end], end + 1
+            return ATOM["\t" if c == "t" else c]
+        if c == "<":
+            end = self.t.find(">", self.i)
+            if self.t[self.i : end] in GROUPS:
+                name, self.i = self.t[self.i : end], end + 1
                 return ATOM[name]
         return ATOM[c]
 
     def name(self):
         """The NAME of a {NAME} whose brace has just been taken, or nothing."""
-        name = self.t[self.i:self.t.find('}', self.i)]
-        return name if name in self.names else ''
+        name = self.t[self.i : self.t.find("}", self.i)]
+        return name if name in self.names else ""
 
     def folded(self, atom):
         s = {atom}
@@ -318,21 +368,21 @@ class Parser:
         return frozenset(s)
 
     def charset(self):
-        negate = self.peek() == '^'
+        negate = self.peek() == "^"
         if negate:
             self.take()
         s = set()
-        while self.peek() != ']':
+        while self.peek() != "]":
             c = self.take()
-            if c == '{' and self.name():
+            if c == "{" and self.name():
                 node = Parser(self.names[self.name()], self.names).parse()
-                self.i = self.t.index('}', self.i) + 1
-                while node[0] == 'cat':
+                self.i = self.t.index("}", self.i) + 1
+                while node[0] == "cat":
                     node = node[1][0]
                 s |= node[1]
                 continue
             a = self.one(c)
-            if self.peek() == '-' and self.t[self.i + 1] != ']':
+            if self.peek() == "-" and self.t[self.i + 1] != "]":
                 self.take()
                 b = self.one(self.take())
                 s |= set(range(a, b + 1))
@@ -340,7 +390,7 @@ class Parser:
                 s |= self.folded(a)
         self.take()
         if negate:
-            s = set(range(NATOMS)) - s - {ATOM['eol']}
+            s = set(range(NATOMS)) - s - {ATOM["eol"]}
         return frozenset(s)
 
 
@@ -357,15 +407,15 @@ class Nfa:
     def build(self, node, start):
         """Add node's paths from start; the state they end in."""
         kind = node[0]
-        if kind == 'set':
+        if kind == "set":
             end = self.state()
             self.step[start].append((node[1], end))
             return end
-        if kind == 'cat':
+        if kind == "cat":
             for part in node[1]:
                 start = self.build(part, start)
             return start
-        if kind == 'or':
+        if kind == "or":
             end = self.state()
             for part in node[1]:
                 first = self.state()
@@ -485,71 +535,78 @@ def merge_columns(rows, cls, ncls):
 # ---------------------------------------------------------------- the rules
 def capitalised(words):
     """Words whose first letter is a capital, the rest in either case."""
-    return '|'.join(w[0].upper() + ''.join('[%s%s]' % (c, c.upper()) for c in w[1:]) for w in words.split())
+    return "|".join(w[0].upper() + "".join("[%s%s]" % (c, c.upper()) for c in w[1:]) for w in words.split())
 
 
 def alternatives(words):
-    return '|'.join(words.split())
+    return "|".join(words.split())
 
 
 # Abbreviations that never end a sentence ("Mr. Smith", "St. Louis").
-TITLES = ('cf dr ft lt mr ms mt ph st vs wm adj adm adv ave cie col cpl det drs ens gen gov hon jos maj mme mrs '
-          'pfc pvt rep rev sen sfc sgt spc ste alex asst atty brig capt cmdr dept elec govs insp invt mlle msgr '
-          'natl pres prof reps sens supt assoc attys comdr lieut profs supts treas messrs')
+TITLES = (
+    "cf dr ft lt mr ms mt ph st vs wm adj adm adv ave cie col cpl det drs ens gen gov hon jos maj mme mrs "
+    "pfc pvt rep rev sen sfc sgt spc ste alex asst atty brig capt cmdr dept elec govs insp invt mlle msgr "
+    "natl pres prof reps sens supt assoc attys comdr lieut profs supts treas messrs"
+)
 # Abbreviations that may end one ("at Foo Inc. The dog": the period counts twice).
-ENDERS = ('al co ct ga jr ky md mo rd rt sq sr va vt ala apr aug bhd cos dak dec esq est etc ext feb fla fri inc '
-          'ind jan jul jun kan ltd mar mon neb nev nov oct plc sep seq sys tel thu tue wed wis wyo ariz assn bldg '
-          'blvd bros colo conn corp intl kans mich minn mont okla penn sept tenn tues univ wisc calif thurs')
-CAPITAL_ENDERS = 'az la pa ark del ill ore tex mass miss wash'     # only with a capital: "Tex." but "tex ."
-NUMBERED = 'ca no op pp art fig nos figs prop'                     # only before a number: "No. 5" but "no ."
-FILE_TYPES = ('c h x gz pl ps py bat bmp cgi cpp dll doc exe gif htm jar jpg mov mp3 pdf php png ppt sql tar txt wav xml '
-              'zip docx html java jpeg')
+ENDERS = (
+    "al co ct ga jr ky md mo rd rt sq sr va vt ala apr aug bhd cos dak dec esq est etc ext feb fla fri inc "
+    "ind jan jul jun kan ltd mar mon neb nev nov oct plc sep seq sys tel thu tue wed wis wyo ariz assn bldg "
+    "blvd bros colo conn corp intl kans mich minn mont okla penn sept tenn tues univ wisc calif thurs"
+)
+CAPITAL_ENDERS = "az la pa ark del ill ore tex mass miss wash"  # only with a capital: "Tex." but "tex ."
+NUMBERED = "ca no op pp art fig nos figs prop"  # only before a number: "No. 5" but "no ."
+FILE_TYPES = (
+    "c h x gz pl ps py bat bmp cgi cpp dll doc exe gif htm jar jpg mov mp3 pdf php png ppt sql tar txt wav xml "
+    "zip docx html java jpeg"
+)
 # A capitalised word of these after "U.S." or "J." shows that a sentence ended there.
-STARTERS = ('a about according additionally after an as at but earlier he her here however if in it last many more '
-            'now once one other our she since so some such that the their then there these they this we what when '
-            'while yet you')
+STARTERS = (
+    "a about according additionally after an as at but earlier he her here however if in it last many more "
+    "now once one other our she since so some such that the their then there these they this we what when "
+    "while yet you"
+)
 
 NAMES = {
-    'A': '[A-Za-z]',
-    'AN': '[A-Za-z0-9]',
-    'UP': '[A-Z<upper>]',
-    'D': '[0-9<dig>]',
-    'WS': '[ \\t<nbsp><wide><eol>]',
-    'SP': '[ <nbsp>]',
-    'LET': '[A-Za-z<let><upper>]',                    # a letter
-    'LETD': '[A-Za-z<let><upper>0-9<dig>]',
-    'ACCENT': '(?i)&[aeiou](acute|grave|uml);',       # an accented letter as an HTML entity
-    'LTR': '([A-Za-z<let><upper><mark><shy>]|{ACCENT})',  # what words are made of
-    'WORD': '{LTR}({LTR}|{D})*',
-    'APOS': "('|<rsq>|(?i)&apos;)",
-    'APOS3': "(['`<rsq><lsq>]|&apos;)",
-    'PART': '({LETD}+|[dDoOlL]{APOS3}{LETD}{LETD}+)',
-    'THING': '{PART}([-_<hyph>]{PART})*',             # t-shirt, 1990s, under_score, O'Neil-x
-    'DOTTED': '{WORD}([.!?]{WORD})*',                 # word.Word, Yahoo!x
-    'LISTY': '{AN}[A-Za-z0-9.,<shy>]*(-([A-Za-z0-9<shy>]+|{ACRONYM}\\.))+',  # 20,000-foot, U.S.-based, x,y-z
-    'OWNED': '([A-HJ-XZn]{APOS3}{LET}{LET}+|{LET}+[aeiouyAEIOUY]{APOS3}[aeiouA-Z]{LET}*)',  # G'day, ma'am, Mo'Nique
-    'CAPS': '[A-Z]+(([+&]|&amp;)[A-Z]+)+',            # AT&T, R&B, A+B
-    'NOWORD': '[^{LETD}<mark><shy>]',
-    'AUX': "{APOS}(?i)(s|d|m|ll|re|ve)",
-    'NUM': '({D}+|{D}*([.:,<shy><sep>]{D}+)+)',
-    'SLASHED': '{AN}+(-{A}+){0,2}',
-    'ATTR': '{A}[A-Za-z0-9_:.-]*( *= *("[^"]*"|\'[^\']*\'))?',
-    'URLCHAR': '[^ \\t"<>|(){}]',
-    'URLEND': '[^ \\t"<>|(){}.!?,-]',
-    'PATH': '/[^ \\t"<>|()]+{URLEND}',
-    'HOSTCHAR': '[^ \\t"<>|(){}.!?,]',
-    'PLAINHOST': "[^ \\t\"<>|(){}.!?,$:;=\\\\^`'[\\]/_0-9A-Z@-]",
-    'MAILCHAR': '[^ \\t<nbsp>"<>|(){}]',
-    'DOMCHAR': '[^ \\t<nbsp>"<>|(){}.]',
-    'EYE': "[-^x=~<>']",
-    'EYE2': "[x^=~<>']",
-    'NOTAN': '([^A-Za-z0-9]|<eol>)',
-    'ACRONYM': '{A}(\\.{A})+',
-    'ENDER': '(((?i)%s|ph\\.d|ed\\.d)|%s|[Pp]{1,2}[tT][ey][sS]?)'
-             % (alternatives(ENDERS), capitalised(CAPITAL_ENDERS)),
-    'TAG': '(<{A}[A-Za-z0-9_:.-]*( +{ATTR})* */? *>|</{A}[A-Za-z0-9_:.-]* *>|<[!?][A-Za-z-][^>]*>)',
-    'STARTER': '{WS}+(%s|Mr\\.|Ms\\.|{TAG}){WS}' % capitalised(STARTERS),
-    'FILEPART': '({LTR}|{D})+\\.',
+    "A": "[A-Za-z]",
+    "AN": "[A-Za-z0-9]",
+    "UP": "[A-Z<upper>]",
+    "D": "[0-9<dig>]",
+    "WS": "[ \\t<nbsp><wide><eol>]",
+    "SP": "[ <nbsp>]",
+    "LET": "[A-Za-z<let><upper>]",  # a letter
+    "LETD": "[A-Za-z<let><upper>0-9<dig>]",
+    "ACCENT": "(?i)&[aeiou](acute|grave|uml);",  # an accented letter as an HTML entity
+    "LTR": "([A-Za-z<let><upper><mark><shy>]|{ACCENT})",  # what words are made of
+    "WORD": "{LTR}({LTR}|{D})*",
+    "APOS": "('|<rsq>|(?i)&apos;)",
+    "APOS3": "(['`<rsq><lsq>]|&apos;)",
+    "PART": "({LETD}+|[dDoOlL]{APOS3}{LETD}{LETD}+)",
+    "THING": "{PART}([-_<hyph>]{PART})*",  # t-shirt, 1990s, under_score, O'Neil-x
+    "DOTTED": "{WORD}([.!?]{WORD})*",  # word.Word, Yahoo!x
+    "LISTY": "{AN}[A-Za-z0-9.,<shy>]*(-([A-Za-z0-9<shy>]+|{ACRONYM}\\.))+",  # 20,000-foot, U.S.-based, x,y-z
+    "OWNED": "([A-HJ-XZn]{APOS3}{LET}{LET}+|{LET}+[aeiouyAEIOUY]{APOS3}[aeiouA-Z]{LET}*)",  # G'day, ma'am, Mo'Nique
+    "CAPS": "[A-Z]+(([+&]|&amp;)[A-Z]+)+",  # AT&T, R&B, A+B
+    "NOWORD": "[^{LETD}<mark><shy>]",
+    "AUX": "{APOS}(?i)(s|d|m|ll|re|ve)",
+    "NUM": "({D}+|{D}*([.:,<shy><sep>]{D}+)+)",
+    "SLASHED": "{AN}+(-{A}+){0,2}",
+    "ATTR": "{A}[A-Za-z0-9_:.-]*( *= *(\"[^\"]*\"|'[^']*'))?",
+    "URLCHAR": '[^ \\t"<>|(){}]',
+    "URLEND": '[^ \\t"<>|(){}.!?,-]',
+    "PATH": '/[^ \\t"<>|()]+{URLEND}',
+    "HOSTCHAR": '[^ \\t"<>|(){}.!?,]',
+    "PLAINHOST": "[^ \\t\"<>|(){}.!?,$:;=\\\\^`'[\\]/_0-9A-Z@-]",
+    "MAILCHAR": '[^ \\t<nbsp>"<>|(){}]',
+    "DOMCHAR": '[^ \\t<nbsp>"<>|(){}.]',
+    "EYE": "[-^x=~<>']",
+    "EYE2": "[x^=~<>']",
+    "NOTAN": "([^A-Za-z0-9]|<eol>)",
+    "ACRONYM": "{A}(\\.{A})+",
+    "ENDER": "(((?i)%s|ph\\.d|ed\\.d)|%s|[Pp]{1,2}[tT][ey][sS]?)" % (alternatives(ENDERS), capitalised(CAPITAL_ENDERS)),
+    "TAG": "(<{A}[A-Za-z0-9_:.-]*( +{ATTR})* */? *>|</{A}[A-Za-z0-9_:.-]* *>|<[!?][A-Za-z-][^>]*>)",
+    "STARTER": "{WS}+(%s|Mr\\.|Ms\\.|{TAG}){WS}" % capitalised(STARTERS),
+    "FILEPART": "({LTR}|{D})+\\.",
 }
 
 # (action, pattern).  An action says how the match is spelt and, where the pattern reads beyond the token, how much of
@@ -557,127 +614,149 @@ NAMES = {
 RULES = [
     # --- mark-up and HTML entities
     # tags are one token: <b> <br /> </b> <a href="x"> <!-- x -->
-    ('Tag', '{TAG}'),
+    ("Tag", "{TAG}"),
     # entities with a meaning of their own, others fall apart: &copy; -> & copy ;
-    ('Skip', '(?i)&nbsp;'), ('Less', '(?i)&lt;'), ('Greater', '(?i)&gt;'), ('Ampersand', '(?i)&amp;'),
-    ('Dash', '(?i)&[mn]dash;'),
+    ("Skip", "(?i)&nbsp;"),
+    ("Less", "(?i)&lt;"),
+    ("Greater", "(?i)&gt;"),
+    ("Ampersand", "(?i)&amp;"),
+    ("Dash", "(?i)&[mn]dash;"),
     # numeric entities stay as they are: &#39;
-    ('Plain', '&#[0-9]+;'),
-
+    ("Plain", "&#[0-9]+;"),
     # --- contractions
     # can|not gon|na
-    ('Split3', '(?i)(cannot|gonna|gotta|lemme|gimme|wanna)'),
+    ("Split3", "(?i)(cannot|gonna|gotta|lemme|gimme|wanna)"),
     # do|n't ca|n't, but not én't or nn't
-    ('BeforeNt', "[A-Za-z<shy>]*[A-MO-Za-mo-z]<shy>*[nN]{APOS3}[tT]"),
+    ("BeforeNt", "[A-Za-z<shy>]*[A-MO-Za-mo-z]<shy>*[nN]{APOS3}[tT]"),
     # it|'s cannot|'ve
-    ('BeforeAux', '{DOTTED}{AUX}'),
+    ("BeforeAux", "{DOTTED}{AUX}"),
     # 's 'll when no letter follows ('sx is a quote and sx)
-    ('AuxLook', '{AUX}[^A-Za-z]'), ('AuxLook', '{AUX}<eol>'),
+    ("AuxLook", "{AUX}[^A-Za-z]"),
+    ("AuxLook", "{AUX}<eol>"),
     # n't
-    ('Aux', '[nN]{APOS3}[tT]'),
+    ("Aux", "[nN]{APOS3}[tT]"),
     # 'em 'til 'cause
-    ('Plain', '(?i){APOS}(em|till?|cause)'),
+    ("Plain", "(?i){APOS}(em|till?|cause)"),
     # rock 'n' roll, fish 'n chips
-    ('Plain', '{APOS}[nN]{APOS}'), ('Look1', '{APOS}[nN]([ \\t<nbsp>]|<eol>)'),
+    ("Plain", "{APOS}[nN]{APOS}"),
+    ("Look1", "{APOS}[nN]([ \\t<nbsp>]|<eol>)"),
     # 't|is 't|was
-    ('TwasLook', "(?i)'t(is|was)"),
+    ("TwasLook", "(?i)'t(is|was)"),
     # '90s, and '90 before a blank
-    ('Plain', '{APOS}[2-9]0[sS]'), ('Look1', '{APOS}[0-9][0-9]{WS}'),
+    ("Plain", "{APOS}[2-9]0[sS]"),
+    ("Look1", "{APOS}[0-9][0-9]{WS}"),
     # words known with their apostrophe
-    ('Plain', "(?i)(c'mon|cap{APOS}n|e'er|o{APOS3}o|c{APOS}est|nat'l|ol{APOS})"),
+    ("Plain", "(?i)(c'mon|cap{APOS}n|e'er|o{APOS3}o|c{APOS}est|nat'l|ol{APOS})"),
     # d' l' j' stand alone, y' before a letter: y'|all
-    ('Plain', '[dDjJlL]{APOS}'), ('YallLook', '[yY]{APOS}{LET}'),
-
+    ("Plain", "[dDjJlL]{APOS}"),
+    ("YallLook", "[yY]{APOS}{LET}"),
     # --- numbers
     # 1,000.50 -5 10:30 .5
-    ('Word', '[-+]?{NUM}'),
+    ("Word", "[-+]?{NUM}"),
     # 1/2, 1 1/2, 1-1/2
-    ('Spaced', '({D}{1,4}[- <nbsp>])?{D}{1,4}\\\\?[/<slash>]{D}{1,4}'),
+    ("Spaced", "({D}{1,4}[- <nbsp>])?{D}{1,4}\\\\?[/<slash>]{D}{1,4}"),
     # 12/25/2020
-    ('Word', '{D}{1,2}[-/]{D}{1,2}[-/]{D}{2,4}'),
+    ("Word", "{D}{1,2}[-/]{D}{1,2}[-/]{D}{2,4}"),
     # (555) 123-4567
-    ('Spaced', '\\([0-9]{2,3}\\){SP}?[0-9]{3,4}[- <nbsp>]?[0-9]{3,5}'),
+    ("Spaced", "\\([0-9]{2,3}\\){SP}?[0-9]{3,4}[- <nbsp>]?[0-9]{3,5}"),
     # 555 123 4567, +44 20 7946 0958
-    ('Spaced', '\\+{0,2}[0-9]{2,4}[- <nbsp>]([0-9]{2,4}[- <nbsp>])?[0-9]{3,4}[- <nbsp>]?[0-9]{3,5}'),
+    ("Spaced", "\\+{0,2}[0-9]{2,4}[- <nbsp>]([0-9]{2,4}[- <nbsp>])?[0-9]{3,4}[- <nbsp>]?[0-9]{3,5}"),
     # fractions of one character, spelt out
-    ('Quarter', '<quarter>'), ('Half', '<half>'), ('ThreeQuarters', '<threeq>'),
-    ('Third', '<third>'), ('TwoThirds', '<twothird>'),
-
+    ("Quarter", "<quarter>"),
+    ("Half", "<half>"),
+    ("ThreeQuarters", "<threeq>"),
+    ("Third", "<third>"),
+    ("TwoThirds", "<twothird>"),
     # --- addresses
     # http://a.b/c?d=e without the punctuation that follows it
-    ('Plain', '(?i)https?://{URLCHAR}+{URLEND}'),
+    ("Plain", "(?i)https?://{URLCHAR}+{URLEND}"),
     # user@example.com <a@b>
-    ('Plain', '((?i)<|&lt;)?{AN}{MAILCHAR}*@({DOMCHAR}+\\.)*{DOMCHAR}+>?'),
+    ("Plain", "((?i)<|&lt;)?{AN}{MAILCHAR}*@({DOMCHAR}+\\.)*{DOMCHAR}+>?"),
     # @home, #tag
-    ('Plain', '@[A-Za-z_][A-Za-z0-9_]*'), ('Plain', '#{LTR}+'),
-
+    ("Plain", "@[A-Za-z_][A-Za-z0-9_]*"),
+    ("Plain", "#{LTR}+"),
     # --- abbreviations
     # Mr. St. vs.
-    ('Plain', '((?i)%s)\\.|[Mm](f|t)[gG]\\.' % alternatives(TITLES)),
+    ("Plain", "((?i)%s)\\.|[Mm](f|t)[gG]\\." % alternatives(TITLES)),
     # Co. Ltd. ends nothing
-    ('Numbered', '(?i)(co|pte|pty)\\.{WS}ltd'),
+    ("Numbered", "(?i)(co|pte|pty)\\.{WS}ltd"),
     # Inc. before a capital, a tag or two blanks ends a sentence
-    ('TwoDots', '{ENDER}\\.({WS}+({UP}|{TAG})|{WS}{WS})'),
+    ("TwoDots", "{ENDER}\\.({WS}+({UP}|{TAG})|{WS}{WS})"),
     # two characters after it that are not a word keep it apart from them: Jr.|x, Inc.|-1
-    ('Look2', '{ENDER}\\.({NOWORD}[^<eol>]|[^<eol>]({NOWORD}|<eol>))'), ('Look1', '{ENDER}\\.([^.]|<eol>)'),
-    ('Plain', '{ENDER}\\.'),
+    ("Look2", "{ENDER}\\.({NOWORD}[^<eol>]|[^<eol>]({NOWORD}|<eol>))"),
+    ("Look1", "{ENDER}\\.([^.]|<eol>)"),
+    ("Plain", "{ENDER}\\."),
     # U.S. p.m. e.g.; twice the period in "U.S. The"
-    ('TwoDots', '{ACRONYM}\\.{STARTER}'), ('Plain', '{ACRONYM}\\.'),
+    ("TwoDots", "{ACRONYM}\\.{STARTER}"),
+    ("Plain", "{ACRONYM}\\."),
     # J. Smith, but "vitamin c|. The"
-    ('Letter', '{A}\\.{STARTER}'), ('Plain', '{A}\\.'),
+    ("Letter", "{A}\\.{STARTER}"),
+    ("Plain", "{A}\\."),
     # No. 5, pp. 12
-    ('Numbered', '(?i)(%s)\\.{WS}?{D}' % alternatives(NUMBERED)),
+    ("Numbered", "(?i)(%s)\\.{WS}?{D}" % alternatives(NUMBERED)),
     # 1.jpg x1.c (letters only would be a dotted word anyway)
-    ('Look1', '(?i){FILEPART}+(%s)([!,.?]|{WS})' % alternatives(FILE_TYPES)),
+    ("Look1", "(?i){FILEPART}+(%s)([!,.?]|{WS})" % alternatives(FILE_TYPES)),
     # any word keeps its period before a comma: "word.,"
-    ('LookByte', '({DOTTED}|{THING}|{CAPS}|{LISTY})\\.[,;:]'),
-
+    ("LookByte", "({DOTTED}|{THING}|{CAPS}|{LISTY})\\.[,;:]"),
     # --- words
     # word.Word t-shirt 21st
-    ('Word', '{DOTTED}|{THING}'),
+    ("Word", "{DOTTED}|{THING}"),
     # ma'am G'day 20,000-foot
-    ('Word', '{OWNED}|{LISTY}'),
+    ("Word", "{OWNED}|{LISTY}"),
     # www.site.com/x
-    ('Plain', '(?i)www\\.({HOSTCHAR}+\\.)+{A}{2,4}({PATH})?'),
+    ("Plain", "(?i)www\\.({HOSTCHAR}+\\.)+{A}{2,4}({PATH})?"),
     # site.org/path
-    ('Plain', '(?i)({PLAINHOST}+\\.)+(com|net|org|edu)({PATH})?'),
+    ("Plain", "(?i)({PLAINHOST}+\\.)+(com|net|org|edu)({PATH})?"),
     # and/or km/h a/b/c
-    ('Word', '{SLASHED}(\\\\?/{SLASHED}){1,2}'),
+    ("Word", "{SLASHED}(\\\\?/{SLASHED}){1,2}"),
     # AT&T
-    ('Caps', '{CAPS}'),
+    ("Caps", "{CAPS}"),
     # C++ C# F#
-    ('Plain', '(?i)(c\\+\\+|[cf]#)'),
-
+    ("Plain", "(?i)(c\\+\\+|[cf]#)"),
     # --- faces
     # :-) =D ;P before anything but a letter or digit
-    ('FaceLook', "[<>]?[:;=][-o'*]?[)(DPpdO|\\\\[\\]\\{@]{NOTAN}"),
+    ("FaceLook", "[<>]?[:;=][-o'*]?[)(DPpdO|\\\\[\\]\\{@]{NOTAN}"),
     # ^_^ (-.-)
-    ('Face', '{EYE}_{EYE}|\\({EYE}[_.]?{EYE}\\)|\\({EYE2}-{EYE2}\\)'),
-
+    ("Face", "{EYE}_{EYE}|\\({EYE}[_.]?{EYE}\\)|\\({EYE2}-{EYE2}\\)"),
     # --- marks
     # a double quote opens before a letter, digit or $
-    ('Open2', '("|&quot;)[A-Za-z0-9$]'), ('Close2', '"|&quot;'), ('Plain', '(?i)&quot;'),
+    ("Open2", '("|&quot;)[A-Za-z0-9$]'),
+    ("Close2", '"|&quot;'),
+    ("Plain", "(?i)&quot;"),
     # a single one before a letter and something more
-    ('Open1', "'{A}[^ \\t<nbsp>]"), ('Close1', "'|&apos;"), ('Close2', "''"),
+    ("Open1", "'{A}[^ \\t<nbsp>]"),
+    ("Close1", "'|&apos;"),
+    ("Close2", "''"),
     # a curly apostrophe cannot open, so a letter may follow its s, ll, n
-    ('Plain', '{APOS}[nN]'), ('Aux', '{AUX}'),
+    ("Plain", "{APOS}[nN]"),
+    ("Aux", "{AUX}"),
     # other quotes, one or two together
-    ('Quotes', '[`<lq><rq><lsq><rsq><langle><rangle><lowq>]{1,2}'),
+    ("Quotes", "[`<lq><rq><lsq><rsq><langle><rangle><lowq>]{1,2}"),
     # ... and . . . are one sign
-    ('Ellipsis', '\\.{3,5}|(\\.{SP}){2,4}\\.|<dots>'),
+    ("Ellipsis", "\\.{3,5}|(\\.{SP}){2,4}\\.|<dots>"),
     # ?! together; two to four hyphens are a dash, more are kept
-    ('Plain', '[?!]+'), ('Dash', '--{1,3}|<dash>'), ('Plain', '-----+'),
+    ("Plain", "[?!]+"),
+    ("Dash", "--{1,3}|<dash>"),
+    ("Plain", "-----+"),
     # runs of one sign
-    ('Plain', '_+|\\*+|(\\\\\\*)+|#+|@+|<sign>?(<sup>+|<sub>+)|<<|>>'),
+    ("Plain", "_+|\\*+|(\\\\\\*)+|#+|@+|<sign>?(<sup>+|<sub>+)|<<|>>"),
     # money: US$ stays, others are renamed
-    ('Plain', '[A-Z]*$'), ('Dollar', '<euro>'), ('Pound', '<pound>'), ('Cents', '<cent>'),
+    ("Plain", "[A-Z]*$"),
+    ("Dollar", "<euro>"),
+    ("Pound", "<pound>"),
+    ("Cents", "<cent>"),
     # brackets, and their names when they stand in the text
-    ('Plain', '(?i)-[lr][rcs]b-'),
-    ('Lrb', '\\('), ('Rrb', '\\)'), ('Lsb', '\\['), ('Rsb', '\\]'), ('Lcb', '\\{'), ('Rcb', '\\}'),
+    ("Plain", "(?i)-[lr][rcs]b-"),
+    ("Lrb", "\\("),
+    ("Rrb", "\\)"),
+    ("Lsb", "\\["),
+    ("Rsb", "\\]"),
+    ("Lcb", "\\{"),
+    ("Rcb", "\\}"),
     # every other sign by itself
-    ('Plain', '[-.,;:/%&+=<>|\\\\^~<sym><slash><sign>]'),
+    ("Plain", "[-.,;:/%&+=<>|\\\\^~<sym><slash><sign>]"),
     # blanks, and what belongs to no token
-    ('Skip', '[ \\t<nbsp><wide>]+|<junk>'),
+    ("Skip", "[ \\t<nbsp><wide>]+|<junk>"),
 ]
 
 
@@ -685,15 +764,15 @@ RULES = [
 def numbers(values, per_line=40):
     lines = []
     for i in range(0, len(values), per_line):
-        lines.append(','.join(str(v) for v in values[i:i + per_line]))
-    return ',\n'.join(lines)
+        lines.append(",".join(str(v) for v in values[i : i + per_line]))
+    return ",\n".join(lines)
 
 
 def pages(values, size=256):
     """Two-level form of a 65,536-entry table: page numbers and the distinct pages."""
     distinct, index = [], []
     for i in range(0, len(values), size):
-        page = tuple(values[i:i + size])
+        page = tuple(values[i : i + size])
         if page not in distinct:
             distinct.append(page)
         index.append(distinct.index(page))
@@ -736,31 +815,39 @@ def main():
     codes = [cls[a] for a in atom]
     index, page = pages(codes)
     low = lower_map()
-    lindex, lpage = pages([low.get(c, c) - c & 0xffff for c in range(0x10000)])
-    sys.stderr.write('%d states (%d before merging), %d classes\n' % (len(rows), raw, ncls))
-    out = open(sys.argv[1] if len(sys.argv) > 1 else 'ptb_tables.h', 'w', encoding='ascii', newline='\n')
+    lindex, lpage = pages([low.get(c, c) - c & 0xFFFF for c in range(0x10000)])
+    sys.stderr.write("%d states (%d before merging), %d classes\n" % (len(rows), raw, ncls))
+    out = open(sys.argv[1] if len(sys.argv) > 1 else "ptb_tables.h", "w", encoding="ascii", newline="\n")
     w = out.write
-    w('// Generated by ptb_rules.py: do not edit.\n#pragma once\n#include <cstdint>\n\n')
-    w('namespace mmeval {\nnamespace ptb {\n\n')
-    w('enum Action : uint8_t {\n    kNone,\n' + ''.join('    k%s,\n' % a for a in actions) + '};\n\n')
-    w('constexpr int kStates = %d;\nconstexpr int kClasses = %d;\nconstexpr int kEolClass = %d;\n'
-      % (len(rows), ncls, cls[ATOM['eol']]))
-    w('constexpr int kJunkClass = %d;\nconstexpr int kStart = 1;\nconstexpr int kFirstAccept = %d;  // states from here on end a token\n\n'
-      % (cls[ATOM['junk']], next(n for n, a in enumerate(accept) if a)))
-    w('// action of the token that ends in a state, 0 = none\nconstexpr uint8_t kAccept[kStates] = {\n%s};\n\n'
-      % numbers(accept))
-    w('// class of a code point below 0x10000: kClassPage[kClassIndex[c >> 8] * 256 + (c & 255)]\n')
-    w('constexpr uint8_t kClassIndex[256] = {\n%s};\n\n' % numbers(index))
-    w('constexpr uint8_t kClassPage[] = {\n%s};\n\n' % numbers(page))
-    w('// lower case minus the code point, modulo 65536, stored the same way\n')
-    w('constexpr uint8_t kLowerIndex[256] = {\n%s};\n\n' % numbers(lindex))
-    w('constexpr uint16_t kLowerPage[] = {\n%s};\n\n' % numbers(lpage))
-    w('// The transition table, row by row, as differences: the number of an earlier row (or kStates for an empty one),\n'
-      '// the number of changed entries, then for each its class and new next state.\n')
-    w('constexpr uint16_t kPackedRows[] = {\n%s};\n\n' % ',\n'.join(','.join(map(str, r)) for r in packed(rows, ncls)))
-    w('}  // namespace ptb\n}  // namespace mmeval\n')
+    w("// Generated by ptb_rules.py: do not edit.\n#pragma once\n#include <cstdint>\n\n")
+    w("namespace mmeval {\nnamespace ptb {\n\n")
+    w("enum Action : uint8_t {\n    kNone,\n" + "".join("    k%s,\n" % a for a in actions) + "};\n\n")
+    w(
+        "constexpr int kStates = %d;\nconstexpr int kClasses = %d;\nconstexpr int kEolClass = %d;\n"
+        % (len(rows), ncls, cls[ATOM["eol"]])
+    )
+    w(
+        "constexpr int kJunkClass = %d;\nconstexpr int kStart = 1;\nconstexpr int kFirstAccept = %d;  // states from here on end a token\n\n"
+        % (cls[ATOM["junk"]], next(n for n, a in enumerate(accept) if a))
+    )
+    w(
+        "// action of the token that ends in a state, 0 = none\nconstexpr uint8_t kAccept[kStates] = {\n%s};\n\n"
+        % numbers(accept)
+    )
+    w("// class of a code point below 0x10000: kClassPage[kClassIndex[c >> 8] * 256 + (c & 255)]\n")
+    w("constexpr uint8_t kClassIndex[256] = {\n%s};\n\n" % numbers(index))
+    w("constexpr uint8_t kClassPage[] = {\n%s};\n\n" % numbers(page))
+    w("// lower case minus the code point, modulo 65536, stored the same way\n")
+    w("constexpr uint8_t kLowerIndex[256] = {\n%s};\n\n" % numbers(lindex))
+    w("constexpr uint16_t kLowerPage[] = {\n%s};\n\n" % numbers(lpage))
+    w(
+        "// The transition table, row by row, as differences: the number of an earlier row (or kStates for an empty one),\n"
+        "// the number of changed entries, then for each its class and new next state.\n"
+    )
+    w("constexpr uint16_t kPackedRows[] = {\n%s};\n\n" % ",\n".join(",".join(map(str, r)) for r in packed(rows, ncls)))
+    w("}  // namespace ptb\n}  // namespace mmeval\n")
     out.close()
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     main()

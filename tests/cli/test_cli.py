@@ -38,7 +38,7 @@ def test_score_prints_a_table_and_keeps_the_run(folder):
     assert "2 / 3" in out
     assert "by system" in out
     assert "1 of 3 samples unscored (1 missing_input); most often: no generated_answer" in out
-    assert "cider|v:1|tokenizer:ptb-approx|df:corpus@" in out
+    assert "cider|v:2|tokenizer:ptb|df:corpus@" in out
     (run,) = (folder / "runs").iterdir()
     assert run.name.endswith("-metrics")
     assert {path.name for path in run.iterdir()} == {"run.json", "results.json", "samples", "scores", "state"}
@@ -186,6 +186,7 @@ def test_a_broken_plugin_keeps_its_traceback(folder):
 def test_demo_shows_results_and_says_what_is_missing(folder):
     out = mmeval("demo").stdout
     assert "39 / 40" in out
+    assert "as coco-caption prints it" in out
     assert "Alba" in out
     assert "Not in this version yet" in out
     assert not (folder / "runs").exists()
@@ -256,3 +257,16 @@ def test_one_unreadable_run_does_not_hide_the_others(folder):
     out = mmeval("ls", "runs").stdout
     assert "unreadable" in out
     assert "good" in out
+
+
+def test_a_coco_pair_gets_the_coco_metrics_by_itself(folder):
+    captions = {7: ["a red dog runs", "the dog"], 8: ["a cat sleeps on a chair", "a cat"]}
+    annotations = [{"image_id": image, "caption": text} for image, texts in captions.items() for text in texts]
+    (folder / "captions.json").write_text(json.dumps({"annotations": annotations}))
+    results = [{"image_id": 7, "caption": "a red dog"}, {"image_id": 8, "caption": "a cat sleeps"}]
+    (folder / "results.json").write_text(json.dumps(results))
+    out = mmeval("score", "captions.json", "results.json").stdout
+    for name in ("Bleu_1", "Bleu_4", "ROUGE_L", "CIDEr", "cider_d", ".bleu_2"):
+        assert name in out
+    named = mmeval("score", "captions.json", "results.json", "--metrics", "cider").stdout
+    assert "ROUGE_L" not in named
