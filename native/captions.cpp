@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "parallel.h"
@@ -204,30 +205,27 @@ private:
     double *scores_, *stats_;
 };
 
-// Bit-parallel rows of the table, 64 columns a word (Hyyro 2004): a set bit is a column where the row does not step up.
-std::size_t lcs_in_blocks(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n) {
-    const std::size_t words = (m + 63) / 64;
-    std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> positions;
-    for (std::size_t i = 0; i < m; ++i) {
-        auto& bits = positions[a[i]];
-        if (bits.empty()) bits.assign(words, 0);
-        bits[i / 64] |= std::uint64_t{1} << (i % 64);
-    }
-    std::vector<std::uint64_t> row(words, ~std::uint64_t{0});
-    for (std::size_t j = 0; j < n; ++j) {
-        const auto found = positions.find(b[j]);
-        if (found == positions.end()) continue;
-        std::uint64_t carry = 0;
-        for (std::size_t w = 0; w < words; ++w) {
-            const std::uint64_t old = row[w], hits = old & found->second[w];
-            const std::uint64_t sum = old + hits;
-            const std::uint64_t with_carry = sum + carry;
-            carry = (sum < old) | (with_carry < sum);
-            row[w] = with_carry | (old & ~found->second[w]);
-        }
-    }
+// Bit-parallel rows of the table, 64 columns at a time (Hyyro 2004): a set bit is a column where the row does not step
+// up. The columns are done strip by strip, with the carries between two strips in between, so that memory stays linear.
+std::size_t lcs_in_strips(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n) {
+    std::vector<std::uint8_t> carries(n, 0);
+    std::unordered_map<std::uint32_t, std::uint64_t> positions;
     std::size_t length = 0;
-    for (std::size_t i = 0; i < m; ++i) length += !((row[i / 64] >> (i % 64)) & 1);
+    for (std::size_t begin = 0; begin < m; begin += 64) {
+        const std::size_t columns = std::min<std::size_t>(64, m - begin);
+        positions.clear();
+        for (std::size_t i = 0; i < columns; ++i) positions[a[begin + i]] |= std::uint64_t{1} << i;
+        std::uint64_t row = ~std::uint64_t{0};
+        for (std::size_t j = 0; j < n; ++j) {
+            const auto found = positions.find(b[j]);
+            const std::uint64_t here = found == positions.end() ? 0 : found->second;
+            const std::uint64_t sum = row + (row & here);
+            const std::uint64_t with_carry = sum + carries[j];
+            carries[j] = (sum < row) | (with_carry < sum);
+            row = with_carry | (row & ~here);
+        }
+        for (std::size_t i = 0; i < columns; ++i) length += !((row >> i) & 1);
+    }
     return length;
 }
 
@@ -257,17 +255,19 @@ std::size_t longest_common_subsequence(const std::uint32_t* a, std::size_t m, co
         std::swap(m, n);
     }
     if (m == 0) return common;
-    return common + (m <= 64 ? lcs_in_a_word(a, m, b, n) : lcs_in_blocks(a, m, b, n));
+    return common + (m <= 64 ? lcs_in_a_word(a, m, b, n) : lcs_in_strips(a, m, b, n));
 }
 
-Captions::Captions(const Texts& texts, Tokenizer tokenize, std::size_t threads)
-    : shards_(std::max<std::size_t>(1, std::min(threads, texts.images()))), images_(texts.images()) {
+Captions::Captions(const Texts& texts, Tokenizer tokenize, bool with_ngrams, std::size_t threads)
+    : with_ngrams_(with_ngrams),
+      shards_(std::max<std::size_t>(1, std::min(threads, texts.images()))), images_(texts.images()) {
     in_pieces(texts.images(), shards_.size(), [&](std::size_t piece, std::size_t begin, std::size_t end) {
-        shards_[piece].build(texts, begin, end, tokenize);
+        shards_[piece].build(texts, begin, end, tokenize, with_ngrams);
     });
 }
 
-void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize) {
+void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize,
+                            bool with_ngrams) {
     first_image = begin;
     image_ends.reserve(end - begin);
     const std::size_t all = end > begin ? texts.image_ends[end - 1] - texts.first_text(begin) : 0;
@@ -276,7 +276,7 @@ void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t e
     // A word has five letters or so. What is reserved and not needed is never touched, and so costs nothing.
     const std::size_t first_byte = texts.first_byte(begin), last_byte = texts.first_byte(end);
     tokens.reserve((last_byte - first_byte) / 4);
-    nodes.reserve((last_byte - first_byte) / 4 * kOrders);
+    if (with_ngrams) nodes.reserve((last_byte - first_byte) / 4 * kOrders);
     TokenNumberer numberer(tokenize, table.tokens);
     std::vector<std::uint32_t> last_image;  // in whose references a node was counted, by node
     for (std::size_t image = begin; image < end; ++image) {
@@ -284,6 +284,10 @@ void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t e
         for (std::size_t text = texts.first_text(image); text < texts.image_ends[image]; ++text) {
             const std::size_t first_node = nodes.size();
             numberer.number(texts[text], tokens);
+            if (!with_ngrams) {
+                token_ends.push_back(tokens.size());
+                continue;
+            }
             number_ngrams();
             last_image.resize(table.ngrams.size(), kMissing);
             table.counts.resize(table.ngrams.size(), 0);
@@ -321,7 +325,12 @@ void Captions::Shard::number_ngrams() {
     node_ends.push_back(nodes.size());
 }
 
+void Captions::require_ngrams() const {
+    if (!with_ngrams_) throw std::logic_error("these captions were made without n-grams");
+}
+
 DocumentFrequencies Captions::document_frequencies() const {
+    require_ngrams();
     DocumentFrequencies merged;
     for (const Shard& shard : shards_) merged.merge(shard.table);
     return merged;
@@ -368,6 +377,7 @@ void Captions::Shard::walk(Scorers&... scorers) const {
 }
 
 void Captions::cider_d(const DocumentFrequencies& df, double* out) const {
+    require_ngrams();
     for_each_shard([&](const Shard& shard) {
         CiderD cider(shard.weights(df), out);
         shard.walk(cider);
@@ -375,6 +385,7 @@ void Captions::cider_d(const DocumentFrequencies& df, double* out) const {
 }
 
 void Captions::cider(const DocumentFrequencies& df, double* out) const {
+    require_ngrams();
     for_each_shard([&](const Shard& shard) {
         PlainCider cider(shard.weights(df), out);
         shard.walk(cider);
@@ -382,6 +393,7 @@ void Captions::cider(const DocumentFrequencies& df, double* out) const {
 }
 
 void Captions::bleu(double* scores, double* stats) const {
+    require_ngrams();
     for_each_shard([&](const Shard& shard) {
         Bleu bleu(shard.table.ngrams.size(), scores, stats);
         shard.walk(bleu);
@@ -389,6 +401,7 @@ void Captions::bleu(double* scores, double* stats) const {
 }
 
 void Captions::bleu_and_cider_d(const DocumentFrequencies& df, double* scores, double* stats, double* cider_d) const {
+    require_ngrams();
     for_each_shard([&](const Shard& shard) {
         Bleu bleu(shard.table.ngrams.size(), scores, stats);
         CiderD cider(shard.weights(df), cider_d);

@@ -41,7 +41,8 @@ struct Span {
 
 class Captions {
 public:
-    Captions(const Texts& texts, Tokenizer tokenize, std::size_t threads);
+    // Without n-grams only rouge_l can be asked for; numbering them is most of the work.
+    Captions(const Texts& texts, Tokenizer tokenize, bool with_ngrams, std::size_t threads);
 
     std::size_t images() const { return images_; }
     DocumentFrequencies document_frequencies() const;
@@ -74,7 +75,7 @@ private:
             const std::size_t begin = text == 0 ? 0 : ends[text - 1];
             return {values.data() + begin, ends[text] - begin};
         }
-        void build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize);
+        void build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize, bool with_ngrams);
         void number_ngrams();
         std::vector<double> weights(const DocumentFrequencies& df) const;
         template <typename... Scorers>
@@ -83,7 +84,9 @@ private:
 
     template <typename Score>
     void for_each_shard(Score score) const;
+    void require_ngrams() const;
 
+    bool with_ngrams_;
     std::vector<Shard> shards_;
     std::size_t images_ = 0;
 };

@@ -59,7 +59,7 @@ nb::list tokenize(nb::list texts, std::string_view tokenizer) {
 }
 
 void make_captions(Captions* self, nb::list candidates, nb::list references, std::string_view tokenizer,
-                   std::size_t threads) {
+                   std::size_t threads, bool with_ngrams) {
     const mmeval::Tokenizer run = tokenizer_named(tokenizer);
     if (candidates.size() != references.size()) throw nb::value_error("candidates and references differ in length");
     mmeval::Texts texts;
@@ -69,7 +69,7 @@ void make_captions(Captions* self, nb::list candidates, nb::list references, std
         texts.image_ends.push_back(texts.ends.size());
     }
     nb::gil_scoped_release unlocked;
-    new (self) Captions(texts, run, threads);
+    new (self) Captions(texts, run, with_ngrams, threads);
 }
 
 Array array_of(std::unique_ptr<double[]> data, std::size_t rows, std::size_t columns) {
@@ -178,7 +178,7 @@ void bind_text(nb::module_& module) {
 
     nb::class_<Captions>(module, "Captions", "Captions with their references, tokenized once.")
         .def("__init__", &make_captions, nb::arg("candidates"), nb::arg("references"), nb::arg("tokenizer"),
-             nb::arg("threads") = 1)
+             nb::arg("threads") = 1, nb::arg("with_ngrams") = true)
         .def("__len__", &Captions::images)
         .def("document_frequencies", &Captions::document_frequencies, nb::call_guard<nb::gil_scoped_release>())
         .def("cider", &with_frequencies<&Captions::cider>, nb::arg("df"))

@@ -83,7 +83,9 @@ void whitespace_tokenize(std::string_view text, TokenBuffer& out) {
     std::size_t begin = 0, at = 0;
     while (at < text.size()) {
         const std::size_t here = at;
-        if (!is_space(next_character(text, at))) continue;
+        const CodePoint c = decode(text, at);
+        at += c.bytes;
+        if (!is_space(c.value)) continue;
         if (here > begin) out.push(text.substr(begin, here - begin));
         begin = at;
     }
@@ -121,15 +123,17 @@ void unicode_tokenize(std::string_view text, TokenBuffer& out) {
         word.clear();
     };
     for (std::size_t at = 0; at < text.size();) {
-        const char32_t code = next_character(text, at);
+        const CodePoint c = decode(text, at);
+        const char32_t code = c.value;
+        at += c.bytes;
         if (code < 0x80 ? !is_ascii_word(code) : !within(kWordRanges, code)) {
             finish();
         } else if (code >= 0x80 && within(kIdeographRanges, code)) {
             finish();
-            append_character(word, code);
+            encode(code, word);
             finish();
         } else {
-            append_character(word, lower(code));
+            encode(lower(code), word);
         }
     }
     finish();

@@ -7,46 +7,59 @@
 
 namespace mmeval {
 
-constexpr char32_t kBadByte = 0xFFFD;
+struct CodePoint {
+    std::uint32_t value;  // kBadByte for a byte that starts no valid sequence
+    std::uint32_t bytes;
+};
+constexpr std::uint32_t kBadByte = 0xffffffff;
 
-// The character at `at`, which moves behind it. A byte that starts no valid character is one bad character.
-inline char32_t next_character(std::string_view text, std::size_t& at) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char first = byte(at);
-    if (first < 0x80) return text[at++];
-    const std::size_t length = first >= 0xF0 && first < 0xF5 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
-    if (first >= 0xF5 || length == 0 || at + length > text.size()) {
-        ++at;
-        return kBadByte;
+inline bool is_tail(unsigned char b) { return (b & 0xc0) == 0x80; }
+
+// The code point at s[i], i < s.size(); over-long forms, surrogates and stray bytes are bad, one byte at a time.
+inline CodePoint decode(std::string_view s, std::size_t i) {
+    const auto at = [&](std::size_t k) { return static_cast<unsigned char>(s[i + k]); };
+    const std::size_t left = s.size() - i;
+    const unsigned char b = at(0);
+    if (b < 0x80) return {b, 1};
+    if (b >= 0xc2 && b < 0xe0 && left > 1 && is_tail(at(1))) return {(b & 0x1fu) << 6 | (at(1) & 0x3fu), 2};
+    if (b >= 0xe0 && b < 0xf0 && left > 2 && is_tail(at(1)) && is_tail(at(2))) {
+        const std::uint32_t c = (b & 0xfu) << 12 | (at(1) & 0x3fu) << 6 | (at(2) & 0x3fu);
+        if (c >= 0x800 && (c < 0xd800 || c > 0xdfff)) return {c, 3};
     }
-    char32_t code = first & (0x7F >> length);
-    for (std::size_t k = 1; k < length; ++k) {
-        if ((byte(at + k) & 0xC0) != 0x80) {
-            ++at;
-            return kBadByte;
-        }
-        code = (code << 6) | (byte(at + k) & 0x3F);
+    if (b >= 0xf0 && b < 0xf5 && left > 3 && is_tail(at(1)) && is_tail(at(2)) && is_tail(at(3))) {
+        const std::uint32_t c =
+            (b & 7u) << 18 | (at(1) & 0x3fu) << 12 | (at(2) & 0x3fu) << 6 | (at(3) & 0x3fu);
+        if (c >= 0x10000 && c <= 0x10ffff) return {c, 4};
     }
-    at += length;
-    return code;
+    return {kBadByte, 1};
 }
 
-inline void append_character(std::string& out, char32_t code) {
-    if (code < 0x80) {
-        out += static_cast<char>(code);
-    } else if (code < 0x800) {
-        out += static_cast<char>(0xC0 | (code >> 6));
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-        out += static_cast<char>(0xE0 | (code >> 12));
-        out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-        out += static_cast<char>(0x80 | (code & 0x3F));
+inline void encode(std::uint32_t c, std::string& out) {
+    if (c < 0x80) {
+        out += static_cast<char>(c);
+        return;
+    }
+    if (c < 0x800) {
+        out += static_cast<char>(0xc0 | c >> 6);
     } else {
-        out += static_cast<char>(0xF0 | (code >> 18));
-        out += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
-        out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-        out += static_cast<char>(0x80 | (code & 0x3F));
+        if (c < 0x10000) {
+            out += static_cast<char>(0xe0 | c >> 12);
+        } else {
+            out += static_cast<char>(0xf0 | c >> 18);
+            out += static_cast<char>(0x80 | (c >> 12 & 0x3f));
+        }
+        out += static_cast<char>(0x80 | (c >> 6 & 0x3f));
     }
+    out += static_cast<char>(0x80 | (c & 0x3f));
 }
+
+// Start of the code point that ends at s[end - 1].
+inline std::size_t step_back(std::string_view s, std::size_t end) {
+    std::size_t i = end - 1;
+    while (i > 0 && end - i < 4 && is_tail(static_cast<unsigned char>(s[i]))) --i;
+    return i;
+}
+
+inline bool is_ascii_letter(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
 
 }  // namespace mmeval

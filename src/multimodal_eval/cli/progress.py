@@ -26,6 +26,8 @@ def progress_bar() -> Iterator[Callable[[str, int, int | None], None]]:
 
         def show(stage: str, done: int, total: int | None) -> None:
             if stage not in tasks:
+                for earlier in tasks.values():  # whose end was not known before
+                    bars.update(earlier, total=bars.tasks[earlier].completed)
                 tasks[stage] = bars.add_task(stage, total=total)
             bars.update(tasks[stage], completed=done, total=total)
 

@@ -27,12 +27,12 @@ def rouge_l(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb"
     """ROUGE-L of one caption against its references."""
     if not references:
         raise ConfigError("rouge_l needs at least one reference. Got an empty list instead.")
-    return float(Captions([candidate], [list(references)], check_tokenizer(tokenizer)).rouge_l()[0])
+    return float(Captions([candidate], [list(references)], check_tokenizer(tokenizer), with_ngrams=False).rouge_l()[0])
 
 
 def score_rouge_l(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> list[Score]:
     """ROUGE-L of many samples."""
-    return [Score(value) for value in captions_of(samples, tokenizer).rouge_l().tolist()]
+    return [Score(value) for value in captions_of(samples, tokenizer, with_ngrams=False).rouge_l().tolist()]
 
 
 @metric("rouge_l", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=score_rouge_l)

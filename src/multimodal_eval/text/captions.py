@@ -10,10 +10,11 @@ from multimodal_eval.text.document_frequencies import DocumentFrequencies, coco_
 from multimodal_eval.text.tokenizers import check_tokenizer
 
 
-def captions_of(samples: Sequence[Sample], tokenizer: str) -> Captions:
-    """Answers and references, tokenized; ready for any caption metric."""
+def captions_of(samples: Sequence[Sample], tokenizer: str, *, with_ngrams: bool = True) -> Captions:
+    """Answers and references, tokenized; ready for any caption metric (without n-grams: for ROUGE-L alone)."""
     answers = [sample.generated_answer or "" for sample in samples]
-    return Captions(answers, [sample.reference_texts for sample in samples], check_tokenizer(tokenizer))
+    references = [sample.reference_texts for sample in samples]
+    return Captions(answers, references, check_tokenizer(tokenizer), with_ngrams=with_ngrams)
 
 
 def document_frequencies(

@@ -1,0 +1,538 @@
+"""BLEU, ROUGE-L and CIDEr-D: our time and peak memory beside those of other packages, and how they grow.
+
+    python bench/caption_metrics.py DATA [--scales 1,10] [--rounds 2] [--skip PEER ...] [--only SECTION,...]
+
+DATA is a .json.gz of {"references": {id: [captions]}, "candidates": {id: caption}}; scale 10 is that set ten times.
+The peers are pycocoevalcap (needs Java), sacrebleu, bleuscore, rouge_score, rouge_rs and aac_metrics; those that are
+not installed are listed as such.
+
+Sections: whole (tokenization and three metrics), single (one metric each), adversarial (texts of 1 and 10 MB) and
+frequencies (a table of 10^7 n-grams). Each contestant runs in a process of its own, in turn with the others, once a
+round, and does its job twice; the best time of all counts. Imports and reading the input are not timed. Copies bring no
+new n-grams, which makes the larger scales easier on everyone than as many captions would be. The peak is that of the
+whole process: interpreter, libraries, input and Java included. We run once more at ten times the largest scale.
+`cores` is processor time over time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import resource
+import string
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+Job = Callable[[], float]  # does the work once, gives a figure to compare
+Result = dict[str, Any]  # what a process of its own found: numbers, or {"missing": reason}
+
+SECTIONS = ("whole", "single", "adversarial", "frequencies")
+MEGABYTE = 1_000_000
+RUNS = 2  # in each process, the same for everyone
+TIME_LIMIT = 60  # seconds for an adversarial text
+MEMORY_LIMIT = 8 << 30  # bytes for an adversarial text
+NGRAMS = 10_000_000
+NEW_NGRAMS_AN_IMAGE = 120  # 5 references of 10 words: 9 + 8 + 7 n-grams of two words or more, hardly any seen before
+
+
+# What is timed. Each function imports its package, then gives the job.
+
+
+def ours_whole(candidates: list[str], references: list[list[str]], threads: int = 1) -> Job:
+    from multimodal_eval.coco import caption_scores
+
+    import_module("numpy")  # which the first result would import otherwise
+    return lambda: caption_scores(candidates, references, threads=threads).corpus["CIDEr"]
+
+
+def ours_whole_all_cores(candidates: list[str], references: list[list[str]]) -> Job:
+    return ours_whole(candidates, references, os.cpu_count() or 1)
+
+
+def ours_single(metric: str, tokenizer: str) -> Callable[[list[str], list[list[str]]], Job]:
+    """One metric from the core that caption_scores uses for all of them, with one thread."""
+
+    def prepare(candidates: list[str], references: list[list[str]]) -> Job:
+        from multimodal_eval._native import Captions
+        from multimodal_eval.evaluation.bleu import corpus_bleu
+
+        import_module("numpy")  # which the first result would import otherwise
+
+        def bleu(captions: Captions) -> float:
+            return corpus_bleu(captions.bleu()[1].sum(axis=0))
+
+        def rouge(captions: Captions) -> float:
+            return float(captions.rouge_l().mean())
+
+        def cider(captions: Captions) -> float:
+            return float(captions.cider_d(captions.document_frequencies()).mean())
+
+        scored = {"BLEU": bleu, "ROUGE-L": rouge, "CIDEr-D": cider}[metric]
+        return lambda: scored(Captions(candidates, references, tokenizer))
+
+    return prepare
+
+
+def pycocoevalcap_whole(candidates: list[str], references: list[list[str]]) -> Job:
+    tokenizer = import_module("pycocoevalcap.tokenizer.ptbtokenizer").PTBTokenizer()
+    scorers = _pycocoevalcap_scorers()
+
+    def tokens_of(texts: Iterable[list[str]]) -> Any:
+        return tokenizer.tokenize({image: [{"caption": text} for text in found] for image, found in enumerate(texts)})
+
+    def job() -> float:
+        known, given = tokens_of(references), tokens_of([text] for text in candidates)
+        return [float(score(known, given)) for score in scorers.values()][-1]
+
+    return job
+
+
+def pycocoevalcap_single(metric: str) -> Callable[[list[str], list[list[str]]], Job]:
+    def prepare(candidates: list[str], references: list[list[str]]) -> Job:
+        score = _pycocoevalcap_scorers()[metric]
+        known, given = dict(enumerate(references)), {image: [text] for image, text in enumerate(candidates)}
+        return lambda: float(score(known, given))
+
+    return prepare
+
+
+def _pycocoevalcap_scorers() -> dict[str, Callable[[Any, Any], Any]]:
+    bleu = import_module("pycocoevalcap.bleu.bleu").Bleu(4)
+    rouge = import_module("pycocoevalcap.rouge.rouge").Rouge()
+    cider = import_module("pycocoevalcap.cider.cider").Cider()
+    return {
+        "BLEU": lambda known, given: bleu.compute_score(known, given, verbose=0)[0][3],
+        "ROUGE-L": lambda known, given: rouge.compute_score(known, given)[0],
+        "CIDEr-D": lambda known, given: cider.compute_score(known, given)[0],
+    }
+
+
+def sacrebleu_corpus(candidates: list[str], references: list[list[str]]) -> Job:
+    package = import_module("sacrebleu")
+    streams = [list(stream) for stream in zip_longest(*references)]
+    return lambda: package.corpus_bleu(candidates, streams).score / 100
+
+
+def sacrebleu_sentences(candidates: list[str], references: list[list[str]]) -> Job:
+    package = import_module("sacrebleu")
+    pairs = list(zip(candidates, references, strict=True))
+    return lambda: sum(package.sentence_bleu(text, known).score for text, known in pairs) / 100 / len(pairs)
+
+
+def bleuscore_corpus(candidates: list[str], references: list[list[str]]) -> Job:
+    package = import_module("bleuscore")
+    return lambda: float(package.compute(references, candidates, ref_len_method="closest")["bleu"])
+
+
+def rouge_score_images(candidates: list[str], references: list[list[str]]) -> Job:
+    scorer = import_module("rouge_score.rouge_scorer").RougeScorer(["rougeL"])
+    pairs = list(zip(candidates, references, strict=True))
+    return lambda: sum(scorer.score_multi(known, text)["rougeL"].fmeasure for text, known in pairs) / len(pairs)
+
+
+def rouge_rs_images(candidates: list[str], references: list[list[str]]) -> Job:
+    scorer = import_module("rouge_rs").RougeLScorer()
+    pairs = list(zip(candidates, references, strict=True))
+    return lambda: sum(max(scorer.score(one, text).fmeasure for one in known) for text, known in pairs) / len(pairs)
+
+
+def aac_metrics_images(candidates: list[str], references: list[list[str]]) -> Job:
+    package = import_module("aac_metrics.functional.cider_d")
+    return lambda: float(package.cider_d(candidates, references)[0]["cider_d"])
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Who computes what. `tokens`: the input is tokenized already, so its time is compared with ours on tokens."""
+
+    name: str
+    prepare: Callable[[list[str], list[list[str]]], Job]
+    computes: str
+    peer: str | None = None  # the package to import; None is us
+    tokens: bool = False
+
+
+def _ours(metric: str) -> list[Contestant]:
+    return [
+        Contestant("us", ours_single(metric, "ptb"), "per image and corpus, PTB tokenization included"),
+        Contestant("us, on tokens", ours_single(metric, "whitespace"), "per image and corpus", tokens=True),
+    ]
+
+
+def _pycocoevalcap(metric: str) -> Contestant:
+    computes = "the same as ours, per image and corpus"
+    return Contestant("pycocoevalcap", pycocoevalcap_single(metric), computes, peer="pycocoevalcap", tokens=True)
+
+
+TABLES: dict[str, list[Contestant]] = {
+    "whole": [
+        Contestant("us, 1 thread", ours_whole, "PTB tokens, BLEU-1..4, ROUGE-L, CIDEr-D; per image and corpus"),
+        Contestant("us, all cores", ours_whole_all_cores, "the same"),
+        Contestant("pycocoevalcap", pycocoevalcap_whole, "the same (Java tokenizer, run twice)", peer="pycocoevalcap"),
+    ],
+    "BLEU": [
+        *_ours("BLEU"),
+        _pycocoevalcap("BLEU"),
+        Contestant("sacrebleu corpus", sacrebleu_corpus, "corpus only, BLEU-4, 13a tokens, case kept", "sacrebleu"),
+        Contestant(
+            "sacrebleu sentence", sacrebleu_sentences, "per image, BLEU-4 smoothed (exp), 13a tokens; mean", "sacrebleu"
+        ),
+        Contestant("bleuscore", bleuscore_corpus, "corpus only, BLEU-4, 13a tokens, case kept", "bleuscore"),
+    ],
+    "ROUGE-L": [
+        *_ours("ROUGE-L"),
+        _pycocoevalcap("ROUGE-L"),
+        Contestant(
+            "rouge_score",
+            rouge_score_images,
+            "per image, F1 (not beta 1.2), best reference, a-z 0-9 runs",
+            "rouge_score",
+        ),
+        Contestant(
+            "rouge_rs", rouge_rs_images, "per pair, F1 (not beta 1.2), own word split; best taken in Python", "rouge_rs"
+        ),
+    ],
+    "CIDEr-D": [
+        *_ours("CIDEr-D"),
+        _pycocoevalcap("CIDEr-D"),
+        Contestant(
+            "aac_metrics", aac_metrics_images, "the same as ours, per image and corpus", "aac_metrics", tokens=True
+        ),
+    ],
+}
+
+
+# Adversarial texts: a candidate of so many characters, and its reference.
+
+
+def _filled(unit: str) -> Callable[[int], tuple[str, str]]:
+    def texts(size: int) -> tuple[str, str]:
+        text = (unit * (size // len(unit) + 1))[:size]
+        return text, text
+
+    return texts
+
+
+def _no_spaces(size: int) -> tuple[str, str]:
+    text = "".join(random.Random(0).choices(string.ascii_letters + string.digits, k=size))
+    return text, text
+
+
+def _random_words(vocabulary: int) -> Callable[[int], tuple[str, str]]:
+    """Words of six letters; the reference has them in reverse, so that ROUGE-L finds no common beginning or end."""
+
+    def texts(size: int) -> tuple[str, str]:
+        words = random.Random(0).choices(invented_words(vocabulary, 6), k=size // 7)
+        return " ".join(words), " ".join(reversed(words))
+
+    return texts
+
+
+ADVERSARIAL: dict[str, Callable[[int], tuple[str, str]]] = {
+    "one token repeated": _filled("dog "),
+    "all punctuation": _filled(".,;:!?()\"'"),
+    "'<' * n": _filled("<"),
+    "'a.' * n": _filled("a."),
+    "'-' * n": _filled("-"),
+    "digits with commas": _filled("123,"),
+    "no spaces at all": _no_spaces,
+    "1,000 words, reversed": _random_words(1_000),
+    "200,000 words, reversed": _random_words(200_000),
+}
+
+
+def invented_words(count: int, letters: int) -> list[str]:
+    chooser = random.Random(1)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        found["".join(chooser.choices(string.ascii_lowercase, k=letters))] = None
+    return list(found)
+
+
+# Inside a process of its own.
+
+
+def best(job: Callable[[], object]) -> tuple[float, float]:
+    """Seconds and cores of the fastest run."""
+    runs: list[tuple[float, float]] = []
+    for _ in range(RUNS):
+        processor, before = _processor_seconds(), time.perf_counter()
+        job()
+        seconds = time.perf_counter() - before
+        runs.append((seconds, (_processor_seconds() - processor) / seconds))
+    return min(runs)
+
+
+def _processor_seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def peak_megabytes() -> float:
+    """Of this process, and of the largest it started."""
+    return sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
+
+
+def read_captions(path: str, scale: int) -> tuple[list[str], list[list[str]]]:
+    """Candidates and references, `scale` times, no string shared."""
+    packed = gzip.decompress(Path(path).read_bytes())
+    candidates: list[str] = []
+    references: list[list[str]] = []
+    for _ in range(scale):
+        data = json.loads(packed)
+        candidates += data["candidates"].values()
+        references += (data["references"][image] for image in data["candidates"])
+    return candidates, references
+
+
+def run_contestant(table: str, name: str, path: str, scale: int) -> Result:
+    contestant = next(one for one in TABLES[table] if one.name == name)
+    job = contestant.prepare(*read_captions(path, scale))
+    figures: list[float] = []
+    seconds, cores = best(lambda: figures.append(job()))
+    return {"seconds": seconds, "cores": cores, "figure": figures[0], "peak": peak_megabytes()}
+
+
+def write_tokens(path: str, target: str) -> Result:
+    """The captions of a file as their PTB tokens with spaces between."""
+    from multimodal_eval.text.tokenizers import tokenize
+
+    def joined(texts: list[str]) -> list[str]:
+        return [" ".join(tokens) for tokens in tokenize(texts, "ptb")]
+
+    data = json.loads(gzip.decompress(Path(path).read_bytes()))
+    candidates = dict(zip(data["candidates"], joined(list(data["candidates"].values())), strict=True))
+    references = {image: joined(texts) for image, texts in data["references"].items()}
+    Path(target).write_bytes(gzip.compress(json.dumps({"candidates": candidates, "references": references}).encode()))
+    return {}
+
+
+def run_adversarial(kind: str, size: int, scored: bool) -> Result:
+    """Tokenizing the text, or scoring it against its reference with all three metrics."""
+    from multimodal_eval.coco import caption_scores
+    from multimodal_eval.text.tokenizers import tokenize
+
+    import_module("numpy")  # which the first result would import otherwise
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    text, reference = ADVERSARIAL[kind](size)
+    if scored:
+        seconds, _ = best(lambda: caption_scores([text, "a dog"], [[reference], ["a dog"]], threads=1))
+    else:
+        seconds, _ = best(lambda: tokenize([text], "ptb"))
+    return {"seconds": seconds, "peak": peak_megabytes()}
+
+
+def reference_sets() -> list[list[str]]:
+    """Five captions of ten random words an image, until they hold about 10^7 n-grams."""
+    words = invented_words(200_000, 7)
+    chooser = random.Random(2)
+    images = (NGRAMS - len(words)) // NEW_NGRAMS_AN_IMAGE
+    return [[" ".join(chooser.choices(words, k=10)) for _ in range(5)] for _ in range(images)]
+
+
+def once(step: str, work: Callable[[], Any]) -> tuple[Any, Result]:
+    held, before = peak_megabytes(), time.perf_counter()
+    made = work()
+    return made, {"step": step, "seconds": time.perf_counter() - before, "before": held, "peak": peak_megabytes()}
+
+
+def frequencies_built(path: str) -> Result:
+    from multimodal_eval.text.document_frequencies import DocumentFrequencies
+
+    sets = reference_sets()
+    table, built = once(f"build from {len(sets):,} images", lambda: DocumentFrequencies.of(sets))
+    _, saved = once("save", lambda: table.save(path))
+    return {"steps": [built, saved], "ngrams": len(table), "bytes": Path(path).stat().st_size}
+
+
+def frequencies_loaded(path: str) -> Result:
+    from multimodal_eval.text.document_frequencies import DocumentFrequencies
+
+    return {"steps": [once("load", lambda: DocumentFrequencies.load(path))[1]]}
+
+
+def frequencies_merged(path: str) -> Result:
+    from multimodal_eval.text.document_frequencies import DocumentFrequencies
+
+    sets = reference_sets()
+    halves = [DocumentFrequencies.of(half) for half in (sets[: len(sets) // 2], sets[len(sets) // 2 :])]
+    merged, step = once("merge two halves", lambda: halves[0] + halves[1])
+    return {"steps": [step], "equal": merged.to_bytes() == Path(path).read_bytes()}
+
+
+INSIDE: dict[str, Callable[..., Result]] = {
+    work.__name__: work
+    for work in (
+        run_contestant,
+        write_tokens,
+        run_adversarial,
+        frequencies_built,
+        frequencies_loaded,
+        frequencies_merged,
+    )
+}
+
+
+# Outside: start the processes and print.
+
+
+def in_own_process(work: Callable[..., Result], *arguments: object, limit: float | None = None) -> Result:
+    """What `work` found, in a process of its own; {"missing": its last words} if it failed."""
+    command = [sys.executable, __file__, "--inside", json.dumps([work.__name__, *arguments])]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return {"missing": f"over {limit:.0f} s"}
+    if done.returncode:
+        words = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+        return {"missing": words[-1]}
+    found: Result = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def why_missing(contestant: Contestant, result: Result) -> str:
+    absent = result["missing"] == f"ModuleNotFoundError: No module named '{contestant.peer}'"
+    return "not installed" if absent else f"not available: {result['missing']}"
+
+
+def compete(table: str, inputs: dict[bool, str], scales: Sequence[int], rounds: int, skip: Sequence[str]) -> None:
+    """Round-robin over the contestants of a table; prints it."""
+    contestants = [one for one in TABLES[table] if one.peer not in skip]
+    found: dict[tuple[str, int], Result] = {}
+    absent: dict[str, str] = {}
+    for _ in range(rounds):
+        for scale in (*scales, max(scales) * 10):
+            for one in contestants:
+                if one.name in absent or (one.peer and scale not in scales):
+                    continue
+                result = in_own_process(run_contestant, table, one.name, inputs[one.tokens], scale)
+                if "missing" in result:
+                    absent[one.name] = why_missing(one, result)
+                elif (one.name, scale) not in found or result["seconds"] < found[one.name, scale]["seconds"]:
+                    found[one.name, scale] = result
+    print_table(table, contestants, found, absent)
+
+
+def print_table(
+    table: str, contestants: Sequence[Contestant], found: dict[tuple[str, int], Result], absent: dict[str, str]
+) -> None:
+    title = {"whole": "the whole job; figure: CIDEr-D"}.get(table, f"{table} alone")
+    print(f"\n{title}")
+    print(f"  {'':<18} scale         s peer/us growth peak MB cores  figure  computes")
+    for one in contestants:
+        before = 0.0
+        base = next(other.name for other in contestants if other.peer is None and other.tokens == one.tokens)
+        for (name, scale), result in sorted(found.items(), key=lambda item: item[0][1]):
+            if name != one.name:
+                continue
+            seconds = result["seconds"]
+            ratio = "" if name == base else f"{seconds / found[base, scale]['seconds']:.1f}"
+            growth = f"{seconds / before:.1f}" if before else ""
+            print(
+                f"  {name:<18} {scale:>5} {seconds:9.4f} {ratio:>7} {growth:>6} {result['peak']:7.0f} "
+                f"{result['cores']:5.1f} {result['figure']:7.4f}  {'' if before else one.computes}"
+            )
+            before = seconds
+        if one.name in absent:
+            print(f"  {one.name:<18} {absent[one.name]}")
+
+
+def adversarial() -> None:
+    print(f"\nadversarial texts; growth from 1 to 10 MB; at most {TIME_LIMIT} s and {MEMORY_LIMIT >> 30} GiB each")
+    print(f"  {'':<24} {'':<16} {'s, 1 MB':>9} {'s, 10 MB':>9} {'growth':>6} {'peak MB, 10 MB':>14}")
+    for kind in ADVERSARIAL:
+        for label, scored in (("tokenize", False), ("caption_scores", True)):
+            sizes = (MEGABYTE, 10 * MEGABYTE)
+            small, large = (in_own_process(run_adversarial, kind, size, scored, limit=TIME_LIMIT) for size in sizes)
+            print(f"  {kind:<24} {label:<16} {_growth_cells(small, large)}")
+
+
+def _growth_cells(small: Result, large: Result) -> str:
+    seconds = f"{small['seconds']:9.4f}" if "seconds" in small else small["missing"]
+    if "missing" in small or "missing" in large:
+        return f"{seconds}  {large.get('missing', '')}"
+    growth = large["seconds"] / small["seconds"]
+    return f"{seconds} {large['seconds']:9.4f} {growth:6.1f} {large['peak']:14.0f}{'  above 15' if growth > 15 else ''}"
+
+
+def frequencies(folder: Path) -> None:
+    path = str(folder / "table.df")
+    built, loaded, merged = (
+        in_own_process(work, path) for work in (frequencies_built, frequencies_loaded, frequencies_merged)
+    )
+    print("\ndocument frequencies")
+    for result in (built, loaded, merged):
+        if "missing" in result:
+            print(f"  failed: {result['missing']}")
+            return
+    print(f"  {built['ngrams']:,} n-grams, {built['bytes'] / MEGABYTE:.0f} MB on disk")
+    print(f"  {'':<28} {'s':>7} {'peak MB before':>14} {'peak MB':>8}")
+    for step in (*built["steps"], *loaded["steps"], *merged["steps"]):
+        print(f"  {step['step']:<28} {step['seconds']:7.2f} {step['before']:14.0f} {step['peak']:8.0f}")
+    print(f"  the merged halves {'equal' if merged['equal'] else 'DO NOT EQUAL'} the whole, byte for byte")
+
+
+def captions_sections(options: argparse.Namespace, folder: Path) -> None:
+    tokens = str(folder / "tokens.json.gz")
+    made = in_own_process(write_tokens, options.data, tokens)
+    if "missing" in made:
+        sys.exit(f"{options.data} could not be tokenized: {made['missing']}")
+    for table in TABLES:
+        if ("whole" if table == "whole" else "single") in options.only:
+            compete(table, {False: options.data, True: tokens}, options.scales, options.rounds, options.skip)
+
+
+def versions(skip: Sequence[str]) -> Iterator[str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    peers = dict.fromkeys(one.peer for table in TABLES.values() for one in table if one.peer)
+    for name in ("multimodal-eval", *(peer for peer in peers if peer not in skip)):
+        try:
+            yield f"{name} {version(name)}"
+        except PackageNotFoundError:
+            yield f"{name} not installed"
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data")
+    parser.add_argument("--scales", type=lambda text: sorted(int(one) for one in text.split(",")), default=[1, 10])
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--skip", nargs="*", default=[], metavar="PEER")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=SECTIONS, metavar="SECTION,...")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.only) - set(SECTIONS):
+        parser.error(f"no section is called {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    return options
+
+
+def main(arguments: Sequence[str]) -> None:
+    if arguments[:1] == ["--inside"]:
+        name, *rest = json.loads(arguments[1])
+        print("\n" + json.dumps(INSIDE[name](*rest)))
+        return
+    options = parse(arguments)
+    print(f"{', '.join(versions(options.skip))}; {os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory() as folder:
+        if {"whole", "single"} & set(options.only):
+            captions_sections(options, Path(folder))
+        if "adversarial" in options.only:
+            adversarial()
+        if "frequencies" in options.only:
+            frequencies(Path(folder))
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    main(sys.argv[1:])

@@ -1,0 +1,90 @@
+"""Our caption metrics against what pycocoevalcap gave for the same captions: tokens, per-image scores, corpus figures.
+
+    python bench/verify_coco.py DATA GOLDEN        (both .json.gz)
+
+DATA holds {"references": {id: [captions]}, "candidates": {id: caption}}; GOLDEN the tokens that the Java tokenizer
+gave and the scores of the classes Bleu, Rouge and Cider. Exits with 1 if a token differs, or any figure by more than
+1e-12 of itself.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from multimodal_eval.coco import BLEU_NAMES, CaptionScores, caption_scores
+from multimodal_eval.text.tokenizers import tokenize
+
+TOLERANCE = 1e-12
+SHOWN = 5
+PER_IMAGE = {"Bleu_4": "Bleu", "ROUGE_L": "Rouge", "CIDEr": "Cider"}  # our name, the golden file's
+
+
+def read(path: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(gzip.decompress(Path(path).read_bytes()))
+    return found
+
+
+def captions_and_tokens(data: dict[str, Any], golden: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Where a caption stands, the caption, and its recorded tokens."""
+    for image in golden["ids"]:
+        yield f"candidate of {image}", data["candidates"][image], golden["candidate_tokens"][image]
+        references = zip(data["references"][image], golden["reference_tokens"][image], strict=True)
+        for number, (caption, recorded) in enumerate(references, 1):
+            yield f"reference {number} of {image}", caption, recorded
+
+
+def tokens_agree(data: dict[str, Any], golden: dict[str, Any]) -> bool:
+    places, captions, recorded = zip(*captions_and_tokens(data, golden), strict=True)
+    ours = [" ".join(tokens) for tokens in tokenize(captions, "ptb")]
+    wrong = [number for number, tokens in enumerate(ours) if tokens != recorded[number]]
+    print(f"tokens: {len(captions):,} captions, {len(wrong)} tokenized differently")
+    for number in wrong[:SHOWN]:
+        print(f"  {places[number]}: {captions[number]!r}\n    ours {ours[number]!r}\n    java {recorded[number]!r}")
+    return not wrong
+
+
+def relative_difference(ours: float, theirs: float) -> float:
+    return 0.0 if ours == theirs else abs(ours - theirs) / max(abs(ours), abs(theirs))
+
+
+def figures_agree(name: str, ours: Sequence[float], theirs: Sequence[float]) -> bool:
+    largest = max(relative_difference(one, other) for one, other in zip(ours, theirs, strict=True))
+    equal = sum(one == other for one, other in zip(ours, theirs, strict=True))
+    verdict = "" if largest <= TOLERANCE else "   DIFFERS"
+    print(f"  {name:<18} {len(ours):>6,} {largest:14.1e} {equal / len(ours):12.1%}{verdict}")
+    return largest <= TOLERANCE
+
+
+def scores_agree(scores: CaptionScores, golden: dict[str, Any]) -> bool:
+    print(f"  {'':<18} {'values':>6} {'max rel. diff':>14} {'bit-equal':>12}")
+    verdicts = [
+        figures_agree(f"{name} per image", scores.per_image[name].tolist(), golden[recorded])
+        for name, recorded in PER_IMAGE.items()
+    ]
+    corpus = dict(zip(BLEU_NAMES, golden["corpus"]["Bleu_1..4"], strict=True))
+    corpus |= {name: golden["corpus"][name] for name in ("ROUGE_L", "CIDEr")}
+    verdicts += [figures_agree(f"{name} corpus", [scores.corpus[name]], [value]) for name, value in corpus.items()]
+    return all(verdicts)
+
+
+def main(data_path: str, golden_path: str) -> int:
+    data, golden = read(data_path), read(golden_path)
+    candidates = [data["candidates"][image] for image in golden["ids"]]
+    references = [data["references"][image] for image in golden["ids"]]
+    verdicts = [tokens_agree(data, golden)]
+    for threads in (1, 2):
+        print(f"\nscores with {threads} thread{'s' if threads > 1 else ''}")
+        verdicts.append(scores_agree(caption_scores(candidates, references, threads=threads), golden))
+    print("\nall as recorded" if all(verdicts) else "\nNOT as recorded")
+    return 0 if all(verdicts) else 1
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1], sys.argv[2]))
