@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ngrams.h"
+#include "span.h"
 #include "tokenizers.h"
 
 namespace mmeval {
@@ -27,16 +28,6 @@ struct Texts {
         const std::size_t text = first_text(image);
         return text == 0 ? 0 : ends[text - 1];
     }
-};
-
-constexpr int kBleuStats = 2 * kOrders + 2;  // correct 1..4, guessed 1..4, candidate length, reference length
-
-// Some numbers that lie side by side.
-struct Span {
-    const std::uint32_t* data;
-    std::size_t size;
-    const std::uint32_t* begin() const { return data; }
-    const std::uint32_t* end() const { return data + size; }
 };
 
 class Captions {
@@ -90,8 +81,5 @@ private:
     std::vector<Shard> shards_;
     std::size_t images_ = 0;
 };
-
-// Longest common subsequence of two token sequences.
-std::size_t longest_common_subsequence(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n);
 
 }  // namespace mmeval

@@ -12,6 +12,7 @@
 namespace mmeval {
 
 constexpr int kOrders = 4;
+constexpr int kBleuStats = 2 * kOrders + 2;  // correct 1..4, guessed 1..4, candidate length, reference length
 constexpr std::uint32_t kMissing = 0xFFFFFFFF;
 
 // Strings numbered in the order in which they came. Most words fit into eight bytes, so a string is told from another

@@ -1,8 +1,8 @@
 """The rules of the Penn Treebank tokenizer.
 
-They were written from black-box observation: strings went into the reference program, its output lines came out, and each
-rule says in our own words what was seen. The longest match wins (text looked at beyond the token counts), and of equally
-long ones the rule that stands first.
+They were written from black-box observation: strings went into the reference program, its output lines came out, and
+each rule says in our own words what was seen. The longest match wins (text looked at beyond the token counts), and of
+equally long ones the rule that stands first.
 """
 
 from __future__ import annotations

@@ -23,7 +23,12 @@ class FrequencyTable:
 
 class Captions:
     def __init__(
-        self, candidates: list[str], references: list[list[str]], tokenizer: str, threads: int = 1, with_ngrams: bool = True
+        self,
+        candidates: list[str],
+        references: list[list[str]],
+        tokenizer: str,
+        threads: int = 1,
+        with_ngrams: bool = True,
     ) -> None: ...
     def __len__(self) -> int: ...
     def document_frequencies(self) -> FrequencyTable: ...

@@ -1,0 +1,66 @@
+#include "lcs.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace mmeval {
+namespace {
+
+// Bit-parallel rows of the table, 64 columns at a time (Hyyro 2004): a set bit is a column where the row does not step
+// up. The columns are done strip by strip, with the carries between two strips in between, so that memory stays linear.
+std::size_t lcs_in_strips(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n) {
+    std::vector<std::uint8_t> carries(n, 0);
+    std::unordered_map<std::uint32_t, std::uint64_t> positions;
+    std::size_t length = 0;
+    for (std::size_t begin = 0; begin < m; begin += 64) {
+        const std::size_t columns = std::min<std::size_t>(64, m - begin);
+        positions.clear();
+        for (std::size_t i = 0; i < columns; ++i) positions[a[begin + i]] |= std::uint64_t{1} << i;
+        std::uint64_t row = ~std::uint64_t{0};
+        for (std::size_t j = 0; j < n; ++j) {
+            const auto found = positions.find(b[j]);
+            const std::uint64_t here = found == positions.end() ? 0 : found->second;
+            const std::uint64_t sum = row + (row & here);
+            const std::uint64_t with_carry = sum + carries[j];
+            carries[j] = (sum < row) | (with_carry < sum);
+            row = with_carry | (row & ~here);
+        }
+        for (std::size_t i = 0; i < columns; ++i) length += !((row >> i) & 1);
+    }
+    return length;
+}
+
+// The same in one word. Short texts make a linear search for the token faster than any table.
+std::size_t lcs_in_a_word(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n) {
+    std::uint64_t row = ~std::uint64_t{0};
+    for (std::size_t j = 0; j < n; ++j) {
+        std::uint64_t positions = 0;
+        for (std::size_t i = 0; i < m; ++i) positions |= std::uint64_t{a[i] == b[j]} << i;
+        const std::uint64_t hits = row & positions;
+        row = (row + hits) | (row & ~positions);
+    }
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < m; ++i) length += !((row >> i) & 1);
+    return length;
+}
+
+}  // namespace
+
+std::size_t longest_common_subsequence(Span left, Span right) {
+    auto [a, m] = left;
+    auto [b, n] = right;
+    // What both begin and end with belongs to a longest one, and a text of one repeated token is nothing else.
+    std::size_t common = 0;
+    for (; m > 0 && n > 0 && *a == *b; ++a, ++b, --m, --n) ++common;
+    for (; m > 0 && n > 0 && a[m - 1] == b[n - 1]; --m, --n) ++common;
+    if (m > n) {
+        std::swap(a, b);
+        std::swap(m, n);
+    }
+    if (m == 0) return common;
+    return common + (m <= 64 ? lcs_in_a_word(a, m, b, n) : lcs_in_strips(a, m, b, n));
+}
+
+}  // namespace mmeval
