@@ -109,6 +109,7 @@ void Captions::require_ngrams() const {
 
 DocumentFrequencies Captions::document_frequencies() const {
     require_ngrams();
+    if (shards_.size() == 1) return shards_[0].table;
     DocumentFrequencies merged;
     for (const Shard& shard : shards_) merged.merge(shard.table);
     return merged;
