@@ -122,9 +122,12 @@ public:
         // Shares of a text instead of counts would divide numerator and norms alike. Rounding can lift a perfect
         // match above 1.
         for (int n = 0; n < kOrders; ++n)
-            sums_[n] += std::min(1.0, similarity(counts, n, [](double c, double r) { return c * r; }));
+            sums_[n] += at_most_1(similarity(counts, n, [](double c, double r) { return c * r; }));
     }
     void image(std::size_t number) { finish(number, 1.0); }
+
+private:
+    static double at_most_1(double value) { return value > 1.0 ? 1.0 : value; }  // a NaN stays one
 };
 
 class CiderD : public CiderScorer {

@@ -36,10 +36,12 @@ private:
 
 }  // namespace
 
-Captions::Captions(const Texts& texts, Tokenizer tokenize, bool with_ngrams, std::size_t threads)
+Captions::Captions(const Texts& texts, Tokenizer tokenize, const std::string& tokenizer, bool with_ngrams,
+                   std::size_t threads)
     : with_ngrams_(with_ngrams),
       shards_(std::max<std::size_t>(1, std::min(threads, texts.images()))), images_(texts.images()) {
     in_pieces(texts.images(), shards_.size(), [&](std::size_t piece, std::size_t begin, std::size_t end) {
+        shards_[piece].table.tokenizer = tokenizer;
         shards_[piece].build(texts, begin, end, tokenize, with_ngrams);
     });
 }
@@ -61,7 +63,9 @@ void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t e
         const auto stamp = static_cast<std::uint32_t>(image - begin);
         for (std::size_t text = texts.first_text(image); text < texts.image_ends[image]; ++text) {
             const std::size_t first_node = nodes.size();
+            const std::size_t first_token = tokens.size();
             numberer.number(texts[text], tokens);
+            split_at_blanks(first_token);
             if (!with_ngrams) {
                 token_ends.push_back(tokens.size());
                 continue;
@@ -81,6 +85,35 @@ void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t e
     }
 }
 
+// A few tokens hold a blank ("5 1/2" with a no-break space). coco-caption's ROUGE-L takes them whole, and its other
+// metrics as the pieces between the blanks: `tokens` get the pieces, `whole_texts` remember the rest.
+void Captions::Shard::split_at_blanks(std::size_t first_token) {
+    for (; looked_at < table.tokens.size(); ++looked_at) {
+        TokenBuffer parts;
+        whitespace_tokenize(table.tokens[looked_at], parts);
+        if (parts.size() == 1) continue;
+        std::vector<std::uint32_t>& ids = pieces[looked_at];
+        const std::string copy(table.tokens[looked_at]);  // adding may move what it looks at
+        parts.clear();
+        whitespace_tokenize(copy, parts);
+        for (std::size_t i = 0; i < parts.size(); ++i) ids.push_back(table.tokens.add(parts[i]));
+    }
+    if (pieces.empty()) return;
+    const auto has_pieces = [&](std::uint32_t token) { return pieces.count(token) > 0; };
+    if (std::none_of(tokens.begin() + static_cast<std::ptrdiff_t>(first_token), tokens.end(), has_pieces)) return;
+    std::vector<std::uint32_t> whole(tokens.begin() + static_cast<std::ptrdiff_t>(first_token), tokens.end());
+    tokens.resize(first_token);
+    for (const std::uint32_t token : whole) {
+        const auto found = pieces.find(token);
+        if (found == pieces.end()) {
+            tokens.push_back(token);
+        } else {
+            tokens.insert(tokens.end(), found->second.begin(), found->second.end());
+        }
+    }
+    whole_texts[token_ends.size()] = std::move(whole);
+}
+
 // Numbers the n-grams of the tokens that came last. Those of one order lie side by side, each made from its prefix in the
 // order below.
 void Captions::Shard::number_ngrams() {
@@ -94,7 +127,7 @@ void Captions::Shard::number_ngrams() {
         const std::size_t grams = grams_of(words, order);
         if (order == 1) {
             for (std::size_t i = 0; i < grams; ++i) nodes[at + i] = table.ngrams.add(kMissing, tokens[from + i]);
-        } else {
+        } else if (grams > 0) {
             table.ngrams.add_all(&nodes[below], &tokens[from + order - 1], grams, &nodes[at]);
         }
         below = at;
@@ -193,7 +226,9 @@ void Captions::rouge_l(double* out) const {
     static constexpr std::uint32_t kEmpty = kMissing;
     for_each_shard([&](const Shard& shard) {
         const auto words = [&](std::size_t text) {
-            const Span found = shard.tokens_of(text);
+            const auto whole = shard.whole_texts.find(text);
+            const Span found = whole == shard.whole_texts.end() ? shard.tokens_of(text)
+                                                                : Span{whole->second.data(), whole->second.size()};
             return found.size > 0 ? found : Span{&kEmpty, 1};
         };
         for (std::size_t image = 0; image < shard.images(); ++image) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ngrams.h"
@@ -33,7 +34,7 @@ struct Texts {
 class Captions {
 public:
     // Without n-grams only rouge_l can be asked for; numbering them is most of the work.
-    Captions(const Texts& texts, Tokenizer tokenize, bool with_ngrams, std::size_t threads);
+    Captions(const Texts& texts, Tokenizer tokenize, const std::string& tokenizer, bool with_ngrams, std::size_t threads);
 
     std::size_t images() const { return images_; }
     DocumentFrequencies document_frequencies() const;
@@ -55,6 +56,9 @@ private:
         std::vector<std::uint64_t> node_ends;
         std::vector<std::uint64_t> image_ends;  // in texts
         std::size_t first_image = 0;
+        std::uint32_t looked_at = 0;  // tokens below this number were looked at for blanks
+        std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> pieces;      // of tokens that hold a blank
+        std::unordered_map<std::size_t, std::vector<std::uint32_t>> whole_texts;  // texts that have such a token
 
         std::size_t first_text(std::size_t image) const { return image == 0 ? 0 : image_ends[image - 1]; }
         std::size_t images() const { return image_ends.size(); }
@@ -68,6 +72,7 @@ private:
         }
         void build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize, bool with_ngrams);
         void number_ngrams();
+        void split_at_blanks(std::size_t first_token);
         std::vector<double> weights(const DocumentFrequencies& df) const;
         template <typename... Scorers>
         void walk(Scorers&... scorers) const;

@@ -147,6 +147,7 @@ std::uint32_t NgramTable::add_at(std::uint32_t prefix, std::uint32_t token, std:
     const std::uint64_t key = (static_cast<std::uint64_t>(prefix) << 32) | token;
     const std::size_t slot = probe(key, home);
     if (slots_[slot] == kMissing) {
+        if (keys_.size() >= kMissing) throw std::length_error("there are more than 2^32 different n-grams");
         slots_[slot] = size();
         keys_.push_back(key);
         orders_.push_back(static_cast<std::uint8_t>(orders_[prefix] + 1));
@@ -163,7 +164,7 @@ void NgramTable::grow() {
 
 std::uint32_t NgramTable::add(std::uint32_t prefix, std::uint32_t token) {
     if (prefix == kMissing) {
-        if (token >= unigrams_.size()) unigrams_.resize(token + 1 + token / 2, kMissing);
+        if (token >= unigrams_.size()) unigrams_.resize(std::size_t{token} + 1 + token / 2, kMissing);
         if (unigrams_[token] == kMissing) {
             unigrams_[token] = size();
             keys_.push_back((static_cast<std::uint64_t>(kMissing) << 32) | token);
@@ -184,10 +185,14 @@ std::uint32_t NgramTable::find(std::uint32_t prefix, std::uint32_t token) const 
 
 void DocumentFrequencies::add_count(std::uint32_t node, std::uint32_t more) {
     if (node >= counts.size()) counts.resize(ngrams.size(), 0);
+    if (counts[node] > kMissing - more) throw std::length_error("an n-gram occurs in more than 2^32 images");
     counts[node] += more;
 }
 
 void DocumentFrequencies::merge(const DocumentFrequencies& other) {
+    if (!tokenizer.empty() && !other.tokenizer.empty() && tokenizer != other.tokenizer)
+        throw std::runtime_error("tables of different tokenizers cannot be merged");
+    if (tokenizer.empty()) tokenizer = other.tokenizer;
     std::vector<std::uint32_t> token_here(other.tokens.size());
     for (std::uint32_t id = 0; id < other.tokens.size(); ++id) token_here[id] = tokens.add(other.tokens[id]);
     std::vector<std::uint32_t> node_here(other.ngrams.size());
@@ -207,6 +212,7 @@ std::uint64_t DocumentFrequencies::counted() const {
 DocumentFrequencies DocumentFrequencies::with_at_least(std::uint32_t least) const {
     DocumentFrequencies kept;
     kept.images = images;
+    kept.tokenizer = tokenizer;
     std::vector<std::uint32_t> node_there(ngrams.size(), kMissing);
     for (std::uint32_t node = 0; node < ngrams.size(); ++node) {
         if (count(node) < least) continue;
@@ -218,7 +224,7 @@ DocumentFrequencies DocumentFrequencies::with_at_least(std::uint32_t least) cons
     return kept;
 }
 
-// Layout: magic, images, tokens in byte order (length, bytes), then for each order the number of n-grams and, sorted
+// Layout: magic, name of the tokenizer, images, tokens in byte order (length, bytes), then for each order the number of n-grams and, sorted
 // by prefix and token, each as (prefixes further, token or its distance to the last one, count). Uncounted n-grams, which
 // only candidates brought, are left out.
 std::string DocumentFrequencies::to_bytes() const {
@@ -231,6 +237,8 @@ std::string DocumentFrequencies::to_bytes() const {
     std::sort(by_name.begin(), by_name.end(), [&](auto a, auto b) { return tokens[a] < tokens[b]; });
     std::vector<std::uint32_t> token_rank(tokens.size(), 0);
     std::string out(kMagic);
+    put_number(out, tokenizer.size());
+    out.append(tokenizer);
     put_number(out, images);
     put_number(out, by_name.size());
     for (std::uint32_t rank = 0; rank < by_name.size(); ++rank) {
@@ -269,6 +277,7 @@ DocumentFrequencies DocumentFrequencies::from_bytes(std::string_view bytes) {
         throw std::runtime_error("this is no document-frequency table of this version");
     Reader reader(bytes.substr(kMagic.size()));
     DocumentFrequencies table;
+    table.tokenizer = reader.take(reader.number());
     table.images = reader.number();
     for (std::uint64_t left = reader.number(); left > 0; --left) table.tokens.add(reader.take(reader.number()));
     std::vector<std::uint32_t> prefixes, nodes;

@@ -72,10 +72,11 @@ public:
     NgramTable ngrams;
     std::vector<std::uint32_t> counts;  // a node
     std::uint64_t images = 0;
+    std::string tokenizer;  // the name of the one that made the tokens; empty while there are none
 
     std::uint32_t count(std::uint32_t node) const { return node < counts.size() ? counts[node] : 0; }
     void add_count(std::uint32_t node, std::uint32_t more);
-    void merge(const DocumentFrequencies& other);
+    void merge(const DocumentFrequencies& other);  // throws std::runtime_error if the tokenizers differ
     std::uint64_t counted() const;  // n-grams with a count above 0
 
     // The n-grams with at least this count. Prefixes occur at least as often, so none is lost.

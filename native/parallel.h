@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -18,16 +19,23 @@ void in_pieces(std::size_t count, std::size_t pieces, Work work) {
         work(std::size_t{0}, std::size_t{0}, count);
         return;
     }
-    std::vector<std::thread> threads;
     std::vector<std::exception_ptr> failures(pieces);
-    for (std::size_t piece = 0; piece < pieces; ++piece)
-        threads.emplace_back([&, piece] {
-            try {
-                work(piece, bound(piece), bound(piece + 1));
-            } catch (...) {
-                failures[piece] = std::current_exception();
-            }
-        });
+    const auto run = [&](std::size_t piece) {
+        try {
+            work(piece, bound(piece), bound(piece + 1));
+        } catch (...) {
+            failures[piece] = std::current_exception();
+        }
+    };
+    std::vector<std::thread> threads;
+    threads.reserve(pieces - 1);
+    std::size_t here = 1;  // the first piece, and those for which the system gives no thread, are done by this one
+    try {
+        for (; here < pieces; ++here) threads.emplace_back(run, here);
+    } catch (const std::system_error&) {
+    }
+    run(0);
+    for (std::size_t piece = here; piece < pieces; ++piece) run(piece);
     for (auto& thread : threads) thread.join();
     for (const auto& failure : failures)
         if (failure) std::rethrow_exception(failure);

@@ -246,8 +246,13 @@ private:
     // Blanks inside one token are no-break spaces, brackets have names.
     size_t rewritten(size_t b, size_t e, bool brackets) {
         std::string copy;
-        for (const char c : cut(b, e)) {
-            if (c == ' ' || (c >= '\n' && c <= '\r')) {
+        for (size_t i = b; i < e; ++i) {
+            const char c = text_[i];
+            const size_t wide = line_break_at(i);
+            if (wide > 0) {
+                copy += "\xc2\xa0";
+                i += wide - 1;
+            } else if (c == ' ' || (c >= '\n' && c <= '\r')) {
                 copy += "\xc2\xa0";
             } else if (brackets && c == '(') {
                 copy += "-lrb-";
@@ -260,6 +265,12 @@ private:
         append_lower(copy, out_.bytes);
         finish();
         return e;
+    }
+
+    // The bytes of a next line, line or paragraph separator (U+0085, U+2028, U+2029) at i: blanks of ours; or 0.
+    size_t line_break_at(size_t i) const {
+        const CodePoint c = decode(text_, i);
+        return c.value == 0x85 || c.value == 0x2028 || c.value == 0x2029 ? c.bytes : 0;
     }
 
     void append_quote(uint32_t c) {

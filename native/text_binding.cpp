@@ -36,7 +36,9 @@ std::string_view view(nb::handle text) {
 
 // Appends a text to a batch.
 void append(mmeval::Texts& texts, nb::handle text) {
-    texts.bytes.append(view(text));
+    const std::string_view bytes = view(text);
+    if (bytes.size() > mmeval::TokenBuffer::kLongest / 2) throw nb::value_error("a text of over 1 GB cannot be scored");
+    texts.bytes.append(bytes);
     texts.ends.push_back(texts.bytes.size());
 }
 
@@ -46,11 +48,15 @@ nb::str string_of(std::string_view bytes) {
 
 nb::list tokenize(nb::list texts, std::string_view tokenizer) {
     const mmeval::Tokenizer run = tokenizer_named(tokenizer);
+    mmeval::Texts copies;
+    for (nb::handle text : texts) append(copies, text);
+    std::vector<mmeval::TokenBuffer> found(copies.ends.size());
+    {
+        nb::gil_scoped_release unlocked;
+        for (std::size_t text = 0; text < found.size(); ++text) run(copies[text], found[text]);
+    }
     nb::list out;
-    mmeval::TokenBuffer buffer;
-    for (nb::handle text : texts) {
-        buffer.clear();
-        run(view(text), buffer);
+    for (const auto& buffer : found) {
         nb::list tokens;
         for (std::size_t i = 0; i < buffer.size(); ++i) tokens.append(string_of(buffer[i]));
         out.append(tokens);
@@ -68,8 +74,9 @@ void make_captions(Captions* self, nb::list candidates, nb::list references, std
         for (nb::handle reference : nb::cast<nb::list>(references[i])) append(texts, reference);
         texts.image_ends.push_back(texts.ends.size());
     }
+    const std::string name(tokenizer);
     nb::gil_scoped_release unlocked;
-    new (self) Captions(texts, run, with_ngrams, threads);
+    new (self) Captions(texts, run, name, with_ngrams, threads);
 }
 
 Array array_of(std::unique_ptr<double[]> data, std::size_t rows, std::size_t columns) {
@@ -136,13 +143,6 @@ std::uint32_t count_of(const DocumentFrequencies& df, nb::list tokens) {
     return tokens.size() == 0 ? 0 : df.count(node);
 }
 
-void add_ngram(DocumentFrequencies& df, nb::list tokens, std::uint32_t count) {
-    if (tokens.size() == 0 || tokens.size() > mmeval::kOrders) throw nb::value_error("an n-gram has 1 to 4 tokens");
-    std::uint32_t node = mmeval::kMissing;
-    for (std::size_t i = 0; i < tokens.size(); ++i) node = df.ngrams.add(node, df.tokens.add(view(tokens[i])));
-    df.add_count(node, count);
-}
-
 }  // namespace
 
 void bind_text(nb::module_& module) {
@@ -150,10 +150,10 @@ void bind_text(nb::module_& module) {
 
     nb::class_<DocumentFrequencies>(module, "FrequencyTable", "In how many images' references each n-gram occurs.")
         .def(nb::init<>())
-        .def_rw("images", &DocumentFrequencies::images)
+        .def_ro("images", &DocumentFrequencies::images)
+        .def_ro("tokenizer", &DocumentFrequencies::tokenizer)
         .def("__len__", &DocumentFrequencies::counted)
         .def("count", &count_of, nb::arg("tokens"))
-        .def("add_ngram", &add_ngram, nb::arg("tokens"), nb::arg("count"))
         .def("merge", &DocumentFrequencies::merge, nb::arg("other"), nb::call_guard<nb::gil_scoped_release>())
         .def("with_at_least", &DocumentFrequencies::with_at_least, nb::arg("least"),
              nb::call_guard<nb::gil_scoped_release>())

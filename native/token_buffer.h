@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,8 @@
 namespace mmeval {
 
 struct TokenBuffer {
+    static constexpr std::size_t kLongest = std::size_t{1} << 31;
+
     std::string bytes;
     std::vector<std::uint32_t> ends;  // end of each token in `bytes`
 
@@ -22,6 +25,7 @@ struct TokenBuffer {
         return std::string_view(bytes).substr(begin, ends[i] - begin);
     }
     void push(std::string_view token) {
+        if (bytes.size() + token.size() > kLongest) throw std::length_error("a text of over 2 GB cannot be tokenized");
         bytes.append(token);
         ends.push_back(static_cast<std::uint32_t>(bytes.size()));
     }

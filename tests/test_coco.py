@@ -48,7 +48,8 @@ def test_with_pycocotools_objects_as_pycocoevalcap_users_write_it(files, capsys)
     evaluation.params["image_id"] = result.getImgIds()
     evaluation.evaluate()
     check(evaluation)
-    assert "CIDEr: 2.271\n" in capsys.readouterr().out
+    figure = golden("captions.json.gz")["corpus"]["cider_d"]
+    assert f"CIDEr: {figure:.3f}\n" in capsys.readouterr().out
 
 
 def test_with_files_and_with_loaded_json(files, capsys):
@@ -85,7 +86,16 @@ def test_images_without_a_result_are_all_named():
 
 @pytest.mark.parametrize(
     ("candidates", "references", "code"),
-    [(["a"], [], "LENGTH"), ([], [], "EMPTY"), (["a", "b"], [["x"], []], "NO_REFERENCE")],
+    [
+        (["a"], [], "LENGTH"),
+        ([], [], "EMPTY"),
+        (["a", "b"], [["x"], []], "NO_REFERENCE"),
+        (["a", None], [["x"], ["y"]], "TYPE"),
+        (["a", "b"], [["x"], [3]], "TYPE"),
+        (["a", "b"], ["x y", "z"], "TYPE"),
+        (["a", "\ud800"], [["x"], ["y"]], "CONTROL_CHAR"),
+        (["a dog"], [["a dog"]], "CORPUS_TOO_SMALL"),
+    ],
 )
 def test_unfit_lists_are_refused(candidates, references, code):
     with pytest.raises(InputError, match=code):
@@ -98,3 +108,41 @@ def test_threads_change_no_digit():
     many = caption_scores(captions["candidates"], captions["references"], threads=5)
     assert one.corpus == many.corpus
     assert all((one.per_image[name] == many.per_image[name]).all() for name in one.per_image)
+
+
+def test_ids_named_twice_count_once(files, capsys):
+    once, twice = COCOEvalCap(*files), COCOEvalCap(*files)
+    once.params["image_id"] = [1001, 1002, 1003]
+    twice.params["image_id"] = [1001, 1001, 1002, 1003]
+    once.evaluate()
+    twice.evaluate()
+    assert twice.eval == once.eval
+
+
+def test_results_for_images_that_are_not_annotated_are_refused():
+    annotations = {"annotations": [{"image_id": i, "caption": f"a dog {i}"} for i in (1, 2)]}
+    results = [{"image_id": i, "caption": "x"} for i in (1, 2, 3)]
+    with pytest.raises(InputError, match=r"UNMATCHED.*'3'"):
+        COCOEvalCap(annotations, results).evaluate()
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("{", "SYNTAX"),
+        ("[1]", "TYPE"),
+        ('{"images": []}', "TYPE"),
+        ('[{"image_id": 1}]', "TYPE"),
+        ('[{"a": NaN}]', "SYNTAX"),
+    ],
+)
+def test_files_that_are_no_captions(tmp_path, content, code):
+    (tmp_path / "bad.json").write_text(content)
+    with pytest.raises(InputError, match=code):
+        COCOEvalCap(tmp_path / "bad.json", [])
+    with pytest.raises(InputError, match="NOT_FOUND"):
+        COCOEvalCap(tmp_path / "nowhere.json", [])
+
+
+def test_more_threads_than_images_are_no_trouble():
+    assert caption_scores(["a dog", "a cat"], [["a dog"], ["the cat"]], threads=5000).corpus["Bleu_1"] > 0

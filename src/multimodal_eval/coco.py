@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval._native import Captions
-from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.evaluation.bleu import corpus_bleu
+from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from multimodal_eval.text.tokenizers import check_tokenizer
 
 if TYPE_CHECKING:
@@ -52,9 +53,11 @@ def caption_scores(
     `threads` defaults to the number of cores; the digits do not depend on it.
     """
     _refuse_unfit(candidates, references)
-    used = threads if threads is not None else os.cpu_count() or 1
+    used = threads if threads is not None else _cores()
     captions = Captions(list(candidates), [list(texts) for texts in references], check_tokenizer(tokenizer), used)
-    bleu, stats, cider = captions.bleu_and_cider_d(captions.document_frequencies())
+    frequencies = DocumentFrequencies(captions.document_frequencies())
+    frequencies.check()
+    bleu, stats, cider = captions.bleu_and_cider_d(frequencies.table)
     rouge = captions.rouge_l()
     sums = stats.sum(axis=0)  # whole numbers: exact in any order
     per_image = {name: bleu[:, order] for order, name in enumerate(BLEU_NAMES)}
@@ -65,18 +68,43 @@ def caption_scores(
     return CaptionScores(per_image, corpus)
 
 
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _refuse_unfit(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> None:
     if len(candidates) != len(references):
         message = f"there are {len(candidates)} candidates and {len(references)} lists of references"
         raise InputError([Problem(code="LENGTH", message=message)])
     if not candidates:
         raise InputError([Problem(code="EMPTY", message="there are no captions")])
-    empty = [number for number, texts in enumerate(references, 1) if not texts]
-    if empty:
-        problems = [
-            Problem(code="NO_REFERENCE", message="the image has no references", line=number) for number in empty
+    problems = []
+    for number, (candidate, texts) in enumerate(zip(candidates, references, strict=True), 1):
+        if isinstance(texts, str) or not isinstance(texts, Sequence):
+            message = f"references must be a list of strings. Got {shorten(texts)} instead."
+            problems.append(Problem(code="TYPE", message=message, line=number))
+            continue
+        if not texts:
+            problems.append(Problem(code="NO_REFERENCE", message="there are no references", line=number))
+        problems += [
+            Problem(code=code, message=message, line=number)
+            for text in (candidate, *texts)
+            for code, message in _faults(text)
         ]
+    if problems:
         raise InputError(problems)
+
+
+def _faults(caption: Any) -> Iterator[tuple[str, str]]:
+    """What keeps a caption from being tokenized. Texts are taken as they are: nothing is normalised here."""
+    if not isinstance(caption, str):
+        yield "TYPE", f"a caption must be text. Got {shorten(caption)} instead."
+        return
+    try:
+        caption.encode()
+    except UnicodeEncodeError as lone:
+        yield "CONTROL_CHAR", f"a caption holds half of a surrogate pair, at offset {lone.start}"
 
 
 class COCOEvalCap:
@@ -92,7 +120,7 @@ class COCOEvalCap:
 
     def evaluate(self) -> None:
         """Score the images of `params["image_id"]`, print the corpus figures, fill `eval` and `imgToEval`."""
-        image_ids = list(self.params["image_id"])
+        image_ids = list(dict.fromkeys(self.params["image_id"]))
         self._refuse_incomplete(image_ids)
         scores = caption_scores(
             [self._results[image][0] for image in image_ids], [self._references[image] for image in image_ids]
@@ -108,7 +136,11 @@ class COCOEvalCap:
 
     def _refuse_incomplete(self, image_ids: Sequence[Any]) -> None:
         """Every image needs references and exactly one result; pycocoevalcap stops at the first that has not."""
-        problems = []
+        foreign = [image for image in self._results if image not in self._references]
+        problems = [
+            Problem(code="UNMATCHED", message="the result belongs to no annotated image", id=str(image))
+            for image in foreign
+        ]
         for image in image_ids:
             if not self._references.get(image):
                 problems.append(Problem(code="NO_REFERENCE", message="the image has no references", id=str(image)))
@@ -122,18 +154,42 @@ class COCOEvalCap:
             raise InputError(problems)
 
 
-def _captions_by_image(source: Any) -> dict[Any, list[str]]:
+def _captions_by_image(source: Any) -> dict[Any, list[Any]]:
     """Captions by image id, from a pycocotools object, a file, or loaded JSON (annotations or a list of results)."""
-    if isinstance(source, str | Path):
-        import msgspec
-
-        source = msgspec.json.decode(Path(source).read_bytes())
-    found: dict[Any, list[str]] = {}
     if hasattr(source, "imgToAnns"):
-        for image in source.getImgIds():
-            found[image] = [annotation["caption"] for annotation in source.imgToAnns[image]]
-        return found
-    annotations = source["annotations"] if isinstance(source, Mapping) else source
-    for annotation in annotations:
-        found.setdefault(annotation["image_id"], []).append(annotation["caption"])
-    return found
+        return {image: [found["caption"] for found in source.imgToAnns[image]] for image in source.getImgIds()}
+    name = str(source) if isinstance(source, str | Path) else None
+    content = _read_json(Path(source)) if isinstance(source, str | Path) else source
+    annotations = content.get("annotations") if isinstance(content, Mapping) else content
+    if not isinstance(annotations, list):
+        message = "there must be a list of results, or an object with a list `annotations`"
+        raise InputError([Problem(code="TYPE", message=message, file=name)])
+    captions: dict[Any, list[Any]] = {}
+    problems = []
+    for index, annotation in enumerate(annotations):
+        if isinstance(annotation, Mapping) and annotation.keys() >= {"image_id", "caption"}:
+            captions.setdefault(annotation["image_id"], []).append(annotation["caption"])
+        else:
+            message = (
+                f"entry {index} must be an object with `image_id` and `caption`. Got {shorten(annotation)} instead."
+            )
+            problems.append(Problem(code="TYPE", message=message, file=name))
+    if problems:
+        raise InputError(problems)
+    return captions
+
+
+def _read_json(path: Path) -> Any:
+    import msgspec
+
+    from multimodal_eval.data.blocks import DamagedStreamError, open_bytes
+
+    try:
+        with open_bytes(path) as stream:
+            return msgspec.json.decode(stream.read())
+    except FileNotFoundError:
+        raise InputError([Problem(code="NOT_FOUND", message="no such file", file=str(path))]) from None
+    except DamagedStreamError as damage:
+        raise InputError([Problem(code=damage.code, message=str(damage), file=str(path))]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError([Problem(code="SYNTAX", message=str(error), file=str(path))]) from None

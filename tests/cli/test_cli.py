@@ -270,3 +270,10 @@ def test_a_coco_pair_gets_the_coco_metrics_by_itself(folder):
         assert name in out
     named = mmeval("score", "captions.json", "results.json", "--metrics", "cider").stdout
     assert "ROUGE_L" not in named
+
+
+def test_a_part_may_have_a_threshold(folder):
+    arguments = ["score", "data.jsonl", "--metrics", "coco", "--fail-under"]
+    mmeval(*arguments, "bleu.bleu_1=0.01")
+    assert "bleu.bleu_1 is" in mmeval(*arguments, "bleu.bleu_1=0.99", code=3).stderr
+    assert "unscored" in mmeval(*arguments, "bleu.nothing=0", code=3).stderr

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multimodal_eval import Rows, Sample, evaluate
+from multimodal_eval import Rows, Sample, evaluate, rescore
 from multimodal_eval._native import Captions
-from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.evaluation.bleu import bleu, compute_bleu, corpus_bleu
 from multimodal_eval.evaluation.cider_d import cider_d, compute_cider_d
 from multimodal_eval.evaluation.rouge_l import compute_rouge_l, rouge_l
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
+from multimodal_eval.text.tokenizers import tokenize
 from tests.golden.load import golden
 
 METRICS = ["bleu", "rouge_l", "cider_d", "cider"]
@@ -209,3 +210,92 @@ def test_statistics_of_a_run_add_up_to_the_corpus_figure():
     run = run_over_golden(metrics=["bleu"])
     stats = np.array([row["bleu:stats"] for row in run.scores(["bleu:stats"]).to_pylist()])
     assert compute_bleu.aggregate(Rows(np.zeros(len(stats)), stats)).value == run["bleu"]["value"]
+
+
+def test_tokens_that_hold_a_blank_count_in_pieces_but_for_rouge():
+    # coco-caption's Bleu and Cider split tokens at white space once more; its Rouge does not.
+    texts = ["call (555) 123-4567 now", "phone (555) 123-4567 today"]
+    captions = Captions([texts[0], "a dog"], [[texts[1]], ["the dog"]], "ptb")
+    whole = tokenize(texts)
+    pieces = [" ".join(tokens).split() for tokens in whole]
+    assert len(pieces[0]) > len(whole[0])
+    _, stats = captions.bleu()
+    assert stats[0][0] == len(pieces[0]) - 2  # all but "call" and "now"
+    assert stats[0][8] == len(pieces[0])
+    common = len(whole[0]) - 2
+    precision, recall = common / len(whole[0]), common / len(whole[1])
+    assert captions.rouge_l()[0] == pytest.approx(2.44 * precision * recall / (recall + 1.44 * precision))
+
+
+def test_a_line_separator_inside_such_a_token_is_a_blank():
+    assert tokenize(["5\u20281/2 feet"]) == tokenize(["5 1/2 feet"])
+
+
+@pytest.mark.parametrize("metric", ["cider", "cider_d"])
+def test_tables_that_cannot_weigh_are_refused(tmp_path, metric):
+    table = str(tmp_path / "table.df")
+    for sets, tokenizer, error in (
+        ([], "ptb", InputError),
+        ([["a dog"]], "ptb", InputError),
+        ([["a b"], ["c"]], "unicode", ConfigError),
+    ):
+        DocumentFrequencies.of(sets, tokenizer).save(table)
+        with pytest.raises(error):
+            run_over_golden(metrics=[metric], options={metric: {"df": table}})
+    with pytest.raises(ConfigError, match="'ptb' tokens"):
+        run_over_golden(metrics=[metric], options={metric: {"df": "coco-val2014", "tokenizer": "13a"}})
+    with pytest.raises(ConfigError, match="must be"):
+        run_over_golden(metrics=[metric], options={metric: {"df": 5}})
+
+
+def test_an_empty_corpus_is_not_mistaken_for_none():
+    sample = Sample(id="1", generated_answer="a dog", references=["a dog"])
+    with pytest.raises(InputError, match="CORPUS_TOO_SMALL"):
+        compute_cider_d(sample, corpus=DocumentFrequencies())
+
+
+def test_a_rewritten_table_is_read_again(tmp_path):
+    table = str(tmp_path / "table.df")
+    signatures = set()
+    for word in ("dog", "elephant"):
+        DocumentFrequencies.of([[f"a {word}"], ["b"]]).save(table)
+        signatures.add(run_over_golden(metrics=["cider"], options={"cider": {"df": table}})["cider"]["signature"])
+    assert len(signatures) == 2
+
+
+def test_tables_of_different_tokenizers_do_not_merge():
+    with pytest.raises(RuntimeError, match="different tokenizers"):
+        DocumentFrequencies.of([["a b"]], "ptb") + DocumentFrequencies.of([["a b"]], "unicode")
+
+
+def test_a_task_may_be_headed_by_bleu(tmp_path):
+    tasks = {"t": {"metrics": ["bleu"], "headline": "bleu"}}
+    run = run_over_golden(task="t", tasks=tasks, output=tmp_path / "run")
+    assert run["composite"]["value"] == run["bleu"]["value"]
+    assert run["composite"]["stderr"] == run["bleu"]["stderr"]
+    assert rescore(run, {"seed": 1})["composite"]["value"] == run["bleu"]["value"]
+
+
+def test_a_preset_is_written_down_as_its_metrics_and_shares_its_options():
+    run = run_over_golden(metrics=["coco"], options={"coco": {"tokenizer": "unicode"}, "bleu": {"tokenizer": "13a"}})
+    assert run.info["config"]["metrics"] == ["bleu", "rouge_l", "cider_d"]
+    assert run.info["config"]["presets"] == ["coco"]
+    assert run["rouge_l"]["signature"].endswith("tokenizer:unicode")
+    assert run["bleu"]["signature"].endswith("tokenizer:13a")
+
+
+def test_slices_carry_parts():
+    captions = golden("captions.json.gz")
+    rows = zip(captions["candidates"][:40], captions["references"][:40], strict=True)
+    samples = [{"id": str(n), "generated_answer": c, "references": r, "half": n % 2} for n, (c, r) in enumerate(rows)]
+    run = evaluate(samples, metrics=["bleu"], by=["half"])
+    even = Captions(captions["candidates"][:40:2], captions["references"][:40:2], "ptb").bleu()[1]
+    part = run.results["slices"]["half"]["0"]["metrics"]["bleu"]["parts"]["bleu_2"]["value"]
+    assert part == pytest.approx(corpus_bleu(even.sum(axis=0), 2))
+
+
+def test_a_table_is_found_again_from_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    DocumentFrequencies.of([["a dog"], ["a cat"]]).save("mine.df")
+    run = run_over_golden(metrics=["cider"], options={"cider": {"df": "mine.df"}})
+    assert run.info["config"]["options"]["cider"]["df"] == str((tmp_path / "mine.df").resolve())

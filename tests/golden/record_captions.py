@@ -48,6 +48,7 @@ ODD = [
     ("the " * 120, ["the " * 60, "the end", "a " * 30, "the the", "the dog"]),
     ("a\tb\nc  d", ["a b c d", "a b", "c d", "a  b", "d c b a"]),
     ("🙂 a smiling face 🙂", ["a face", "🙂", "smile", "a smiling emoji", "face face"]),
+    ("A 5 1/2 foot board, call (555) 123-4567 now", ["5 1/2 feet", "call (555) 123-4567", "5 feet", "1/2", "a board"]),
     (
         "e-mail user@example.com or www.site.com",
         ["an e-mail", "a web site", "www.site.com", "user@example.com", "mail"],

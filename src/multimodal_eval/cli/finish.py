@@ -40,13 +40,21 @@ def conclude(
 def check_names(fail_under: Sequence[tuple[str, float]], names: Sequence[str]) -> None:
     """A threshold on a number that the run does not compute is a mistake, found before the run."""
     for name, _ in fail_under:
-        if _full(name) not in names:
+        if _full(name).partition(".")[0] not in names:
             known = ", ".join(names)
             raise click.UsageError(f"--fail-under {name}: this run does not compute it. It computes {known}.")
 
 
 def _full(name: str) -> str:
     return "composite_score" if name == "composite" else name
+
+
+def _value(entries: dict[str, Any], name: str) -> float | None:
+    """The value of a metric, or of `metric.part`; None where there is none."""
+    metric, _, part = name.partition(".")
+    entry = entries[metric]
+    found: float | None = (entry.get("parts", {}).get(part, {}) if part else entry).get("value")
+    return found
 
 
 def missed_thresholds(
@@ -58,7 +66,7 @@ def missed_thresholds(
         entries["composite_score"] = results["composite"]
     missed = []
     for name, least in fail_under:
-        value = entries[_full(name)]["value"]
+        value = _value(entries, _full(name))
         if value is None or value < least:
             missed.append(f"{name} is {'unscored' if value is None else repr(value)}, below {least!r}")
     for name, entry in entries.items():

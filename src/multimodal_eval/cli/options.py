@@ -78,8 +78,3 @@ def output_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
-
-
-def split_names(text: str | None) -> list[str] | None:
-    """`a,b,c` as a list."""
-    return [name.strip() for name in text.split(",") if name.strip()] if text else None

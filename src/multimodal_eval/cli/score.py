@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import input_options, output_options, split_names
+from multimodal_eval.cli.options import input_options, output_options
 
 
 @click.command()
@@ -77,7 +77,7 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
     config = overlaid(
         given["config"],
         task=given["task"],
-        metrics=split_names(given["metrics"]),
+        metrics=given["metrics"],
         by=list(given["by"]) or None,
         seed=given["seed"],
         plugins=list(given["plugins"]) or None,

@@ -28,7 +28,7 @@ def show_run(run: Run) -> None:
     results = run.results
     title = results["task"] or "metrics"
     out.print(_results_table(f"{title}, {results['n']:,} samples", results))
-    if "coco" in (run.info["config"].get("metrics") or ()):
+    if "coco" in run.info["config"].get("presets", ()):
         out.print(_coco_table(results["metrics"]))
     for column, slices in results["slices"].items():
         out.print(_slice_table(column, slices))
@@ -118,6 +118,9 @@ def warnings(run: Run) -> list[str]:
     """Everything that a reader of the table should know."""
     results = run.results
     lines = [*results["notes"], *run.info["input_notes"]]
+    without = run.info["counts"]["unmatched_data"]
+    if without and any("df:corpus" in signature["text"] for signature in run.info["signatures"].values()):
+        lines.append(f"the document frequencies count {without:,} images too that have references and no answer")
     entries = dict(results["metrics"])
     if results["composite"] is not None:
         entries["composite_score"] = results["composite"]

@@ -57,14 +57,8 @@ def columns_of(table: pa.Table, metric: str) -> dict[str, pa.Array]:
     return {name: table.column(name).combine_chunks() for name in own}
 
 
-def values_and_status(columns: Mapping[str, pa.Array], metric: str) -> list[Score]:
+def stored_scores(columns: Mapping[str, pa.Array], metric: str) -> list[Score]:
     """The scores of a metric, as far as a composite needs them."""
-    return [
-        Score(value, status, reason)
-        for value, status, reason in zip(
-            columns[metric].to_pylist(),
-            columns[f"{metric}:status"].to_pylist(),
-            columns[f"{metric}:reason"].to_pylist(),
-            strict=True,
-        )
-    ]
+    names = (metric, f"{metric}:status", f"{metric}:reason", f"{metric}:stats")
+    rows = zip(*(columns[name].to_pylist() for name in names), strict=True)
+    return [Score(value, status, reason, tuple(stats) if stats else None) for value, status, reason, stats in rows]

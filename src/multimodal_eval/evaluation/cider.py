@@ -32,7 +32,8 @@ def cider(candidate: str, references: Sequence[str], corpus: DocumentFrequencies
     """CIDEr of one caption against its references, with the idf of a corpus."""
     if not references:
         raise ConfigError("cider needs at least one reference. Got an empty list instead.")
-    return float(Captions([candidate], [list(references)], check_tokenizer(tokenizer)).cider(corpus.table)[0])
+    captions = Captions([candidate], [list(references)], check_tokenizer(tokenizer))
+    return float(captions.cider(corpus.fit_for(tokenizer).table)[0])
 
 
 def score_cider(
@@ -55,5 +56,5 @@ def compute_cider(
     sample: Sample, corpus: DocumentFrequencies | None = None, *, tokenizer: str = "ptb", df: str = "corpus"
 ) -> float:
     """Mean tf-idf cosine between the answer and each reference, over n-grams of 1 to 4 words."""
-    table = corpus or named_frequencies(df)
+    table = named_frequencies(df, tokenizer) if corpus is None else corpus
     return cider(sample.generated_answer or "", sample.reference_texts, table, tokenizer=tokenizer)

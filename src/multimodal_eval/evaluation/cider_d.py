@@ -31,7 +31,8 @@ def cider_d(candidate: str, references: Sequence[str], corpus: DocumentFrequenci
     """CIDEr-D of one caption against its references, with the idf of a corpus."""
     if not references:
         raise ConfigError("cider_d needs at least one reference. Got an empty list instead.")
-    return float(Captions([candidate], [list(references)], check_tokenizer(tokenizer)).cider_d(corpus.table)[0])
+    captions = Captions([candidate], [list(references)], check_tokenizer(tokenizer))
+    return float(captions.cider_d(corpus.fit_for(tokenizer).table)[0])
 
 
 def score_cider_d(
@@ -54,5 +55,5 @@ def compute_cider_d(
     sample: Sample, corpus: DocumentFrequencies | None = None, *, tokenizer: str = "ptb", df: str = "corpus"
 ) -> float:
     """CIDEr as coco-caption computes it: clipped tf-idf similarity with a length penalty, times 10."""
-    table = corpus or named_frequencies(df)
+    table = named_frequencies(df, tokenizer) if corpus is None else corpus
     return cider_d(sample.generated_answer or "", sample.reference_texts, table, tokenizer=tokenizer)

@@ -107,7 +107,7 @@ def composite_of_scores(task: Task, scores: Mapping[str, Score]) -> Score:
         return (
             unscored("missing_input", f"no {task.headline}")
             if own is None
-            else Score(own.value, own.status, own.reason)
+            else Score(own.value, own.status, own.reason, own.stats)
         )
     if not task.weights:
         return unscored("missing_input", f"task {task.name!r} has no composite")

@@ -40,6 +40,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     plugins: list[str] = []
     skip_unavailable: bool = False
     allow_partial: bool = False
+    presets: list[str] = []  # filled in by the run: which presets the metrics came from
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -83,11 +84,23 @@ def overlaid(source: str | Path | Mapping[str, Any] | None, **given: Any) -> Run
             raise ConfigError(f"no setting is named {key!r}.{did_you_mean(key, RunConfig.__struct_fields__)}")
     base = msgspec.to_builtins(load_config(source))
     if isinstance(given.get("metrics"), str):
-        given["metrics"] = [name.strip() for name in given["metrics"].split(",")]
+        given["metrics"] = [name.strip() for name in given["metrics"].split(",") if name.strip()]
     said = {key: msgspec.to_builtins(value) for key, value in given.items() if value is not None and value is not False}
     config = _converted({**base, **said}, "the settings")
-    # A resumed run finds its plug-ins again from any working directory.
-    return msgspec.structs.replace(config, plugins=[str(Path(plugin).resolve()) for plugin in config.plugins])
+    # A resumed run finds its plug-ins, and files that options name, again from any working directory.
+    return msgspec.structs.replace(
+        config,
+        plugins=[str(Path(plugin).resolve()) for plugin in config.plugins],
+        options={
+            metric: {key: _absolute(value) for key, value in options.items()}
+            for metric, options in config.options.items()
+        },
+    )
+
+
+def _absolute(value: Any) -> Any:
+    """A file's name as an absolute path; any other value as it is."""
+    return str(Path(value).resolve()) if isinstance(value, str) and value and Path(value).is_file() else value
 
 
 def _converted(content: Any, source: str) -> RunConfig:

@@ -13,7 +13,7 @@ from multimodal_eval.core.metric import Metric, Scorer
 from multimodal_eval.core.score import Score
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.data.run_folder import RunFolder
-from multimodal_eval.data.score_table import columns_of, key_columns, score_columns, values_and_status
+from multimodal_eval.data.score_table import columns_of, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
 from multimodal_eval.run.plan import Plan
 
@@ -75,7 +75,7 @@ class Worker:
             table = RunFolder(self.earlier).read_part("scores", part)
             for name in self.reusable:
                 columns |= columns_of(table, name)
-                scores[name] = values_and_status(columns, name)
+                scores[name] = stored_scores(columns, name)
         for metric in self.plan.metrics:
             if metric.name in self.reusable:
                 continue

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError, UnknownNameError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.registry import load_plugin
@@ -55,8 +57,8 @@ def make_plan(config: RunConfig) -> Plan:
     task = _task(config)
     if task is None and not config.metrics:
         raise NothingNamedError("name a task (--task captioning) or metrics (--metrics cider)")
-    chosen = config.metrics or (task.metrics if task else [])
-    names = list(dict.fromkeys(name for entry in chosen for name in _expanded(entry)))
+    config = _without_presets(config)
+    names = list(dict.fromkeys(config.metrics or (task.metrics if task else [])))
     for name in config.options:
         if name not in names:
             raise ConfigError(f"options are given for {name!r}, which this run does not compute: {', '.join(names)}")
@@ -67,12 +69,26 @@ def make_plan(config: RunConfig) -> Plan:
     return Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes))
 
 
-def _expanded(entry: str) -> list[str]:
-    """A metric's name, or those of a preset's metrics that are there."""
-    if entry not in PRESETS:
-        return [entry]
+def _without_presets(config: RunConfig) -> RunConfig:
+    """Presets replaced by those of their metrics that can run here and now: a resumed run computes the same ones."""
+    presets = [entry for entry in config.metrics or () if entry in PRESETS]
+    if not presets:
+        return config
     here = metrics_registry.list_available()
-    return [name for name in PRESETS[entry] if name in here and resolve(name).unavailable() is None]
+    members = {
+        preset: [name for name in PRESETS[preset] if name in here and resolve(name).unavailable() is None]
+        for preset in presets
+    }
+    metrics = [name for entry in config.metrics or () for name in members.get(entry, [entry])]
+    options = {name: dict(own) for name, own in config.options.items() if name not in presets}
+    for preset in presets:  # options of a preset are those of each of its metrics that has them
+        for name in members[preset]:
+            known = resolve(name).options
+            shared = {key: value for key, value in config.options.get(preset, {}).items() if key in known}
+            options[name] = {**shared, **options.get(name, {})}
+    return msgspec.structs.replace(
+        config, metrics=metrics, options={name: own for name, own in options.items() if own}, presets=presets
+    )
 
 
 def _refuse_bad_pattern(pattern: str) -> None:

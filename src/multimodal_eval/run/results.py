@@ -69,7 +69,7 @@ def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[s
             "direction": metric.direction,
             "signature": signatures[metric.name],
         }
-        _add_slices(results["slices"], slices, column, metric.aggregate, clusters)
+        _add_slices(results["slices"], slices, column, metric.aggregate, clusters, metric.aggregate_part)
     for name, reason in plan.unavailable.items():
         results["metrics"][name] = _never_scored(total, reason)
     if plan.composite:
@@ -276,13 +276,22 @@ def _add_slices(
     column: Column,
     aggregate: Aggregate,
     clusters: Codes | None,
+    aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
 ) -> None:
-    """The same aggregate over each slice alone."""
+    """The same aggregates over each slice alone."""
     position = np.cumsum(column.scored) - 1  # of a scored row among the scored ones, for its statistics
     for by, found in slices.items():
         for value, rows in found.items():
             scored = rows[column.scored[rows]]
-            stats = None if column.stats is None else column.stats[position[scored]]
-            entry = _estimated(aggregate, column.values[scored], stats, None if clusters is None else clusters[scored])
-            entry |= {"n_scored": len(scored), "n_total": len(rows)}
+            one = Column(
+                column.name,
+                column.values[rows],
+                column.scored[rows],
+                None if column.stats is None else column.stats[position[scored]],
+                column.status.take(rows),
+                column.reason.take(rows),
+                column.warning.take(rows),
+                {part: values[rows] for part, values in column.parts.items()},
+            )
+            entry = _entry(one, aggregate, None if clusters is None else clusters[rows], aggregate_part)
             target[by][value].setdefault("metrics", {})[column.name] = entry

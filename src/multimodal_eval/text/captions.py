@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from multimodal_eval._native import Captions
+from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.text.document_frequencies import DocumentFrequencies, coco_val2014, from_file
 from multimodal_eval.text.tokenizers import check_tokenizer
@@ -22,13 +23,15 @@ def document_frequencies(
 ) -> DocumentFrequencies | None:
     """The run's own table, one image a sample that has references; None where another table is asked for."""
     if df != "corpus":
-        named_frequencies(df)  # a table that cannot be read is said before anything is scored
-        check_tokenizer(tokenizer)
+        named_frequencies(df, tokenizer)  # a table that cannot be used is said before anything is scored
         return None
     sets = (texts for sample in samples if (texts := sample.reference_texts))
     return DocumentFrequencies.of(sets, tokenizer)
 
 
-def named_frequencies(df: str = "coco-val2014") -> DocumentFrequencies:
+def named_frequencies(df: str = "coco-val2014", tokenizer: str = "ptb") -> DocumentFrequencies:
     """The table that the option `df` names: the shipped one, or a file."""
-    return coco_val2014() if df in ("corpus", "coco-val2014") else from_file(df)
+    if not isinstance(df, str):
+        raise ConfigError(f"the option `df` must be 'corpus', 'coco-val2014' or a file. Got {df!r} instead.")
+    table = coco_val2014() if df in ("corpus", "coco-val2014") else from_file(df)
+    return table.fit_for(tokenizer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -87,17 +87,29 @@ class DocumentFrequencies:
 
     def check(self) -> None:
         """Refuse a corpus in which every weight would be 0."""
-        if self.images < 2 or len(self.table.with_at_least(self.images)) == len(self):
+        if self._has_no_weights:
             raise InputError(
                 [
                     Problem(
                         code="CORPUS_TOO_SMALL",
-                        message="CIDEr weighs words by how few images they occur in, and no two images of the run "
+                        message="CIDEr weighs words by how few images they occur in, and no two images of the corpus "
                         "have different references: every weight would be 0.",
                         hint="Score more images together, or set the option `df: coco-val2014`.",
                     )
                 ]
             )
+
+    @cached_property
+    def _has_no_weights(self) -> bool:
+        return self.images < 2 or len(self.table.with_at_least(self.images)) == len(self)
+
+    def fit_for(self, tokenizer: str) -> DocumentFrequencies:
+        """This table, if it can weigh the tokens of that tokenizer."""
+        self.check()
+        if self.table.tokenizer != check_tokenizer(tokenizer):
+            name = self.source or "the table of document frequencies"
+            raise ConfigError(f"{name} holds {self.table.tokenizer!r} tokens and cannot weigh {tokenizer!r} tokens")
+        return self
 
     @cached_property
     def settings(self) -> dict[str, str]:
@@ -119,9 +131,17 @@ def coco_val2014() -> DocumentFrequencies:
     return DocumentFrequencies(FrequencyTable.from_bytes(packed), "coco-val2014")
 
 
-@cache
 def from_file(path: str) -> DocumentFrequencies:
     """A table that a user names; the signature carries its digest."""
+    try:
+        stat = Path(path).stat()
+    except OSError as error:
+        raise ConfigError(f"the document frequencies {path} cannot be read: {error.strerror}") from None
+    return _loaded(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=8)
+def _loaded(path: str, changed: int, size: int) -> DocumentFrequencies:
     table = DocumentFrequencies.load(path)
     table.source = f"{Path(path).name}@{table._digest()}"
     return table

@@ -20,7 +20,7 @@ TOKENIZERS: dict[str, str] = {
 
 def check_tokenizer(name: str) -> str:
     """The name, if a tokenizer has it."""
-    if name not in TOKENIZERS:
+    if not isinstance(name, str) or name not in TOKENIZERS:
         raise UnknownNameError("tokenizer", name, TOKENIZERS)
     return name
 
