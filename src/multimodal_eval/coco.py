@@ -52,9 +52,12 @@ def caption_scores(
 
     `threads` defaults to the number of cores; the digits do not depend on it.
     """
-    _refuse_unfit(candidates, references)
+    _refuse_unfit_lists(candidates, references)
     used = threads if threads is not None else _cores()
-    captions = Captions(list(candidates), [list(texts) for texts in references], check_tokenizer(tokenizer), used)
+    try:
+        captions = Captions(list(candidates), [list(texts) for texts in references], check_tokenizer(tokenizer), used)
+    except (TypeError, UnicodeEncodeError):
+        raise InputError(list(_unfit_captions(candidates, references))) from None
     frequencies = DocumentFrequencies(captions.document_frequencies())
     frequencies.check()
     bleu, stats, cider = captions.bleu_and_cider_d(frequencies.table)
@@ -73,27 +76,29 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _refuse_unfit(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+def _refuse_unfit_lists(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> None:
     if len(candidates) != len(references):
         message = f"there are {len(candidates)} candidates and {len(references)} lists of references"
         raise InputError([Problem(code="LENGTH", message=message)])
     if not candidates:
         raise InputError([Problem(code="EMPTY", message="there are no captions")])
     problems = []
-    for number, (candidate, texts) in enumerate(zip(candidates, references, strict=True), 1):
+    for number, texts in enumerate(references, 1):
         if isinstance(texts, str) or not isinstance(texts, Sequence):
             message = f"references must be a list of strings. Got {shorten(texts)} instead."
             problems.append(Problem(code="TYPE", message=message, line=number))
-            continue
-        if not texts:
+        elif not texts:
             problems.append(Problem(code="NO_REFERENCE", message="there are no references", line=number))
-        problems += [
-            Problem(code=code, message=message, line=number)
-            for text in (candidate, *texts)
-            for code, message in _faults(text)
-        ]
     if problems:
         raise InputError(problems)
+
+
+def _unfit_captions(candidates: Sequence[Any], references: Sequence[Sequence[Any]]) -> Iterator[Problem]:
+    """Which captions the core could not take: looked for only once it has refused some."""
+    for number, (candidate, texts) in enumerate(zip(candidates, references, strict=True), 1):
+        for text in (candidate, *texts):
+            for code, message in _faults(text):
+                yield Problem(code=code, message=message, line=number)
 
 
 def _faults(caption: Any) -> Iterator[tuple[str, str]]:
