@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -124,15 +125,22 @@ def warnings(run: Run) -> list[str]:
     entries = dict(results["metrics"])
     if results["composite"] is not None:
         entries["composite_score"] = results["composite"]
+    said: dict[str, list[str]] = {}  # metrics of which the same can be said share a line
     for name, entry in entries.items():
-        unscored = entry["n_total"] - entry["n_scored"]
-        if unscored:
-            kinds = ", ".join(f"{count:,} {status}" for status, count in entry["unscored"].items())
-            most = entry["reasons"][0] if entry["reasons"] else None
-            example = f"; most often: {most['reason']}" if most else ""
-            lines.append(f"{name}: {unscored:,} of {entry['n_total']:,} samples unscored ({kinds}){example}")
-        for warning, count in entry["warnings"].items():
-            lines.append(f"{name}: {count:,} × {warning.replace('_', ' ')}")
-        if entry["value"] is not None and entry["stderr"] is None:
-            lines.append(f"{name}: {entry['method']}")
-    return lines
+        for line in _remarks(entry):
+            said.setdefault(line, []).append(name)
+    return lines + [f"{', '.join(names)}: {line}" for line, names in said.items()]
+
+
+def _remarks(entry: dict[str, Any]) -> Iterator[str]:
+    """What the table does not show of one metric."""
+    unscored = entry["n_total"] - entry["n_scored"]
+    if unscored:
+        kinds = ", ".join(f"{count:,} {status}" for status, count in entry["unscored"].items())
+        most = entry["reasons"][0] if entry["reasons"] else None
+        example = f"; most often: {most['reason']}" if most else ""
+        yield f"{unscored:,} of {entry['n_total']:,} samples unscored ({kinds}){example}"
+    for warning, count in entry["warnings"].items():
+        yield f"{count:,} × {warning.replace('_', ' ')}"
+    if entry["value"] is not None and entry["stderr"] is None:
+        yield entry["method"]
