@@ -299,3 +299,9 @@ def test_a_table_is_found_again_from_another_folder(tmp_path, monkeypatch):
     DocumentFrequencies.of([["a dog"], ["a cat"]]).save("mine.df")
     run = run_over_golden(metrics=["cider"], options={"cider": {"df": "mine.df"}})
     assert run.info["config"]["options"]["cider"]["df"] == str((tmp_path / "mine.df").resolve())
+
+
+def test_rescoring_with_other_metrics_forgets_the_preset():
+    run = run_over_golden(metrics=["coco"])
+    assert rescore(run, {"seed": 1}).info["config"]["presets"] == ["coco"]
+    assert "presets" not in rescore(run, {"metrics": ["rouge_l"]}).info["config"]

@@ -143,6 +143,8 @@ def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any]) -> Plan:
     inherited = dict(old.info["config"])
     if changes.get("task", old.info["task"]) != old.info["task"] or "tasks" in changes:
         inherited.pop("metrics", None)
+    if "metrics" in changes or "metrics" not in inherited:
+        inherited.pop("presets", None)
     return make_plan(overlaid({**inherited, **changes}))
 
 
