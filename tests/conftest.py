@@ -6,9 +6,14 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from multimodal_eval.core import registry
 from multimodal_eval.evaluation import metrics_registry, tasks_config
+
+# No test measures time: a busy machine must not fail one.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from multimodal_eval.core.errors import MultimodalEvalError
     from multimodal_eval.core.metric import Metric, Scorer
-    from multimodal_eval.core.registry import metric
+    from multimodal_eval.core.registry import metric, register
     from multimodal_eval.core.sample import Sample
     from multimodal_eval.core.score import Estimate, Rows, Score
     from multimodal_eval.core.signature import Signature
@@ -31,6 +31,7 @@ _HOME = {
     "evaluate_sample": "evaluation.metrics_registry",
     "load_run": "data.run",
     "metric": "core.registry",
+    "register": "core.registry",
     "rescore": "run.evaluate",
     "resume": "run.evaluate",
 }
@@ -52,6 +53,7 @@ __all__ = [
     "evaluate_sample",
     "load_run",
     "metric",
+    "register",
     "rescore",
     "resume",
 ]

@@ -101,7 +101,7 @@ def test_its_aggregate_has_one_influence_value_a_row(metric, samples):
     assert abs(float(np.mean(estimate.influence))) < 1e-9 * max(1.0, abs(estimate.value))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(answer=st.text(max_size=60), reference=st.text(min_size=1, max_size=60))
 def test_any_text_gets_a_score_or_a_reason(metric, samples, answer, reference):
     odd = Sample(id="odd", generated_answer=answer, references=[reference])

@@ -73,7 +73,7 @@ images = st.lists(st.tuples(text, st.lists(text, min_size=1, max_size=4)), min_s
 
 
 @given(images, st.integers(1, 3))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_the_live_oracle_agrees(sets, threads):
     candidates, references = [c for c, _ in sets], [r for _, r in sets]
     corpus, each, rouge, cider = oracle(candidates, references)
@@ -98,7 +98,7 @@ def slow_lcs(a, b):
     st.lists(st.sampled_from("abc"), min_size=1, max_size=200),
     st.lists(st.sampled_from("abcd"), min_size=1, max_size=200),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_longest_common_subsequence_of_long_texts(left, right):
     common = slow_lcs(left, right)
     precision, recall = common / len(left), common / len(right)

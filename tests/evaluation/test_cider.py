@@ -3,7 +3,7 @@ from __future__ import annotations
 from math import log
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate
@@ -46,7 +46,6 @@ reference_sets = st.lists(st.lists(captions, min_size=1, max_size=3), min_size=2
 
 
 @given(captions, reference_sets)
-@settings(deadline=None)
 def test_it_equals_the_equations_written_out(candidate, corpus):
     assume(len({tuple(sorted(set(" ".join(texts).split()))) for texts in corpus}) > 1)  # else it has no weights
     table = DocumentFrequencies.of(corpus, "whitespace")

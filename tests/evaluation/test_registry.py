@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from multimodal_eval import Sample, evaluate, evaluate_sample, metric
+from multimodal_eval import Metric, Sample, Score, evaluate, evaluate_sample, metric, register
 from multimodal_eval.core import registry
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError, UnavailableError, UnknownNameError
 from multimodal_eval.evaluation import metrics_registry
@@ -160,3 +160,38 @@ def test_the_signature_of_an_unversioned_function_follows_its_code():
     first = evaluate([SAMPLE], metrics=[metric("one")(one).name])["one"]["signature"]
     second = evaluate([SAMPLE], metrics=[metric("two")(two).name])["two"]["signature"]
     assert first.split("code:")[1] != second.split("code:")[1]
+
+
+class Lengths:
+    def score(self, batch):
+        return [Score(float(len(sample.generated_answer))) for sample in batch]
+
+
+class Modelled(Metric):
+    name = "modelled"
+    needs = ("generated_answer",)
+    placement = "model"
+    missing: str | None = None
+
+    def unavailable(self):
+        return self.missing
+
+    def open(self, state):
+        return Lengths()
+
+
+def test_a_metric_class_is_opened_once_and_scores_batches():
+    register(Modelled())
+    run = evaluate([SAMPLE, Sample(id="2", generated_answer="four"), Sample(id="3")], metrics=["modelled"])
+    assert run.scores().column("modelled").to_pylist() == [9.0, 4.0, None]
+    assert get_metric("modelled")(SAMPLE) == 9.0
+    assert run["modelled"]["signature"] == "modelled|v:1"
+
+
+def test_a_metric_without_its_model_says_what_to_fetch():
+    subject = Modelled()
+    subject.missing = "it needs a model. Fetch it with: mmeval fetch some-model"
+    register(subject)
+    with pytest.raises(UnavailableError, match="mmeval fetch some-model") as refused:
+        evaluate([SAMPLE], metrics=["modelled", "cider"])
+    assert "To do without: --metrics cider" in str(refused.value)
