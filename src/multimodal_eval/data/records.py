@@ -161,7 +161,7 @@ class RecordChecker:
         if self._textual and value == "":
             return None
         self._check_kind(column, value)
-        return _any_value(column, value)
+        return _text(column, value) if type(value) is str else _any_value(column, value)
 
     def _checked_answer(self, field: str, value: Any) -> str:
         text = _text(field, value)
