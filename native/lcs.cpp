@@ -11,23 +11,33 @@ namespace {
 // Bit-parallel rows of the table, 64 columns at a time (Hyyro 2004): a set bit is a column where the row does not step
 // up. The columns are done strip by strip, with the carries between two strips in between, so that memory stays linear.
 std::size_t lcs_in_strips(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n) {
-    std::vector<std::uint8_t> carries(n, 0);
-    std::unordered_map<std::uint32_t, std::uint64_t> positions;
+    // Tokens of a get small numbers; those of b that a does not have can never match and are left out.
+    std::unordered_map<std::uint32_t, std::uint32_t> numbers;
+    std::vector<std::uint32_t> columns(m), rows;
+    for (std::size_t i = 0; i < m; ++i)
+        columns[i] = numbers.emplace(a[i], static_cast<std::uint32_t>(numbers.size())).first->second;
+    for (std::size_t j = 0; j < n; ++j) {
+        const auto found = numbers.find(b[j]);
+        if (found != numbers.end()) rows.push_back(found->second);
+    }
+    std::vector<std::uint64_t> positions(numbers.size(), 0);  // in the strip, by number
+    std::vector<std::uint8_t> carries(rows.size(), 0);
     std::size_t length = 0;
     for (std::size_t begin = 0; begin < m; begin += 64) {
-        const std::size_t columns = std::min<std::size_t>(64, m - begin);
-        positions.clear();
-        for (std::size_t i = 0; i < columns; ++i) positions[a[begin + i]] |= std::uint64_t{1} << i;
+        const std::size_t width = std::min<std::size_t>(64, m - begin);
+        for (std::size_t i = 0; i < width; ++i) positions[columns[begin + i]] |= std::uint64_t{1} << i;
         std::uint64_t row = ~std::uint64_t{0};
-        for (std::size_t j = 0; j < n; ++j) {
-            const auto found = positions.find(b[j]);
-            const std::uint64_t here = found == positions.end() ? 0 : found->second;
+        for (std::size_t j = 0; j < rows.size(); ++j) {
+            const std::uint64_t here = positions[rows[j]];
             const std::uint64_t sum = row + (row & here);
             const std::uint64_t with_carry = sum + carries[j];
             carries[j] = (sum < row) | (with_carry < sum);
             row = with_carry | (row & ~here);
         }
-        for (std::size_t i = 0; i < columns; ++i) length += !((row >> i) & 1);
+        for (std::size_t i = 0; i < width; ++i) {
+            length += !((row >> i) & 1);
+            positions[columns[begin + i]] = 0;
+        }
     }
     return length;
 }
