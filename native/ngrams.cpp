@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <stdexcept>
 
 namespace mmeval {
@@ -64,7 +63,6 @@ public:
         return piece;
     }
     bool at_end() const { return at_ == bytes_.size(); }
-    std::size_t left() const { return bytes_.size() - at_; }
 
 private:
     std::string_view bytes_;

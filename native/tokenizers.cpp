@@ -1,7 +1,6 @@
 #include "tokenizers.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 #include "ptb_tokenizer.h"

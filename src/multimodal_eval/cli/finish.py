@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,18 +13,11 @@ if TYPE_CHECKING:
     from multimodal_eval.data.run import Run
 
 
-def conclude(
-    run: Run,
-    *,
-    format_: str,
-    jsonl: bool,
-    fail_under: Sequence[tuple[str, float]],
-    min_coverage: float | None,
-) -> None:
-    """Show the run, write what was asked for, and fail where a threshold was missed."""
-    if jsonl:
+def conclude(run: Run, given: Mapping[str, Any]) -> None:
+    """Show the run, write what was asked for, and fail where a threshold was missed; `given` are `output_options`."""
+    if given["jsonl"]:
         run.write_jsonl()
-    if format_ == "json":
+    if given["format_"] == "json":
         from multimodal_eval.data.run_folder import to_json
 
         click.echo(to_json({**run.results, "run": str(run.path)}).decode(), nl=False)
@@ -32,7 +25,7 @@ def conclude(
         from multimodal_eval.cli.show import show_run
 
         show_run(run)
-    missed = missed_thresholds(run.results, fail_under, min_coverage)
+    missed = missed_thresholds(run.entries, given["fail_under"], given["min_coverage"])
     if missed:
         raise ThresholdError("\n".join(missed))
 
@@ -58,12 +51,9 @@ def _value(entries: dict[str, Any], name: str) -> float | None:
 
 
 def missed_thresholds(
-    results: dict[str, Any], fail_under: Sequence[tuple[str, float]], min_coverage: float | None
+    entries: dict[str, Any], fail_under: Sequence[tuple[str, float]], min_coverage: float | None
 ) -> list[str]:
     """One line a threshold that was missed; a number that is not there misses every threshold."""
-    entries = dict(results["metrics"])
-    if results["composite"] is not None:
-        entries["composite_score"] = results["composite"]
     missed = []
     for name, least in fail_under:
         value = _value(entries, _full(name))

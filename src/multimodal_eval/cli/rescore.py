@@ -28,10 +28,4 @@ def rescore(run: Path, config: Path, output: Path | None, **given: Any) -> None:
     path = output or default_folder(plan)
     with progress_bar() as progress:
         carry_over(old, plan, path, progress)
-    conclude(
-        Run(path),
-        format_=given["format_"],
-        jsonl=given["jsonl"],
-        fail_under=given["fail_under"],
-        min_coverage=given["min_coverage"],
-    )
+    conclude(Run(path), given)

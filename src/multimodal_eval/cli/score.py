@@ -36,13 +36,7 @@ def score(data: Path | None, predictions: Path | None, resumed: Path | None, **g
     if resumed is not None:
         _refuse_settings(given)
     run = _resumed(resumed, given["fail_under"]) if resumed is not None else _fresh(data, predictions, given)
-    conclude(
-        run,
-        format_=given["format_"],
-        jsonl=given["jsonl"],
-        fail_under=given["fail_under"],
-        min_coverage=given["min_coverage"],
-    )
+    conclude(run, given)
 
 
 def _refuse_settings(given: dict[str, Any]) -> None:

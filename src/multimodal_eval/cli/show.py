@@ -28,7 +28,7 @@ def show_run(run: Run) -> None:
     out = console()
     results = run.results
     title = results["task"] or "metrics"
-    out.print(_results_table(f"{title}, {results['n']:,} samples", results))
+    out.print(_results_table(f"{title}, {results['n']:,} samples", run.entries))
     if "coco" in run.info["config"].get("presets", ()):
         out.print(_coco_table(results["metrics"]))
     for column, slices in results["slices"].items():
@@ -49,17 +49,14 @@ def as_text(text: str) -> str:
     return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
 
 
-def _results_table(title: str, results: dict[str, Any]) -> Table:
+def _results_table(title: str, entries: dict[str, dict[str, Any]]) -> Table:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("metric")
     for head in ("mean", "std. error", "95 % interval", "scored", "warnings"):
         table.add_column(head, justify="right")
-    entries = list(results["metrics"].items())
-    if results["composite"] is not None:
-        entries.append(("composite_score", results["composite"]))
-    for name, entry in entries:
+    for name, entry in entries.items():
         style = "bold" if name == "composite_score" else ""
         arrow = " ↓" if entry.get("direction") == "lower" else ""
         table.add_row(name + arrow, *_cells(entry), str(sum(entry["warnings"].values()) or DASH), style=style)
@@ -117,16 +114,12 @@ def interval(entry: dict[str, Any]) -> str:
 
 def warnings(run: Run) -> list[str]:
     """Everything that a reader of the table should know."""
-    results = run.results
-    lines = [*results["notes"], *run.info["input_notes"]]
+    lines = [*run.results["notes"], *run.info["input_notes"]]
     without = run.info["counts"]["unmatched_data"]
     if without and any("df:corpus" in signature["text"] for signature in run.info["signatures"].values()):
         lines.append(f"the document frequencies count {without:,} images too that have references and no answer")
-    entries = dict(results["metrics"])
-    if results["composite"] is not None:
-        entries["composite_score"] = results["composite"]
     said: dict[str, list[str]] = {}  # metrics of which the same can be said share a line
-    for name, entry in entries.items():
+    for name, entry in run.entries.items():
         for line in _remarks(entry):
             said.setdefault(line, []).append(name)
     return lines + [f"{', '.join(names)}: {line}" for line, names in said.items()]

@@ -41,10 +41,14 @@ class Run:
         """The names of the metrics, the composite apart."""
         return list(self.results["metrics"])
 
+    @property
+    def entries(self) -> dict[str, dict[str, Any]]:
+        """Every number of the run by name: the metrics, then `composite_score` where there is one."""
+        composite = self.results["composite"]
+        return {**self.results["metrics"], **({} if composite is None else {"composite_score": composite})}
+
     def __getitem__(self, name: str) -> dict[str, Any]:
-        if name in ("composite", "composite_score") and self.results["composite"] is not None:
-            return dict(self.results["composite"])
-        return dict(self.results["metrics"][name])
+        return dict(self.entries["composite_score" if name == "composite" else name])
 
     def __len__(self) -> int:
         return int(self.results["n"])

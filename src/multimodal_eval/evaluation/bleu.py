@@ -18,13 +18,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from multimodal_eval._native import Captions
-from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score
-from multimodal_eval.text.captions import captions_of
-from multimodal_eval.text.tokenizers import check_tokenizer
+from multimodal_eval.text.captions import captions_of, one_caption
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,9 +35,7 @@ _PARTS = ("bleu_1", "bleu_2", "bleu_3")
 
 def bleu(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb") -> tuple[float, float, float, float]:
     """BLEU-1 to BLEU-4 of one caption against its references."""
-    if not references:
-        raise ConfigError("bleu needs at least one reference. Got an empty list instead.")
-    scores, _ = Captions([candidate], [list(references)], check_tokenizer(tokenizer)).bleu()
+    scores, _ = one_caption("bleu", candidate, references, tokenizer).bleu()
     one, two, three, four = scores[0].tolist()
     return one, two, three, four
 

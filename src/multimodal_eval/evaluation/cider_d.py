@@ -17,21 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from multimodal_eval._native import Captions
-from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.text.captions import captions_of, document_frequencies, named_frequencies
+from multimodal_eval.text.captions import captions_of, document_frequencies, named_frequencies, one_caption
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
-from multimodal_eval.text.tokenizers import check_tokenizer
 
 
 def cider_d(candidate: str, references: Sequence[str], corpus: DocumentFrequencies, *, tokenizer: str = "ptb") -> float:
     """CIDEr-D of one caption against its references, with the idf of a corpus."""
-    if not references:
-        raise ConfigError("cider_d needs at least one reference. Got an empty list instead.")
-    captions = Captions([candidate], [list(references)], check_tokenizer(tokenizer))
+    captions = one_caption("cider_d", candidate, references, tokenizer)
     return float(captions.cider_d(corpus.fit_for(tokenizer).table)[0])
 
 

@@ -14,20 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from multimodal_eval._native import Captions
-from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.text.captions import captions_of
-from multimodal_eval.text.tokenizers import check_tokenizer
+from multimodal_eval.text.captions import captions_of, one_caption
 
 
 def rouge_l(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb") -> float:
     """ROUGE-L of one caption against its references."""
-    if not references:
-        raise ConfigError("rouge_l needs at least one reference. Got an empty list instead.")
-    return float(Captions([candidate], [list(references)], check_tokenizer(tokenizer), with_ngrams=False).rouge_l()[0])
+    return float(one_caption("rouge_l", candidate, references, tokenizer, with_ngrams=False).rouge_l()[0])
 
 
 def score_rouge_l(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> list[Score]:

@@ -13,6 +13,7 @@ from multimodal_eval.core.metric import Metric, Scorer
 from multimodal_eval.core.score import Score
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.data.sample_table import to_samples
 from multimodal_eval.data.score_table import columns_of, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
 from multimodal_eval.run.plan import Plan
@@ -67,8 +68,8 @@ class Worker:
     def score(self, part: int) -> int:
         """Score a part and commit it; the number of its samples."""
         folder = self.folder
-        samples = folder.read_samples(part)
-        first_row = folder.read_part("samples", part, ["row"]).column("row")[0].as_py()
+        stored = folder.read_part("samples", part)
+        samples, first_row = to_samples(stored), stored.column("row")[0].as_py()
         columns: dict[str, pa.Array] = key_columns(samples, first_row)
         scores: dict[str, list[Score]] = {}
         if self.reusable and self.earlier is not None:

@@ -50,6 +50,7 @@ def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[s
     slices = _slices(folder, parts, plan.config.by)
     signatures = {name: signature["text"] for name, signature in info["signatures"].items()}
     total = sum(info["parts"])
+    names = list(dict.fromkeys(name for part in range(parts) for name in _column_names(folder, part)))
     results: dict[str, Any] = {
         "format": FORMAT,
         "task": plan.task.name if plan.task else None,
@@ -62,7 +63,7 @@ def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[s
         "notes": list(plan.notes),
     }
     for metric in plan.metrics:
-        column = _column(folder, parts, metric.name, metric.bounds)
+        column = _column(folder, parts, names, metric.name, metric.bounds)
         entry = _entry(column, metric.aggregate, clusters, metric.aggregate_part)
         results["metrics"][metric.name] = {
             **entry,
@@ -73,7 +74,7 @@ def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[s
     for name, reason in plan.unavailable.items():
         results["metrics"][name] = _never_scored(total, reason)
     if plan.composite:
-        column = _column(folder, parts, COMPOSITE, _composite_bounds(plan))
+        column = _column(folder, parts, names, COMPOSITE, _composite_bounds(plan))
         aggregate = _composite_aggregate(plan)
         results["composite"] = {**_entry(column, aggregate, clusters), "signature": signatures[COMPOSITE]}
         _add_slices(results["slices"], slices, column, aggregate, clusters)
@@ -101,11 +102,9 @@ def _read(folder: RunFolder, parts: int, columns: list[str]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default")
 
 
-def _column(folder: RunFolder, parts: int, name: str, bounds: Bounds) -> Column:
+def _column(folder: RunFolder, parts: int, stored: Sequence[str], name: str, bounds: Bounds) -> Column:
     extras = [f"{name}:{extra}" for extra in ("status", "reason", "warning", "stats")]
-    part_names = dict.fromkeys(
-        column for part in range(parts) for column in _column_names(folder, part) if column.startswith(f"{name}.")
-    )
+    part_names = [column for column in stored if column.startswith(f"{name}.")]
     table = _read(folder, parts, ["id", name, *extras, *part_names])
     values = _floats(table.column(name))
     _refuse_bad_values(name, table.column("id"), values, pc.is_valid(table.column(name)), bounds)
@@ -196,7 +195,7 @@ def _estimated(
     }
 
 
-def _on(rows: NDArray[np.bool_], clusters: Codes | None) -> Codes | None:
+def _on(rows: NDArray[np.bool_] | Codes, clusters: Codes | None) -> Codes | None:
     return None if clusters is None else clusters[rows]
 
 
@@ -293,5 +292,5 @@ def _add_slices(
                 column.warning.take(rows),
                 {part: values[rows] for part, values in column.parts.items()},
             )
-            entry = _entry(one, aggregate, None if clusters is None else clusters[rows], aggregate_part)
+            entry = _entry(one, aggregate, _on(rows, clusters), aggregate_part)
             target[by][value].setdefault("metrics", {})[column.name] = entry

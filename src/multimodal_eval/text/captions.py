@@ -18,6 +18,15 @@ def captions_of(samples: Sequence[Sample], tokenizer: str, *, with_ngrams: bool 
     return Captions(answers, references, check_tokenizer(tokenizer), with_ngrams=with_ngrams)
 
 
+def one_caption(
+    metric: str, candidate: str, references: Sequence[str], tokenizer: str, *, with_ngrams: bool = True
+) -> Captions:
+    """A single caption with its references, for a metric's function of plain texts."""
+    if not references:
+        raise ConfigError(f"{metric} needs at least one reference. Got an empty list instead.")
+    return Captions([candidate], [list(references)], check_tokenizer(tokenizer), with_ngrams=with_ngrams)
+
+
 def document_frequencies(
     samples: Iterable[Sample], *, tokenizer: str = "ptb", df: str = "corpus"
 ) -> DocumentFrequencies | None:
