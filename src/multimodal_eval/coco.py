@@ -7,7 +7,8 @@
     evaluation.evaluate()
     evaluation.eval["CIDEr"], evaluation.imgToEval[42]["ROUGE_L"]
 
-Scores are those of pycocoevalcap's Bleu, Rouge and Cider on its own tokens. METEOR and SPICE are not among them yet.
+Scores are those of pycocoevalcap's Bleu, Meteor, Rouge and Cider on its own tokens. METEOR needs its data once:
+`mmeval fetch meteor-1.5-en`. SPICE is not among them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval._native import Captions
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.evaluation.bleu import corpus_bleu
+from multimodal_eval.evaluation.meteor import compute_meteor
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from multimodal_eval.text.tokenizers import check_tokenizer
 
@@ -47,15 +49,20 @@ def caption_scores(
     *,
     tokenizer: str = "ptb",
     threads: int | None = None,
+    meteor: bool | None = None,
 ) -> CaptionScores:
-    """BLEU-1 to 4, ROUGE-L and CIDEr(-D) of a set of captions, the document frequencies taken from its references.
+    """BLEU-1 to 4, METEOR 1.5, ROUGE-L and CIDEr(-D), the document frequencies taken from the references.
 
-    `threads` defaults to the number of cores; the digits do not depend on it.
+    `threads` defaults to the number of cores; the digits do not depend on it. `meteor` says whether METEOR is among the
+    scores; by default it is where its data have been fetched.
     """
     _refuse_unfit_lists(candidates, references)
     used = threads if threads is not None else _cores()
+    chosen = compute_meteor.configure({"tokenizer": tokenizer})
+    with_meteor = chosen.unavailable() is None if meteor is None else meteor
+    answers, sets = list(candidates), [list(texts) for texts in references]
     try:
-        captions = Captions(list(candidates), [list(texts) for texts in references], check_tokenizer(tokenizer), used)
+        captions = Captions(answers, sets, check_tokenizer(tokenizer), used)
     except (TypeError, UnicodeEncodeError):
         raise InputError(list(_unfit_captions(candidates, references))) from None
     frequencies = DocumentFrequencies(captions.document_frequencies())
@@ -65,6 +72,8 @@ def caption_scores(
     sums = stats.sum(axis=0)  # whole numbers: exact in any order
     per_image = {name: bleu[:, order] for order, name in enumerate(BLEU_NAMES)}
     corpus = {name: corpus_bleu(sums, order) for order, name in enumerate(BLEU_NAMES, 1)}
+    if with_meteor:
+        per_image["METEOR"], corpus["METEOR"] = chosen.scores_of(answers, sets, used)
     for name, values in (("ROUGE_L", rouge), ("CIDEr", cider)):
         per_image[name] = values
         corpus[name] = fsum(values) / len(values)
@@ -138,6 +147,8 @@ class COCOEvalCap:
         self.evalImgs = list(self.imgToEval.values())
         for name, figure in self.eval.items():
             sys.stdout.write(f"{name}: {figure:.3f}\n")
+        if "METEOR" not in self.eval:
+            sys.stderr.write(f"METEOR is left out. {compute_meteor.unavailable()}\n")
 
     def _refuse_incomplete(self, image_ids: Sequence[Any]) -> None:
         """Every image needs references and exactly one result; pycocoevalcap stops at the first that has not."""

@@ -13,4 +13,4 @@ CAPTIONS = [
     Sample(id="4", generated_answer="ein Hund läuft", references=["ein brauner Hund läuft am Strand"], caption="a dog"),
 ]
 
-EXAMPLES: dict[str, list[Sample]] = dict.fromkeys(["bleu", "cider", "cider_d", "rouge_l"], CAPTIONS)
+EXAMPLES: dict[str, list[Sample]] = dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS)

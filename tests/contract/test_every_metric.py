@@ -22,7 +22,7 @@ def opened(metric, samples):
 
 
 @pytest.fixture(params=METRICS)
-def metric(request):
+def metric(request, meteor_data):
     return resolve(request.param)
 
 

@@ -86,6 +86,7 @@ def images() -> tuple[list[str], list[list[str]]]:
 def main() -> None:
     from pycocoevalcap.bleu.bleu import Bleu
     from pycocoevalcap.cider.cider import Cider
+    from pycocoevalcap.meteor.meteor import Meteor
     from pycocoevalcap.rouge.rouge import Rouge
     from pycocoevalcap.tokenizer.ptbtokenizer import PTBTokenizer
 
@@ -97,6 +98,7 @@ def main() -> None:
         bleu, bleu_each = Bleu(4).compute_score(gts, res)
         rouge, rouge_each = Rouge().compute_score(gts, res)
         cider, cider_each = Cider().compute_score(gts, res)
+        meteor, meteor_each = Meteor().compute_score(gts, res)
     content = {
         "made_by": "pycocoevalcap 1.2 (CoreNLP 3.4.1, OpenJDK 17): python tests/golden/record_captions.py",
         "candidates": candidates,
@@ -106,7 +108,8 @@ def main() -> None:
         "bleu": bleu_each,
         "rouge_l": [float(value) for value in rouge_each],
         "cider_d": [float(value) for value in cider_each],
-        "corpus": {"bleu": bleu, "rouge_l": float(rouge), "cider_d": float(cider)},
+        "meteor": meteor_each,
+        "corpus": {"bleu": bleu, "rouge_l": float(rouge), "cider_d": float(cider), "meteor": meteor},
     }
     FILE.write_bytes(gzip.compress(json.dumps(content, ensure_ascii=False).encode(), mtime=0))
 

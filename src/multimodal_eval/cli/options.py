@@ -24,6 +24,33 @@ class KeyValue(click.ParamType):  # type: ignore[type-arg]  # generic only in ne
         return key.strip(), rest.strip()
 
 
+class MetricOption(KeyValue):
+    """METRIC.OPTION=VALUE."""
+
+    name = "METRIC.OPTION=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The metric, its option, and the value as YAML reads it."""
+        import yaml
+
+        key, text = super().convert(value, param, ctx)
+        metric, dot, option = key.partition(".")
+        if not dot or not metric or not option:
+            self.fail(f"{value!r} must be written METRIC.OPTION=VALUE", param, ctx)
+        try:
+            return metric, option, yaml.safe_load(text)
+        except yaml.YAMLError:
+            self.fail(f"{text!r} is no value", param, ctx)
+
+
+def options_by_metric(given: tuple[tuple[str, str, Any], ...]) -> dict[str, dict[str, Any]] | None:
+    """What `--option` collected, as a configuration writes it."""
+    found: dict[str, dict[str, Any]] = {}
+    for metric, option, value in given:
+        found.setdefault(metric, {})[option] = value
+    return found or None
+
+
 class Threshold(KeyValue):
     """NAME=NUMBER."""
 

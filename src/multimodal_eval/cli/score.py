@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import input_options, output_options
+from multimodal_eval.cli.options import MetricOption, input_options, options_by_metric, output_options
 
 
 @click.command()
@@ -18,6 +18,7 @@ from multimodal_eval.cli.options import input_options, output_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder; default runs/<time>-<task>.")
 @click.option("--config", type=click.Path(path_type=Path), help="Tasks, weights and settings in a YAML file.")
 @click.option("--resume", "resumed", type=click.Path(path_type=Path), help="Continue the run in this folder.")
+@click.option("--option", "options", type=MetricOption(), multiple=True, help="meteor.variant=fmean, for instance.")
 @click.option("--by", multiple=True, help="Also score each value of this column by itself.")
 @click.option("--seed", type=int, help="For metrics that draw random numbers.")
 @click.option("--plugin", "plugins", multiple=True, help="A Python file whose @metric functions are registered.")
@@ -72,6 +73,7 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
         given["config"],
         task=given["task"],
         metrics=given["metrics"],
+        options=options_by_metric(given["options"]),
         by=list(given["by"]) or None,
         seed=given["seed"],
         plugins=list(given["plugins"]) or None,

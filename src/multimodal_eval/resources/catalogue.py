@@ -65,13 +65,18 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Something that can be fetched."""
+    """Something that can be fetched.
+
+    `prepare` names a function, "module:function", that is called with the folder and a progress callback once the files
+    are there: it makes of them what is quick to open.
+    """
 
     name: str
     about: str
     licence: str
     source: Source
     files: tuple[File, ...]
+    prepare: str = ""
 
     @property
     def size(self) -> int:
@@ -168,6 +173,28 @@ CATALOGUE: dict[str, Resource] = {
                     1_241,
                 ),
             ),
+            prepare="multimodal_eval.text.meteor_data:prepare",
+        ),
+        Resource(
+            "meteor-1.5-ru",
+            "METEOR 1.5's Russian data: function words, non-breaking prefixes",
+            "LGPL-2.1 (METEOR)",
+            PackageWheel("pycocoevalcap", "1.2", 104_312_215),
+            (
+                File(
+                    _METEOR_JAR + "function/russian.words",
+                    "russian.words",
+                    "a90914b2e171d0a8f8f07c5e3f96388e7a149696155f6c69f69b1611b3f2e257",
+                    387,
+                ),
+                File(
+                    _METEOR_JAR + "nonbreaking/russian.prefixes",
+                    "russian.prefixes",
+                    "0be7a36eb500582cdf80bb89fff04250a9475e30a12760bf3f66b76f8c349247",
+                    1_622,
+                ),
+            ),
+            prepare="multimodal_eval.text.meteor_data:prepare",
         ),
     )
 }

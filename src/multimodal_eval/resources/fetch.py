@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,8 @@ def fetch(resource: Resource, progress: Progress = lambda name, done, total: Non
         _FETCHERS[type(resource.source)](resource, staging, progress)
         for file in resource.files:
             check_file(resource, file, staging / file.name)
+        if resource.prepare:
+            pkgutil.resolve_name(resource.prepare)(staging, progress)
         if target.exists():  # an incomplete older copy
             shutil.rmtree(target)
         staging.rename(target)

@@ -78,7 +78,10 @@ def load_config(source: str | Path | Mapping[str, Any] | None) -> RunConfig:
 
 
 def overlaid(source: str | Path | Mapping[str, Any] | None, **given: Any) -> RunConfig:
-    """The configuration with what was given besides laid over it; None and False mean "not given"."""
+    """The configuration with what was given besides laid over it; None and False mean "not given".
+
+    Options are laid over one by one: those of the file that are not given again stay.
+    """
     for key in given:
         if key not in RunConfig.__struct_fields__:
             raise ConfigError(f"no setting is named {key!r}.{did_you_mean(key, RunConfig.__struct_fields__)}")
@@ -86,6 +89,10 @@ def overlaid(source: str | Path | Mapping[str, Any] | None, **given: Any) -> Run
     if isinstance(given.get("metrics"), str):
         given["metrics"] = [name.strip() for name in given["metrics"].split(",") if name.strip()]
     said = {key: msgspec.to_builtins(value) for key, value in given.items() if value is not None and value is not False}
+    if isinstance(said.get("options"), dict):
+        stays = base.get("options", {})
+        given_anew = {metric: {**stays.get(metric, {}), **new} for metric, new in said["options"].items()}
+        said["options"] = {**stays, **given_anew}
     config = _converted({**base, **said}, "the settings")
     # A resumed run finds its plug-ins, and files that options name, again from any working directory.
     return msgspec.structs.replace(
@@ -99,8 +106,13 @@ def overlaid(source: str | Path | Mapping[str, Any] | None, **given: Any) -> Run
 
 
 def _absolute(value: Any) -> Any:
-    """A file's name as an absolute path; any other value as it is."""
-    return str(Path(value).resolve()) if isinstance(value, str) and value and Path(value).is_file() else value
+    """A file's name, also one behind a colon ("ruwordnet:words.db"), as an absolute path; any other value as it is."""
+    if not isinstance(value, str) or not value:
+        return value
+    if Path(value).is_file():
+        return str(Path(value).resolve())
+    kind, colon, file = value.partition(":")
+    return f"{kind}:{Path(file).resolve()}" if colon and file and Path(file).is_file() else value
 
 
 def _converted(content: Any, source: str) -> RunConfig:

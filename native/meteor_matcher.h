@@ -1,0 +1,94 @@
+// Which words and phrases of a candidate METEOR 1.5 may match with which of a reference: by being the same, by their
+// stems, by a common synset, or as paraphrases.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "meteor_beam.h"
+#include "meteor_data.h"
+#include "ngrams.h"
+#include "span.h"
+#include "stemmers.h"
+
+namespace mmeval {
+
+// What METEOR knows of each word, looked up when the word is first seen.
+class MeteorLexicon {
+public:
+    struct Word {
+        // The program compares hash codes instead of words and stems, so that a few odd pairs ("ll" and "n.", "so" and
+        // "u1") are the same to it.
+        std::uint32_t hash = 0, stem_hash = 0;
+        std::uint32_t known_as = kMissing;  // its number in the data
+        std::uint32_t phrase = kMissing;    // itself as a phrase of one word
+        std::uint32_t first_synset = 0, synsets = 0;
+        std::uint64_t synset_mask = 0;  // words whose masks have no bit in common share no synset
+        bool is_function_word = false;
+    };
+
+    MeteorLexicon(const MeteorData& data, Stemmer stemmer) : data_(data), stemmer_(stemmer) {}
+
+    std::uint32_t add(std::string_view word);
+    const Word& operator[](std::uint32_t id) const { return words_[id]; }
+    const MeteorData& data() const { return data_; }
+    bool are_synonyms(std::uint32_t a, std::uint32_t b);
+
+private:
+    void look_up_synsets(std::string_view text, Word& word);
+    void add_synsets(std::uint32_t known_as);
+    bool share_synset(const Word& a, const Word& b) const;
+
+    const MeteorData& data_;
+    Stemmer stemmer_;
+    Vocabulary texts_;
+    std::vector<Word> words_;
+    std::vector<std::uint32_t> synsets_;
+    // Answers of are_synonyms; a pair of words has one place, and the last that came there stays.
+    static constexpr std::size_t kAnswers = 1 << 14;
+    struct Answer {
+        std::uint32_t a = kMissing, b = kMissing;
+        bool value = false;
+    };
+    std::vector<Answer> answers_ = std::vector<Answer>(kAnswers);
+    std::string stem_, base_;
+};
+
+// A text as words of a lexicon, with those of its phrases that the paraphrases know.
+struct MeteorText {
+    struct Phrase {
+        std::uint32_t node, start;
+        std::uint16_t words;
+    };
+    std::vector<std::uint32_t> words, hashes, stem_hashes;
+    std::vector<std::uint64_t> synset_masks;  // of each word, side by side for the inner loops
+    std::vector<Phrase> phrases;  // by start, then by length
+    std::vector<Phrase> by_node;  // the same by node, then by start
+    std::array<std::uint64_t, 8> nodes_mask;
+
+    // Fills the rest from `words`.
+    void look_up(const MeteorLexicon& lexicon);
+    bool may_have(std::uint32_t node) const { return nodes_mask[node >> 6 & 7] >> (node & 63) & 1; }
+};
+
+class MeteorMatcher {
+public:
+    // More matches than this are refused: texts of thousands of words, or the same few words over and over.
+    static constexpr std::size_t kMostMatches = 4'000'000;
+
+    // In the order that breaks the aligner's ties; false where there are too many.
+    bool find(MeteorLexicon& lexicon, const MeteorText& candidate, const MeteorText& reference);
+    const std::vector<PhraseMatch>& matches() const { return matches_; }
+
+private:
+    template <typename Accepts>
+    bool find_words(std::size_t candidate_words, std::size_t reference_words, Module module, Accepts accepts);
+    bool find_paraphrases(const MeteorData& data, const MeteorText& keys, const MeteorText& others, bool keys_are_reference);
+
+    std::vector<PhraseMatch> matches_;
+};
+
+}  // namespace mmeval

@@ -1,0 +1,62 @@
+// What the bindings share: texts from Python, arrays to Python. Strings are copied while the GIL is held; the work after
+// that runs without it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <string_view>
+
+#include "captions.h"
+#include "token_buffer.h"
+#include "tokenizers.h"
+
+using Array = nanobind::ndarray<nanobind::numpy, double>;
+
+inline mmeval::Tokenizer tokenizer_named(std::string_view name) {
+    const mmeval::Tokenizer found = mmeval::find_tokenizer(name);
+    if (found == nullptr) throw nanobind::value_error("no tokenizer has that name");
+    return found;
+}
+
+inline std::string_view view(nanobind::handle text) {
+    Py_ssize_t size = 0;
+    const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+    if (bytes == nullptr) throw nanobind::python_error();
+    return {bytes, static_cast<std::size_t>(size)};
+}
+
+// Appends a text to a batch.
+inline void append(mmeval::Texts& texts, nanobind::handle text) {
+    const std::string_view bytes = view(text);
+    if (bytes.size() > mmeval::TokenBuffer::kLongest / 2)
+        throw nanobind::value_error("a text of over 1 GB cannot be scored");
+    texts.bytes.append(bytes);
+    texts.ends.push_back(texts.bytes.size());
+}
+
+inline mmeval::Texts texts_of(nanobind::list candidates, nanobind::list references) {
+    if (candidates.size() != references.size())
+        throw nanobind::value_error("candidates and references differ in length");
+    mmeval::Texts texts;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        append(texts, candidates[i]);
+        for (nanobind::handle reference : nanobind::cast<nanobind::list>(references[i])) append(texts, reference);
+        texts.image_ends.push_back(texts.ends.size());
+    }
+    return texts;
+}
+
+inline nanobind::str string_of(std::string_view bytes) {
+    return nanobind::steal<nanobind::str>(
+        PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
+// A NumPy array that owns its numbers; with 0 columns it has one dimension.
+inline Array array_of(std::unique_ptr<double[]> data, std::size_t rows, std::size_t columns) {
+    double* values = data.release();
+    nanobind::capsule owner(values, [](void* pointer) noexcept { delete[] static_cast<double*>(pointer); });
+    if (columns == 0) return Array(values, {rows}, owner);
+    return Array(values, {rows, columns}, owner);
+}

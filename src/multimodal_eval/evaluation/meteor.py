@@ -1,0 +1,298 @@
+"""METEOR: which words of the answer stand in a reference, as they are, by their stem or as synonyms? Three variants.
+
+With m matched words, P = m / words of the answer and R = m / words of the reference:
+
+    fmean   10 P R / (R + 9 P)                                             the dialogue contest's
+    2005    10 P R / (R + 9 P) * (1 - 0.5 (chunks / m)^3)                  Banerjee and Lavie
+    1.5     P R / (alpha P + (1 - alpha) R) * (1 - gamma (chunks / m)^beta)  Denkowski and Lavie, as their program runs
+
+A chunk is a run of matches that are neighbours on both sides. The best reference counts. `fmean` and `2005` take the
+alignment with the most matches, stage by stage, and among those the fewest crossings; `1.5` also matches paraphrases,
+weighs matches and function words, and repeats the program's beam search. Its corpus figure is made of summed
+statistics; that of the others is the mean.
+
+References:
+    Banerjee and Lavie (2005). METEOR: An Automatic Metric for MT Evaluation with Improved Correlation with Human
+    Judgments. ACL workshop. Denkowski and Lavie (2014). Meteor Universal: Language Specific Translation Evaluation for
+    Any Target Language. WMT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from typing import TYPE_CHECKING, Any, Protocol
+
+from multimodal_eval._native import StagedMeteor, meteor_from_stats, stem
+from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError, did_you_mean
+from multimodal_eval.core.metric import Metric, Scorer
+from multimodal_eval.core.registry import register
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.resources.catalogue import get_resource
+from multimodal_eval.text.meteor_data import open_program, parameters, resource_name
+from multimodal_eval.text.synonyms import SynonymSource, get_synonyms
+from multimodal_eval.text.tokenizers import check_tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float64]
+
+VARIANTS = ("fmean", "2005", "1.5")
+LANGUAGES = ("en", "ru")
+STEMMERS = {
+    "fmean": {"en": "english", "ru": "russian"},
+    "2005": {"en": "porter", "ru": "russian"},
+    "1.5": {"en": "english", "ru": "russian-2014"},
+}
+DEFAULT_TOKENIZER = {"fmean": "unicode", "2005": "unicode", "1.5": "ptb"}
+_WORDS, _FUNCTION_WORDS, _MATCHED, _CHUNKS, _ALL_MATCHED = (
+    0,
+    2,
+    4,
+    20,
+    21,
+)  # columns of 1.5's statistics, two sides each
+_MODULES = 4
+
+
+def meteor(
+    candidate: str,
+    references: Sequence[str],
+    *,
+    variant: str = "1.5",
+    language: str = "en",
+    synonyms: str = "default",
+    tokenizer: str = "default",
+) -> float:
+    """METEOR of one text against its references.
+
+    `variant` is fmean, 2005 or 1.5; `language` en or ru; `synonyms` a source's name (fmean and 2005); `tokenizer` a
+    tokenizer's name, or for 1.5 `none`: the text as it is. 1.5 needs its data: `mmeval fetch meteor-1.5-en`.
+    """
+    if not references:
+        raise ConfigError("meteor needs at least one reference. Got an empty list instead.")
+    chosen = compute_meteor.configure(
+        {"variant": variant, "language": language, "synonyms": synonyms, "tokenizer": tokenizer}
+    )
+    values, _ = chosen.scores_of([candidate], [list(references)])
+    return float(values[0])
+
+
+class TextsScorer(Protocol):
+    """Scores answers against their references."""
+
+    def __call__(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> list[Score]:
+        """One score an answer."""
+
+
+class StemSynonyms:
+    """A source that knows a word by its stem as well: NLTK looks synonyms up by stems, and so finds some more."""
+
+    def __init__(self, source: SynonymSource, stemmer: str) -> None:
+        self.source, self.stemmer, self.label = source, stemmer, f"{source.label}+stems"
+
+    def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
+        """The synsets of each word and of its stem."""
+        own, by_stem = self.source.synsets(words), self.source.synsets(stem(list(words), self.stemmer))
+        return [sorted({*some, *more}) if more else some for some, more in zip(own, by_stem, strict=True)]
+
+
+class StagedScorer:
+    """fmean and 2005."""
+
+    def __init__(self, tokenizer: str, stemmer: str, synonyms: SynonymSource, *, with_penalty: bool) -> None:
+        self.tokenizer, self.stemmer, self.synonyms, self.with_penalty = tokenizer, stemmer, synonyms, with_penalty
+
+    def aligned(self, candidates: list[str], references: list[list[str]]) -> StagedMeteor:
+        """The texts as words with stems and synsets, ready to be aligned."""
+        texts = StagedMeteor(candidates, references, self.tokenizer, self.stemmer)
+        texts.set_synsets(self.synonyms.synsets(texts.words()))
+        return texts
+
+    def __call__(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> list[Score]:
+        """One score an answer; its details say when an alignment is not proven to be the best."""
+        rows = self.aligned(candidates, references).score(self.with_penalty, threads)
+        return [
+            Score(score) if proven else Score(score, details={"alignment": "beam"})
+            for score, proven in zip(rows[:, 0].tolist(), rows[:, -1].tolist(), strict=True)
+        ]
+
+
+class ProgramScorer:
+    """1.5."""
+
+    def __init__(self, tokenizer: str, language: str, stemmer: str) -> None:
+        self.tokenizer = "" if tokenizer == "none" else tokenizer
+        self.program = open_program(language, stemmer)
+
+    def __call__(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> list[Score]:
+        """One score an answer, with the statistics that the corpus figure is made of."""
+        values, stats = self.program.score(candidates, references, self.tokenizer, threads)
+        return [
+            unscored("error", "the texts are too long for METEOR 1.5: over 4,000,000 pairs of words match")
+            if isnan(value)
+            else Score(value, stats=tuple(counts))
+            for value, counts in zip(values.tolist(), stats.tolist(), strict=True)
+        ]
+
+
+class Meteor(Metric):
+    """Words of the answer that stand in a reference, as they are, by stem, as synonyms or paraphrases."""
+
+    name = "meteor"
+    version = "1"
+    needs = ("generated_answer", "references")
+    bounds = (0, 1)
+    summary = __doc__ or ""
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        defaults = {"variant": "1.5", "language": "en", "synonyms": "default", "tokenizer": "default"}
+        self.options = {**defaults, **(options or {})}
+
+    def configure(self, options: Mapping[str, Any]) -> Meteor:
+        """The same with other options, which are checked here."""
+        for key in options:
+            if key not in self.options:
+                raise ConfigError(f"{self.name} has no option {key!r}.{did_you_mean(key, list(self.options))}")
+        chosen = {**self.options, **options}
+        for key, allowed in (("variant", VARIANTS), ("language", LANGUAGES)):
+            chosen[key] = str(chosen[key])  # YAML reads 1.5 and 2005 as numbers
+            if chosen[key] not in allowed:
+                raise ConfigError(
+                    f"the option `{key}` must be one of {', '.join(allowed)}. Got {options.get(key)!r} instead."
+                )
+        if chosen["tokenizer"] != "default" and not (chosen["variant"] == "1.5" and chosen["tokenizer"] == "none"):
+            check_tokenizer(chosen["tokenizer"])
+        if chosen["variant"] == "1.5" and chosen["synonyms"] != "default":
+            raise ConfigError(f"METEOR 1.5 brings its own synonyms. Got the option `synonyms`: {chosen['synonyms']!r}.")
+        return Meteor(chosen)
+
+    @property
+    def variant(self) -> str:
+        """fmean, 2005 or 1.5."""
+        return str(self.options["variant"])
+
+    @property
+    def language(self) -> str:
+        """Of answers and references alike."""
+        return str(self.options["language"])
+
+    @property
+    def tokenizer(self) -> str:
+        """The chosen one, or the variant's own."""
+        chosen = str(self.options["tokenizer"])
+        return DEFAULT_TOKENIZER[self.variant] if chosen == "default" else chosen
+
+    @property
+    def stemmer(self) -> str:
+        """The variant's own for the language."""
+        return STEMMERS[self.variant][self.language]
+
+    @property
+    def synonyms(self) -> SynonymSource:
+        """The source of synonyms (fmean and 2005)."""
+        source = get_synonyms(str(self.options["synonyms"]), self.language)
+        by_stem = self.variant == "2005" and self.language == "en" and source.label != "none"
+        return StemSynonyms(source, self.stemmer) if by_stem else source
+
+    def signature(self, state: Any = None) -> Signature:
+        """Variant, language, tokenizer and stemmer; the source of synonyms, or the data of 1.5."""
+        settings = {
+            "variant": self.variant,
+            "language": self.language,
+            "tokenizer": self.tokenizer,
+            "stemmer": self.stemmer,
+        }
+        if self.variant == "1.5":
+            settings["data"] = get_resource(resource_name(self.language)).fingerprint
+        else:
+            settings["synonyms"] = self.synonyms.label
+        return Signature(self.name, self.version, settings)
+
+    def unavailable(self) -> str | None:
+        """Whether the data of 1.5, or the source of synonyms, is missing here."""
+        try:
+            self.texts_scorer()
+        except UnavailableError as absent:
+            return str(absent)
+        return None
+
+    def texts_scorer(self) -> TextsScorer:
+        """The variant, ready to score texts."""
+        if self.variant == "1.5":
+            return ProgramScorer(self.tokenizer, self.language, self.stemmer)
+        return StagedScorer(self.tokenizer, self.stemmer, self.synonyms, with_penalty=self.variant == "2005")
+
+    def scores_of(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> tuple[Vector, float]:
+        """The value of each text and the corpus figure."""
+        import numpy as np
+
+        scores = self.texts_scorer()(candidates, references, threads)
+        for number, score in enumerate(scores, 1):
+            if score.value is None:
+                raise InputError([Problem(code="TOO_LONG", message=str(score.reason), line=number)])
+        values = np.array([score.value for score in scores], dtype=np.float64)
+        stats = np.array([score.stats for score in scores]) if scores[0].stats else None
+        return values, self.aggregate(Rows(values, stats)).value
+
+    def open(self, state: Any) -> Scorer:
+        """Once a worker; data and synonyms are shared."""
+        return _SampleScorer(self.texts_scorer())
+
+    def aggregate(self, rows: Rows) -> Estimate:
+        """1.5: the score of the summed statistics; the others: the mean."""
+        if self.variant != "1.5":
+            return mean_estimate(rows)
+        from multimodal_eval.stats.estimates import function_of_sums
+
+        return function_of_sums(rows, self.corpus_score, self._gradient)
+
+    def corpus_score(self, sums: Vector) -> float:
+        """1.5 of a corpus, from its summed statistics."""
+        return meteor_from_stats(sums, parameters(self.language))
+
+    def _gradient(self, sums: Vector) -> Vector:
+        """d score / d statistics, for F = 1 / ((1 - alpha)/P + alpha/R) and score = F (1 - gamma (chunks/m)^beta)."""
+        import numpy as np
+
+        gradient = np.zeros(len(sums))
+        matched = (sums[_ALL_MATCHED] + sums[_ALL_MATCHED + 1]) / 2
+        if matched == 0:
+            return gradient
+        alpha, beta, gamma, delta, *weights = parameters(self.language).tolist()
+        shares, share_gradients = [], []
+        for side in (0, 1):
+            lengths, hits = np.zeros(len(sums)), np.zeros(len(sums))
+            lengths[_WORDS + side], lengths[_FUNCTION_WORDS + side] = delta, 1 - 2 * delta
+            for module in range(_MODULES):
+                hits[_MATCHED + 4 * module + side] = weights[module] * delta
+                hits[_MATCHED + 4 * module + 2 + side] = weights[module] * (1 - delta)
+            shares.append(float(hits @ sums) / float(lengths @ sums))
+            share_gradients.append((hits - shares[side] * lengths) / float(lengths @ sums))
+        precision, recall = shares
+        mean = 1 / ((1 - alpha) / precision + alpha / recall)
+        penalty = gamma * (sums[_CHUNKS] / matched) ** beta
+        gradient += (1 - penalty) * mean**2 * (1 - alpha) / precision**2 * share_gradients[0]
+        gradient += (1 - penalty) * mean**2 * alpha / recall**2 * share_gradients[1]
+        if sums[_CHUNKS] > 0:
+            gradient[_CHUNKS] -= mean * penalty * beta / sums[_CHUNKS]
+        gradient[_ALL_MATCHED : _ALL_MATCHED + 2] += mean * penalty * beta / matched / 2
+        return gradient
+
+
+class _SampleScorer:
+    def __init__(self, texts_scorer: TextsScorer) -> None:
+        self.texts_scorer = texts_scorer
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        return self.texts_scorer(
+            [sample.generated_answer or "" for sample in batch], [sample.reference_texts for sample in batch]
+        )
+
+
+compute_meteor = Meteor()
+register(compute_meteor)

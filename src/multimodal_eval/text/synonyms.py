@@ -1,0 +1,191 @@
+"""Synonym sources by name. A source's label stands in the signature of every metric that uses it.
+
+Another source comes in by `register_synonyms`, or as an entry point in the group `multimodal_eval.synonyms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from multimodal_eval.core.errors import ConfigError, DuplicateNameError, UnknownNameError, shorten
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "multimodal_eval.synonyms"
+DEFAULTS = {"en": "wordnet", "ru": "wiktionary"}
+
+
+@runtime_checkable
+class SynonymSource(Protocol):
+    """Which words mean the same: two words are synonyms when their sets of synsets intersect."""
+
+    label: str  # what the signature says
+
+    def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
+        """Sorted synset numbers of each lower-case word; empty for an unknown word."""
+        ...
+
+
+Factory = Callable[..., SynonymSource]  # of the language and, where the source takes one, of the argument
+
+
+class NoSynonyms:
+    """Every word stands for itself alone."""
+
+    label = "none"
+
+    def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
+        """Nothing, for each word."""
+        return [() for _ in words]
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    factory: Factory
+    languages: tuple[str, ...] | None = None  # None: any
+    argument: str | None = None
+
+    def shown(self, name: str) -> str:
+        return f"{name}:{self.argument}" if self.argument else name
+
+
+_registered: dict[str, _Registered] = {}
+_opened: dict[tuple[object, ...], SynonymSource] = {}
+_lock = RLock()
+
+
+def register_synonyms(
+    name: str, factory: Factory, *, languages: Collection[str] | None = None, argument: str | None = None
+) -> None:
+    """Add a source: `factory(language)` gives it, or `factory(language, argument)` for names such as 'mine:FILE'.
+
+    `languages` are those that it has words of (all where not said); `argument` is what stands behind the colon,
+    as the help shows it. The same factory may come again (a notebook cell), another may not.
+    """
+    if not name.replace("_", "").replace("-", "").isalnum() or name == "default":
+        raise ConfigError(f"{name!r} cannot name a synonym source: use letters, digits, '_' and '-', and not default")
+    old = _registered.get(name)
+    if old is not None and _origin(old.factory) != _origin(factory):
+        raise DuplicateNameError(
+            f"a synonym source named {name!r} is registered already, by {'.'.join(_origin(old.factory))}. "
+            "Give yours another name."
+        )
+    _registered[name] = _Registered(factory, None if languages is None else tuple(languages), argument)
+
+
+def get_synonyms(name: str, language: str) -> SynonymSource:
+    """The source of that name, opened once a process: 'default', 'none', 'wordnet', 'ruwordnet:words.db' and so on."""
+    if not isinstance(name, str):
+        raise UnknownNameError("synonym source", name, _names())
+    chosen = DEFAULTS.get(language, name) if name == "default" else name
+    kind, colon, argument = chosen.partition(":")
+    source = _find(kind)
+    if source is None and name != "default":
+        raise UnknownNameError("synonym source", kind, _names())
+    if source is None or (source.languages is not None and language not in source.languages):
+        fitting = ", ".join(list_synonyms(language))
+        raise ConfigError(
+            f"the option `synonyms` must be a source for the language {language!r}: {fitting}. Got {name!r} instead."
+        )
+    if bool(argument) != bool(source.argument) or bool(colon) != bool(source.argument):
+        raise ConfigError(f"the option `synonyms` must be {source.shown(kind)!r}. Got {shorten(name)} instead.")
+    return _open(source, language, argument)
+
+
+def list_synonyms(language: str | None = None) -> list[str]:
+    """The names of all sources, or of those for a language, sorted."""
+    fitting = {
+        source.shown(name)
+        for name, source in _registered.items()
+        if language is None or source.languages is None or language in source.languages
+    }
+    default = {"default"} if language is None or language in DEFAULTS else set()
+    return sorted(fitting | default | (entry_points().keys() - _registered.keys()))
+
+
+@cache
+def entry_points() -> dict[str, EntryPoint]:
+    """The sources that installed distributions offer, by name, not yet imported."""
+    from importlib.metadata import entry_points as installed
+
+    found: dict[str, EntryPoint] = {}
+    for entry in installed(group=ENTRY_POINT_GROUP):
+        taken = _registered.get(entry.name)
+        clash = taken is not None and _origin(taken.factory)[0] != entry.module
+        if clash or found.get(entry.name, entry) != entry:
+            raise DuplicateNameError(
+                f"the entry point {entry.value!r} offers a synonym source named {entry.name!r}, which is taken "
+                "already. Uninstall one of the two distributions."
+            )
+        found[entry.name] = entry
+    return found
+
+
+def _names() -> set[str]:
+    return {"default"} | _registered.keys() | entry_points().keys()
+
+
+def _find(name: str) -> _Registered | None:
+    if name not in _registered and name in entry_points():
+        factory = entry_points()[name].load()  # importing it may have registered it with its languages
+        if name not in _registered:
+            register_synonyms(name, factory)
+    return _registered.get(name)
+
+
+def _open(source: _Registered, language: str, argument: str) -> SynonymSource:
+    key = (source.factory, language, argument, _stamp(argument))
+    with _lock:
+        if key not in _opened:
+            opened = source.factory(language, argument) if source.argument else source.factory(language)
+            if not isinstance(opened, SynonymSource):
+                raise ConfigError(f"a synonym source must have `label` and `synsets`. Got {shorten(opened)} instead.")
+            _opened[key] = opened
+        return _opened[key]
+
+
+def _stamp(argument: str) -> tuple[int, int] | None:
+    """Changes when the file that an argument names does."""
+    try:
+        stat = Path(argument).expanduser().stat()
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return stat.st_mtime_ns, stat.st_size
+
+
+def _origin(factory: Factory) -> tuple[str, str]:
+    return getattr(factory, "__module__", "?"), getattr(factory, "__qualname__", repr(factory))
+
+
+def _none(language: str) -> SynonymSource:
+    return NoSynonyms()
+
+
+def _wordnet(language: str) -> SynonymSource:
+    from multimodal_eval.text.wordnet import WordNet
+
+    return WordNet()
+
+
+def _wiktionary(language: str) -> SynonymSource:
+    from multimodal_eval.text.wiktionary import open_wiktionary
+
+    return open_wiktionary()
+
+
+def _ruwordnet(language: str, path: str) -> SynonymSource:
+    from multimodal_eval.text.ruwordnet import open_ruwordnet
+
+    return open_ruwordnet(path)
+
+
+register_synonyms("none", _none)
+register_synonyms("wordnet", _wordnet, languages=["en"])
+register_synonyms("wiktionary", _wiktionary, languages=["ru"])
+register_synonyms("ruwordnet", _ruwordnet, languages=["ru"], argument="PATH")

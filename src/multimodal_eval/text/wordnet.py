@@ -1,0 +1,106 @@
+"""English synonyms: the single words of WordNet 3.0, and the inflected forms that lead to them.
+
+A form leads to every base form that WordNet's own rules give: through its lists of irregular forms and by detaching
+endings, for each part of speech by itself. Where one step of detaching finds no word, another follows. A base form
+counts with all its synsets, of whatever part of speech, as in METEOR itself ("covered" is to cover, and so a cover).
+
+Reference:
+    Fellbaum (1998). WordNet: An Electronic Lexical Database. MIT Press. The rules: morphy(7WN) of WordNet 3.0.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+from multimodal_eval.text.synsets import LONGEST_WORD, REMEMBERED_WORDS, Lazy
+
+Endings = Mapping[str, Sequence[tuple[str, str]]]
+
+# What an ending becomes, by the last letter of the form: nouns, verbs, adjectives, adverbs.
+_ENDINGS: Sequence[Endings] = (
+    {
+        "s": (
+            ("s", ""),
+            ("ses", "s"),
+            ("ves", "f"),
+            ("xes", "x"),
+            ("zes", "z"),
+            ("ches", "ch"),
+            ("shes", "sh"),
+            ("ies", "y"),
+        ),
+        "n": (("men", "man"),),
+    },
+    {
+        "s": (("s", ""), ("ies", "y"), ("es", "e"), ("es", "")),
+        "d": (("ed", "e"), ("ed", "")),
+        "g": (("ing", "e"), ("ing", "")),
+    },
+    {"r": (("er", ""), ("er", "e")), "t": (("est", ""), ("est", "e"))},
+    {},
+)
+
+
+class WordNet:
+    """Synonyms of English words; the table is read on first use."""
+
+    label = "wordnet-3.0"
+
+    def __init__(self) -> None:
+        self._parts = Lazy(_read_table)
+        self._remembered = lru_cache(maxsize=REMEMBERED_WORDS)(self._look_up)
+
+    def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
+        """Sorted synset numbers of each lower-case word; empty for an unknown word."""
+        return [self._remembered(word) if len(word) <= LONGEST_WORD else () for word in words]
+
+    def _look_up(self, word: str) -> tuple[int, ...]:
+        lemmas = {lemma for part in self._parts() for lemma in part.lemmas(word)}
+        numbers = [part.numbers[lemma] for part in self._parts() for lemma in lemmas if lemma in part.numbers]
+        return tuple(sorted(set(map(int, " ".join(numbers).split()))))
+
+
+@dataclass(frozen=True, slots=True)
+class _PartOfSpeech:
+    """The nouns, say: word -> numbers, irregular form -> base forms, both as the table writes them."""
+
+    numbers: dict[str, str]
+    irregular: dict[str, str]
+    endings: Endings
+
+    def lemmas(self, form: str) -> list[str]:
+        """The base forms that a form may have."""
+        found = [form] if form in self.numbers else []
+        if form in self.irregular:
+            found += self.irregular[form].split()
+        if form[-1:] in self.endings:
+            shorter = self._shortened({form})
+            found += [word for word in shorter if word in self.numbers]
+            while shorter and not found:
+                shorter = self._shortened(shorter)
+                found = [word for word in shorter if word in self.numbers]
+        return found
+
+    def _shortened(self, forms: set[str]) -> set[str]:
+        return {
+            form[: -len(ending)] + base
+            for form in forms
+            for ending, base in self.endings.get(form[-1:], ())
+            if form.endswith(ending)
+        }
+
+
+def _read_table() -> tuple[_PartOfSpeech, ...]:
+    packed = (files("multimodal_eval.text") / "wordnet.tsv.gz").read_bytes()
+    blocks = [_read_block(block) for block in gzip.decompress(packed).decode("ascii").rstrip("\n").split("\n\n")]
+    words, irregular = blocks[: len(_ENDINGS)], blocks[len(_ENDINGS) :]
+    return tuple(_PartOfSpeech(*part) for part in zip(words, irregular, _ENDINGS, strict=True))
+
+
+def _read_block(text: str) -> dict[str, str]:
+    cells = iter(text.replace("\n", "\t").split("\t"))
+    return dict(zip(cells, cells, strict=True))

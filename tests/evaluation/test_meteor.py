@@ -1,0 +1,216 @@
+"""METEOR: the worked examples, the Java program's own figures, and the rules that each variant follows."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from multimodal_eval import Rows, Sample, evaluate
+from multimodal_eval.core.errors import ConfigError, InputError, UnavailableError, UnknownNameError
+from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.evaluation.meteor import Meteor, compute_meteor, meteor
+from tests.golden.load import golden
+
+
+def score(candidate, *references, **options):
+    return meteor(candidate, list(references), **options)
+
+
+# Worked out by hand.
+
+
+def test_six_identical_words():
+    text = "the quick brown fox jumps high"
+    assert score(text, text, variant="fmean") == 1.0
+    assert score(text, text, variant="2005") == pytest.approx(1 - 0.5 * (1 / 6) ** 3, abs=1e-15)  # one chunk
+
+
+def test_four_words_of_six_in_two_chunks():
+    # P = 4/4, R = 4/6: 10 * (2/3) / (2/3 + 9) = 20/29; penalty 0.5 * (2/4)^3 = 1/16
+    candidate, reference = "dog runs big beach", "dog runs on the big beach"
+    assert score(candidate, reference, variant="fmean") == pytest.approx(20 / 29, abs=1e-15)
+    assert score(candidate, reference, variant="2005") == pytest.approx(20 / 29 * 15 / 16, abs=1e-15)
+
+
+def test_a_repeated_word_is_aligned_with_the_fewest_crossings_and_chunks():
+    # NLTK takes the last "the" and so finds two chunks, one crossing and .344828
+    assert score("the cat", "the cat the", variant="2005") == pytest.approx(0.646552, abs=1e-6)
+
+
+def test_punctuation_and_case_are_no_words():
+    assert score("The dog, runs!", "the DOG runs", variant="fmean") == 1.0
+
+
+def test_stages_stem_and_synonym():
+    # "dogs" by its stem, "automobile" as a synonym of "car"; one of three words finds nothing: P = R = 2/3
+    assert score("dogs automobile sky", "dog car river", variant="fmean") == pytest.approx(2 / 3, abs=1e-15)
+    assert score("dogs automobile sky", "dog car river", variant="fmean", synonyms="none") == pytest.approx(1 / 3)
+
+
+def test_an_earlier_stage_keeps_its_words():
+    # "car" takes "car" first; "automobile" is then left without a partner: P = 1/2, R = 1/1
+    expected = 10 * 0.5 * 1 / (1 + 9 * 0.5)
+    assert score("automobile car", "car", variant="fmean") == pytest.approx(expected, abs=1e-15)
+
+
+def test_the_best_reference_counts():
+    assert score("a red dog", "two cats", "a red dog", "a dog", variant="fmean") == 1.0
+
+
+@pytest.mark.parametrize("variant", ["fmean", "2005", "1.5"])
+@pytest.mark.parametrize(
+    ("candidate", "reference"), [("", "a dog"), ("a dog", ""), ("", ""), ("dog", "cat mouse"), ("!", "?")]
+)
+def test_nothing_in_common_is_0(variant, candidate, reference, meteor_data):
+    assert score(candidate, reference, variant=variant) == 0.0
+
+
+# The Java program.
+
+
+def check_against_the_program(name, language):
+    recorded = golden(name)
+    segments = recorded["segments"]
+    chosen = compute_meteor.configure({"language": language, "tokenizer": "none"})
+    ours, corpus = chosen.scores_of([s["candidate"] for s in segments], [s["references"] for s in segments])
+    wrong = [s for s, value in zip(segments, ours, strict=True) if value != s["score"]]
+    assert wrong == []
+    assert corpus == pytest.approx(recorded["corpus"], abs=1e-12)
+
+
+def test_every_segment_equals_the_program_s(meteor_data):
+    assert len(golden("meteor.json.gz")["segments"]) >= 2000
+    check_against_the_program("meteor.json.gz", "en")
+
+
+def test_every_russian_segment_equals_the_program_s(meteor_data):
+    check_against_the_program("meteor_ru.json.gz", "ru")
+
+
+def test_captions_equal_pycocoevalcap_s(meteor_data):
+    recorded = golden("captions.json.gz")
+    values, corpus = compute_meteor.scores_of(recorded["candidates"], recorded["references"])
+    assert values.tolist() == recorded["meteor"]
+    assert corpus == recorded["corpus"]["meteor"]
+
+
+def test_threads_change_no_digit(meteor_data):
+    recorded = golden("captions.json.gz")
+    one, _ = compute_meteor.scores_of(recorded["candidates"], recorded["references"], 1)
+    many, _ = compute_meteor.scores_of(recorded["candidates"], recorded["references"], 7)
+    assert one.tolist() == many.tolist()
+
+
+def test_the_corpus_figure_of_a_run_is_made_of_summed_statistics(meteor_data, tmp_path):
+    recorded = golden("captions.json.gz")
+    samples = [
+        {"id": str(i), "generated_answer": c, "references": r}
+        for i, (c, r) in enumerate(zip(recorded["candidates"], recorded["references"], strict=True))
+    ]
+    run = evaluate(samples, metrics=["meteor"], allow_partial=True, output=tmp_path / "run")
+    entry = run["meteor"]
+    assert entry["value"] == recorded["corpus"]["meteor"]
+    assert entry["low"] < entry["value"] < entry["high"]
+
+
+def test_influence_values_are_the_derivatives(meteor_data):
+    recorded = golden("captions.json.gz")
+    scores = compute_meteor.texts_scorer()(recorded["candidates"], recorded["references"])
+    stats = np.array([score.stats for score in scores])
+    sums = stats.sum(axis=0)
+    for column in range(stats.shape[1]):
+        step = np.zeros(len(sums))
+        step[column] = 1e-4 * max(1.0, sums[column])
+        if sums[column] == 0:
+            continue
+        numeric = (compute_meteor.corpus_score(sums + step) - compute_meteor.corpus_score(sums - step)) / (
+            2 * step[column]
+        )
+        assert compute_meteor._gradient(sums)[column] == pytest.approx(numeric, rel=1e-5, abs=1e-12)
+    estimate = compute_meteor.aggregate(Rows(np.array([s.value for s in scores]), stats))
+    assert abs(estimate.influence.mean()) < 1e-12
+
+
+def test_a_corpus_without_a_match_is_0_with_no_influence(meteor_data):
+    scores = compute_meteor.texts_scorer()(["dog", "sky"], [["cat mouse"], ["river"]])
+    rows = Rows(np.array([s.value for s in scores]), np.array([s.stats for s in scores]))
+    estimate = compute_meteor.aggregate(rows)
+    assert estimate.value == 0.0
+    assert estimate.influence.tolist() == [0.0, 0.0]
+
+
+# Settings.
+
+
+def test_options_are_in_the_signature():
+    assert str(compute_meteor.configure({"variant": "fmean"}).signature()) == (
+        "meteor|v:1|variant:fmean|language:en|tokenizer:unicode|stemmer:english|synonyms:wordnet-3.0"
+    )
+    named = compute_meteor.configure({"variant": "2005", "synonyms": "none", "tokenizer": "ptb"})
+    assert str(named.signature()) == ("meteor|v:1|variant:2005|language:en|tokenizer:ptb|stemmer:porter|synonyms:none")
+    assert "variant:1.5|language:ru|tokenizer:ptb|stemmer:russian-2014|data:" in str(
+        compute_meteor.configure({"language": "ru"}).signature()
+    )
+
+
+def test_numbers_that_yaml_reads_name_variants_too():
+    assert compute_meteor.configure({"variant": 2005}).variant == "2005"
+    assert compute_meteor.configure({"variant": 1.5}).variant == "1.5"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"variant": "1.4"}, ConfigError, "`variant` must be one of fmean, 2005, 1.5. Got '1.4' instead"),
+        ({"language": "de"}, ConfigError, "`language` must be one of en, ru. Got 'de' instead"),
+        ({"tokenizer": "bert"}, UnknownNameError, "bert"),
+        ({"tokenizer": "none", "variant": "fmean"}, UnknownNameError, "none"),
+        ({"synonyms": "wordnet"}, ConfigError, "brings its own synonyms"),
+        ({"varient": "fmean"}, ConfigError, "Did you mean 'variant'"),
+    ],
+)
+def test_unknown_settings_are_refused(options, error, says):
+    with pytest.raises(error, match=says):
+        compute_meteor.configure(options)
+
+
+def test_an_unknown_source_of_synonyms_is_refused():
+    with pytest.raises(UnknownNameError, match="wordnt"):
+        score("a", "b", variant="fmean", synonyms="wordnt")
+
+
+def test_no_references_at_all_are_refused():
+    with pytest.raises(ConfigError, match="at least one reference"):
+        meteor("a dog", [])
+
+
+def test_without_its_data_the_program_says_how_to_fetch_them():
+    assert "mmeval fetch meteor-1.5-en" in str(compute_meteor.unavailable())
+    with pytest.raises(UnavailableError, match=r"mmeval fetch meteor-1\.5-en"):
+        meteor("a dog", ["a dog"])
+    assert Meteor({"variant": "fmean"}).unavailable() is None
+
+
+# Long texts.
+
+
+def test_texts_too_long_to_align_are_an_error_and_no_score(meteor_data):
+    long = Sample(id="1", generated_answer="the " * 3000, references=["a dog", "the " * 3000])
+    (found,) = score_batch(compute_meteor, compute_meteor.open(None), [long])
+    assert (found.value, found.status) == (None, "error")
+    assert "too long" in str(found.reason)
+    with pytest.raises(InputError, match="too long"):
+        meteor("the " * 3000, ["the " * 3000])
+
+
+def test_an_alignment_that_is_not_proven_says_so():
+    chosen = compute_meteor.configure({"variant": "2005", "synonyms": "none"})
+    chooser = random.Random(1)
+    one, other = (" ".join(chooser.choices("abcde", k=100)) for _ in range(2))
+    short, long = chosen.texts_scorer()(["a dog", one], [["the dog"], [other]])
+    assert short.details is None
+    assert long.details == {"alignment": "beam"}
+    assert long.value is not None
+    assert 0 < long.value <= 1

@@ -1,0 +1,224 @@
+"""Russian synonyms: with small stand-ins for the packages and databases, and with the real ones where installed."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import sqlite3
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+
+from multimodal_eval.core.errors import ConfigError, UnavailableError
+from multimodal_eval.text import synonyms
+from multimodal_eval.text.synonyms import get_synonyms
+
+ANALYZER = """
+FORMS = {
+    "машины": ["машина", "машин"], "автомобиля": ["автомобиль"], "елки": ["ёлка"], "ёлки": ["ёлка"], "елка": ["ёлка"],
+    "стекла": ["стекло", "стечь"], "людей": ["человек"], "эвм": ["эвм"],
+}
+
+class MorphAnalyzer:
+    def __init__(self, lang):
+        assert lang == "ru"
+
+    def normal_forms(self, word):
+        return FORMS.get(word, [word])
+"""
+# As wiki-ru-wordnet 1.0.3 makes it.
+WIKTIONARY = """
+CREATE TABLE synsets(synset_id INTEGER NOT NULL, lemma TEXT NOT NULL, definition TEXT NOT NULL,
+    UNIQUE(synset_id, lemma, definition));
+CREATE TABLE hypernyms(sid INTEGER NOT NULL, hypersid INTEGER NOT NULL, UNIQUE(sid, hypersid));
+"""
+# The tables of ruwordnet 0.0.6 that are read.
+RUWORDNET = """
+CREATE TABLE synset (id VARCHAR NOT NULL, title VARCHAR, definition VARCHAR, part_of_speech VARCHAR, PRIMARY KEY (id));
+CREATE TABLE sense (id VARCHAR NOT NULL, name VARCHAR, lemma VARCHAR, synset_id VARCHAR, PRIMARY KEY (id),
+    FOREIGN KEY(synset_id) REFERENCES synset (id));
+"""
+SYNSETS = {
+    1: ["автомобиль", "машина", "тачка", "легковая машина"],
+    2: ["машина", "ЭВМ", "компьютер"],
+    3: ["ёлка", "ель"],
+    4: ["человек"],
+    5: ["человек"],
+    6: ["стекло", "оконное стекло"],
+    7: ["стечь", "утечь"],
+    8: ["тёмный", "мрачный"],
+}
+WORDS = "машины автомобиля эвм ель елки ёлки ёлка елка стекла утечь людей человек неслово".split()
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """A folder with stand-ins for wiki-ru-wordnet and pymorphy3, instead of what is installed."""
+    folder = tmp_path / "site"
+    (folder / "wiki_ru_wordnet" / "database").mkdir(parents=True)
+    (folder / "wiki_ru_wordnet" / "__init__.py").write_text("")
+    (folder / "pymorphy3.py").write_text(ANALYZER)
+    for name, version in [("wiki_ru_wordnet", "1.0"), ("pymorphy3", "2.0"), ("pymorphy3_dicts_ru", "2.4")]:
+        information = folder / f"{name}-{version}.dist-info"
+        information.mkdir()
+        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    rows = [(synset, lemma, "~ru~") for synset, lemmas in SYNSETS.items() for lemma in lemmas]
+    write(folder / "wiki_ru_wordnet" / "database" / "wikiwordnet.db", WIKTIONARY, "synsets VALUES (?, ?, ?)", rows)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("wiki_ru_wordnet", "pymorphy3")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(synonyms, "_opened", {})
+    importlib.invalidate_caches()
+    yield folder
+    for name in ("wiki_ru_wordnet", "pymorphy3"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def ruwordnet(tmp_path, packages):
+    """A RuWordNet of the same synsets."""
+    rows = [
+        (f"{synset}-N-{number}", lemma.upper(), lemma.upper(), f"{synset}-N")
+        for synset, lemmas in SYNSETS.items()
+        for number, lemma in enumerate(lemmas)
+    ]
+    rows += [("x-1", "МАШИНА", None, "1-N"), ("x-2", "КОТ", "КОТ", None)]
+    return write(tmp_path / "ruwordnet 100%.db", RUWORDNET, "sense VALUES (?, ?, ?, ?)", rows)
+
+
+def write(path, schema, into, rows):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(schema)
+        connection.executemany(f"INSERT INTO {into}", rows)
+        connection.commit()
+    return path
+
+
+def are_synonyms(source, left, right):
+    first, second = source.synsets([left, right])
+    assert bool(set(first) & set(second)) == bool(set(second) & set(first))
+    return not set(first).isdisjoint(second)
+
+
+def check_the_synsets(source):
+    for left, right in [
+        ("автомобиля", "машины"),
+        ("машины", "эвм"),  # entries in capitals
+        ("елки", "ель"),
+        ("ёлки", "ель"),
+        ("ёлка", "елка"),
+        ("стекла", "стекло"),  # both normal forms count
+        ("стекла", "утечь"),
+        ("темный", "мрачный"),  # the stand-in knows no such word: е finds the entry with ё
+        ("людей", "человек"),  # no synonyms, yet the same word
+    ]:
+        assert are_synonyms(source, left, right), (left, right)
+    for left, right in [("автомобиль", "эвм"), ("машины", "ель"), ("неслово", "неслово"), ("", "")]:
+        assert not are_synonyms(source, left, right), (left, right)
+    batch = source.synsets(WORDS)
+    assert batch == [source.synsets([word])[0] for word in WORDS]
+    assert batch[::-1] == source.synsets(WORDS[::-1])
+    assert all(list(numbers) == sorted(set(numbers)) for numbers in batch)
+    assert source.synsets(["машина" * 20, "\ud800", "c3po", "машина\0"]) == [()] * 4
+
+
+def test_wiktionary(packages):
+    source = get_synonyms("default", "ru")
+    assert source is get_synonyms("wiktionary", "ru")
+    assert source.label == "wiktionary-1.0+pymorphy3-2.0+dicts-2.4"
+    check_the_synsets(source)
+
+
+def test_numbers_worked_out_by_hand(packages):
+    # In order, with phrases dropped: (автомобиль, машина, тачка) 0, (елка, ель) 1, (компьютер, машина, эвм) 2,
+    # (мрачный, темный) 3, (стечь, утечь) 4; then those alone: стекло 5, человек 6 (once).
+    found = get_synonyms("wiktionary", "ru").synsets("машины елки стекла утечь людей неслово".split())
+    assert found == [(0, 2), (1,), (4, 5), (4,), (6,), ()]
+
+
+def test_a_broken_package_is_said(packages):
+    (packages / "wiki_ru_wordnet" / "database" / "wikiwordnet.db").unlink()
+    with pytest.raises(UnavailableError, match=r"wikiwordnet\.db, which is not there"):
+        get_synonyms("wiktionary", "ru")
+
+
+def test_ruwordnet(ruwordnet):
+    source = get_synonyms(f"ruwordnet:{ruwordnet}", "ru")
+    digest = hashlib.sha256(ruwordnet.read_bytes()).hexdigest()[:8]
+    assert source.label == f"ruwordnet:{digest}+pymorphy3-2.0+dicts-2.4"
+    assert get_synonyms(f"ruwordnet:{ruwordnet}", "ru") is source
+    check_the_synsets(source)
+
+
+def test_a_changed_ruwordnet_is_another_source(ruwordnet):
+    before = get_synonyms(f"ruwordnet:{ruwordnet}", "ru")
+    assert not are_synonyms(before, "тачка", "колымага")
+    write(ruwordnet, "", "sense VALUES (?, ?, ?, ?)", [(f"y-{i}", "К", "КОЛЫМАГА", f"{i}-N") for i in range(1, 2000)])
+    after = get_synonyms(f"ruwordnet:{ruwordnet}", "ru")
+    assert after.label != before.label
+    assert are_synonyms(after, "тачка", "колымага")
+
+
+def test_files_that_are_no_ruwordnet(tmp_path, packages):
+    (tmp_path / "text").write_text("no database, however long it may be" * 9)
+    write(tmp_path / "other.db", "CREATE TABLE words (word TEXT);", "words VALUES (?)", [("кот",)])
+    for name, reason in [
+        ("nowhere", "No such file or directory"),
+        ("", "Is a directory"),
+        ("text", "file is not a database"),
+        ("other.db", "no such table: sense"),
+        ("null\0byte", "null byte"),
+    ]:
+        with pytest.raises(ConfigError, match=rf"the RuWordNet database '.*' cannot be read: .*{reason}"):
+            get_synonyms(f"ruwordnet:{tmp_path}/{name}", "ru")
+
+
+def test_threads_share_one_source(packages):
+    source = get_synonyms("wiktionary", "ru")
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(source.synsets, [WORDS] * 32))
+    assert all(numbers == source.synsets(WORDS) for numbers in found)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("автомобиля", "машины", True),
+        ("собаками", "псов", True),
+        ("врачу", "доктором", True),
+        ("гиппопотамы", "бегемота", True),
+        ("кошек", "кошка", True),  # a fleeting vowel, which stems miss
+        ("людей", "человек", True),
+        ("шёл", "идти", True),
+        ("ёлки", "ели", True),
+        ("елка", "ёлка", True),
+        ("дом", "кот", False),
+        ("делать", "сделать", False),  # aspect pairs are no synonyms there
+    ],
+)
+def test_the_real_wiktionary(left, right, expected):
+    pytest.importorskip("wiki_ru_wordnet")
+    pytest.importorskip("pymorphy3")
+    source = get_synonyms("wiktionary", "ru")
+    assert source.label.startswith("wiktionary-1.")
+    assert are_synonyms(source, left, right) == expected
+
+
+def test_a_heap_of_prefixes_is_not_analyzed():
+    pytest.importorskip("wiki_ru_wordnet")
+    pytest.importorskip("pymorphy3")
+    assert get_synonyms("wiktionary", "ru").synsets(["недо" * 24]) == [()]  # with pymorphy3 it would never end
+
+
+def test_the_schema_of_ruwordnet_is_the_packages(tmp_path, packages):
+    models = pytest.importorskip("ruwordnet.models")
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    path = tmp_path / "made.db"
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}")
+    models.Base.metadata.create_all(engine)
+    engine.dispose()
+    rows = [("1", "ДОМ", "ДОМ", "a"), ("2", "ЗДАНИЕ", "ЗДАНИЕ", "a")]
+    write(path, "", "sense (id, name, lemma, synset_id) VALUES (?, ?, ?, ?)", rows)
+    assert are_synonyms(get_synonyms(f"ruwordnet:{path}", "ru"), "дом", "здание")

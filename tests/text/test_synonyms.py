@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from multimodal_eval.core.errors import ConfigError, DuplicateNameError, UnavailableError, UnknownNameError
+from multimodal_eval.text import synonyms
+from multimodal_eval.text.synonyms import SynonymSource, get_synonyms, list_synonyms, register_synonyms
+
+
+class Rhymes:
+    """Words that end alike."""
+
+    def __init__(self, language, file=""):
+        self.label = f"rhymes:{language}:{file}"
+
+    def synsets(self, words):
+        return [(ord(word[-1]),) if word else () for word in words]
+
+
+@pytest.fixture(autouse=True)
+def own_sources(monkeypatch):
+    monkeypatch.setattr(synonyms, "_registered", dict(synonyms._registered))
+    monkeypatch.setattr(synonyms, "_opened", {})
+    synonyms.entry_points.cache_clear()
+    yield
+    synonyms.entry_points.cache_clear()
+
+
+def install(folder, name, value):
+    """A distribution that offers a source, as pip leaves it."""
+    information = folder / f"{name}_plugin-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-plugin\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(f"[multimodal_eval.synonyms]\n{name} = {value}\n")
+
+
+def test_the_default_of_english_is_wordnet():
+    source = get_synonyms("default", "en")
+    assert source is get_synonyms("wordnet", "en")
+    assert isinstance(source, SynonymSource)
+    assert source.label == "wordnet-3.0"
+
+
+@pytest.mark.parametrize("language", ["en", "ru", "de"])
+def test_none_knows_no_word(language):
+    source = get_synonyms("none", language)
+    assert source.label == "none"
+    assert source.synsets(["car", "auto", "машина"]) == [(), (), ()]
+    assert source.synsets([]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "message"),
+    [
+        ("wordnet", "ru", "the option `synonyms` must be a source for the language 'ru': default, none, ruwordnet"),
+        ("wiktionary", "en", "for the language 'en': default, none, wordnet. Got 'wiktionary' instead."),
+        ("ruwordnet:a.db", "en", "for the language 'en': default, none, wordnet. Got 'ruwordnet:a.db' instead."),
+        ("default", "de", "for the language 'de': none. Got 'default' instead."),
+        ("ruwordnet", "ru", "the option `synonyms` must be 'ruwordnet:PATH'. Got 'ruwordnet' instead."),
+        ("ruwordnet:", "ru", "the option `synonyms` must be 'ruwordnet:PATH'. Got 'ruwordnet:' instead."),
+        ("wordnet:", "en", "the option `synonyms` must be 'wordnet'. Got 'wordnet:' instead."),
+        ("wordnet:3.1", "en", "the option `synonyms` must be 'wordnet'. Got 'wordnet:3.1' instead."),
+    ],
+)
+def test_a_source_that_does_not_fit_is_refused(name, language, message):
+    with pytest.raises(ConfigError) as refused:
+        get_synonyms(name, language)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("wordnt", "no synonym source is named 'wordnt'. Did you mean 'wordnet'? Known: default, none, ruwordnet, "),
+        ("ruwordnt:words.db", "no synonym source is named 'ruwordnt'. Did you mean 'ruwordnet'?"),
+        ("", "no synonym source is named ''."),
+        (None, "no synonym source is named None."),
+    ],
+)
+def test_an_unknown_name_is_said_with_the_nearest(name, message):
+    with pytest.raises(UnknownNameError) as refused:
+        get_synonyms(name, "en")
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("package", ["wiki_ru_wordnet", "pymorphy3"])
+def test_a_missing_package_is_named_with_its_extra(package, monkeypatch):
+    if package == "pymorphy3":
+        pytest.importorskip("wiki_ru_wordnet")
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UnavailableError, match=rf"'{package}'.*pip install 'multimodal-eval\[ru\]'"):
+        get_synonyms("default", "ru")
+
+
+def test_a_registered_source_is_opened_once_a_language():
+    register_synonyms("rhymes", Rhymes)
+    source = get_synonyms("rhymes", "en")
+    assert source.label == "rhymes:en:"
+    assert source.synsets(["cat", "bat", ""]) == [(116,), (116,), ()]
+    assert get_synonyms("rhymes", "en") is source
+    assert get_synonyms("rhymes", "ru") is not source
+    assert "rhymes" in list_synonyms()
+    assert "rhymes" in list_synonyms("de")
+
+
+def test_a_registered_source_says_its_languages_and_its_argument(tmp_path):
+    register_synonyms("rhymes", Rhymes, languages=["en"], argument="FILE")
+    file = tmp_path / "rhymes.txt"
+    file.write_text("one")
+    source = get_synonyms(f"rhymes:{file}", "en")
+    assert source.label == f"rhymes:en:{file}"
+    assert get_synonyms(f"rhymes:{file}", "en") is source
+    file.write_text("a longer one")
+    assert get_synonyms(f"rhymes:{file}", "en") is not source
+    with pytest.raises(ConfigError, match="must be 'rhymes:FILE'"):
+        get_synonyms("rhymes", "en")
+    with pytest.raises(ConfigError, match="for the language 'ru'"):
+        get_synonyms(f"rhymes:{file}", "ru")
+    assert list_synonyms("en") == ["default", "none", "rhymes:FILE", "wordnet"]
+
+
+def test_a_name_is_given_once():
+    register_synonyms("rhymes", Rhymes)
+    register_synonyms("rhymes", Rhymes)
+    with pytest.raises(DuplicateNameError, match="'wordnet' is registered already"):
+        register_synonyms("wordnet", Rhymes)
+
+
+@pytest.mark.parametrize("name", ["default", "a:b", "", "a b"])
+def test_names_that_cannot_be_given(name):
+    with pytest.raises(ConfigError, match="cannot name a synonym source"):
+        register_synonyms(name, Rhymes)
+
+
+def test_what_a_factory_gives_must_be_a_source():
+    register_synonyms("nothing", dict.fromkeys)
+    with pytest.raises(ConfigError, match=r"must have `label` and `synsets`. Got \{'e': None, 'n': None\} instead."):
+        get_synonyms("nothing", "en")
+
+
+def test_a_source_may_come_by_entry_point(tmp_path, monkeypatch):
+    install(tmp_path, "plugged", f"{__name__}:Rhymes")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+    assert "plugged" in list_synonyms("en")
+    assert get_synonyms("plugged", "en").label == "rhymes:en:"
+
+
+def test_an_entry_point_may_register_more_about_itself(tmp_path, monkeypatch):
+    install(tmp_path, "registering", "registering_synonyms:open_source")
+    (tmp_path / "registering_synonyms.py").write_text(
+        "from multimodal_eval.text.synonyms import NoSynonyms, register_synonyms\n"
+        "def open_source(language, path): return NoSynonyms()\n"
+        "register_synonyms('registering', open_source, languages=['fi'], argument='PATH')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert get_synonyms("registering:words", "fi").label == "none"
+    with pytest.raises(ConfigError, match="for the language 'en'"):
+        get_synonyms("registering:words", "en")
+
+
+def test_an_entry_point_cannot_take_a_name(tmp_path, monkeypatch):
+    install(tmp_path, "wordnet", f"{__name__}:Rhymes")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(DuplicateNameError, match="'wordnet', which is taken already"):
+        list_synonyms()
+
+
+def test_threads_get_the_same_source():
+    with ThreadPoolExecutor(8) as pool:
+        assert len({id(source) for source in pool.map(lambda _: get_synonyms("wordnet", "en"), range(32))}) == 1
