@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 
 import numpy as np
 import pytest
@@ -214,3 +215,48 @@ def test_an_alignment_that_is_not_proven_says_so():
     assert long.details == {"alignment": "beam"}
     assert long.value is not None
     assert 0 < long.value <= 1
+
+
+# Russian, worked out by hand. P = R = m/2 for m matches of two words on each side, so fmean = m/2.
+
+
+def russian(candidate, reference, **options):
+    return score(candidate, reference, variant="fmean", language="ru", **options)
+
+
+def test_russian_inflection():
+    # кошки, кошка -> кошк; сидят, сидит -> сид
+    assert russian("Кошки сидят.", "кошка сидит", synonyms="none") == 1.0
+    assert russian("кошки бегут", "кошка сидит", synonyms="none") == 0.5
+
+
+def test_russian_io_and_ie_are_one_letter():
+    assert russian("ёлка зелёная", "елка зеленая", synonyms="none") == 1.0
+
+
+def test_russian_synonyms():
+    # машина and автомобиль share a synset of the Wiktionary, in any case; едет stands on both sides
+    assert russian("автомобиля едет", "машины едет") == 1.0
+    assert russian("автомобиля едет", "машины едет", synonyms="none") == 0.5
+
+
+def test_russian_aspect_pairs_are_no_inflection(tmp_path):
+    # делать -> дела, сделать -> сдела: different stems, and no synonyms in the Wiktionary
+    assert russian("делать уроки", "сделать уроки") == 0.5
+    database = tmp_path / "ruwordnet.db"
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE sense (id TEXT, synset_id TEXT, lemma TEXT)")
+        rows = [("1", "V1", "ДЕЛАТЬ"), ("2", "V1", "СДЕЛАТЬ"), ("3", "N1", "УРОК")]
+        connection.executemany("INSERT INTO sense VALUES (?, ?, ?)", rows)
+    connection.close()
+    assert russian("делать уроки", "сделать уроки", synonyms=f"ruwordnet:{database}") == 1.0
+    assert "synonyms:ruwordnet:" in str(
+        compute_meteor.configure(
+            {"variant": "fmean", "language": "ru", "synonyms": f"ruwordnet:{database}"}
+        ).signature()
+    )
+
+
+def test_russian_of_2005_counts_chunks():
+    # кошка|сидит match crosswise: two chunks of two matches, 1 - 0.5 * (2/2)^3 = 0.5
+    assert score("сидят кошки", "кошка сидит", variant="2005", language="ru", synonyms="none") == 0.5

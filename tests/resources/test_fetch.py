@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.server
+import pkgutil
 import threading
 import zipfile
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 
@@ -46,6 +48,33 @@ def test_from_a_folder(local):
     assert (folder / "table.txt").read_bytes() == CONTENT
     assert folder.is_relative_to(home())
     assert seen == [("table.txt", len(CONTENT), len(CONTENT))]
+
+
+def make_index(folder, progress):
+    (folder / "index").write_bytes((folder / "table.txt").read_bytes()[::-1])
+    progress("index", 1, 1)
+
+
+def fail_to_make_index(folder, progress):
+    raise RuntimeError("no room")
+
+
+def test_what_is_fetched_is_prepared_before_it_is_there(local):
+    seen = []
+    folder = fetch(replace(local, prepare=f"{__name__}:make_index"), lambda *progress: seen.append(progress))
+    assert (folder / "index").read_bytes() == CONTENT[::-1]
+    assert seen[-1] == ("index", 1, 1)
+
+
+def test_where_preparing_fails_nothing_is_left(local):
+    with pytest.raises(RuntimeError, match="no room"):
+        fetch(replace(local, prepare=f"{__name__}:fail_to_make_index"))
+    assert not folder_of(local).exists()
+    assert list(folder_of(local).parent.iterdir()) == []
+
+
+def test_every_prepare_of_the_catalogue_is_a_function():
+    assert all(callable(pkgutil.resolve_name(found.prepare)) for found in CATALOGUE.values() if found.prepare)
 
 
 def test_a_second_fetch_does_nothing(local, monkeypatch):

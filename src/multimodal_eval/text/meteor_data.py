@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -85,7 +84,10 @@ def prepare(folder: Path, progress: Callable[[str, int, int], None] = lambda nam
             while chunk := lines.read(_CHUNK):
                 builder.add_paraphrases(chunk)
                 progress("paraphrases, sorted", stream.tell(), size)
-    handle, scratch = tempfile.mkstemp(prefix=f".{TABLE}-", dir=folder)
-    with os.fdopen(handle, "wb") as out:
-        out.write(builder.finish())
-    Path(scratch).replace(folder / TABLE)
+    content = builder.finish()
+    scratch = folder / f".{TABLE}-{os.getpid()}"
+    try:
+        scratch.write_bytes(content)
+        scratch.replace(folder / TABLE)
+    finally:
+        scratch.unlink(missing_ok=True)
