@@ -3,11 +3,11 @@
     mmeval fetch meteor-1.5-en
     python bench/meteor.py DATA [--scales 1,10] [--rounds 2] [--nltk-data FOLDER] [--skip PEER ...]
 
-DATA is a .json.gz of {"references": {id: [captions]}, "candidates": {id: caption}}; scale 10 is that set ten times. NLTK
-needs its WordNet in FOLDER/corpora/wordnet (or its usual places). Each contestant runs in a process of its own, in turn
-with the others, once a round; the best time counts. Timed is the whole job: opening data or starting Java, then scoring
-every caption. Imports and reading the input are not timed. Ours tokenizes the captions while the clock runs; the others
-get tokens. The peak is that of the process and of the largest that it started.
+DATA is a .json.gz of {"references": {id: [captions]}, "candidates": {id: caption}}; scale 10 is that set ten times.
+NLTK needs its WordNet in FOLDER/corpora/wordnet (or its usual places). Each contestant runs in a process of its own, in
+turn with the others, once a round; the best time counts. Timed is the whole job: opening data or starting Java, then
+scoring every caption. Imports and reading the input are not timed. Ours tokenizes the captions while the clock runs;
+the others get tokens. The peak is that of the process and of the largest that it started.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ def run_here(name: str, path: str, scale: int) -> dict[str, float]:
 
 
 def run_apart(name: str, path: str, scale: int) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--inside", name, path, str(scale)]
+    # -O: aac-metrics asserts a Java of before 2018 and works with later ones.
+    command = [sys.executable, "-O", __file__, "--inside", name, path, str(scale)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return {"missing": (done.stderr.strip().splitlines() or ["no word"])[-1]}
