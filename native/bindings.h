@@ -6,3 +6,4 @@
 void bind_json(nanobind::module_& module);
 void bind_text(nanobind::module_& module);
 void bind_meteor(nanobind::module_& module);
+void bind_stats(nanobind::module_& module);

@@ -5,4 +5,5 @@ NB_MODULE(_native, module) {
     bind_json(module);
     bind_text(module);
     bind_meteor(module);
+    bind_stats(module);
 }

@@ -13,7 +13,6 @@ Scores are those of pycocoevalcap's Bleu, Meteor, Rouge and Cider on its own tok
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval._native import Captions
 from multimodal_eval.core.errors import InputError, Problem, shorten
+from multimodal_eval.core.machine import cores
 from multimodal_eval.evaluation.bleu import corpus_bleu
 from multimodal_eval.evaluation.meteor import compute_meteor
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
@@ -57,7 +57,7 @@ def caption_scores(
     scores; by default it is where its data have been fetched.
     """
     _refuse_unfit_lists(candidates, references)
-    used = threads if threads is not None else _cores()
+    used = threads if threads is not None else cores()
     chosen = compute_meteor.configure({"tokenizer": tokenizer})
     with_meteor = chosen.unavailable() is None if meteor is None else meteor
     answers, sets = list(candidates), [list(texts) for texts in references]
@@ -78,11 +78,6 @@ def caption_scores(
         per_image[name] = values
         corpus[name] = fsum(values) / len(values)
     return CaptionScores(per_image, corpus)
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _refuse_unfit_lists(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> None:

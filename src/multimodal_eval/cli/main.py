@@ -8,6 +8,7 @@ import click
 
 from multimodal_eval import __version__
 from multimodal_eval.cli.card import card
+from multimodal_eval.cli.compare import compare
 from multimodal_eval.cli.demo import demo
 from multimodal_eval.cli.fetch import fetch
 from multimodal_eval.cli.ls import ls
@@ -27,7 +28,7 @@ def cli() -> None:
     """
 
 
-for command in (score, rescore, validate, demo, ls, card, fetch, schema):
+for command in (score, rescore, compare, validate, demo, ls, card, fetch, schema):
     cli.add_command(command)
 
 

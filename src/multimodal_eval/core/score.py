@@ -52,10 +52,12 @@ class Estimate:
 
     The influence values psi are scaled so that the estimate's error is about mean(psi): for a mean,
     psi_i = x_i - mean. Standard errors, intervals and paired tests need nothing else.
+    `corrected` says whether the standard error gets the factor C/(C-1) of a mean's.
     """
 
     value: float
     influence: NDArray[np.float64]
+    corrected: bool = True
 
 
 def mean_estimate(rows: Rows) -> Estimate:

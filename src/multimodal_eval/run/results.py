@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,44 +12,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.metric import Bounds, Metric
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
-from multimodal_eval.core.scoring import ROUNDING, value_fault
 from multimodal_eval.data.run_folder import FORMAT, RunFolder
 from multimodal_eval.evaluation.composite_score import COMPOSITE
+from multimodal_eval.run.columns import Codes, Column, cluster_codes, column_names, read_column, read_scores
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.slices import slice_value
-from multimodal_eval.stats.intervals import t_interval
+from multimodal_eval.stats.intervals import interval
 
 SHOWN_REASONS = 5
 
-Codes = NDArray[np.int64]
 Aggregate = Callable[[Rows], Estimate]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One metric over all samples, in input order."""
-
-    name: str
-    values: NDArray[np.float64]
-    scored: NDArray[np.bool_]
-    stats: NDArray[np.float64] | None  # of the scored rows
-    status: pa.ChunkedArray
-    reason: pa.ChunkedArray
-    warning: pa.ChunkedArray
-    parts: dict[str, NDArray[np.float64]]
 
 
 def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[str, Any]:
     """The content of results.json."""
     parts = len(info["parts"])
-    clusters = _clusters(_read(folder, parts, ["group"]).column("group"))
+    clusters = cluster_codes(read_scores(folder, parts, ["group"]).column("group"))
     slices = _slices(folder, parts, plan.config.by)
     signatures = {name: signature["text"] for name, signature in info["signatures"].items()}
     total = sum(info["parts"])
-    names = list(dict.fromkeys(name for part in range(parts) for name in _column_names(folder, part)))
+    names = column_names(folder, parts)
     results: dict[str, Any] = {
         "format": FORMAT,
         "task": plan.task.name if plan.task else None,
@@ -63,7 +46,7 @@ def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[s
         "notes": list(plan.notes),
     }
     for metric in plan.metrics:
-        column = _column(folder, parts, names, metric.name, metric.bounds)
+        column = read_column(folder, parts, names, metric.name, metric.bounds)
         entry = _entry(column, metric.aggregate, clusters, metric.aggregate_part)
         results["metrics"][metric.name] = {
             **entry,
@@ -74,7 +57,7 @@ def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[s
     for name, reason in plan.unavailable.items():
         results["metrics"][name] = _never_scored(total, reason)
     if plan.composite:
-        column = _column(folder, parts, names, COMPOSITE, _composite_bounds(plan))
+        column = read_column(folder, parts, names, COMPOSITE, _composite_bounds(plan))
         aggregate = _composite_aggregate(plan)
         results["composite"] = {**_entry(column, aggregate, clusters), "signature": signatures[COMPOSITE]}
         _add_slices(results["slices"], slices, column, aggregate, clusters)
@@ -97,86 +80,6 @@ def _headline(plan: Plan) -> Metric | None:
     return next((metric for metric in plan.metrics if metric.name == plan.task.headline), None)
 
 
-def _read(folder: RunFolder, parts: int, columns: list[str]) -> pa.Table:
-    tables = [folder.read_part("scores", part, columns) for part in range(parts)]
-    return pa.concat_tables(tables, promote_options="default")
-
-
-def _column(folder: RunFolder, parts: int, stored: Sequence[str], name: str, bounds: Bounds) -> Column:
-    extras = [f"{name}:{extra}" for extra in ("status", "reason", "warning", "stats")]
-    part_names = [column for column in stored if column.startswith(f"{name}.")]
-    table = _read(folder, parts, ["id", name, *extras, *part_names])
-    values = _floats(table.column(name))
-    _refuse_bad_values(name, table.column("id"), values, pc.is_valid(table.column(name)), bounds)
-    scored = ~np.isnan(values)
-    return Column(
-        name,
-        values,
-        scored,
-        _stats_matrix(name, table.column(f"{name}:stats").filter(pa.array(scored))),
-        table.column(f"{name}:status"),
-        table.column(f"{name}:reason"),
-        table.column(f"{name}:warning"),
-        {column.removeprefix(f"{name}."): _floats(table.column(column)) for column in part_names},
-    )
-
-
-def _column_names(folder: RunFolder, part: int) -> list[str]:
-    import pyarrow.parquet as pq
-
-    return list(pq.read_schema(folder.part("scores", part)).names)
-
-
-def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    """The values, NaN where there is none."""
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _refuse_bad_values(
-    name: str, ids: pa.ChunkedArray, values: NDArray[np.float64], valid: pa.ChunkedArray, bounds: Bounds
-) -> None:
-    """Stored scores are looked at again: a folder may have been edited since."""
-    present = np.asarray(valid.to_numpy(zero_copy_only=False), dtype=np.bool_)
-    low, high = bounds
-    bad = present & ~np.isfinite(values)
-    with np.errstate(invalid="ignore"):
-        bad |= present & (values < (-np.inf if low is None else low - ROUNDING))
-        bad |= present & (values > (np.inf if high is None else high + ROUNDING * high))
-    rows = np.flatnonzero(bad)
-    if len(rows):
-        problems = [_stored_problem(name, ids[int(row)].as_py(), float(values[row]), bounds) for row in rows[:100]]
-        raise InputError(problems, len(rows))
-
-
-def _stored_problem(name: str, sample_id: str, value: float, bounds: Bounds) -> Problem:
-    code, _, message = (value_fault(value, bounds) or "RANGE: ").partition(": ")
-    return Problem(code=code, message=f"{name}: {message}", id=sample_id, field=name, value=repr(value))
-
-
-def _stats_matrix(name: str, column: pa.ChunkedArray) -> NDArray[np.float64] | None:
-    """The statistics of the scored rows: all of them have as many, or none has any."""
-    if column.null_count == len(column):
-        return None
-    lengths = set(pc.list_value_length(column).to_pylist())
-    if len(lengths) != 1:
-        told = ", ".join(sorted("none" if length is None else str(length) for length in lengths))
-        message = f"{name}: scored samples must all have as many statistics. Some have {told}."
-        raise InputError([Problem(code="LENGTH", message=message, field=name)])
-    flat = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=np.float64)
-    return flat.reshape(len(column), -1)
-
-
-def _clusters(groups: pa.ChunkedArray) -> Codes | None:
-    """Integer codes of the groups; a sample without one is its own cluster. None where no sample has one."""
-    if groups.null_count == len(groups):
-        return None
-    encoded = groups.combine_chunks().dictionary_encode()
-    codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    alone = codes < 0
-    codes[alone] = len(encoded.dictionary) + np.arange(int(alone.sum()))
-    return codes
-
-
 def _estimated(
     aggregate: Aggregate,
     values: NDArray[np.float64],
@@ -185,13 +88,13 @@ def _estimated(
 ) -> dict[str, Any]:
     if len(values) == 0:
         return {"value": None, "stderr": None, "low": None, "high": None, "method": "nothing scored"}
-    interval = t_interval(aggregate(Rows(values, stats)), clusters)
+    found = interval(aggregate(Rows(values, stats)), clusters, values=values if stats is None else None)
     return {
-        "value": interval.value,
-        "stderr": interval.stderr,
-        "low": interval.low,
-        "high": interval.high,
-        "method": interval.method,
+        "value": found.value,
+        "stderr": found.stderr,
+        "low": found.low,
+        "high": found.high,
+        "method": found.method,
     }
 
 

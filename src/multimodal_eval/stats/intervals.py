@@ -1,7 +1,8 @@
 """Standard errors and intervals from influence values, clustered where samples belong together.
 
-Reference:
+References:
     Miller (2024). Adding Error Bars to Evals. arXiv:2411.00640, section 2.2.
+    Wilson (1927). Probable Inference, the Law of Succession, and Statistical Inference. JASA 22.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from multimodal_eval.core.score import Estimate
 
 LEVEL = 0.95
 
+Vector = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -28,30 +32,78 @@ class Interval:
     method: str
 
 
-def standard_error(influence: NDArray[np.float64], clusters: NDArray[np.int64] | None = None) -> float | None:
+def standard_error(influence: Vector, clusters: Codes | None = None, *, corrected: bool = True) -> float | None:
     """SE = (1/n) sqrt( C/(C-1) * sum over clusters c of (sum over i in c of psi_i)^2 ).
 
     Without `clusters` each sample is its own: for a mean this is the usual s / sqrt(n).
-    `clusters` are integer codes. None where there is but one cluster.
+    `clusters` are integer codes. None where there is but one cluster. `corrected=False` leaves out C/(C-1).
     """
-    sums = influence if clusters is None else np.bincount(clusters, weights=influence)
-    if clusters is not None:
-        sums = sums[np.bincount(clusters) > 0]
+    sums = cluster_sums(influence, clusters)
     count = len(sums)
     if count < 2:
         return None
-    return sqrt(fsum(sums * sums) * count / (count - 1)) / len(influence)
+    return sqrt(fsum(sums * sums) * (count / (count - 1) if corrected else 1.0)) / len(influence)
 
 
-def t_interval(estimate: Estimate, clusters: NDArray[np.int64] | None = None, level: float = LEVEL) -> Interval:
+def cluster_sums(values: Vector, clusters: Codes | None) -> Vector:
+    """The sum of the values in each cluster that has any; the values themselves without clusters."""
+    if clusters is None:
+        return values
+    sums: Vector = np.bincount(clusters, weights=values)[np.bincount(clusters) > 0].astype(np.float64)
+    return sums
+
+
+def interval(
+    estimate: Estimate, clusters: Codes | None = None, *, values: Vector | None = None, level: float = LEVEL
+) -> Interval:
+    """Wilson's interval for the mean of values that are all 0 or 1, the t interval for everything else.
+
+    `values` are the rows' values where the estimate is their mean.
+    """
+    if values is not None and len(values) > 0 and bool(np.isin(values, (0.0, 1.0)).all()):
+        return wilson_interval(estimate, clusters, level)
+    return t_interval(estimate, clusters, level)
+
+
+def t_interval(estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL) -> Interval:
     """estimate ± t * SE, with t of C - 1 degrees of freedom for C clusters."""
     from scipy.special import stdtrit
 
-    error = standard_error(estimate.influence, clusters)
-    count = len(estimate.influence) if clusters is None else len(np.unique(clusters))
-    unit = "samples" if clusters is None else "clusters"
+    error = standard_error(estimate.influence, clusters, corrected=estimate.corrected)
+    count, unit = _units(estimate, clusters)
     if error is None:
         return Interval(estimate.value, None, None, None, f"no interval: {count} {unit[:-1]}")
     half = float(stdtrit(count - 1, (1 + level) / 2)) * error
     method = f"{level:.0%} t interval, {count} {unit}"
     return Interval(estimate.value, error, estimate.value - half, estimate.value + half, method)
+
+
+def wilson_interval(estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL) -> Interval:
+    """Wilson's score interval for a share p of n:
+
+        ( p + z^2/2n ± z sqrt( p(1-p)/n + z^2/4n^2 ) ) / ( 1 + z^2/n )
+
+    With clusters n is the effective number p(1-p) / SE^2 (that of the clusters where p is 0 or 1), and z the t quantile
+    of C - 1 degrees of freedom.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    count, unit = _units(estimate, clusters)
+    error = standard_error(estimate.influence, clusters)
+    if error is None:
+        return Interval(estimate.value, None, None, None, f"no interval: {count} {unit[:-1]}")
+    p = estimate.value
+    if clusters is None:
+        z, n = float(ndtri((1 + level) / 2)), float(count)
+    else:
+        z = float(stdtrit(count - 1, (1 + level) / 2))
+        n = p * (1 - p) / error**2 if error > 0 else float(count)
+    middle, width = p + z * z / (2 * n), z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    low, high = (middle - width) / (1 + z * z / n), (middle + width) / (1 + z * z / n)
+    return Interval(p, error, max(0.0, low), min(1.0, high), f"{level:.0%} Wilson interval, {count} {unit}")
+
+
+def _units(estimate: Estimate, clusters: Codes | None) -> tuple[int, str]:
+    if clusters is None:
+        return len(estimate.influence), "samples"
+    return len(np.unique(clusters)), "clusters"

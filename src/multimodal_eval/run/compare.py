@@ -1,0 +1,382 @@
+"""Runs over the same samples against each other: paired by id, refused where their numbers cannot be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import combinations
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnknownNameError
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.registry import load_plugin
+from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.data.run import Run
+from multimodal_eval.evaluation.composite_score import COMPOSITE
+from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.run.columns import Codes, Column, cluster_codes, column_names, read_column, read_scores
+from multimodal_eval.run.config import load_config
+from multimodal_eval.stats.intervals import LEVEL, Interval, interval
+from multimodal_eval.stats.paired import ROUNDS, Comparison, compare, detectable_effect, holm, ranks
+
+MOST_LEFT_OUT = 0.01  # share of the pairs that may be unscored on a side
+NOT_SHOWN = "no difference shown"
+
+Test = Callable[[Sequence[Estimate], Sequence[Estimate], Codes | None], list[Comparison]]
+
+
+@dataclass(frozen=True)
+class System:
+    """One run's standing in a number."""
+
+    name: str
+    value: float
+    stderr: float | None
+    low: float | None
+    high: float | None
+    method: str
+    rank: int | None  # None where not every pair was compared
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The second system minus the first."""
+
+    first: str
+    second: str
+    difference: float
+    stderr: float | None
+    low: float | None
+    high: float | None
+    method: str
+    p_value: float | None
+    p_holm: float | None
+    wins: int  # samples on which the second is better
+    ties: int
+    losses: int
+    detectable: float | None
+    needed: int | None
+    verdict: str  # "better", "worse" or "no difference shown", of the second
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of all runs."""
+
+    name: str
+    direction: str
+    signature: str
+    samples: int
+    left_out: int
+    clusters: int | None
+    systems: tuple[System, ...]
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Every compared number, and how the comparison was made."""
+
+    runs: tuple[str, ...]
+    samples: int
+    rounds: int
+    seed: int
+    level: float
+    numbers: tuple[Number, ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a JSON object."""
+        return asdict(self)
+
+    def worse_than_baseline(self) -> list[str]:
+        """One line a number in which a run is worse than the first of its pair, beyond chance."""
+        return [
+            f"{pair.second} is worse than {pair.first} in {number.name}: {pair.difference:+.4f}, p = {pair.p_holm:.4g}"
+            for number in self.numbers
+            for pair in number.pairs
+            if pair.verdict == "worse"
+        ]
+
+
+def compare_runs(
+    runs: Sequence[str | Path | Run],
+    *,
+    metrics: Sequence[str] | None = None,
+    baseline: str | Path | None = None,
+    allow_partial: bool = False,
+    effect: float | None = None,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    threads: int = 1,
+    level: float = LEVEL,
+) -> RunComparison:
+    """Compare two runs or more, each with each, or each with the `baseline`.
+
+    Samples are paired by id; ids that are not in all runs are an error. A sample that is unscored in a run is left out
+    of that number and counted; above 1 % that is an error too, unless `allow_partial`. Runs whose signatures of a
+    number differ are refused. p-values come from approximate randomization over clusters and are corrected after Holm
+    for the pairs of a number. `effect` is the difference for which `needed` samples are told; the observed one by
+    default.
+    """
+    opened = [run if isinstance(run, Run) else Run(run) for run in runs]
+    if len(opened) < 2:
+        raise ConfigError("a comparison needs at least two runs")
+    names = _run_names(opened)
+    order = _rows_by_id(opened, names)
+    clusters = _shared_clusters(opened, names, order)
+    chosen, notes = _chosen(opened, names, metrics)
+    table = _Table(opened, names, order, clusters, _pairs(opened, names, baseline), level)
+    test = partial(compare, rounds=rounds, seed=seed, threads=threads, level=level)
+    numbers = [table.number(name, test, effect, allow_partial) for name in chosen]
+    return RunComparison(tuple(names), len(order[0]), rounds, seed, level, tuple(numbers), tuple(notes))
+
+
+def _run_names(runs: Sequence[Run]) -> list[str]:
+    """Folder names; whole paths where two folders have the same."""
+    names = [run.path.resolve().name for run in runs]
+    if len(set(names)) < len(names):
+        names = [str(run.path) for run in runs]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"a run cannot be compared with itself: {', '.join(names)}")
+    return names
+
+
+def _pairs(runs: Sequence[Run], names: Sequence[str], baseline: str | Path | None) -> list[tuple[int, int]]:
+    if baseline is None:
+        return list(combinations(range(len(runs)), 2))
+    places = [run.path.resolve() for run in runs]
+    wanted = Path(baseline).resolve()
+    if wanted in places:
+        base = places.index(wanted)
+    elif str(baseline) in names:
+        base = names.index(str(baseline))
+    else:
+        raise UnknownNameError("run", str(baseline), names)
+    return [(base, other) for other in range(len(runs)) if other != base]
+
+
+def _parts(run: Run) -> int:
+    return len(run.info["parts"])
+
+
+def _rows_by_id(runs: Sequence[Run], names: Sequence[str]) -> list[Codes]:
+    """For each run its rows in the order of the first run's samples."""
+    ids = [read_scores(run.folder, _parts(run), ["id"]).column("id").to_pylist() for run in runs]
+    places = [{sample: row for row, sample in enumerate(own)} for own in ids]
+    problems = []
+    for place, name in zip(places[1:], names[1:], strict=True):
+        for missing, where in ((places[0].keys() - place.keys(), name), (place.keys() - places[0].keys(), names[0])):
+            problems += [
+                Problem(code="UNMATCHED", message=f"the sample is not in the run {where}", id=sample)
+                for sample in sorted(missing)
+            ]
+    if problems:
+        raise InputError(problems[:100], len(problems))
+    return [np.array([place[sample] for sample in ids[0]], dtype=np.int64) for place in places]
+
+
+def _shared_clusters(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> Codes | None:
+    """The groups of the samples, which must be the same in all runs."""
+    columns = [
+        read_scores(run.folder, _parts(run), ["group"]).column("group").take(rows)
+        for run, rows in zip(runs, order, strict=True)
+    ]
+    for name, column in zip(names[1:], columns[1:], strict=True):
+        if column.to_pylist() != columns[0].to_pylist():
+            raise ConfigError(f"the runs {names[0]} and {name} put the same samples into different groups")
+    return cluster_codes(columns[0])
+
+
+def _chosen(runs: Sequence[Run], names: Sequence[str], wanted: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """The numbers to compare, with a note on those that not all runs have."""
+    entries = [run.entries for run in runs]
+    shared = [name for name in entries[0] if all(name in own for own in entries)]
+    if wanted is not None:
+        full = [COMPOSITE if name == "composite" else name for name in wanted]
+        for name in full:
+            if name.partition(".")[0] not in shared:
+                raise UnknownNameError("number that all runs have", name, shared)
+        chosen, notes = full, []
+    else:
+        chosen = [name for name in shared if all(own[name]["n_scored"] for own in entries)]
+        others = dict.fromkeys(name for own in entries for name in own if name not in chosen)
+        notes = [f"{name} is not scored in all runs and is left out" for name in others]
+    if not chosen:
+        raise ConfigError("the runs have no scored number in common")
+    for name in chosen:
+        _refuse_other_signatures(runs, names, name.partition(".")[0])
+    return chosen, notes
+
+
+def _refuse_other_signatures(runs: Sequence[Run], names: Sequence[str], metric: str) -> None:
+    first = runs[0].info["signatures"][metric]
+    for run, name in zip(runs[1:], names[1:], strict=True):
+        own = run.info["signatures"][metric]
+        if own["text"] == first["text"]:
+            continue
+        here, there = first["settings"], own["settings"]
+        told = "; ".join(
+            f"{key} is {here.get(key)!r} in {names[0]} and {there.get(key)!r} in {name}"
+            for key in {**here, **there}
+            if here.get(key) != there.get(key)
+        )
+        raise ConfigError(f"{metric} cannot be compared, its signatures differ: {told}")
+
+
+def metric_of(run: Run, name: str) -> Metric:
+    """The metric as the run configured it, for its aggregate; its data need not be on this machine."""
+    for plugin in load_config(run.info["config"]).plugins:
+        load_plugin(plugin)
+    metric = resolve(name)
+    options = run.info["signatures"][name]["options"]
+    return metric.configure(options) if options else metric
+
+
+def _headline(run: Run) -> str | None:
+    found: str | None = run.info["signatures"][COMPOSITE]["settings"].get("headline")
+    return found
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """A number of one run, rows in the common order."""
+
+    column: Column
+    values: NDArray[np.float64]  # NaN where unscored
+    metric: Metric | None  # None: the composite, a mean
+    part: str
+
+    def estimate(self, rows: NDArray[np.bool_], order: Codes) -> Estimate:
+        stats = None
+        if self.column.stats is not None:
+            position = np.cumsum(self.column.scored) - 1  # of a row among the scored ones
+            stats = self.column.stats[position[order[rows]]]
+        scored = Rows(self.values[rows], stats)
+        if self.metric is None:
+            return mean_estimate(scored)
+        return self.metric.aggregate_part(self.part, scored) if self.part else self.metric.aggregate(scored)
+
+
+def _scores(run: Run, order: Codes, name: str) -> _Scores:
+    metric_name, _, part = name.partition(".")
+    own = _headline(run) if metric_name == COMPOSITE else metric_name
+    metric = None if own is None else metric_of(run, own)
+    bounds = (0, 1) if metric is None else metric.bounds
+    column = read_column(run.folder, _parts(run), column_names(run.folder, _parts(run)), metric_name, bounds)
+    if part and part not in column.parts:
+        raise UnknownNameError(f"part of {metric_name}", part, column.parts)
+    values = column.parts[part] if part else column.values
+    return _Scores(column, values[order], metric, part)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The runs side by side."""
+
+    runs: Sequence[Run]
+    names: Sequence[str]
+    order: Sequence[Codes]
+    clusters: Codes | None
+    pairs: Sequence[tuple[int, int]]
+    level: float
+
+    def number(self, name: str, test: Test, effect: float | None, allow_partial: bool) -> Number:
+        """One number, with every pair."""
+        scores = [_scores(run, rows, name) for run, rows in zip(self.runs, self.order, strict=True)]
+        scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(one.values) for one in scores])
+        _refuse_too_few(name, scored, allow_partial)
+        clusters = None if self.clusters is None else self.clusters[scored]
+        estimates = [one.estimate(scored, rows) for one, rows in zip(scores, self.order, strict=True)]
+        metric = name.partition(".")[0]
+        direction = self.runs[0].entries[metric].get("direction", "higher")
+        gains = {
+            (a, b): (scores[b].values - scores[a].values)[scored] * (-1 if direction == "lower" else 1)
+            for a, b in self.pairs
+        }
+        found = [test([estimates[a]], [estimates[b]], clusters)[0] for a, b in self.pairs]
+        adjusted = holm([one.p_value for one in found])
+        told = [
+            self._pair(a, b, one, p_holm, gains[a, b], direction, effect)
+            for (a, b), one, p_holm in zip(self.pairs, found, adjusted, strict=True)
+        ]
+        return Number(
+            name,
+            direction,
+            self.runs[0].info["signatures"][metric]["text"],
+            int(scored.sum()),
+            int((~scored).sum()),
+            None if clusters is None else len(np.unique(clusters)),
+            tuple(self._systems(scores, estimates, scored, clusters, told)),
+            tuple(told),
+        )
+
+    def _pair(
+        self,
+        a: int,
+        b: int,
+        found: Comparison,
+        p_holm: float | None,
+        gains: NDArray[np.float64],
+        direction: str,
+        effect: float | None,
+    ) -> Pair:
+        gain = -found.difference.value if direction == "lower" else found.difference.value
+        shown = p_holm is not None and p_holm < 1 - self.level and gain != 0
+        return Pair(
+            self.names[a],
+            self.names[b],
+            *_fields(found.difference),
+            found.p_value,
+            p_holm,
+            int((gains > 0).sum()),
+            int((gains == 0).sum()),
+            int((gains < 0).sum()),
+            found.detectable,
+            _needed(found, len(gains), effect, self.level),
+            ("better" if gain > 0 else "worse") if shown else NOT_SHOWN,
+        )
+
+    def _systems(
+        self,
+        scores: Sequence[_Scores],
+        estimates: Sequence[Estimate],
+        scored: NDArray[np.bool_],
+        clusters: Codes | None,
+        told: Sequence[Pair],
+    ) -> Iterator[System]:
+        better = np.zeros((len(self.runs), len(self.runs)), dtype=np.bool_)
+        for (a, b), pair in zip(self.pairs, told, strict=True):
+            better[b, a], better[a, b] = pair.verdict == "better", pair.verdict == "worse"
+        every_pair = len(told) == len(self.runs) * (len(self.runs) - 1) // 2
+        standing = ranks(better) if every_pair else [None] * len(self.runs)
+        for name, one, estimate, rank in zip(self.names, scores, estimates, standing, strict=True):
+            values = one.values[scored] if one.column.stats is None else None
+            yield System(name, *_fields(interval(estimate, clusters, values=values, level=self.level)), rank)
+
+
+def _refuse_too_few(name: str, scored: NDArray[np.bool_], allow_partial: bool) -> None:
+    left_out = int((~scored).sum())
+    if not scored.any():
+        raise ConfigError(f"{name} is scored for no sample in all runs")
+    if left_out > MOST_LEFT_OUT * len(scored) and not allow_partial:
+        raise ConfigError(
+            f"{name}: {left_out:,} of {len(scored):,} samples are unscored in at least one run, over "
+            f"{MOST_LEFT_OUT:.0%}. To compare on the others: --allow-partial"
+        )
+
+
+def _fields(found: Interval) -> tuple[float, float | None, float | None, float | None, str]:
+    return found.value, found.stderr, found.low, found.high, found.method
+
+
+def _needed(found: Comparison, samples: int, effect: float | None, level: float) -> int | None:
+    if effect is None or found.difference.stderr is None:
+        return found.needed
+    return ceil(samples * (detectable_effect(found.difference.stderr, level=level) / effect) ** 2)
