@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.stats.estimates import function_of_sums
-from multimodal_eval.stats.intervals import standard_error, t_interval
+from multimodal_eval.stats.intervals import interval, standard_error, t_interval
 
 # Miller 2024; statsmodels' OLS on a constant with cov_type="cluster" gives the same (checked below).
 SCORES = np.array([1, 1, 0, 0, 1, 0, 1, 1, 1, 0], dtype=float)
@@ -117,3 +117,51 @@ def test_the_influence_of_a_function_of_sums_is_what_a_little_more_weight_does()
 def test_statistics_are_asked_for_by_name():
     with pytest.raises(ValueError, match="needs per-sample statistics"):
         function_of_sums(Rows(SCORES), lambda sums: 0.0, lambda sums: sums)
+
+
+def test_shares_have_wilsons_interval():
+    from statsmodels.stats.proportion import proportion_confint
+
+    estimate = mean_estimate(Rows(SCORES))
+    found = interval(estimate, values=SCORES)
+    low, high = proportion_confint(6, 10, method="wilson")
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert found.method == "95% Wilson interval, 10 samples"
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_all_right_or_all_wrong_is_not_certain(value):
+    values = np.full(10, value)
+    found = interval(mean_estimate(Rows(values)), values=values)
+    # rule of Wilson at p = 0: z^2 / (n + z^2) = 3.8415 / 13.8415
+    assert found.high - found.low == pytest.approx(3.8415 / 13.8415, abs=1e-4)
+    clustered = interval(mean_estimate(Rows(values)), np.repeat(np.arange(5), 2), values=values)
+    assert clustered.high - clustered.low > found.high - found.low
+
+
+def test_clusters_of_one_give_nearly_wilsons_interval():
+    values = np.tile([1.0, 0.0, 1.0], 100)
+    estimate = mean_estimate(Rows(values))
+    plain, clustered = (interval(estimate, codes, values=values) for codes in (None, np.arange(300)))
+    assert clustered.low == pytest.approx(plain.low, abs=5e-4)  # t instead of z, n - 1 instead of n
+    assert clustered.method == "95% Wilson interval, 300 clusters"
+
+
+def test_other_values_keep_the_t_interval():
+    values = np.array([0.0, 1.0, 0.5])
+    assert interval(mean_estimate(Rows(values)), values=values).method.startswith("95% t interval")
+
+
+def test_simulated_coverage():
+    """95 % of the intervals hold the truth; bench/statistics.py does this at full length."""
+    chooser = np.random.default_rng(93)
+    inside = clustered_inside = 0
+    for _ in range(600):
+        skewed = chooser.beta(1, 4, size=100)
+        found = interval(mean_estimate(Rows(skewed)))
+        inside += found.low <= 0.2 <= found.high
+        effects = np.repeat(chooser.normal(0, 1, 50), 4) + chooser.normal(0, 1, 200)
+        found = interval(mean_estimate(Rows(effects)), np.repeat(np.arange(50), 4))
+        clustered_inside += found.low <= 0 <= found.high
+    assert 0.925 <= inside / 600 <= 0.975  # the standard deviation is .009
+    assert 0.925 <= clustered_inside / 600 <= 0.975

@@ -102,7 +102,13 @@ def _ranking(number: Number) -> Table:
     for system in best:
         error = "–" if system.stderr is None else f"{system.stderr:.4f}"
         between = interval({"low": system.low, "high": system.high})
-        table.add_row("–" if system.rank is None else str(system.rank), as_text(system.name), f"{system.value:.4f}", error, between)
+        table.add_row(
+            "–" if system.rank is None else str(system.rank),
+            as_text(system.name),
+            f"{system.value:.4f}",
+            error,
+            between,
+        )
     return table
 
 

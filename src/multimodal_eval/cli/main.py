@@ -15,6 +15,7 @@ from multimodal_eval.cli.ls import ls
 from multimodal_eval.cli.rescore import rescore
 from multimodal_eval.cli.schema import schema
 from multimodal_eval.cli.score import score
+from multimodal_eval.cli.sensitivity import sensitivity
 from multimodal_eval.cli.validate import validate
 
 
@@ -28,7 +29,7 @@ def cli() -> None:
     """
 
 
-for command in (score, rescore, compare, validate, demo, ls, card, fetch, schema):
+for command in (score, rescore, compare, sensitivity, validate, demo, ls, card, fetch, schema):
     cli.add_command(command)
 
 

@@ -128,14 +128,19 @@ def compare_runs(
     opened = [run if isinstance(run, Run) else Run(run) for run in runs]
     if len(opened) < 2:
         raise ConfigError("a comparison needs at least two runs")
-    names = _run_names(opened)
-    order = _rows_by_id(opened, names)
+    names, order = paired(opened)
     clusters = _shared_clusters(opened, names, order)
     chosen, notes = _chosen(opened, names, metrics)
     table = _Table(opened, names, order, clusters, _pairs(opened, names, baseline), level)
     test = partial(compare, rounds=rounds, seed=seed, threads=threads, level=level)
     numbers = [table.number(name, test, effect, allow_partial) for name in chosen]
     return RunComparison(tuple(names), len(order[0]), rounds, seed, level, tuple(numbers), tuple(notes))
+
+
+def paired(runs: Sequence[Run]) -> tuple[list[str], list[Codes]]:
+    """The runs' names, and for each its rows in the order of the first run's samples."""
+    names = _run_names(runs)
+    return names, _rows_by_id(runs, names)
 
 
 def _run_names(runs: Sequence[Run]) -> list[str]:
@@ -167,7 +172,6 @@ def _parts(run: Run) -> int:
 
 
 def _rows_by_id(runs: Sequence[Run], names: Sequence[str]) -> list[Codes]:
-    """For each run its rows in the order of the first run's samples."""
     ids = [read_scores(run.folder, _parts(run), ["id"]).column("id").to_pylist() for run in runs]
     places = [{sample: row for row, sample in enumerate(own)} for own in ids]
     problems = []
@@ -211,11 +215,12 @@ def _chosen(runs: Sequence[Run], names: Sequence[str], wanted: Sequence[str] | N
     if not chosen:
         raise ConfigError("the runs have no scored number in common")
     for name in chosen:
-        _refuse_other_signatures(runs, names, name.partition(".")[0])
+        refuse_other_signatures(runs, names, name.partition(".")[0])
     return chosen, notes
 
 
-def _refuse_other_signatures(runs: Sequence[Run], names: Sequence[str], metric: str) -> None:
+def refuse_other_signatures(runs: Sequence[Run], names: Sequence[str], metric: str) -> None:
+    """Numbers made in different ways are no comparison; the error names the difference."""
     first = runs[0].info["signatures"][metric]
     for run, name in zip(runs[1:], names[1:], strict=True):
         own = run.info["signatures"][metric]

@@ -54,7 +54,7 @@ def make_plan(config: RunConfig) -> Plan:
         load_plugin(plugin)
     for pattern in config.patterns:
         _refuse_bad_pattern(pattern)
-    task = _task(config)
+    task = make_task(config)
     if task is None and not config.metrics:
         raise NothingNamedError("name a task (--task captioning) or metrics (--metrics cider)")
     config = _without_presets(config)
@@ -98,7 +98,8 @@ def _refuse_bad_pattern(pattern: str) -> None:
         raise ConfigError(f"the error pattern {pattern!r} is no regular expression: {error}") from None
 
 
-def _task(config: RunConfig) -> Task | None:
+def make_task(config: RunConfig) -> Task | None:
+    """The configuration's task with its changes, if it names one."""
     for name, changes in config.tasks.items():
         _made(name, changes)  # a mistake in a task that this run does not use is still a mistake
     return None if config.task is None else _made(config.task, config.tasks.get(config.task))

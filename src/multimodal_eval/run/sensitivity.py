@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run.columns import column_names, read_column
-from multimodal_eval.run.compare import aligned
+from multimodal_eval.run.compare import paired, refuse_other_signatures
+from multimodal_eval.run.config import load_config
+from multimodal_eval.run.plan import make_task
 from multimodal_eval.stats.sensitivity import (
     CONCENTRATION,
     DRAWS,
@@ -24,6 +27,8 @@ from multimodal_eval.stats.sensitivity import (
     rank_shares,
     spread,
 )
+
+Table = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -82,15 +87,10 @@ def sensitivity(
     opened = [run if isinstance(run, Run) else Run(run) for run in runs]
     if not opened:
         raise ConfigError("name at least one run")
-    names, order = aligned(opened, COMPOSITE)
-    weights, maxima = _formula(opened[0])
-    parts = list(weights)
-    given = np.array([weights[part] for part in parts])
-    tables = [_parts_of(run, parts, maxima)[rows] for run, rows in zip(opened, order, strict=True)]
-    scored = np.logical_and.reduce([~np.isnan(table).any(axis=1) for table in tables])
-    if not scored.any():
-        raise ConfigError("no sample has all parts of the composite in all runs")
-    tables = [table[scored] for table in tables]
+    names, order = paired(opened)
+    weights = _weights(opened, names)
+    given = np.array(list(weights.values()))
+    tables = _scored_parts([_parts_of(run)[rows] for run, rows in zip(opened, order, strict=True)])
     means = [table.mean(axis=0) for table in tables]
     drawn = drawn_weights(given, draws=draws, concentration=concentration, seed=seed)
     flips = flip_probabilities(means, given, drawn)
@@ -103,14 +103,63 @@ def sensitivity(
         tuple(
             RunSensitivity(
                 name,
-                int(scored.sum()),
-                *(lambda s: (s.value, s.stderr, s.low, s.high))(spread(mean, given, drawn)),
-                _parts(parts, given, mean, effective_weights(table, given)),
-                tuple(shares[index].tolist()) if len(opened) > 1 else (),
+                len(table),
+                **asdict(spread(mean, given, drawn)),
+                parts=_parts(weights, mean, effective_weights(table, given)),
+                ranks=tuple(own.tolist()) if len(opened) > 1 else (),
             )
-            for index, (name, table, mean) in enumerate(zip(names, tables, means, strict=True))
+            for name, table, mean, own in zip(names, tables, means, shares, strict=True)
         ),
-        tuple(
-            (names[a], names[b], float(flips[a, b])) for a in range(len(names)) for b in range(a + 1, len(names))
-        ),
+        tuple((names[a], names[b], float(flips[a, b])) for a, b in combinations(range(len(names)), 2)),
+    )
+
+
+def _weights(runs: Sequence[Run], names: Sequence[str]) -> dict[str, float]:
+    for run, name in zip(runs, names, strict=True):
+        if COMPOSITE not in run.info["signatures"]:
+            raise ConfigError(f"the run {name} has no composite")
+    refuse_other_signatures(runs, names, COMPOSITE)
+    weights: dict[str, float] | None = runs[0].info["signatures"][COMPOSITE]["settings"].get("weights")
+    if not weights:
+        raise ConfigError("the composite of these runs is a metric of its own and has no weights")
+    return dict(weights)
+
+
+def _parts_of(run: Run) -> Table:
+    """The parts as the composite adds them (divided by their maximum and cut at 1): samples x parts."""
+    task = make_task(load_config(run.info["config"]))
+    assert task is not None
+    count = len(run.info["parts"])
+    stored = column_names(run.folder, count)
+    columns = []
+    for part in task.weights:
+        if part not in stored:
+            raise ConfigError(f"{part} is a part of the composite and no metric of the run {run.path.name}")
+        values = read_column(run.folder, count, stored, part, (None, None)).values
+        columns.append(np.minimum(values / task.maximum[part], 1.0) if part in task.maximum else values)
+    return np.column_stack(columns)
+
+
+def _scored_parts(tables: Sequence[Table]) -> list[Table]:
+    """The samples that have all parts in all runs."""
+    scored = np.logical_and.reduce([~np.isnan(table).any(axis=1) for table in tables])
+    if not scored.any():
+        raise ConfigError("no sample has all parts of the composite in all runs")
+    return [table[scored] for table in tables]
+
+
+def _parts(
+    weights: Mapping[str, float], means: NDArray[np.float64], effective: NDArray[np.float64] | None
+) -> tuple[PartWeight, ...]:
+    given = np.array(list(weights.values()))
+    total = float(given @ means)
+    return tuple(
+        PartWeight(
+            part,
+            weight,
+            float(mean),
+            None if effective is None else float(effective[index]),
+            (total - weight * float(mean)) / (1 - weight) if weight < 1 else None,
+        )
+        for index, ((part, weight), mean) in enumerate(zip(weights.items(), means, strict=True))
     )

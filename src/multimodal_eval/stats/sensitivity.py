@@ -33,7 +33,8 @@ class Spread:
 def effective_weights(parts: Matrix, weights: Vector) -> Vector | None:
     """w_m Cov(x_m, c) / Var(c) of each part, for c_i = sum_m w_m x_im: its share of the composite's variance.
 
-    The shares add up to 1; one can be negative where a part runs against the others. None where all composites are equal.
+    The shares add up to 1; one can be negative where a part runs against the others. None where all composites are
+    equal.
     """
     composite = parts @ weights
     centred = composite - composite.mean()

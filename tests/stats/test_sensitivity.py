@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multimodal_eval.stats.sensitivity import (
+    drawn_weights,
+    effective_weights,
+    flip_probabilities,
+    rank_shares,
+    spread,
+)
+
+
+def test_effective_weights_worked_out_by_hand():
+    # x1 = 0, 1 and x2 = 0, 3 with weights .5: c = 0, 2; both parts move with c, by .5 and 1.5 of its 2
+    found = effective_weights(np.array([[0.0, 0.0], [1.0, 3.0]]), np.array([0.5, 0.5]))
+    assert found == pytest.approx([0.25, 0.75])
+
+
+def test_a_part_without_variance_has_no_effect():
+    table = np.array([[0.2, 0.7], [0.4, 0.7], [0.9, 0.7]])
+    assert effective_weights(table, np.array([0.1, 0.9])) == pytest.approx([1.0, 0.0])
+    assert effective_weights(np.full((3, 2), 0.7), np.array([0.1, 0.9])) is None
+
+
+@given(st.integers(2, 5), st.integers(0, 100))
+def test_effective_weights_add_up_to_1(parts, seed):
+    chooser = np.random.default_rng(seed)
+    found = effective_weights(chooser.random((20, parts)), chooser.dirichlet(np.ones(parts)))
+    assert found.sum() == pytest.approx(1)
+
+
+def test_drawn_weights_stay_around_the_given_ones():
+    given_weights = np.array([0.25, 0.5, 0.25, 0.0])
+    drawn = drawn_weights(given_weights, draws=20_000, concentration=50, seed=1)
+    assert drawn.sum(axis=1) == pytest.approx(np.ones(20_000))
+    assert drawn.mean(axis=0) == pytest.approx(given_weights, abs=0.002)
+    assert drawn[:, 0].std() == pytest.approx(np.sqrt(0.25 * 0.75 / 51), rel=0.02)
+    assert (drawn[:, 3] == 0).all()
+    again = drawn_weights(given_weights, draws=20_000, concentration=50, seed=1)
+    assert drawn.tobytes() == again.tobytes()
+
+
+def test_a_composite_of_equal_parts_does_not_move():
+    drawn = drawn_weights(np.array([0.3, 0.7]), draws=1000, concentration=5, seed=0)
+    found = spread(np.array([0.6, 0.6]), np.array([0.3, 0.7]), drawn)
+    assert (found.value, found.low, found.high) == (pytest.approx(0.6), pytest.approx(0.6), pytest.approx(0.6))
+
+
+def test_systems_that_change_places():
+    weights = np.array([0.5, 0.5])
+    drawn = drawn_weights(weights, draws=20_000, concentration=10, seed=2)
+    # 1.0/0.0 against 0.0/0.99: the first leads while its weight is above .4975; Beta(5, 5) is below that with
+    # probability .4939 (scipy.stats.beta.cdf(.4975, 5, 5))
+    flips = flip_probabilities([np.array([1.0, 0.0]), np.array([0.0, 0.99]), np.array([1.0, 1.0])], weights, drawn)
+    assert flips[0, 1] == pytest.approx(0.4939, abs=0.015)
+    assert flips[0, 2] == 0.0
+    shares = rank_shares([np.array([1.0, 0.0]), np.array([0.0, 0.99]), np.array([1.0, 1.0])], drawn)
+    assert shares[2].tolist() == [1.0, 0.0, 0.0]
+    assert shares[0, 1] == pytest.approx(1 - flips[0, 1])
