@@ -153,7 +153,7 @@ def test_other_values_keep_the_t_interval():
 
 
 def test_simulated_coverage():
-    """95 % of the intervals hold the truth; bench/statistics.py does this at full length."""
+    """95 % of the intervals hold the truth; bench/inference.py does this at full length."""
     chooser = np.random.default_rng(93)
     inside = clustered_inside = 0
     for _ in range(600):

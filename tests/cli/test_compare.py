@@ -1,0 +1,78 @@
+"""`mmeval compare` and `mmeval sensitivity` in a terminal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.test_cli import mmeval
+
+RUNS = {"good": "a red dog number {} runs on the beach", "bad": "some cats sleep"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "task.yaml").write_text(
+        "task: mine\ntasks:\n  mine: {metrics: [rouge_l, cider], weights: {rouge_l: 0.5, cider: 0.5}}\n"
+    )
+    for name, answer in RUNS.items():
+        rows = [
+            {"id": str(i), "references": [f"a red dog number {i} runs"], "generated_answer": answer.format(i)}
+            for i in range(12)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        mmeval("score", f"{name}.jsonl", "--config", "task.yaml", "-o", name)
+    return tmp_path
+
+
+def test_compare_shows_the_difference(folder):
+    out = mmeval("compare", "bad", "good").stdout
+    assert "A = bad, B = good, 12 samples" in out
+    assert "B better" in out
+    assert "12 / 0 / 0" in out
+    assert "10,000 rounds, seed 0" in out
+
+
+def test_compare_as_json(folder):
+    found = json.loads(mmeval("compare", "bad", "good", "--format", "json", "--metrics", "composite").stdout)
+    (number,) = found["numbers"]
+    assert number["name"] == "composite_score"
+    assert number["pairs"][0]["verdict"] == "better"
+    assert number["signature"].startswith("composite_score|")
+
+
+def test_fail_if_worse(folder):
+    mmeval("compare", "bad", "good", "--fail-if-worse")
+    done = mmeval("compare", "good", "bad", "--fail-if-worse", code=3)
+    assert "bad is worse than good in rouge_l" in done.stderr
+
+
+def test_several_runs_get_a_ranking(folder):
+    mmeval("score", "good.jsonl", "--config", "task.yaml", "-o", "again")
+    out = mmeval("compare", "bad", "good", "again", "--metrics", "rouge_l").stdout
+    assert "p (Holm)" in out
+    rows = [[cell.strip() for cell in line.split("│")] for line in out.splitlines() if line.startswith("│")]
+    assert {(row[2], row[1]) for row in rows[:3]} == {("good", "1"), ("again", "1"), ("bad", "3")}
+
+
+def test_wrong_usage(folder):
+    assert "at least two" in mmeval("compare", "good", code=2).stderr
+    assert "no run folder" in mmeval("compare", "good", "nothing", code=1).stderr
+    assert "Did you mean" in mmeval("compare", "good", "bad", "--metrics", "rouge", code=1).stderr
+
+
+def test_sensitivity(folder):
+    out = mmeval("sensitivity", "good", "bad").stdout
+    assert "effective weight" in out
+    assert "good and bad change places in 0.0% of the draws" in out
+    found = json.loads(mmeval("sensitivity", "good", "--format", "json").stdout)
+    assert found["weights"] == {"rouge_l": 0.5, "cider": 0.5}
+
+
+def test_an_option_of_a_metric_on_the_command_line(folder):
+    out = mmeval("score", "good.jsonl", "--metrics", "meteor", "--option", "meteor.variant=2005").stdout
+    assert "meteor|v:1|variant:2005|" in out
+    wrong = mmeval("score", "good.jsonl", "--metrics", "meteor", "--option", "meteor=2005", code=2)
+    assert "METRIC.OPTION=VALUE" in wrong.stderr
