@@ -44,7 +44,7 @@ def ours(threads: int, **options: str) -> Callable[[list[str], list[list[str]]],
 
         import_module("numpy")  # which the first result would import otherwise
         chosen = compute_meteor.configure(options)
-        return lambda: chosen.scores_of(candidates, references, threads)[1]
+        return lambda: chosen.aggregate(chosen.rows_of(candidates, references, threads)).value
 
     return prepare
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.coco import COCOEvalCap, caption_scores
-from multimodal_eval.core.errors import InputError
+from multimodal_eval.core.errors import InputError, UnavailableError
 from tests.golden.load import golden
 
 
@@ -146,3 +147,39 @@ def test_files_that_are_no_captions(tmp_path, content, code):
 
 def test_more_threads_than_images_are_no_trouble():
     assert caption_scores(["a dog", "a cat"], [["a dog"], ["the cat"]], threads=5000).corpus["Bleu_1"] > 0
+
+
+def test_with_its_data_meteor_is_among_the_scores(files, meteor_data, capsys):
+    evaluation = COCOEvalCap(*files)
+    evaluation.evaluate()
+    expected = golden("captions.json.gz")
+    assert list(evaluation.eval) == ["Bleu_1", "Bleu_2", "Bleu_3", "Bleu_4", "METEOR", "ROUGE_L", "CIDEr"]
+    assert evaluation.eval["METEOR"] == expected["corpus"]["meteor"]
+    assert evaluation.imgToEval[1007]["METEOR"] == expected["meteor"][7]
+    assert capsys.readouterr().err == ""
+
+
+def test_without_its_data_it_says_how_to_get_them(files, capsys):
+    evaluation = COCOEvalCap(*files)
+    evaluation.evaluate()
+    assert "METEOR" not in evaluation.eval
+    assert "METEOR is left out." in (said := capsys.readouterr().err)
+    assert "mmeval fetch meteor-1.5-en" in said
+    with pytest.raises(UnavailableError, match="mmeval fetch"):
+        caption_scores(["a dog", "a cat"], [["a dog"], ["the cat"]], meteor=True)
+
+
+def test_every_corpus_figure_has_an_interval(meteor_data, tmp_path):
+    captions = golden("captions.json.gz")
+    scores = caption_scores(captions["candidates"], captions["references"])
+    for name, figure in scores.corpus.items():
+        found = scores.interval(name)
+        assert found.value == pytest.approx(figure, rel=1e-12)
+        assert found.low < figure < found.high
+    samples = [
+        {"id": str(i), "generated_answer": answer, "references": texts}
+        for i, (answer, texts) in enumerate(zip(captions["candidates"], captions["references"], strict=True))
+    ]
+    run = evaluate(samples, metrics=["coco"], output=tmp_path / "run")
+    for name, metric in (("Bleu_4", "bleu"), ("METEOR", "meteor"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider_d")):
+        assert scores.interval(name).low == run[metric]["low"]

@@ -14,8 +14,9 @@ Scores are those of pycocoevalcap's Bleu, Meteor, Rouge and Cider on its own tok
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval._native import Captions
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.machine import cores
-from multimodal_eval.evaluation.bleu import corpus_bleu
+from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.evaluation.bleu import compute_bleu, corpus_bleu
 from multimodal_eval.evaluation.meteor import compute_meteor
+from multimodal_eval.stats.intervals import Interval, t_interval
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from multimodal_eval.text.tokenizers import check_tokenizer
 
@@ -41,6 +44,11 @@ class CaptionScores:
 
     per_image: dict[str, NDArray[np.float64]]
     corpus: dict[str, float]
+    estimates: dict[str, Callable[[], Estimate]]  # of the corpus figures, made when asked for
+
+    def interval(self, name: str) -> Interval:
+        """A corpus figure with its standard error and 95 % interval."""
+        return t_interval(self.estimates[name]())
 
 
 def caption_scores(
@@ -72,12 +80,20 @@ def caption_scores(
     sums = stats.sum(axis=0)  # whole numbers: exact in any order
     per_image = {name: bleu[:, order] for order, name in enumerate(BLEU_NAMES)}
     corpus = {name: corpus_bleu(sums, order) for order, name in enumerate(BLEU_NAMES, 1)}
+    estimates: dict[str, Callable[[], Estimate]] = {
+        name: partial(compute_bleu.aggregate_part, f"bleu_{order}", Rows(bleu[:, order - 1], stats))
+        for order, name in enumerate(BLEU_NAMES, 1)
+    }
+    estimates["Bleu_4"] = partial(compute_bleu.aggregate, Rows(bleu[:, 3], stats))
     if with_meteor:
-        per_image["METEOR"], corpus["METEOR"] = chosen.scores_of(answers, sets, used)
+        rows = chosen.rows_of(answers, sets, used)
+        per_image["METEOR"], corpus["METEOR"] = rows.values, chosen.aggregate(rows).value
+        estimates["METEOR"] = partial(chosen.aggregate, rows)
     for name, values in (("ROUGE_L", rouge), ("CIDEr", cider)):
         per_image[name] = values
         corpus[name] = fsum(values) / len(values)
-    return CaptionScores(per_image, corpus)
+        estimates[name] = partial(mean_estimate, Rows(values))
+    return CaptionScores(per_image, corpus, estimates)
 
 
 def _refuse_unfit_lists(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> None:

@@ -75,10 +75,10 @@ def check_against_the_program(name, language):
     recorded = golden(name)
     segments = recorded["segments"]
     chosen = compute_meteor.configure({"language": language, "tokenizer": "none"})
-    ours, corpus = chosen.scores_of([s["candidate"] for s in segments], [s["references"] for s in segments])
-    wrong = [s for s, value in zip(segments, ours, strict=True) if value != s["score"]]
+    rows = chosen.rows_of([s["candidate"] for s in segments], [s["references"] for s in segments])
+    wrong = [s for s, value in zip(segments, rows.values, strict=True) if value != s["score"]]
     assert wrong == []
-    assert corpus == pytest.approx(recorded["corpus"], abs=1e-12)
+    assert chosen.aggregate(rows).value == pytest.approx(recorded["corpus"], abs=1e-12)
 
 
 def test_every_segment_equals_the_program_s(meteor_data):
@@ -92,16 +92,15 @@ def test_every_russian_segment_equals_the_program_s(meteor_data):
 
 def test_captions_equal_pycocoevalcap_s(meteor_data):
     recorded = golden("captions.json.gz")
-    values, corpus = compute_meteor.scores_of(recorded["candidates"], recorded["references"])
-    assert values.tolist() == recorded["meteor"]
-    assert corpus == recorded["corpus"]["meteor"]
+    rows = compute_meteor.rows_of(recorded["candidates"], recorded["references"])
+    assert rows.values.tolist() == recorded["meteor"]
+    assert compute_meteor.aggregate(rows).value == recorded["corpus"]["meteor"]
 
 
 def test_threads_change_no_digit(meteor_data):
     recorded = golden("captions.json.gz")
-    one, _ = compute_meteor.scores_of(recorded["candidates"], recorded["references"], 1)
-    many, _ = compute_meteor.scores_of(recorded["candidates"], recorded["references"], 7)
-    assert one.tolist() == many.tolist()
+    one, many = (compute_meteor.rows_of(recorded["candidates"], recorded["references"], n) for n in (1, 7))
+    assert one.values.tobytes() == many.values.tobytes()
 
 
 def test_the_corpus_figure_of_a_run_is_made_of_summed_statistics(meteor_data, tmp_path):

@@ -78,8 +78,7 @@ def meteor(
     chosen = compute_meteor.configure(
         {"variant": variant, "language": language, "synonyms": synonyms, "tokenizer": tokenizer}
     )
-    values, _ = chosen.scores_of([candidate], [list(references)])
-    return float(values[0])
+    return float(chosen.rows_of([candidate], [list(references)]).values[0])
 
 
 class TextsScorer(Protocol):
@@ -227,8 +226,8 @@ class Meteor(Metric):
             return ProgramScorer(self.tokenizer, self.language, self.stemmer)
         return StagedScorer(self.tokenizer, self.stemmer, self.synonyms, with_penalty=self.variant == "2005")
 
-    def scores_of(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> tuple[Vector, float]:
-        """The value of each text and the corpus figure."""
+    def rows_of(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> Rows:
+        """The values of many texts, with the statistics that 1.5's corpus figure is made of."""
         import numpy as np
 
         scores = self.texts_scorer()(candidates, references, threads)
@@ -236,8 +235,7 @@ class Meteor(Metric):
             if score.value is None:
                 raise InputError([Problem(code="TOO_LONG", message=str(score.reason), line=number)])
         values = np.array([score.value for score in scores], dtype=np.float64)
-        stats = np.array([score.stats for score in scores]) if scores[0].stats else None
-        return values, self.aggregate(Rows(values, stats)).value
+        return Rows(values, np.array([score.stats for score in scores]) if scores[0].stats else None)
 
     def open(self, state: Any) -> Scorer:
         """Once a worker; data and synonyms are shared."""
