@@ -1,18 +1,13 @@
-// The aligner's stages: finds which words may be matched, settles what leaves no choice, has the rest searched for.
+// The aligner: finds which words may be matched, settles what leaves no choice, has the rest searched for.
 #include "staged_aligner.h"
 
 #include <algorithm>
-#include <cstdlib>
 
-#include "crossing_search.h"
+#include "joint_search.h"
 
 namespace mmeval {
 
 namespace {
-
-constexpr std::size_t kMostEdges = std::size_t{1} << 18;  // more pairs of synonyms are never listed
-constexpr std::uint32_t kMostGraphWords = 256;            // of a candidate in one graph of synonyms that is searched
-constexpr int kNearby = 16;                               // free synonyms among which the nearest is chosen
 
 // Numbers 32-bit keys in the order in which they come; forgets them all at no cost.
 class Numbering {
@@ -31,12 +26,11 @@ public:
         const Slot& slot = slots_[at(key)];
         return slot.stamp == stamp_ ? slot.number : kNoWord;
     }
-    std::uint32_t number(std::uint32_t key) {  // size() before the call: a new one
+    std::uint32_t number(std::uint32_t key) {
         Slot& slot = slots_[at(key)];
         if (slot.stamp != stamp_) slot = {key, stamp_, count_++};
         return slot.number;
     }
-    std::uint32_t size() const { return count_; }
 
 private:
     struct Slot {
@@ -60,340 +54,322 @@ public:
 
     const Alignment& align(const AlignerWord* candidate, std::size_t n, const AlignerWord* reference, std::size_t m,
                            int stages) {
-        start(candidate, n, reference, m);
-        for (stage_ = 0; stage_ < stages && !free_candidates_.empty() && !free_references_.empty(); ++stage_) {
-            if (stage_ == 0) group([](const AlignerWord& word) { return word.word; });
-            else if (stage_ == 1) group([](const AlignerWord& word) { return word.stem; });
-            else relate();
-            settle_components();
-            drop_matched();
-        }
+        words_[kCandidate] = candidate;
+        words_[kReference] = reference;
+        sizes_[kCandidate] = n;
+        sizes_[kReference] = m;
+        for (const Side side : {kCandidate, kReference}) mates_[side].assign(sizes_[side], kNoWord);
+        levels_.resize(n);
+        result_.exact = true;
+        if (stages > 0) match(stages);
         report();
         return result_;
     }
 
 private:
     struct Listed {
-        std::uint32_t reference, next;
+        std::uint32_t item, next;
     };
 
-    void start(const AlignerWord* candidate, std::size_t n, const AlignerWord* reference, std::size_t m) {
-        candidate_ = candidate;
-        reference_ = reference;
-        n_ = n;
-        m_ = m;
-        candidate_mates_.assign(n, kNoWord);
-        candidate_component_.assign(n, kNoWord);
-        reference_mates_.assign(m, kNoWord);
-        reference_component_.assign(m, kNoWord);
-        match_stages_.resize(n);
-        next_.resize(m);
-        free_candidates_.resize(n);
-        free_references_.resize(m);
-        for (std::size_t i = 0; i < n; ++i) free_candidates_[i] = static_cast<std::uint32_t>(i);
-        for (std::size_t j = 0; j < m; ++j) free_references_[j] = static_cast<std::uint32_t>(j);
-        result_.exact = true;
+    void match(int stages) {
+        find_types();
+        find_stems(stages > 1);
+        if (stages > 2) find_synonyms();
+        settle_pairs();
+        if (open_types()) search();
+        if (result_.exact) return;
+        complete_words();
+        complete_stems();
+        if (stages > 2) complete_synonyms();
     }
 
-    // Components of the free words by a key that makes them alike.
-    template <typename Key>
-    void group(Key key) {
-        components_.clear();
-        numbering_.restart(free_references_.size());
-        for (std::size_t k = free_references_.size(); k-- > 0;) {  // from the right, so that `first` is the leftmost
-            const std::uint32_t j = free_references_[k];
-            list_reference(j, numbering_.number(key(reference_[j])));
+    void search() {
+        const JointProblem problem{sizes_[kCandidate], {mates_[kCandidate].data(), mates_[kReference].data()},
+                                   {types_of_[kCandidate].data(), types_of_[kReference].data()},
+                                   types_, stems_, synonyms_, most_synonyms()};
+        if (!search_.solve(problem, [this](auto... match) { settle(match...); })) result_.exact = false;
+    }
+
+    const AlignerWord& word_of(const WordType& type) const {
+        const Side side = type.counts[kCandidate] > 0 ? kCandidate : kReference;
+        return words_[side][type.first[side]];
+    }
+
+    // The types of both sides' words.
+    void find_types() {
+        types_.clear();
+        numbering_.restart(sizes_[kCandidate] + sizes_[kReference]);
+        for (const Side side : {kCandidate, kReference}) {
+            types_of_[side].resize(sizes_[side]);
+            next_[side].resize(sizes_[side]);
+            for (auto i = static_cast<std::uint32_t>(sizes_[side]); i-- > 0;) {  // so that `first` is the first
+                const std::uint32_t v = numbering_.number(words_[side][i].word);
+                if (v == types_.size()) types_.push_back({{0, 0}, {kNoWord, kNoWord}, 0, kNoWord, 0, 0, 0, false});
+                WordType& type = types_[v];
+                types_of_[side][i] = v;
+                next_[side][i] = type.first[side];
+                type.first[side] = i;
+                ++type.counts[side];
+            }
         }
-        for (const std::uint32_t i : free_candidates_) {
-            const std::uint32_t c = numbering_.find(key(candidate_[i]));
-            candidate_component_[i] = c;
-            if (c != kNoWord) ++components_[c].candidates;
+    }
+
+    // Settles the types that have no spare words, and finds the stems of the others.
+    void find_stems(bool by_stem) {
+        stems_.assign(1, {{0, 0}, kNoWord});  // a class without spare words for those that need none
+        numbering_.restart(types_.size());
+        for (std::uint32_t v = 0; v < types_.size(); ++v) {
+            WordType& type = types_[v];
+            if (type.spare() == 0) settle_in_order(type.first[kCandidate], type.first[kReference], 0);
+            if (type.spare() == 0 || !by_stem) continue;
+            type.stem = numbering_.number(word_of(type).stem) + 1;
+            if (type.stem == stems_.size()) stems_.push_back({{0, 0}, kNoWord});
+            StemClass& stem = stems_[type.stem];
+            stem.spare[type.more()] += type.spare();
+            type.next_in_stem = stem.first_type;
+            stem.first_type = v;
         }
     }
 
-    void list_reference(std::uint32_t j, std::uint32_t c) {
-        if (c == components_.size()) components_.emplace_back();
-        Component& component = components_[c];
-        reference_component_[j] = c;
-        next_[j] = component.first;
-        component.first = j;
-        ++component.references;
+    // In order, since uncrossing two matches saves a crossing.
+    void settle_in_order(std::uint32_t i, std::uint32_t j, std::uint8_t level) {
+        for (; i != kNoWord && j != kNoWord; i = next_[kCandidate][i], j = next_[kReference][j]) settle(i, j, level);
     }
 
-    // Components of the free words by shared synsets.
-    void relate() {
-        components_.clear();
-        list_synsets();
+    void settle(std::uint32_t i, std::uint32_t j, std::uint8_t level) {
+        if (mates_[kCandidate][i] != kNoWord) mates_[kReference][mates_[kCandidate][i]] = kNoWord;
+        if (mates_[kReference][j] != kNoWord) mates_[kCandidate][mates_[kReference][j]] = kNoWord;
+        mates_[kCandidate][i] = j;
+        mates_[kReference][j] = i;
+        levels_[i] = level;
+    }
+
+    // Whether some words of the type are neither matched with equal words nor needed for words of their stem.
+    bool type_left_over(const WordType& type, Side side) const {
+        if (type.spare() == 0 || type.more() != side) return false;
+        const StemClass& stem = stems_[type.stem];
+        return stem.spare[side] > stem.spare[1 - side];
+    }
+
+    // By type with words left over in the candidate those with words left over in the reference and a synset of it,
+    // unless there are too many to search.
+    void find_synonyms() {
+        synonyms_.clear();
+        start_synsets();
+        for (std::uint32_t v = 0; v < types_.size(); ++v)
+            if (type_left_over(types_[v], kReference)) list_synsets(word_of(types_[v]), v);
         if (listed_.empty()) return;
-        if (!list_edges()) {
-            match_unsearched(free_candidates_);
-            return;
+        seen_.assign(types_.size(), kNoWord);
+        std::size_t options = 0;
+        for (std::uint32_t w = 0; w < types_.size() && options <= JointSearch::kMostOptions; ++w) {
+            WordType& type = types_[w];
+            if (!type_left_over(type, kCandidate)) continue;
+            type.synonyms_begin = static_cast<std::uint32_t>(synonyms_.size());
+            for_synsets(word_of(type), [&](std::uint32_t synset) {
+                for (std::uint32_t at = synset_first_[synset]; at != kNoWord; at = listed_[at].next) {
+                    const std::uint32_t v = listed_[at].item;
+                    if (seen_[v] == w) continue;
+                    seen_[v] = w;
+                    synonyms_.push_back(v);
+                    types_[v].synonym_of += type.spare();
+                    options += std::size_t{type.counts[kCandidate]} * types_[v].counts[kReference];
+                }
+            });
+            type.synonyms_end = static_cast<std::uint32_t>(synonyms_.size());
         }
-        if (edges_.empty()) return;
-        join_components();
-        for (std::size_t c = 0; c < components_.size(); ++c) {
-            if (components_[c].complete || components_[c].candidates <= kMostGraphWords) continue;
-            too_many_.clear();
-            for (const std::uint32_t i : free_candidates_)
-                if (candidate_component_[i] == c) too_many_.push_back(i);
-            match_unsearched(too_many_);
-            components_[c].candidates = 0;  // nothing is left of it to search
-        }
+        if (options <= JointSearch::kMostOptions) return;
+        for (WordType& type : types_) type.synonyms_begin = type.synonyms_end = type.synonym_of = 0;
+        result_.exact = false;
     }
 
-    // By synset the free reference words that have it, ascending.
-    void list_synsets() {
-        std::size_t count = 0;
-        for (const std::uint32_t j : free_references_) count += reference_[j].synset_count;
-        numbering_.restart(count);
+    void start_synsets() {
         listed_.clear();
         synset_first_.clear();
-        for (std::size_t k = free_references_.size(); k-- > 0;) {
-            const std::uint32_t j = free_references_[k];
-            reference_component_[j] = kNoWord;
-            for (std::uint32_t s = 0; s < reference_[j].synset_count; ++s) {
-                const std::uint32_t synset = numbering_.number(reference_[j].synsets[s]);
-                if (synset == synset_first_.size()) synset_first_.push_back(kNoWord);
-                listed_.push_back({j, synset_first_[synset]});
-                synset_first_[synset] = static_cast<std::uint32_t>(listed_.size() - 1);
-            }
+        std::size_t synsets = 0;
+        for (std::size_t j = 0; j < sizes_[kReference]; ++j) synsets += words_[kReference][j].synset_count;
+        numbering_.restart(synsets);
+    }
+
+    void list_synsets(const AlignerWord& word, std::uint32_t item) {
+        for (std::uint32_t s = 0; s < word.synset_count; ++s) {
+            const std::uint32_t synset = numbering_.number(word.synsets[s]);
+            if (synset == synset_first_.size()) synset_first_.push_back(kNoWord);
+            listed_.push_back({item, synset_first_[synset]});
+            synset_first_[synset] = static_cast<std::uint32_t>(listed_.size() - 1);
         }
     }
 
-    // By free candidate word its synonyms, ascending; false if there are too many in all.
-    bool list_edges() {
-        edges_.clear();
-        edge_begin_.resize(std::max(edge_begin_.size(), n_));
-        edge_end_.resize(std::max(edge_end_.size(), n_));
-        seen_.assign(m_, kNoWord);
-        for (const std::uint32_t i : free_candidates_) {
-            candidate_component_[i] = kNoWord;
-            edge_begin_[i] = static_cast<std::uint32_t>(edges_.size());
-            for (std::uint32_t s = 0; s < candidate_[i].synset_count; ++s) {
-                const std::uint32_t synset = numbering_.find(candidate_[i].synsets[s]);
-                if (synset == kNoWord) continue;
-                for (std::uint32_t at = synset_first_[synset]; at != kNoWord; at = listed_[at].next) {
-                    const std::uint32_t j = listed_[at].reference;
-                    if (seen_[j] != i) edges_.push_back(j);
-                    seen_[j] = i;
-                }
-                if (edges_.size() > kMostEdges) {
-                    for (const std::uint32_t c : free_candidates_) candidate_component_[c] = kNoWord;
-                    return false;
-                }
-            }
-            edge_end_[i] = static_cast<std::uint32_t>(edges_.size());
-            std::sort(edges_.begin() + edge_begin_[i], edges_.end());
-        }
-        return true;
-    }
-
-    void join_components() {
-        roots_.resize(std::max(roots_.size(), m_));
-        for (const std::uint32_t j : free_references_) roots_[j] = j;
-        for (const std::uint32_t i : free_candidates_)
-            for (std::uint32_t e = edge_begin_[i]; e < edge_end_[i]; ++e)
-                roots_[root(edges_[e])] = root(edges_[edge_begin_[i]]);
-        seen_.assign(m_, kNoWord);  // by root: its component
-        for (const std::uint32_t i : free_candidates_) {
-            if (edge_begin_[i] == edge_end_[i]) continue;
-            std::uint32_t& c = seen_[root(edges_[edge_begin_[i]])];
-            if (c == kNoWord) {
-                c = static_cast<std::uint32_t>(components_.size());
-                components_.emplace_back();
-            }
-            candidate_component_[i] = c;
-            ++components_[c].candidates;
-        }
-        for (std::size_t k = free_references_.size(); k-- > 0;) {
-            const std::uint32_t j = free_references_[k];
-            if (seen_[root(j)] != kNoWord) list_reference(j, seen_[root(j)]);
-        }
-        for (const std::uint32_t i : free_candidates_) {
-            if (edge_begin_[i] == edge_end_[i]) continue;
-            Component& component = components_[candidate_component_[i]];
-            if (edge_end_[i] - edge_begin_[i] != component.references) component.complete = false;
+    template <typename Visit>
+    void for_synsets(const AlignerWord& word, Visit visit) const {
+        for (std::uint32_t s = 0; s < word.synset_count; ++s) {
+            const std::uint32_t synset = numbering_.find(word.synsets[s]);
+            if (synset != kNoWord) visit(synset);
         }
     }
 
-    std::uint32_t root(std::uint32_t j) {
-        while (roots_[j] != j) j = roots_[j] = roots_[roots_[j]];
-        return j;
+    // Settles types that have only each other: by stem, and single words as synonyms.
+    void settle_pairs() {
+        for (const StemClass& stem : stems_) {
+            if (stem.matches() == 0 || stem.spare[kCandidate] != stem.spare[kReference]) continue;
+            const WordType &x = types_[stem.first_type], &y = types_[x.next_in_stem];
+            if (y.next_in_stem != kNoWord) continue;
+            const WordType &type = x.more() == kReference ? y : x, &other = x.more() == kReference ? x : y;
+            if (type.counts[kReference] == 0 && other.counts[kCandidate] == 0)
+                settle_in_order(type.first[kCandidate], other.first[kReference], 1);
+        }
+        const auto single = [&](const WordType& type, Side side) {
+            return type.counts[side] == 1 && type.counts[1 - side] == 0 && stems_[type.stem].matches() == 0;
+        };
+        for (const WordType& type : types_) {
+            if (type.synonyms_end - type.synonyms_begin != 1 || !single(type, kCandidate)) continue;
+            const WordType& other = types_[synonyms_[type.synonyms_begin]];
+            if (single(other, kReference) && other.synonym_of == 1)
+                settle(type.first[kCandidate], other.first[kReference], 2);
+        }
     }
 
-    // As many matches as possible of these candidate words by shared synsets, without a search for few crossings. It
-    // needs no list of edges: to walk from a word to its synonyms is to walk through its synsets, each once.
-    void match_unsearched(const std::vector<std::uint32_t>& words) {
-        result_.exact = false;
-        free_first_ = synset_first_;
-        for (const std::uint32_t i : words) match_nearby(i);
-        synset_seen_.assign(synset_first_.size(), 0);
-        seen_.assign(m_, 0);
-        parents_.resize(std::max(parents_.size(), m_));
-        round_ = 0;
-        for (bool found = true; found;) {
+    // Opens the types that are not settled but can be matched; whether there are any.
+    bool open_types() {
+        bool any = false;
+        for (WordType& type : types_) {
+            const Side more = type.more();
+            if (mates_[more][type.first[more]] != kNoWord) continue;
+            type.open = type.counts[1 - more] > 0 || stems_[type.stem].matches() > 0 || type.synonym_of > 0 ||
+                        type.synonyms_begin != type.synonyms_end;
+            any = any || type.open;
+        }
+        return any;
+    }
+
+    std::uint32_t most_synonyms() const {
+        std::uint32_t most[2] = {0, 0};
+        for (const WordType& type : types_) {
+            if (!type.open) continue;
+            most[kReference] += std::min(type.spare(), type.synonym_of);
+            std::uint32_t others = 0;
+            for (std::uint32_t e = type.synonyms_begin; e != type.synonyms_end; ++e)
+                others += types_[synonyms_[e]].spare();
+            most[kCandidate] += std::min(type.spare(), others);
+        }
+        return std::min(most[0], most[1]);
+    }
+
+    // Whether the word is matched neither with an equal one nor by its stem.
+    bool left_over(Side side, std::uint32_t k) const {
+        const std::uint32_t mate = mates_[side][k];
+        return mate == kNoWord || levels_[side == kCandidate ? k : mate] == 2;
+    }
+
+    // Matches equal words where there was too much to search.
+    void complete_words() {
+        for (const WordType& type : types_) {
+            const Side fewer = type.more() == kCandidate ? kReference : kCandidate;
+            if (type.counts[fewer] > 0 && mates_[fewer][type.first[fewer]] == kNoWord)
+                settle_in_order(type.first[kCandidate], type.first[kReference], 0);
+        }
+    }
+
+    // Matches as many words left over as possible by stem, whatever they cross.
+    void complete_stems() {
+        seen_.assign(stems_.size(), kNoWord);  // first word left over of the reference
+        for (std::uint32_t j = static_cast<std::uint32_t>(sizes_[kReference]); j-- > 0;) {
+            std::uint32_t& first = seen_[types_[types_of_[kReference][j]].stem];
+            if (!left_over(kReference, j)) continue;
+            next_[kReference][j] = first;
+            first = j;
+        }
+        for (std::uint32_t i = 0; i < sizes_[kCandidate]; ++i) {
+            const std::uint32_t stem = types_[types_of_[kCandidate][i]].stem, j = seen_[stem];
+            if (j == kNoWord || stems_[stem].matches() == 0 || !left_over(kCandidate, i)) continue;
+            seen_[stem] = next_[kReference][j];
+            settle(i, j, 1);
+        }
+    }
+
+    // Matches as many synonyms among the words left over as possible, whatever they cross.
+    void complete_synonyms() {
+        start_synsets();
+        for (std::uint32_t j = static_cast<std::uint32_t>(sizes_[kReference]); j-- > 0;) {
+            if (left_over(kReference, j)) list_synsets(words_[kReference][j], j);
+        }
+        parents_.resize(sizes_[kReference]);
+        for (bool found = !listed_.empty(); found;) {
             found = false;
-            ++round_;
-            for (const std::uint32_t i : words)
-                if (candidate_mates_[i] == kNoWord && augment(i)) found = true;
+            cursors_ = synset_first_;
+            seen_.assign(sizes_[kReference], 0);
+            for (std::uint32_t i = 0; i < sizes_[kCandidate]; ++i)
+                if (mates_[kCandidate][i] == kNoWord && augment(i)) found = true;
         }
-        for (const std::uint32_t i : words)
-            if (candidate_mates_[i] != kNoWord) settle(i, candidate_mates_[i]);
     }
 
-    // Takes the free synonym that lies nearest to the word's own place in its text, of the next few of each synset.
-    void match_nearby(std::uint32_t i) {
-        const std::int64_t place = static_cast<std::int64_t>(i * m_ / n_);
-        std::int64_t nearest = INT64_MAX;
-        std::uint32_t mate = kNoWord;
-        for (std::uint32_t s = 0; s < candidate_[i].synset_count; ++s) {
-            const std::uint32_t synset = numbering_.find(candidate_[i].synsets[s]);
-            if (synset == kNoWord) continue;
-            std::uint32_t& first = free_first_[synset];  // a reference word once matched stays so
-            while (first != kNoWord && reference_mates_[listed_[first].reference] != kNoWord)
-                first = listed_[first].next;
-            std::uint32_t at = first;
-            for (int k = 0; k < kNearby && at != kNoWord; ++k, at = listed_[at].next) {
-                const std::uint32_t j = listed_[at].reference;
-                const std::int64_t distance = std::abs(place - static_cast<std::int64_t>(j));
-                if (reference_mates_[j] != kNoWord || distance >= nearest) continue;
-                nearest = distance;
-                mate = j;
-            }
-        }
-        if (mate == kNoWord) return;
-        candidate_mates_[i] = mate;
-        reference_mates_[mate] = i;
-    }
-
-    // Looks for a way to match one more word, past all words that this round has found to lead nowhere.
+    // Looks for a way to match one more word, past all words that this round has been to.
     bool augment(std::uint32_t from) {
         queue_.assign(1, from);
-        for (std::size_t q = 0; q < queue_.size(); ++q) {
-            const AlignerWord& word = candidate_[queue_[q]];
-            for (std::uint32_t s = 0; s < word.synset_count; ++s) {
-                const std::uint32_t synset = numbering_.find(word.synsets[s]);
-                if (synset == kNoWord || synset_seen_[synset] == round_) continue;
-                synset_seen_[synset] = round_;
-                for (std::uint32_t at = synset_first_[synset]; at != kNoWord; at = listed_[at].next) {
-                    const std::uint32_t j = listed_[at].reference;
-                    if (seen_[j] == round_) continue;
-                    seen_[j] = round_;
-                    parents_[j] = queue_[q];
-                    if (reference_mates_[j] == kNoWord) {
-                        flip_path(j);
-                        return true;
-                    }
-                    queue_.push_back(reference_mates_[j]);
+        std::uint32_t free = kNoWord;
+        for (std::size_t q = 0; q < queue_.size() && free == kNoWord; ++q) {
+            const std::uint32_t i = queue_[q];
+            for_synsets(words_[kCandidate][i], [&](std::uint32_t synset) {
+                std::uint32_t& at = cursors_[synset];
+                for (; at != kNoWord && free == kNoWord; at = listed_[at].next) {
+                    const std::uint32_t j = listed_[at].item;
+                    if (seen_[j]) continue;
+                    seen_[j] = 1;
+                    parents_[j] = i;
+                    if (mates_[kReference][j] == kNoWord) free = j;
+                    else queue_.push_back(mates_[kReference][j]);
                 }
-            }
+            });
         }
-        return false;
-    }
-
-    void flip_path(std::uint32_t j) {
-        while (j != kNoWord) {
-            const std::uint32_t i = parents_[j];
-            const std::uint32_t before = candidate_mates_[i];
-            candidate_mates_[i] = j;
-            reference_mates_[j] = i;
-            j = before;
+        const bool found = free != kNoWord;
+        while (free != kNoWord) {  // everyone on the way gets the next one's mate
+            const std::uint32_t i = parents_[free], before = mates_[kCandidate][i];
+            settle(i, free, 2);
+            free = before;
         }
-    }
-
-    // Matches the words of the components: at once where there is no choice, by a search where there is.
-    void settle_components() {
-        if (components_.empty()) return;
-        bool open = false;
-        for (const std::uint32_t i : free_candidates_) {
-            if (candidate_component_[i] == kNoWord) continue;
-            Component& component = components_[candidate_component_[i]];
-            if (!component.complete || component.candidates != component.references) {
-                open = true;
-                continue;
-            }
-            const std::uint32_t j = component.first;  // in order, since uncrossing two matches saves a crossing
-            component.first = next_[j];
-            settle(i, j);
-        }
-        if (!open) return;
-        const StageProblem problem{n_, m_, candidate_mates_.data(), reference_mates_.data(),
-                                   candidate_component_.data(), reference_component_.data(), &components_,
-                                   edge_begin_.data(), edge_end_.data(), edges_.data()};
-        if (!search_.solve(problem, [this](std::uint32_t i, std::uint32_t j) { settle(i, j); })) result_.exact = false;
-    }
-
-    void settle(std::uint32_t i, std::uint32_t j) {
-        candidate_mates_[i] = j;
-        reference_mates_[j] = i;
-        candidate_component_[i] = reference_component_[j] = kNoWord;
-        match_stages_[i] = static_cast<std::uint8_t>(stage_);
-    }
-
-    void drop_matched() {
-        const auto drop = [](std::vector<std::uint32_t>& words, const std::vector<std::uint32_t>& mates) {
-            const auto matched = [&](std::uint32_t word) { return mates[word] != kNoWord; };
-            words.erase(std::remove_if(words.begin(), words.end(), matched), words.end());
-        };
-        drop(free_candidates_, candidate_mates_);
-        drop(free_references_, reference_mates_);
+        return found;
     }
 
     void report() {
         result_.matches.clear();
         result_.chunks = 0;
-        for (std::size_t i = 0; i < n_; ++i) {
-            if (candidate_mates_[i] == kNoWord) continue;
-            const bool linked = i > 0 && candidate_mates_[i - 1] != kNoWord &&
-                                candidate_mates_[i - 1] + 1 == candidate_mates_[i];
-            result_.chunks += !linked;
-            result_.matches.push_back({static_cast<std::uint32_t>(i), candidate_mates_[i], match_stages_[i]});
+        const std::vector<std::uint32_t>& mates = mates_[kCandidate];
+        for (std::uint32_t i = 0; i < mates.size(); ++i) {
+            if (mates[i] == kNoWord) continue;
+            result_.chunks += i == 0 || mates[i - 1] == kNoWord || mates[i - 1] + 1 != mates[i];
+            result_.matches.push_back({i, mates[i], levels_[i]});
         }
-        result_.crossings = m_ <= 64 ? count_crossings_short() : count_crossings();
-    }
-
-    std::size_t count_crossings_short() const {
-        std::uint64_t used = 0;
-        std::size_t crossings = 0;
-        for (const WordMatch& match : result_.matches) {
-            crossings += static_cast<std::size_t>(__builtin_popcountll(used >> match.reference));
-            used |= std::uint64_t{1} << match.reference;
-        }
-        return crossings;
+        result_.crossings = count_crossings();
     }
 
     // With a Fenwick tree over the reference words.
     std::size_t count_crossings() {
-        seen_.assign(m_ + 1, 0);
+        seen_.assign(sizes_[kReference] + 1, 0);
         std::size_t crossings = 0, count = 0;
         for (const WordMatch& match : result_.matches) {
             std::size_t left = 0;
             for (std::size_t at = match.reference; at > 0; at &= at - 1) left += seen_[at];
             crossings += count++ - left;
-            for (std::size_t at = match.reference + 1; at <= m_; at += at & (~at + 1)) ++seen_[at];
+            for (std::size_t at = match.reference + 1; at < seen_.size(); at += at & (~at + 1)) ++seen_[at];
         }
         return crossings;
     }
 
-    CrossingSearch search_;
+    JointSearch search_;
     Numbering numbering_;
     Alignment result_;
-    int stage_ = 0;
 
-    const AlignerWord *candidate_ = nullptr, *reference_ = nullptr;
-    std::size_t n_ = 0, m_ = 0;
-    std::vector<std::uint32_t> candidate_mates_, reference_mates_;
-    std::vector<std::uint32_t> candidate_component_, reference_component_;
-    std::vector<std::uint8_t> match_stages_;
-    std::vector<std::uint32_t> free_candidates_, free_references_;
-    std::vector<Component> components_;
-    std::vector<std::uint32_t> next_;  // reference word of the same component
+    const AlignerWord* words_[2] = {};  // these by side
+    std::size_t sizes_[2] = {};
+    std::vector<std::uint32_t> mates_[2], types_of_[2];
+    std::vector<std::uint32_t> next_[2];  // word of the same type
+    std::vector<std::uint8_t> levels_;    // of the candidate words' matches
+    std::vector<WordType> types_;
+    std::vector<StemClass> stems_;
+    std::vector<std::uint32_t> synonyms_;  // of types
 
     std::vector<Listed> listed_;
-    std::vector<std::uint32_t> synset_first_, free_first_, synset_seen_;
-    std::vector<std::uint32_t> edges_, edge_begin_, edge_end_;
-    std::vector<std::uint32_t> roots_, seen_, parents_, queue_, too_many_;
-    std::uint32_t round_ = 0;
+    std::vector<std::uint32_t> synset_first_, cursors_;
+    std::vector<std::uint32_t> seen_, parents_, queue_;
 };
 
 StagedAligner::StagedAligner(std::size_t budget, std::size_t beam_width)

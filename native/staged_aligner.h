@@ -1,5 +1,6 @@
-// Pairs the words of a candidate with those of a reference for METEOR's `fmean` and `2005`: stage by stage (same
-// word, same stem, shared synset) the most matches, of these the fewest crossings, the fewest chunks, the leftmost.
+// Pairs the words of a candidate with those of a reference for METEOR's `fmean` and `2005`: the most pairs of the same
+// word, of these the most of the same stem, then the most that share a synset. Of all such alignments it takes one with
+// the fewest crossings, then the fewest chunks, then the leftmost words.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +11,10 @@
 namespace mmeval {
 
 constexpr int kAlignerStages = 3;
-constexpr std::size_t kDefaultBudget = 50000;  // search nodes a stage may take to prove its choice the best
-constexpr std::size_t kBeamWidth = 32;         // states a layer keeps where there is no such proof
+constexpr std::size_t kDefaultBudget = 100000;  // search nodes that it may take to prove its choice the best
+constexpr std::size_t kBeamWidth = 32;          // states that it keeps for a word where there is no such proof
 
+// The same word has the same stem and synsets wherever it occurs.
 struct AlignerWord {
     std::uint32_t word, stem;
     const std::uint32_t* synsets;  // ascending
@@ -27,7 +29,7 @@ struct WordMatch {
 struct Alignment {
     std::vector<WordMatch> matches;  // by candidate position
     std::size_t crossings = 0, chunks = 0;
-    bool exact = true;  // false: the most matches, but no proof that no other choice has fewer crossings
+    bool exact = true;  // false: the most pairs of words and stems, but no proof that no other choice is better
 };
 
 // Keeps its memory from one pair of texts to the next, so that each thread should have one and use it for many.

@@ -1,4 +1,7 @@
-"""METEOR's staged alignment straight from its definition: every one-to-one set of matches is tried."""
+"""METEOR's staged alignment straight from its definition: every one-to-one set of matches is tried.
+
+The most exact matches, then the most by stem, then the most by synset; fewest crossings, fewest chunks, leftmost.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,13 @@ Match = tuple[int, int]
 Word = tuple[str, str, frozenset[int]]  # the word, its stem, its synsets
 
 
-def related(stage: int, a: Word, b: Word) -> bool:
-    return bool(a[2] & b[2]) if stage == 2 else a[stage] == b[stage]
+def level(a: Word, b: Word) -> int | None:
+    """0 for the same word, 1 for the same stem, 2 for a shared synset, None for no match."""
+    if a[0] == b[0]:
+        return 0
+    if a[1] == b[1]:
+        return 1
+    return 2 if a[2] & b[2] else None
 
 
 def crossings(matches: list[Match]) -> int:
@@ -33,19 +41,19 @@ def one_to_one_sets(pairs: dict[int, list[int]], taken: frozenset[int] = frozens
 
 def align(candidate: list[Word], reference: list[Word]) -> tuple[list[tuple[int, int, int]], int, int]:
     """Matches with their stage, crossings, chunks."""
-    stages: dict[Match, int] = {}
-    for stage in range(3):
-        fixed = sorted(stages)
-        free = [j for j in range(len(reference)) if all(j != used for _, used in fixed)]
-        pairs = {
-            i: [j for j in free if related(stage, word, reference[j])]
-            for i, word in enumerate(candidate)
-            if all(i != used for used, _ in fixed)
-        }
-        sets = list(one_to_one_sets({i: partners for i, partners in pairs.items() if partners}))
-        most = max(map(len, sets))
-        whole = [(sorted(fixed + new), new) for new in sets if len(new) == most]
-        _, _, best = min((crossings(both), chunks(both), new) for both, new in whole)
-        stages |= dict.fromkeys(best, stage)
-    matches = sorted(stages)
-    return [(i, j, stages[i, j]) for i, j in matches], crossings(matches), chunks(matches)
+    levels = {
+        (i, j): found
+        for i, word in enumerate(candidate)
+        for j, other in enumerate(reference)
+        if (found := level(word, other)) is not None
+    }
+    pairs: dict[int, list[int]] = {}
+    for i, j in levels:
+        pairs.setdefault(i, []).append(j)
+
+    def cost(matches: list[Match]) -> tuple[list[int], int, int, list[Match]]:
+        counts = [-sum(levels[match] == stage for match in matches) for stage in range(3)]
+        return counts, crossings(matches), chunks(matches), matches
+
+    _, crossed, runs, best = min(map(cost, one_to_one_sets(pairs)))
+    return [(i, j, levels[i, j]) for i, j in best], crossed, runs

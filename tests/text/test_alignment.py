@@ -45,6 +45,13 @@ def test_it_finds_what_exhaustive_search_finds(candidate, reference, synsets):
     assert (matches, crossings, chunks) == align(described(candidate), described(reference))
 
 
+def test_an_early_choice_spares_a_later_crossing():
+    # Either "dog" will do for "dog" by itself; with "walk" and "walks" behind, the first one would be crossed.
+    matches, crossings, _, _ = aligned(["walk", "dog"], ["dog", "walks", "dog"])
+    assert matches == [(0, 1, 1), (1, 2, 0)]
+    assert crossings == 0
+
+
 def test_crossings_count_over_all_stages():
     # "dog" is fixed at (1, 1); "walk" may take either "walks": the one behind crosses nothing
     matches, crossings, _, _ = aligned(["red", "dog", "walk"], ["walks", "dog", "walking"])
@@ -119,17 +126,17 @@ def test_the_variant_of_2005_against_nltk():
         matches, crossings, chunks, proven = texts.alignment(0, 0)
         assert proven
         assert len(matches) >= len(theirs)
-        if len(matches) > len(theirs) or crossings < their_crossings or chunks < their_chunks:
+        if len(matches) > len(theirs):  # NLTK misses synonyms whose stems are no words
             better += 1
-        else:
-            assert crossings == their_crossings
+            continue
+        assert (crossings, chunks) <= (their_crossings, their_chunks)
+        if (crossings, chunks) == (their_crossings, their_chunks):
+            equal += 1
             (value,) = texts.score(True)[:, 0].tolist()
             nltk = single_meteor_score(reference, candidate, stemmer=PorterStemmer(), wordnet=wordnet)
-            if chunks == their_chunks:
-                equal += 1
-                assert value == pytest.approx(nltk, abs=1e-12)
-        if len(matches) == len(theirs):
-            assert crossings <= their_crossings
+            assert value == pytest.approx(nltk, abs=1e-12)
+        else:
+            better += 1
     assert equal > 200
     assert better > 20
 
