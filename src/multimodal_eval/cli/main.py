@@ -11,6 +11,7 @@ from multimodal_eval.cli.card import card
 from multimodal_eval.cli.demo import demo
 from multimodal_eval.cli.fetch import fetch
 from multimodal_eval.cli.ls import ls
+from multimodal_eval.cli.meta import meta
 from multimodal_eval.cli.rescore import rescore
 from multimodal_eval.cli.schema import schema
 from multimodal_eval.cli.score import score
@@ -27,7 +28,7 @@ def cli() -> None:
     """
 
 
-for command in (score, rescore, validate, demo, ls, card, fetch, schema):
+for command in (score, rescore, validate, meta, demo, ls, card, fetch, schema):
     cli.add_command(command)
 
 
