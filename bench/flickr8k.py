@@ -5,8 +5,8 @@
 FOLDER holds ExpertAnnotations.txt, CrowdFlowerAnnotations.txt and Flickr8k.token.txt, plain or .gz. METEOR needs
 `mmeval fetch meteor-1.5-en`. Exits with 1 if a figure is off by more than 0.1 (of 100).
 
-Published: Kendall's tau-c (expert) and tau-b (CrowdFlower), times 100. BLEU-1, BLEU-4, ROUGE-L, METEOR and CIDEr are
-those of Hessel et al. (2021), CLIPScore, tables 1 and 2, to two digits.
+The figures are Kendall's tau-c (expert) and tau-b (CrowdFlower) times 100, under the protocol of Hessel et al. (2021),
+CLIPScore, appendix A.
 """
 
 from __future__ import annotations
