@@ -12,6 +12,7 @@ from multimodal_eval.cli.compare import compare
 from multimodal_eval.cli.demo import demo
 from multimodal_eval.cli.fetch import fetch
 from multimodal_eval.cli.ls import ls
+from multimodal_eval.cli.meta import meta
 from multimodal_eval.cli.rescore import rescore
 from multimodal_eval.cli.schema import schema
 from multimodal_eval.cli.score import score
@@ -29,7 +30,7 @@ def cli() -> None:
     """
 
 
-for command in (score, rescore, compare, sensitivity, validate, demo, ls, card, fetch, schema):
+for command in (score, rescore, compare, sensitivity, meta, validate, demo, ls, card, fetch, schema):
     cli.add_command(command)
 
 

@@ -1,0 +1,146 @@
+"""`mmeval meta`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multimodal_eval.cli.options import MetricOption, input_options, options_by_metric
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+# As in stats.correlation, which would load NumPy; a test keeps the two alike.
+COEFFICIENTS = {"tau_b": "tau-b", "tau_c": "tau-c", "spearman": "Spearman", "pearson": "Pearson", "acc_eq": "acc_eq"}
+
+
+@click.command()
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--human", help="Columns of human scores, separated by commas; each is an annotator.")
+@click.option("--metrics", help="Metrics to score the samples with: bleu,bleu.bleu_1,cider_d.")
+@click.option("--scores", help="Columns that hold values of metrics already.")
+@click.option("--lower", help="Those of --scores that are better when lower.")
+@click.option(
+    "--format-in",
+    type=click.Choice(["flickr8k-expert", "flickr8k-cf"]),
+    help="Which judgments of a Flickr8k folder; default: those that are there.",
+)
+@click.option("--coefficient", type=click.Choice(list(COEFFICIENTS)), help="What the metrics are compared by.")
+@click.option("--option", "options", type=MetricOption(), multiple=True, help="meteor.variant=fmean, for instance.")
+@click.option("--plugin", "plugins", multiple=True, help="A Python file whose @metric functions are registered.")
+@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@input_options
+def meta(data: Path, format_: str, **given: Any) -> None:
+    """How well do metrics agree with the human judgments in DATA?
+
+    DATA is a file with a column of human scores, a run folder whose samples have one, or a folder with the judgments of
+    Flickr8k (ExpertAnnotations.txt or CrowdFlowerAnnotations.txt, and Flickr8k.token.txt; plain or .gz).
+    """
+    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.run.meta import Request, meta_evaluate
+
+    request = Request(
+        **{key: _names(given[key]) for key in ("human", "metrics", "scores", "lower")},
+        format_in=given["format_in"],
+        coefficient=given["coefficient"],
+        options=options_by_metric(given["options"]),
+        plugins=given["plugins"],
+        map=dict(given["mapping"]) or None,
+        limit=given["limit"],
+        allow_partial=given["allow_partial"],
+    )
+    with progress_bar() as progress:
+        results = meta_evaluate(data, request, progress=progress)
+    if format_ == "json":
+        from multimodal_eval.data.run_folder import to_json
+
+        click.echo(to_json(results).decode(), nl=False)
+    else:
+        _show(results)
+
+
+def _names(given: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in (given or "").split(",") if name.strip()))
+
+
+def _show(results: dict[str, Any]) -> None:
+    from multimodal_eval.cli.show import as_text, console
+
+    out = console()
+    out.print(_coefficients_table(results))
+    if len(results["metrics"]) > 1:
+        out.print(_comparison_table(results))
+        out.print("* differs by more than chance: Holm-corrected p at most 0.05", style="dim")
+    lines = [f"{entry['judgments']:,} judgments left out: {entry['reason']}" for entry in results["left_out"]]
+    for line in [*lines, *results["notes"], *_undefined(results)]:
+        out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
+    signatures = dict.fromkeys(entry["signature"] for entry in results["metrics"].values() if entry["signature"])
+    if signatures:
+        out.print("\nsignatures", style="bold")
+    for signature in signatures:
+        out.print(f"  {as_text(signature)}", style="dim", soft_wrap=True)
+
+
+def _coefficients_table(results: dict[str, Any]) -> Table:
+    from rich.table import Table
+
+    from multimodal_eval.cli.show import as_text, interval, number
+
+    title = (
+        f"agreement with {results['n_judgments']:,} human judgments of {results['n_samples']:,} samples "
+        f"in {results['n_clusters']:,} clusters; below, {results['level']:.0%} intervals"
+    )
+    table = Table(title=title, title_justify="left", title_style="bold", show_lines=True)
+    table.add_column("metric")
+    for head in COEFFICIENTS.values():
+        table.add_column(head, justify="right")
+    table.add_column("epsilon", justify="right")
+    for name, entry in results["metrics"].items():
+        cells = [f"{number(entry[kind]['value'])}\n{interval(entry[kind])}" for kind in COEFFICIENTS]
+        epsilon = entry["acc_eq"].get("epsilon")
+        table.add_row(as_text(name), *cells, "" if epsilon is None else f"{epsilon:.4g}")
+    return table
+
+
+def _comparison_table(results: dict[str, Any]) -> Table:
+    """Row less column."""
+    from rich.table import Table
+
+    from multimodal_eval.cli.show import as_text
+
+    comparison = results["comparison"]
+    title = f"{COEFFICIENTS[comparison['coefficient']]} of the row less that of the column, and the corrected p"
+    table = Table(title=title, title_justify="left", title_style="bold", show_lines=True)
+    names = list(results["metrics"])
+    table.add_column("")
+    for name in names:
+        table.add_column(as_text(name), justify="right")
+    cells = {}
+    for pair in comparison["pairs"]:
+        cells[pair["metric"], pair["other"]] = _difference(pair, 1)
+        cells[pair["other"], pair["metric"]] = _difference(pair, -1)
+    for row in names:
+        table.add_row(as_text(row), *(cells.get((row, column), "") for column in names))
+    return table
+
+
+def _difference(pair: dict[str, Any], sign: int) -> str:
+    from multimodal_eval.cli.show import DASH
+
+    if pair["difference"] is None:
+        return DASH
+    mark = " *" if pair["better"] else ""
+    corrected = DASH if pair["p_holm"] is None else f"p {pair['p_holm']:.2g}"
+    return f"{sign * pair['difference']:+.4f}{mark}\n{corrected}"
+
+
+def _undefined(results: dict[str, Any]) -> list[str]:
+    """Why a cell of the table is empty; what several cells share is said once."""
+    said: dict[str, list[str]] = {}
+    for name, entry in results["metrics"].items():
+        for kind, head in COEFFICIENTS.items():
+            if entry[kind]["low"] is None:
+                said.setdefault(f"{name}: {entry[kind]['method']}", []).append(head)
+    return [f"{line} ({', '.join(heads)})" for line, heads in said.items()]

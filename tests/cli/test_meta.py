@@ -1,0 +1,321 @@
+"""`mmeval meta`: metrics against human judgments, from any input."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from multimodal_eval import evaluate
+from multimodal_eval.cli import meta as command
+from multimodal_eval.evaluation.cider_d import cider_d
+from multimodal_eval.stats.correlation import COEFFICIENTS
+from multimodal_eval.text.document_frequencies import DocumentFrequencies
+from tests.cli.test_cli import mmeval
+from tests.data.flickr8k_folder import CAPTIONS, EXPERT, make_folder
+
+ANSWERS = [
+    ("a dog runs", "a dog runs on the beach", 5, 4, 0.9, 0.2),
+    ("a dog", "a dog runs on the beach", 3, 3, 0.4, 0.5),
+    ("a cat on a chair", "a cat sleeps on a chair", 4, 4, 0.8, 0.3),
+    ("the sea", "a cat sleeps on a chair", 1, 1, 0.2, 0.7),
+    ("a red train", "a train in the snow", 2, 3, 0.5, 0.4),
+    ("a train in snow", "a train in the snow", 4, 5, 0.6, 0.1),
+    ("two people", "two people walk in a park", 3, 2, 0.3, 0.6),
+    ("a park", "two people walk in a park", 2, 2, 0.1, 0.8),
+]
+
+
+def rows(**changes):
+    found = [
+        {
+            "id": str(number),
+            "generated_answer": answer,
+            "references": [reference],
+            "group": reference,
+            "ann": ann,
+            "bob": bob,
+            "good": good,
+            "loss": loss,
+        }
+        for number, (answer, reference, ann, bob, good, loss) in enumerate(ANSWERS)
+    ]
+    for place, change in changes.items():
+        found[int(place.removeprefix("row"))].update(change)
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, rows())
+    return tmp_path
+
+
+def write(folder, records):
+    (folder / "judged.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def results(*arguments):
+    return json.loads(mmeval("meta", *arguments, "--format", "json").stdout)
+
+
+def test_columns_of_scores(folder):
+    found = results("judged.jsonl", "--human", "ann", "--scores", "good,loss", "--lower", "loss")
+    ann, good, loss = (np.array([row[name] for row in rows()]) for name in ("ann", "good", "loss"))
+    assert found["n_judgments"] == 8
+    assert found["n_clusters"] == 4
+    assert found["metrics"]["good"]["tau_b"]["value"] == pytest.approx(stats.kendalltau(ann, good).statistic)
+    assert found["metrics"]["loss"]["pearson"]["value"] == pytest.approx(-stats.pearsonr(ann, loss).statistic)
+    assert found["metrics"]["good"]["tau_b"]["low"] < found["metrics"]["good"]["tau_b"]["value"]
+    assert found["comparison"]["coefficient"] == "tau_b"
+    (pair,) = found["comparison"]["pairs"]
+    assert (pair["metric"], pair["other"]) == ("good", "loss")
+    difference = found["metrics"]["good"]["tau_b"]["value"] - found["metrics"]["loss"]["tau_b"]["value"]
+    assert pair["difference"] == pytest.approx(difference)
+
+
+def test_every_annotator_is_a_judgment(folder):
+    found = results("judged.jsonl", "--human", "ann,bob", "--scores", "good", "--coefficient", "spearman")
+    human = [row[name] for row in rows() for name in ("ann", "bob")]
+    good = [row["good"] for row in rows() for _ in range(2)]
+    assert found["n_judgments"] == 16
+    assert found["n_samples"] == 8
+    assert found["metrics"]["good"]["spearman"]["value"] == pytest.approx(stats.spearmanr(human, good).statistic)
+    assert found["comparison"] == {"coefficient": "spearman", "correction": "Holm", "pairs": []}
+
+
+def test_judgments_of_one_sample_hang_together(folder):
+    # Without groups a sample is the cluster: two annotators who say the same are no second judgment.
+    alone = [{key: value for key, value in row.items() if key != "group"} for row in rows()]
+    write(folder, [{**row, "bob": row["ann"]} for row in alone])
+    once = results("judged.jsonl", "--human", "ann", "--scores", "good")
+    twice = results("judged.jsonl", "--human", "ann,bob", "--scores", "good")
+    assert twice["n_clusters"] == 8
+    one, two = (found["metrics"]["good"]["pearson"] for found in (once, twice))
+    assert two["stderr"] == pytest.approx(one["stderr"])
+
+
+def test_metrics_are_computed(folder):
+    found = results("judged.jsonl", "--human", "ann", "--metrics", "bleu,bleu.bleu_1,cider_d", "--scores", "good")
+    assert list(found["metrics"]) == ["good", "bleu", "bleu.bleu_1", "cider_d"]
+    assert found["metrics"]["bleu.bleu_1"]["signature"] == "bleu|v:1|tokenizer:ptb"
+    corpus = DocumentFrequencies.of([row["references"] for row in rows()])  # one image a judged sample
+    values = [cider_d(row["generated_answer"], row["references"], corpus) for row in rows()]
+    expected = stats.kendalltau([row["ann"] for row in rows()], values).statistic
+    assert found["metrics"]["cider_d"]["tau_b"]["value"] == pytest.approx(expected)
+    assert len(found["comparison"]["pairs"]) == 6
+
+
+def test_options_reach_the_metric(folder):
+    arguments = ("judged.jsonl", "--human", "ann", "--metrics", "rouge_l", "--option", "rouge_l.tokenizer=unicode")
+    assert results(*arguments)["metrics"]["rouge_l"]["signature"] == "rouge_l|v:1|tokenizer:unicode"
+
+
+def test_a_metric_that_is_better_when_lower(folder):
+    (folder / "own.py").write_text(
+        "from multimodal_eval import metric\n\n"
+        '@metric("distance", needs=("generated_answer",), direction="lower", version="1")\n'
+        "def compute_distance(sample):\n"
+        "    return sample.metadata['loss']\n"
+    )
+    found = results("judged.jsonl", "--human", "ann", "--metrics", "distance", "--plugin", "own.py", "--scores", "loss")
+    assert found["metrics"]["distance"]["tau_b"]["value"] == -found["metrics"]["loss"]["tau_b"]["value"] > 0
+    assert found["notes"] == ["distance is better when lower; its values are taken with the opposite sign"]
+
+
+def test_a_run_folder(folder):
+    evaluate(folder / "judged.jsonl", metrics=["rouge_l", "bleu"], output=folder / "run")
+    found = results("run", "--human", "ann")
+    assert list(found["metrics"]) == ["rouge_l", "bleu"]
+    direct = results("judged.jsonl", "--human", "ann", "--metrics", "rouge_l,bleu")
+    assert found["metrics"] == direct["metrics"]
+    done = mmeval("meta", "run", "--human", "ann", "--metrics", "cider_d", code=1)
+    assert "no metric of the run is named 'cider_d'. Known: bleu" in done.stderr
+
+
+def test_csv_holds_numbers_as_text(folder):
+    with (folder / "judged.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "group", "ann", "good"])
+        writer.writerows([row["id"], row["group"], row["ann"], row["good"]] for row in rows())
+    found = results("judged.csv", "--human", "ann", "--scores", "good")
+    assert found == results("judged.jsonl", "--human", "ann", "--scores", "good")
+
+
+@pytest.mark.parametrize(("column", "kind"), [("ann", str), ("ann", bool), ("good", str)])
+def test_scores_that_are_no_numbers(folder, column, kind):
+    write(folder, [{**row, column: kind(row[column])} for row in rows()])
+    done = mmeval("meta", "judged.jsonl", "--human", "ann", "--scores", "good", code=1)
+    assert f"judged.jsonl: TYPE: `{column}` must be a number." in done.stderr
+    assert "8 problems" in done.stderr
+
+
+def test_a_csv_cell_that_is_no_number(folder):
+    (folder / "judged.csv").write_text("id,ann,good\na,1,0.5\nb,x,0.7\nc,inf,0.1\n")
+    done = mmeval("meta", "judged.csv", "--human", "ann", "--scores", "good", code=1)
+    assert "judged.csv: TYPE: `ann` must be a number. Got 'x' instead. (id 'b')" in done.stderr
+    assert "judged.csv: NONFINITE: `ann` is inf (id 'c')" in done.stderr
+
+
+def test_missing_human_scores_are_counted(folder):
+    write(folder, rows(row1={"ann": None}, row3={"ann": None}))
+    found = results("judged.jsonl", "--human", "ann,bob", "--scores", "good")
+    assert found["n_judgments"] == 14
+    assert found["left_out"] == [{"reason": "no human score", "judgments": 2}]
+
+
+def test_unscored_judgments_are_left_out_for_all_metrics(folder):
+    write(folder, rows(row1={"generated_answer": None}, row4={"good": None}))
+    arguments = ("judged.jsonl", "--human", "ann", "--metrics", "rouge_l", "--scores", "good")
+    done = mmeval("meta", *arguments, code=1)
+    assert "UNSCORED: 2 of 8 judgments cannot be used" in done.stderr
+    assert "--allow-partial" in done.stderr
+    found = results(*arguments, "--allow-partial")
+    kept = [row for number, row in enumerate(rows()) if number not in (1, 4)]
+    expected = stats.kendalltau([row["ann"] for row in kept], [row["good"] for row in kept]).statistic
+    assert found["n_judgments"] == 6
+    assert found["metrics"]["good"]["tau_b"]["value"] == pytest.approx(expected)
+    assert found["left_out"] == [
+        {"reason": "a metric has no value (by metric: good 1, rouge_l 1)", "judgments": 2},
+    ]
+
+
+def test_one_in_a_hundred_may_be_unscored(folder):
+    many = [{**row, "id": f"{copy}-{row['id']}"} for copy in range(13) for row in rows()]
+    many[5]["good"] = None
+    write(folder, many)
+    found = results("judged.jsonl", "--human", "ann", "--scores", "good")
+    assert (found["n_judgments"], found["left_out"][0]["judgments"]) == (103, 1)
+
+
+def test_a_constant_metric_is_undefined_and_says_so(folder):
+    write(folder, [{**row, "good": 0.5} for row in rows()])
+    out = mmeval("meta", "judged.jsonl", "--human", "ann", "--scores", "good,loss").stdout
+    assert "good: undefined: the metric's values are all 0.5 (tau-b, tau-c, Spearman, Pearson)" in out
+    found = results("judged.jsonl", "--human", "ann", "--scores", "good,loss")
+    assert found["metrics"]["good"]["tau_b"]["value"] is None
+    (pair,) = found["comparison"]["pairs"]
+    assert (pair["difference"], pair["p_holm"], pair["better"]) == (None, None, None)
+
+
+def test_the_table(folder):
+    write(folder, [{**row, "copy": row["good"]} for row in rows()])
+    out = mmeval("meta", "judged.jsonl", "--human", "ann", "--scores", "good,copy,loss").stdout
+    assert "agreement with 8 human judgments of 8 samples in 4 clusters" in out
+    for head in ("tau-b", "tau-c", "Spearman", "Pearson", "acc_eq", "epsilon"):
+        assert head in out
+    assert "tau-b of the row less that of the column" in out
+    assert "p 1" in out  # a metric and its copy
+
+
+def test_the_better_metric_is_named(folder):
+    rng = np.random.default_rng(0)
+    human = rng.integers(1, 6, 300)
+    close, far = human + rng.normal(size=300), human + 6 * rng.normal(size=300)
+    records = [
+        {"id": str(number), "ann": int(h), "close": float(c), "far": float(f)}
+        for number, (h, c, f) in enumerate(zip(human, close, far, strict=True))
+    ]
+    write(folder, records)
+    found = results("judged.jsonl", "--human", "ann", "--scores", "far,close")
+    (pair,) = found["comparison"]["pairs"]
+    assert pair["better"] == "close"
+    assert pair["p_holm"] == pair["p_value"] < 0.001
+    assert 0 < pair["detectable"] < -pair["difference"]
+    table = mmeval("meta", "judged.jsonl", "--human", "ann", "--scores", "far,close").stdout
+    assert f"{-pair['difference']:+.4f} *" in table
+
+
+def test_the_same_input_gives_the_same_bytes(folder):
+    arguments = ("meta", "judged.jsonl", "--human", "ann", "--metrics", "cider_d,bleu", "--format", "json")
+    assert mmeval(*arguments).stdout == mmeval(*arguments).stdout
+
+
+def test_flickr8k_experts(folder):
+    make_folder(folder / "flickr8k", crowd=None)
+    found = results("flickr8k", "--metrics", "bleu.bleu_1,cider_d")
+    kept = [row for row in EXPERT if not row[1].startswith(row[0])]
+    human = [int(score) for row in kept for score in row[2:]]
+    assert found["n_judgments"] == len(human) == 21
+    assert found["left_out"] == [{"reason": "the judged caption is one of the image's own", "judgments": 6}]
+    assert found["comparison"]["coefficient"] == "tau_c"
+    corpus = DocumentFrequencies.of([CAPTIONS[row[0]] for row in kept])
+    judged = [(CAPTIONS[row[1].split("#")[0]][int(row[1][-1])], CAPTIONS[row[0]]) for row in kept]
+    values = [cider_d(caption, references, corpus) for caption, references in judged for _ in range(3)]
+    expected = stats.kendalltau(human, values, variant="c").statistic
+    assert found["metrics"]["cider_d"]["tau_c"]["value"] == pytest.approx(expected)
+
+
+def test_flickr8k_says_what_it_cannot_compute(folder):
+    make_folder(folder / "flickr8k")
+    out = mmeval("meta", "flickr8k", "--format-in", "flickr8k-cf").stdout
+    assert "agreement with 5 human judgments" in out
+    assert "bleu.bleu_1" in out
+    assert "meteor is left out." in out
+    assert "mmeval fetch meteor-1.5-en" in out
+
+
+def test_flickr8k_with_meteor(folder, meteor_data):
+    make_folder(folder / "flickr8k", crowd=None)
+    found = results("flickr8k")
+    assert list(found["metrics"]) == ["bleu.bleu_1", "bleu", "meteor", "rouge_l", "cider_d"]
+    assert found["notes"] == []
+
+
+def test_a_folder_with_both_wants_a_choice(folder):
+    make_folder(folder / "flickr8k")
+    done = mmeval("meta", "flickr8k", code=1)
+    assert "Choose with --format-in flickr8k-expert or flickr8k-cf." in done.stderr
+    (folder / "empty").mkdir()
+    assert "neither run.json nor" in mmeval("meta", "empty", code=1).stderr
+
+
+def test_bad_lines_exit_1(folder):
+    make_folder(folder / "flickr8k", expert=[*EXPERT, ("dog.jpg", "cat.jpg#1", "7", "1", "1")], crowd=None)
+    done = mmeval("meta", "flickr8k", code=1)
+    assert "ExpertAnnotations.txt:10: RANGE" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["judged.jsonl", "--scores", "good"], 2, "name the column of human scores"),
+        (["judged.jsonl", "--human", "ann"], 2, "name metrics (--metrics cider_d) or columns of scores"),
+        (["judged.jsonl", "--human", "an", "--scores", "good"], 1, "no sample has a column 'an'. Did you mean 'ann'?"),
+        (["judged.jsonl", "--human", "ann", "--scores", "good", "--lower", "loss"], 1, "--lower loss"),
+        (["judged.jsonl", "--human", "ann", "--metrics", "bleu.bleu_7"], 1, "no metric of the run is named"),
+        (["judged.jsonl", "--human", "ann", "--metrics", "cidr"], 1, "no metric is named 'cidr'"),
+        (["judged.jsonl", "--format-in", "flickr8k-cf"], 1, "reads a folder"),
+        (["nothing.jsonl", "--human", "ann", "--scores", "good"], 1, "no such file"),
+        (["judged.jsonl", "--human", "ann", "--coefficient", "tau"], 2, "'tau' is not one of"),
+        (
+            ["judged.jsonl", "--human", "ann", "--scores", "good", "--option", "a.b=1"],
+            1,
+            "--option has no effect on columns of scores",
+        ),
+    ],
+)
+def test_wrong_usage(folder, arguments, code, said):
+    assert said in mmeval("meta", *arguments, code=code).stderr
+
+
+def test_the_command_knows_every_coefficient():
+    assert list(command.COEFFICIENTS) == list(COEFFICIENTS)
+
+
+def test_the_help_loads_nothing_heavy():
+    program = (
+        "import sys; from multimodal_eval.cli.main import cli\n"
+        "cli.main(['meta', '--help'], standalone_mode=False)\n"
+        "print([name for name in ('numpy', 'scipy', 'pyarrow', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "How well do metrics agree" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
