@@ -7,9 +7,9 @@ With m matched words, P = m / words of the answer and R = m / words of the refer
     1.5     P R / (alpha P + (1 - alpha) R) * (1 - gamma (chunks / m)^beta)  Denkowski and Lavie, as their program runs
 
 A chunk is a run of matches that are neighbours on both sides. The best reference counts. `fmean` and `2005` take the
-most matches, stage by stage, and among such alignments the one with the fewest crossings; `1.5` also matches paraphrases,
-weighs matches and function words, and repeats the program's beam search. Its corpus figure is made of summed
-statistics; that of the others is the mean.
+most matches, stage by stage, and among such alignments the one with the fewest crossings. `1.5` also matches
+paraphrases, weighs matches and function words, and repeats the program's beam search; its corpus figure is made of
+summed statistics, while that of the others is the mean.
 
 References:
     Banerjee and Lavie (2005). METEOR: An Automatic Metric for MT Evaluation with Improved Correlation with Human
