@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.core.errors import did_you_mean, shorten
+from multimodal_eval.core.errors import InputError, Problem, did_you_mean, shorten
 from multimodal_eval.data.inputs import is_textual, read_records
 from multimodal_eval.data.labels import NO_LABEL, LabelCodes, Scale
 from multimodal_eval.data.layouts import Layout, Long, Record, name_of
@@ -49,8 +49,10 @@ def read_annotations(
     table.group, table.gold = group, gold
     for line, record in read_records(path, problems):
         table.add(line, record, textual=textual)
-    table.check_columns()
+    missing = table.missing_columns()
     table.check_duplicates()
+    if missing:  # first, because the other problems may follow from them
+        raise InputError([*missing, *problems.kept], len(missing) + problems.total)
     problems.raise_if_any()
     table.check_contents()
     problems.raise_if_any()
@@ -101,8 +103,9 @@ class _Table:
             name = name_of(column, record.get(column))
             if name is None:
                 raise RefusedError("MISSING_ID", f"`{column}` is empty: which unit is it?")
+            known = name in self.units
             unit, first = self.units.setdefault(name, (unit, line))
-            if first != line and not isinstance(self.layout, Long):
+            if known and not isinstance(self.layout, Long):
                 raise RefusedError("DUPLICATE", f"the unit {shorten(name)} occurs twice, in lines {first} and {line}")
         if unit == len(self.gold_of):
             self.group_of.append(NO_LABEL)
@@ -124,8 +127,9 @@ class _Table:
     def _note(self, refusal: RefusedError, line: int, **where: Any) -> None:
         self.problems.add(refusal.code, str(refusal), file=self.file, line=line, hint=refusal.hint, **where)
 
-    def check_columns(self) -> None:
-        """Every column that was asked for must be there."""
+    def missing_columns(self) -> list[Problem]:
+        """The columns that were asked for and are in no record."""
+        missing = []
         asked = dict.fromkeys([*self.layout.asked, self.layout.unit, self.group, self.gold])
         for column in asked if self.columns else ():
             if column is None or column in self.columns:
@@ -133,7 +137,9 @@ class _Table:
             if column in self.layout.asked and any(self.layout.matches(column, other) for other in self.columns):
                 continue
             hint = did_you_mean(column, list(self.columns)).strip() + "."
-            self.problems.add("UNKNOWN_COLUMN", f"no column is named {column!r}.", file=self.file, hint=hint)
+            message = f"no column is named {column!r}."
+            missing.append(Problem(code="UNKNOWN_COLUMN", message=message, file=self.file, hint=hint))
+        return missing
 
     def check_duplicates(self) -> None:
         """One annotator rates a unit once; only the long form can say otherwise."""

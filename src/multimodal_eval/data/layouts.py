@@ -67,13 +67,15 @@ class Nested:
             found = json_cell(column, found) if found.strip() else None
         if found is None:
             return []
+        if isinstance(found, list) and found and all(isinstance(item, tuple) for item in found):  # a map of Parquet
+            if len(dict(found)) < len(found):
+                raise RefusedError("DUPLICATE", f"`{column}` names an annotator twice: {shorten(found)}")
+            found = dict(found)
         if isinstance(found, Mapping):
             return [(str(name), f"{column}.{name}", item) for name, item in found.items()]
         if not isinstance(found, list):
             wanted = "an object annotator -> label, or a list of labels"
             raise RefusedError("TYPE", f"`{column}` must be {wanted}. Got {shorten(found)} instead.")
-        if found and all(isinstance(item, tuple) for item in found):  # a map of Parquet
-            return [(str(name), f"{column}.{name}", item) for name, item in found]
         return [(str(place), f"{column}[{place - 1}]", item) for place, item in enumerate(found, 1)]
 
 

@@ -7,7 +7,7 @@ bootstrap interval, or None with the reason why there is none.
 from __future__ import annotations
 
 from multimodal_eval.stats.alpha import LEVELS, Level, krippendorff_alpha
-from multimodal_eval.stats.dawid_skene import DawidSkene, dawid_skene, majority_vote
+from multimodal_eval.stats.dawid_skene import DawidSkene, dawid_skene, majority_ties, majority_vote
 from multimodal_eval.stats.jensen_shannon import jensen_shannon
 from multimodal_eval.stats.kappa import (
     PairwiseKappas,
@@ -37,6 +37,7 @@ __all__ = [
     "fleiss_kappa_of_counts",
     "jensen_shannon",
     "krippendorff_alpha",
+    "majority_ties",
     "majority_vote",
     "pairwise_kappas",
     "percent_agreement",

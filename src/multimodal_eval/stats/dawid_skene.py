@@ -41,9 +41,15 @@ class DawidSkene:
 
 def majority_vote(ratings: ArrayLike | Ratings, n_classes: int | None = None) -> Codes:
     """The class that most annotators chose, the smallest of several; -1 where nobody chose any."""
-    codes, classes = _class_codes(ratings, n_classes)
-    distinct, pattern = patterns(np.sort(codes, axis=1))
-    return _smallest_best(label_counts(distinct, classes).toarray(), _rated(distinct))[pattern]
+    votes, pattern = _votes(*_class_codes(ratings, n_classes))
+    return _smallest_best(votes, votes.sum(axis=1) > 0)[pattern]
+
+
+def majority_ties(ratings: ArrayLike | Ratings, n_classes: int | None = None) -> int:
+    """In how many units two classes or more have the most votes."""
+    votes, pattern = _votes(*_class_codes(ratings, n_classes))
+    tied = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    return int((tied & (votes.sum(axis=1) > 0))[pattern].sum())
 
 
 def dawid_skene(
@@ -109,6 +115,12 @@ def _class_codes(ratings: ArrayLike | Ratings, n_classes: int | None) -> tuple[C
         got = shorten(table[bad][0].item())
         raise ConfigError(f"a rating must be a class index from 0 to {classes - 1}, or -1 or NaN. Got {got}.")
     return codes, classes
+
+
+def _votes(codes: Codes, classes: int) -> tuple[Vector, Codes]:
+    """How often each class was chosen, a row for each distinct set of votes, and the row of each unit."""
+    distinct, pattern = patterns(np.sort(codes, axis=1))
+    return label_counts(distinct, classes).toarray(), pattern
 
 
 def _rated(codes: Codes) -> NDArray[np.bool_]:

@@ -219,7 +219,5 @@ def unequal_raters(raters: NDArray[Any]) -> str | None:
     least, most = int(raters.min()), int(raters.max())
     if least == most:
         return None
-    return (
-        f"Fleiss' kappa needs the same number of ratings for every unit. Got {least} to {most}. "
-        "Krippendorff's alpha takes gaps."
-    )
+    needs = "Fleiss' kappa needs the same number for all; Krippendorff's alpha takes gaps"
+    return f"units have {least} to {most} ratings, and {needs}"
