@@ -22,10 +22,10 @@ GUIDE = Path(__file__).parents[2] / "docs" / "agreement.md"
 ROWS = [
     ("u1", "g1", "yes", "yes", "yes", "yes"),
     ("u2", "g1", "no", "no", "no", "yes"),
-    ("u3", "g2", "no", "no", "yes", ""),
-    ("u4", "g2", "yes", "yes", "yes", "no"),
+    ("u3", "", "no", "no", "yes", ""),
+    ("u4", "", "yes", "yes", "yes", "no"),
     ("u5", "g3", "no", "no", "no", "no"),
-    ("u6", "g3", "yes", "", "", "yes"),
+    ("u6", "g3", "", "", "", "yes"),
     ("u7", "", "", "", "", ""),
 ]
 NAMES = ("ann1", "ann2", "ann3")
@@ -88,8 +88,8 @@ def test_the_report_is_the_oracles(folder):
     assert people["ann3"]["labels"] == {"no": 2, "yes": 3}
     # ann3 is compared in four units with two others each: 2 + 0 + 0 + 2 of 8 are equal
     assert people["ann3"]["agreement"]["value"] == pytest.approx(4 / 8)
-    # gold: u1 and u5 and u6 are right of u1, u2, u4, u5, u6
-    assert people["ann3"]["gold_accuracy"]["value"] == pytest.approx(3 / 5)
+    # u1 and u5 are right of u1, u2, u4, u5; u6 has no gold label
+    assert people["ann3"]["gold_accuracy"]["value"] == pytest.approx(2 / 4)
     assert people["ann1"]["gold_accuracy"]["value"] == 1
     assert 0 < people["ann3"]["estimated_accuracy"]["value"] < people["ann1"]["estimated_accuracy"]["value"] <= 1
     consensus = found["consensus"]
@@ -126,7 +126,7 @@ def test_groups_and_seed_change_the_interval_only(folder):
     other = figures(report("wide.csv", "--annotators", "ann*", "--seed", "1"))
     name = "Krippendorff's alpha (nominal)"
     assert grouped[name]["value"] == plain[name]["value"] == other[name]["value"]
-    assert "resamples of 3 groups" in grouped[name]["method"]
+    assert "resamples of 4 groups" in grouped[name]["method"]
     assert "resamples of 5 units" in plain[name]["method"]
     assert other[name]["stderr"] != plain[name]["stderr"]
     assert figures(report("wide.csv", "--annotators", "ann*", "--resamples", "0"))[name]["low"] is None

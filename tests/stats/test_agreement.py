@@ -106,8 +106,8 @@ def test_alpha_agrees_with_the_package_of_that_name(codes, level):
 
 def test_alpha_of_many_different_numbers_agrees_too():
     random = np.random.default_rng(3)
-    truth = random.normal(1e6, 1, size=(200, 1))  # far from 0: sums of squares would lose their digits
-    ratings = truth + random.normal(0, 0.5, size=(200, 4))
+    truth = random.normal(1e6, 1, size=(50, 1))  # far from 0: sums of squares would lose their digits
+    ratings = truth + random.normal(0, 0.5, size=(50, 4))
     ratings[random.random(ratings.shape) < 0.2] = nan
     for level in ("ordinal", "interval", "ratio"):
         expected = krippendorff.alpha(reliability_data=ratings.T, level_of_measurement=level)
@@ -178,7 +178,9 @@ def test_the_order_of_units_and_annotators_does_not_matter(codes, level, random)
     ratings = with_gaps(codes)
     shuffled = ratings[units][:, annotators]
     assert same(alpha(ratings, level), alpha(shuffled, level))
-    assert same(percent_agreement(ratings).overall.value, percent_agreement(shuffled).overall.value)
+    assert same(
+        percent_agreement(ratings, resamples=0).overall.value, percent_agreement(shuffled, resamples=0).overall.value
+    )
     assert same(pairwise_kappas(ratings, resamples=0).mean.value, pairwise_kappas(shuffled, resamples=0).mean.value)
 
 
@@ -324,6 +326,21 @@ def test_groups_are_drawn_whole():
     assert alone.stderr == pytest.approx(krippendorff_alpha(copied, resamples=4000).stderr, rel=0.1)
 
 
+def test_a_large_group_is_drawn_as_often_as_a_small_one():
+    random = np.random.default_rng(6)
+    groups = np.repeat(np.arange(12), [1] * 6 + [12] * 6)
+    agreeing = np.repeat(random.random(12) < 0.5, np.bincount(groups))
+    first = random.integers(2, size=len(groups))
+    ratings = np.stack([first, np.where(agreeing, first, random.integers(2, size=len(groups)))], axis=1)
+    equal = ratings[:, 0] == ratings[:, 1]
+    draws = []
+    for _ in range(2000):
+        drawn = random.integers(12, size=12)
+        draws.append(np.mean(np.concatenate([equal[groups == group] for group in drawn])))
+    found = percent_agreement(ratings, groups=groups, resamples=4000).overall
+    assert found.stderr == pytest.approx(np.std(draws), rel=0.08)
+
+
 def test_the_bootstrap_is_seeded_and_memory_does_not_change_it(monkeypatch):
     first = krippendorff_alpha(DOCSTRING, "ordinal", seed=5)
     monkeypatch.setattr("multimodal_eval.stats.resampling._CELLS", 50)
@@ -341,9 +358,10 @@ def test_without_resamples_or_units_there_is_no_interval():
         krippendorff_alpha(DOCSTRING, groups=np.zeros(3, dtype=np.int64))
 
 
-def test_undefined_resamples_are_counted():
-    # 29 units aa and one bb: a resample has no b with probability (29/30)^30 = .362.
-    found = krippendorff_alpha([[1, 1]] * 29 + [[2, 2]])
+@pytest.mark.parametrize("level", LEVELS)
+def test_undefined_resamples_are_counted(level):
+    # 29 units aaa and one bbb: a resample has no b with probability (29/30)^30 = .362.
+    found = krippendorff_alpha([[0.1] * 3] * 29 + [[0.3] * 3], level)
     lost = int(found.method.split("units, ")[1].split()[0])
     assert lost == pytest.approx(362, abs=60)
     assert (found.low, found.high) == (1.0, 1.0)
@@ -401,6 +419,15 @@ def test_dawid_skene_is_a_distribution_whatever_is_missing(codes):
     assert ((model.labels < 0) == (codes < 0).all(axis=1)).all()
     again = dawid_skene(codes, 4)
     assert (again.posterior == model.posterior).all()
+
+
+def test_units_that_nobody_rated_do_not_change_dawid_skene():
+    _, ratings = annotate(300, 3, [0.8, 0.6, 0.5], seed=1)
+    alone = dawid_skene(ratings, 3)
+    padded = dawid_skene(np.vstack([ratings, np.full((700, 3), -1)]), 3)
+    assert (padded.iterations, padded.log_likelihood) == (alone.iterations, pytest.approx(alone.log_likelihood))
+    assert padded.posterior[:300] == pytest.approx(alone.posterior)
+    assert padded.posterior[300:] == pytest.approx(np.tile(alone.priors, (700, 1)))
 
 
 def test_a_longer_fit_is_no_less_likely_and_says_when_it_has_not_converged():
