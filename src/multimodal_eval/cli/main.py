@@ -7,6 +7,7 @@ import sys
 import click
 
 from multimodal_eval import __version__
+from multimodal_eval.cli.agree import agree
 from multimodal_eval.cli.card import card
 from multimodal_eval.cli.compare import compare
 from multimodal_eval.cli.demo import demo
@@ -30,7 +31,7 @@ def cli() -> None:
     """
 
 
-for command in (score, rescore, compare, sensitivity, meta, validate, demo, ls, card, fetch, schema):
+for command in (score, rescore, compare, sensitivity, meta, agree, validate, demo, ls, card, fetch, schema):
     cli.add_command(command)
 
 

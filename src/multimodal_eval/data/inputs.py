@@ -121,9 +121,7 @@ class FileInput:
 
     def __post_init__(self) -> None:
         for path in self._paths():
-            if not path.is_file():
-                raise InputError([Problem(code="NOT_FOUND", message="no such file", file=str(path))])
-            _reader(path)
+            _check_file(path)
 
     def _paths(self) -> list[Path]:
         return [self.data] if self.predictions is None else [self.data, self.predictions]
@@ -241,7 +239,25 @@ class FileInput:
 
 
 def _checker(path: Path, problems: Problems, columns: ColumnMap) -> RecordChecker:
-    return RecordChecker(str(path), problems, columns, textual=bare_suffix(path) in _TEXTUAL)
+    return RecordChecker(str(path), problems, columns, textual=is_textual(path))
+
+
+def read_records(path: Path, problems: Problems) -> Iterator[Record]:
+    """(line, columns) of every record of a file of any format that is read here, unchecked."""
+    _check_file(path)
+    return _reader(path)(path, problems)
+
+
+def is_textual(path: Path) -> bool:
+    """Whether the file's format knows texts only."""
+    return bare_suffix(path) in _TEXTUAL
+
+
+def _check_file(path: Path) -> None:
+    """A file that is not there, or whose format is not known, is refused before anything is read."""
+    if not path.is_file():
+        raise InputError([Problem(code="NOT_FOUND", message="no such file", file=str(path))])
+    _reader(path)
 
 
 def _reader(path: Path) -> Reader:

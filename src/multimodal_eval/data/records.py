@@ -152,7 +152,7 @@ class RecordChecker:
         return check if alone else one_of_several
 
     def _checked_name(self, column: str, field: str, value: Any) -> str:
-        name = _name(field, value)
+        name = checked_name(field, value)
         self._check_kind(column, value)
         return name
 
@@ -161,10 +161,10 @@ class RecordChecker:
         if self._textual and value == "":
             return None
         self._check_kind(column, value)
-        return _text(column, value) if type(value) is str else _any_value(column, value)
+        return checked_text(column, value) if type(value) is str else _any_value(column, value)
 
     def _checked_answer(self, field: str, value: Any) -> str:
-        text = _text(field, value)
+        text = checked_text(field, value)
         if not text or text.isspace():
             self.blank_answers += 1
         return text
@@ -223,7 +223,8 @@ def _columns_to_fields(columns: ColumnMap) -> dict[str, str]:
 _KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "text", dict: "object"}
 
 
-def _text(field: str, value: Any) -> str:
+def checked_text(field: str, value: Any) -> str:
+    """A text without NUL and half characters, not too long, in NFC; anything else is refused."""
     if type(value) is not str:
         raise RefusedError("TYPE", f"`{field}` must be text. Got {shorten(value)} instead.")
     if "\0" in value:
@@ -239,18 +240,18 @@ def _text(field: str, value: Any) -> str:
     return value if ascii_only else unicodedata.normalize("NFC", value)
 
 
-def _name(field: str, value: Any) -> str:
+def checked_name(field: str, value: Any) -> str:
     """Ids and groups: text or whole numbers (NumPy's too), kept as text."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         return str(value)
-    text = _text(field, value)
+    text = checked_text(field, value)
     if not text.strip():
         raise RefusedError("TYPE", f"`{field}` is blank")
     return text
 
 
 def _reference_text(field: str, value: Any) -> str:
-    text = _text(field, value)
+    text = checked_text(field, value)
     if not text or text.isspace():
         raise RefusedError(
             "EMPTY_REFERENCE",
@@ -311,9 +312,9 @@ def _mapping(field: str, value: Any) -> dict[str, Any]:
 def _any_value(field: str, value: Any) -> Any:
     """A value of any type: texts in it are checked and normalised, numbers must be finite."""
     if type(value) is str:
-        return _text(field, value)
+        return checked_text(field, value)
     if isinstance(value, Mapping):
-        return {_text(field, str(key)): _any_value(field, item) for key, item in value.items()}
+        return {checked_text(field, str(key)): _any_value(field, item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_any_value(field, item) for item in value]
     if is_number(value):
@@ -326,17 +327,17 @@ def _any_value(field: str, value: Any) -> Any:
 def _media(field: str, value: Any) -> Any:
     """Text (path, URL, data URI), bytes, a picture in memory, or the {bytes, path} pair of dataset files."""
     if type(value) is str:
-        return _text(field, value)
+        return checked_text(field, value)
     if isinstance(value, Mapping) and value.keys() <= {"bytes", "path"}:
         value = value.get("bytes") or value.get("path")
     if isinstance(value, bytes) or hasattr(value, "save"):
         return value
-    return _text(field, value)
+    return checked_text(field, value)
 
 
 _CHECKS: dict[str, Check] = {
-    **dict.fromkeys(FIELDS, _text),
-    **dict.fromkeys(("id", "group"), _name),
+    **dict.fromkeys(FIELDS, checked_text),
+    **dict.fromkeys(("id", "group"), checked_name),
     **dict.fromkeys(("expected_answer", "caption"), _reference_text),
     **dict.fromkeys(("image", "audio"), _media),
     **dict.fromkeys(("annotations", "metadata"), _mapping),
@@ -354,9 +355,9 @@ def _from_text(field: str, cell: str, *, alone: bool) -> Any:
     if not cell and field != "generated_answer":
         return None
     if field == "references":
-        return _json(field, cell) if alone and cell.lstrip().startswith("[") else [cell]
+        return json_cell(field, cell) if alone and cell.lstrip().startswith("[") else [cell]
     if field in ("annotations", "metadata", "logprobs"):
-        return _json(field, cell)
+        return json_cell(field, cell)
     if field == "perplexity":
         try:
             return float(cell)
@@ -367,7 +368,8 @@ def _from_text(field: str, cell: str, *, alone: bool) -> Any:
     return cell
 
 
-def _json(field: str, cell: str) -> Any:
+def json_cell(field: str, cell: str) -> Any:
+    """What a cell says that holds JSON."""
     try:
         return msgspec.json.decode(cell.encode())
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:

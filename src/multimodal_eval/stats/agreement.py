@@ -1,0 +1,44 @@
+"""Inter-annotator agreement: the public functions in one place.
+
+Ratings are arrays of units x annotators. Every figure comes back as an `Agreement`: a value with its
+bootstrap interval, or None with the reason why there is none.
+"""
+
+from __future__ import annotations
+
+from multimodal_eval.stats.alpha import LEVELS, Level, krippendorff_alpha
+from multimodal_eval.stats.dawid_skene import DawidSkene, dawid_skene, majority_ties, majority_vote
+from multimodal_eval.stats.jensen_shannon import jensen_shannon
+from multimodal_eval.stats.kappa import (
+    PairwiseKappas,
+    Weights,
+    cohen_kappa,
+    fleiss_kappa,
+    fleiss_kappa_of_counts,
+    pairwise_kappas,
+)
+from multimodal_eval.stats.percent_agreement import PercentAgreement, percent_agreement
+from multimodal_eval.stats.ratings import Ratings, as_ratings
+from multimodal_eval.stats.resampling import Agreement
+
+__all__ = [
+    "LEVELS",
+    "Agreement",
+    "DawidSkene",
+    "Level",
+    "PairwiseKappas",
+    "PercentAgreement",
+    "Ratings",
+    "Weights",
+    "as_ratings",
+    "cohen_kappa",
+    "dawid_skene",
+    "fleiss_kappa",
+    "fleiss_kappa_of_counts",
+    "jensen_shannon",
+    "krippendorff_alpha",
+    "majority_ties",
+    "majority_vote",
+    "pairwise_kappas",
+    "percent_agreement",
+]

@@ -1,0 +1,247 @@
+"""All that is said of one set of ratings: agreement, annotators, pairs, one label a unit, and the gold labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from multimodal_eval.stats.alpha import Level, krippendorff_alpha
+from multimodal_eval.stats.dawid_skene import DawidSkene, dawid_skene, majority_ties, majority_vote
+from multimodal_eval.stats.kappa import Weights, fleiss_kappa, pairwise_kappas, unequal_raters
+from multimodal_eval.stats.percent_agreement import percent_agreement
+from multimodal_eval.stats.ratings import Codes, Ratings, label_counts
+from multimodal_eval.stats.resampling import (
+    RESAMPLES,
+    Agreement,
+    Resampling,
+    Vector,
+    estimate,
+    ratio,
+    side_by_side,
+    undefined,
+    with_interval,
+)
+
+MOST_PAIRED = 20  # annotators; their pairs grow with the square
+MOST_CLASSES = 200  # labels of a confusion matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """How many units there are, and how many ratings they have."""
+
+    total: int
+    no_rating: int
+    one_rating: int
+    compared: int
+    unanimous: int
+
+
+@dataclass(frozen=True, slots=True)
+class Annotator:
+    """One annotator: how many labels of each kind, and how good they seem."""
+
+    name: str
+    n_ratings: int
+    labels: dict[str, int]
+    agreement: Agreement
+    estimated_accuracy: Agreement | None = None
+    gold_accuracy: Agreement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Cohen's kappa of two annotators."""
+
+    annotators: tuple[str, str]
+    kappa: Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Consensus:
+    """One label a unit by Dawid-Skene, beside the majority vote."""
+
+    n_units: int
+    differs_from_majority: int
+    majority_ties: int
+    priors: dict[str, float]
+    iterations: int
+    converged: bool
+    log_likelihood: float
+    majority_gold_accuracy: Agreement | None = None
+    dawid_skene_gold_accuracy: Agreement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementReport:
+    """Everything; `labels` counts the ratings, most frequent first, and is None for numbers on a scale."""
+
+    level: Level
+    settings: dict[str, Any]
+    units: Units
+    figures: list[Agreement]
+    annotators: list[Annotator]
+    pairs: list[Pair] = field(default_factory=list)
+    labels: dict[str, int] | None = None
+    consensus: Consensus | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the figures are made."""
+
+    level: Level = "nominal"
+    weights: Weights | None = None
+    groups: Codes | None = None
+    resamples: int = RESAMPLES
+    seed: int = 0
+
+    @property
+    def resampling(self) -> dict[str, Any]:
+        """What every figure with a bootstrap takes."""
+        return {"groups": self.groups, "resamples": self.resamples, "seed": self.seed}
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What changes a number, as the report tells it."""
+        grouped = self.groups is not None
+        return {"weights": self.weights, "grouped": grouped, "resamples": self.resamples, "seed": self.seed}
+
+
+def agreement_report(
+    ratings: Ratings, annotators: list[str], settings: Settings, gold: Codes | None = None
+) -> AgreementReport:
+    """The report of ratings whose columns are `annotators`; `gold` has one code a unit, -1 where there is none."""
+    notes: list[str] = []
+    categories = settings.level in ("nominal", "ordinal")
+    shares = percent_agreement(ratings, **settings.resampling)
+    figures = [krippendorff_alpha(ratings, settings.level, **settings.resampling), shares.overall]
+    pairs: list[Pair] = []
+    model = None
+    if categories:
+        kappas, pairs = _kappas(ratings, annotators, settings, notes)
+        figures[1:1] = kappas
+        model = _model(ratings, notes)
+    else:
+        notes.append(f"kappa and Dawid-Skene take labels; at the level {settings.level!r} alpha is the figure to read")
+    counts = _counts_by_annotator(ratings)
+    names = [_shown(value) for value in ratings.values.tolist()]
+    people = [
+        Annotator(
+            name,
+            int(own.sum()),
+            {label: int(count) for label, count in zip(names, own, strict=True) if count} if categories else {},
+            shares.annotators[index],
+            _estimated_accuracy(model, ratings.codes[:, index], settings) if model else None,
+            _gold_accuracy(ratings.codes[:, index], gold, settings) if gold is not None else None,
+        )
+        for index, (name, own) in enumerate(zip(annotators, counts, strict=True))
+    ]
+    totals = sorted(zip(names, counts.sum(axis=0).tolist(), strict=True), key=lambda item: (-item[1], item[0]))
+    return AgreementReport(
+        settings.level,
+        settings.told,
+        _units(ratings),
+        figures,
+        people,
+        pairs,
+        {name: int(count) for name, count in totals} if categories else None,
+        _consensus(model, ratings, names, gold, settings) if model else None,
+        notes,
+    )
+
+
+def _shown(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _units(ratings: Ratings) -> Units:
+    per_unit = ratings.per_unit
+    compared = per_unit >= 2
+    lowest = np.where(ratings.codes < 0, len(ratings.values), ratings.codes).min(axis=1)
+    unanimous = compared & (lowest == ratings.codes.max(axis=1))
+    none, one = int((per_unit == 0).sum()), int((per_unit == 1).sum())
+    return Units(len(per_unit), none, one, int(compared.sum()), int(unanimous.sum()))
+
+
+def _counts_by_annotator(ratings: Ratings) -> Vector:
+    """Annotators x labels."""
+    return np.asarray(label_counts(ratings.codes.T, len(ratings.values)).toarray())
+
+
+def _kappas(
+    ratings: Ratings, annotators: list[str], settings: Settings, notes: list[str]
+) -> tuple[list[Agreement], list[Pair]]:
+    rated = ratings.per_unit
+    reason = unequal_raters(rated[rated > 0])
+    if reason:
+        fleiss = undefined("Fleiss' kappa", int((rated > 0).sum()), ratings.annotators, reason)
+    else:
+        fleiss = fleiss_kappa(ratings, **settings.resampling)
+    if len(annotators) > MOST_PAIRED:
+        notes.append(f"no pairs: {len(annotators)} annotators, and pairs are shown for up to {MOST_PAIRED}")
+        return [fleiss], []
+    found = pairwise_kappas(ratings, weights=settings.weights, **settings.resampling)
+    pairs = [Pair((annotators[a], annotators[b]), kappa) for (a, b), kappa in found.pairs.items()]
+    return [fleiss, found.mean], pairs
+
+
+def _model(ratings: Ratings, notes: list[str]) -> DawidSkene | None:
+    if len(ratings.values) > MOST_CLASSES:
+        notes.append(f"no Dawid-Skene: {len(ratings.values):,} labels, and it takes up to {MOST_CLASSES}")
+        return None
+    model = dawid_skene(ratings)
+    if not model.converged:
+        notes.append(f"Dawid-Skene has not converged after {model.iterations} iterations; read it with care")
+    return model
+
+
+def _consensus(
+    model: DawidSkene, ratings: Ratings, names: list[str], gold: Codes | None, settings: Settings
+) -> Consensus:
+    majority = majority_vote(ratings)
+    rated = majority >= 0
+    by_vote = by_model = None
+    if gold is not None:
+        by_vote, by_model = (_gold_accuracy(labels, gold, settings) for labels in (majority, model.labels))
+    return Consensus(
+        int(rated.sum()),
+        int((majority != model.labels).sum()),
+        majority_ties(ratings),
+        dict(zip(names, model.priors.tolist(), strict=True)),
+        model.iterations,
+        model.converged,
+        model.log_likelihood,
+        by_vote,
+        by_model,
+    )
+
+
+def _estimated_accuracy(model: DawidSkene, codes: Codes, settings: Settings) -> Agreement:
+    """How often the annotator is right according to the model: the mean posterior of what they said."""
+    rated = np.flatnonzero(codes >= 0)
+    right = model.posterior[rated, codes[rated]]
+    return _mean("accuracy estimated by Dawid-Skene", right, rated, settings, ", given the fitted model")
+
+
+def _gold_accuracy(codes: Codes, gold: Codes, settings: Settings) -> Agreement:
+    """The share of labels that are the gold one, over the units that have both."""
+    both = np.flatnonzero((codes >= 0) & (gold >= 0))
+    return _mean("accuracy against gold", (codes[both] == gold[both]).astype(np.float64), both, settings)
+
+
+def _mean(name: str, values: Vector, units: Codes, settings: Settings, given: str = "") -> Agreement:
+    """The mean of one value a unit, with the same kind of interval as all other figures."""
+    if not len(values):
+        return undefined(name, 0, 1, "no unit has both labels")
+    distinct, pattern = np.unique(values, return_inverse=True)
+    groups = None if settings.groups is None else settings.groups[units]
+    plan = Resampling(settings.resamples, settings.seed, groups)
+    statistics = side_by_side([distinct, np.ones(len(distinct))])
+    (interval,) = estimate(statistics, pattern, lambda totals: ratio(totals[:, :1], totals[:, 1:]), plan)
+    assert interval is not None
+    found = with_interval(name, interval, len(values), 1)
+    return replace(found, method=found.method + given)

@@ -1,0 +1,197 @@
+"""Krippendorff's alpha: how far annotators agree beyond chance, for any number of them, with gaps, at any level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
+from multimodal_eval.stats.ratings import Codes, Ratings, as_ratings, label_counts, patterns
+from multimodal_eval.stats.resampling import (
+    NO_PAIRS,
+    ONE_LABEL,
+    RESAMPLES,
+    Agreement,
+    Figures,
+    Resampling,
+    Vector,
+    estimate,
+    ratio,
+    side_by_side,
+    undefined,
+    with_interval,
+)
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Level = Literal["nominal", "ordinal", "interval", "ratio"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+
+MOST_RATIO_VALUES = 5000  # chance at the ratio level takes every pair of values
+_ROUNDING = 1e-12
+
+
+def krippendorff_alpha(
+    ratings: ArrayLike | Ratings,
+    level: Level = "nominal",
+    *,
+    order: Sequence[Any] | None = None,
+    groups: Codes | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Agreement:
+    """alpha = 1 - D_o / D_e, observed over expected disagreement.
+
+    With n_uc ratings c of unit u, m_u = sum_c n_uc >= 2 and the coincidences
+    o_ck = sum_u n_uc (n_uk - [c = k]) / (m_u - 1), n_c = sum_k o_ck, n = sum_c n_c:
+
+        D_o = sum_ck o_ck d2(c, k) / n,    D_e = sum_ck n_c n_k d2(c, k) / (n (n - 1))
+
+    The distance d2 is [c != k] (nominal), (r_c - r_k)^2 with the mid-ranks r_c = n_1 + … + n_c - n_c / 2
+    (ordinal), (c - k)^2 (interval) or ((c - k) / (c + k))^2 (ratio).
+
+    `ratings` are units x annotators, NaN, None or "" where one is missing (see `as_ratings`); units with
+    fewer than two ratings say nothing and are left out. `groups`: integer codes, one a unit, for a
+    bootstrap over groups. The value is None where all ratings are one label: nothing could have disagreed.
+
+    Reference:
+        Krippendorff (2011). Computing Krippendorff's Alpha-Reliability. University of Pennsylvania.
+        Hayes and Krippendorff (2007). Answering the Call for a Standard Reliability Measure for Coding Data.
+    """
+    given = as_ratings(ratings, order)
+    _check_level(given, level)
+    pairable = given.per_unit >= 2
+    units = given.only(pairable)
+    n_units, n_annotators = len(units.codes), units.annotators
+    name = f"Krippendorff's alpha ({level})"
+    if not n_units:
+        return undefined(name, n_units, n_annotators, NO_PAIRS)
+    distinct, pattern = patterns(np.sort(units.codes, axis=1))  # who said it does not matter here
+    counts = label_counts(distinct, len(given.values))
+    plan = Resampling(resamples, seed, groups).only(pairable)
+    (interval,) = estimate(*_statistics(counts, given.values, pattern, level), plan)
+    if interval is None:
+        return undefined(name, n_units, n_annotators, ONE_LABEL)
+    return with_interval(name, interval, n_units, n_annotators)
+
+
+def _check_level(ratings: Ratings, level: str) -> None:
+    if level not in LEVELS:
+        raise ConfigError(f"no level of measurement is named {level!r}.{did_you_mean(level, LEVELS)}")
+    if level == "nominal":
+        return
+    if level == "ordinal":
+        if not ratings.ordered:
+            raise ConfigError("ordinal labels need an order, from the lowest to the highest, or must be numbers")
+        return
+    if ratings.values.dtype.kind not in "biuf":
+        example = shorten(ratings.values[0].item())
+        raise ConfigError(f"the level {level!r} needs numbers. Got {example}.")
+    if level == "ratio":
+        if ratings.values.min(initial=0) < 0:
+            raise ConfigError(f"the level 'ratio' needs numbers from 0 up. Got {ratings.values.min().item()!r}.")
+        if len(ratings.values) > MOST_RATIO_VALUES:
+            raise ConfigError(
+                f"the level 'ratio' takes up to {MOST_RATIO_VALUES:,} different numbers. "
+                f"Got {len(ratings.values):,}. Round them, or use the level 'interval'."
+            )
+
+
+def _statistics(
+    counts: csr_array, values: NDArray[Any], pattern: Codes, level: Level
+) -> tuple[csr_array, Codes, Figures]:
+    """The additive statistics of a pattern, and alpha as a function of their totals."""
+    row, low, high, coincidence = _coincidences(counts)
+
+    def observed(distances: Vector) -> Vector:
+        sums = np.bincount(row, weights=2 * coincidence * distances, minlength=counts.shape[0])
+        return sums.astype(np.float64)  # of no pairs at all, bincount makes whole numbers
+
+    if level == "nominal":
+        return side_by_side([observed(np.ones(len(row))), counts]), pattern, _nominal
+    if level == "ordinal":
+        from scipy.sparse import csr_array
+
+        pairs, column = np.unique(low * len(values) + high, return_inverse=True)
+        table = csr_array((coincidence, (row, column)), shape=(counts.shape[0], len(pairs)))
+        return side_by_side([table, counts]), pattern, _ordinal(pairs // len(values), pairs % len(values))
+    numbers = np.asarray(values, dtype=np.float64)
+    if level == "ratio":
+        return side_by_side([observed(_ratio_distance(numbers[low], numbers[high])), counts]), pattern, _ratio(numbers)
+    # alpha knows no shift and no scale; near 0 and 1 the sums of squares lose no digits
+    middle = counts.sum(axis=0) @ numbers / counts.sum()
+    spread = np.abs(numbers - middle).max() or 1.0
+    centred = (numbers - middle) / spread
+    blocks = [
+        observed((centred[low] - centred[high]) ** 2),
+        counts.sum(axis=1),
+        counts @ centred,
+        counts @ centred**2,
+    ]
+    return side_by_side(blocks), pattern, _interval
+
+
+def _coincidences(counts: csr_array) -> tuple[Codes, Codes, Codes, Vector]:
+    """(row, c, k, n_uc n_uk / (m_u - 1)) of every two labels c < k that occur in one row."""
+    counts.sort_indices()
+    kinds = np.diff(counts.indptr)
+    row = np.repeat(np.arange(counts.shape[0]), kinds)
+    # Each entry meets the entries behind it in its row.
+    behind = counts.indptr[row + 1] - np.arange(counts.nnz) - 1
+    left = np.repeat(np.arange(counts.nnz), behind)
+    ends = np.cumsum(behind)
+    right = left + 1 + np.arange(len(left)) - np.repeat(ends - behind, behind)
+    others = counts.sum(axis=1) - 1
+    coincidence = counts.data[left] * counts.data[right] / others[row[left]]
+    return row[left], counts.indices[left], counts.indices[right], coincidence
+
+
+def _alpha(observed: Vector, expected: Vector, n: Vector) -> Vector:
+    """1 - (n - 1) sum o d2 / sum n_c n_k d2: the formula with its fractions cleared."""
+    return (1 - ratio((n - 1) * observed, expected))[:, None]
+
+
+def _nominal(totals: Vector) -> Vector:
+    observed, labels = totals[:, 0], totals[:, 1:]
+    n = labels.sum(axis=1)
+    return _alpha(observed, n**2 - (labels**2).sum(axis=1), n)
+
+
+def _interval(totals: Vector) -> Vector:
+    observed, n, sums, squares = totals.T
+    expected = 2 * (n * squares - sums**2)
+    # A resample of one value only leaves rounding here, not 0.
+    return _alpha(observed, np.where(expected > _ROUNDING * n * squares, expected, 0.0), n)
+
+
+def _ordinal(low: Codes, high: Codes) -> Figures:
+    def alpha(totals: Vector) -> Vector:
+        pairs, labels = totals[:, : len(low)], totals[:, len(low) :]
+        n = labels.sum(axis=1)
+        ranks = np.cumsum(labels, axis=1) - labels / 2 - n[:, None] / 2
+        observed = 2 * (pairs * (ranks[:, low] - ranks[:, high]) ** 2).sum(axis=1)
+        sums, squares = (labels * ranks).sum(axis=1), (labels * ranks**2).sum(axis=1)
+        expected = 2 * (n * squares - sums**2)
+        return _alpha(observed, np.where(np.count_nonzero(labels, axis=1) > 1, expected, 0.0), n)
+
+    return alpha
+
+
+def _ratio_distance(left: Vector, right: Vector) -> Vector:
+    total = left + right
+    return np.divide(left - right, total, out=np.zeros(total.shape), where=total != 0) ** 2
+
+
+def _ratio(numbers: Vector) -> Figures:
+    distances = _ratio_distance(numbers[:, None], numbers[None, :])
+
+    def alpha(totals: Vector) -> Vector:
+        observed, labels = totals[:, 0], totals[:, 1:]
+        expected = ((labels @ distances) * labels).sum(axis=1)
+        return _alpha(observed, expected, labels.sum(axis=1))
+
+    return alpha

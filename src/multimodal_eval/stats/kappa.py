@@ -1,0 +1,223 @@
+"""Cohen's and Fleiss' kappa, and plain percent agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.stats.ratings import MISSING, Codes, Ratings, as_ratings, label_counts, patterns
+from multimodal_eval.stats.resampling import (
+    NO_PAIRS,
+    ONE_LABEL,
+    RESAMPLES,
+    Agreement,
+    Figures,
+    Resampling,
+    Vector,
+    estimate,
+    ratio,
+    side_by_side,
+    undefined,
+    with_interval,
+)
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Weights = Literal["linear", "quadratic"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseKappas:
+    """Cohen's kappa of every two annotators, by their columns, and the mean over the pairs that have one."""
+
+    mean: Agreement
+    pairs: dict[tuple[int, int], Agreement]
+
+
+def cohen_kappa(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    weights: Weights | None = None,
+    order: Sequence[Any] | None = None,
+    groups: Codes | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Agreement:
+    """kappa = 1 - sum_ij w_ij p_ij / sum_ij w_ij p_i. p_.j over the units that both annotators rated.
+
+    p_ij is the share of units that `a` calls i and `b` calls j. The weights are w_ij = [i != j], or |i - j|
+    (linear) or (i - j)^2 (quadratic) of the labels' places in their order.
+
+    Reference:
+        Cohen (1960). A Coefficient of Agreement for Nominal Scales. Weighted: Cohen (1968).
+    """
+    left, right = np.asarray(a), np.asarray(b)
+    if left.ndim != 1 or left.shape != right.shape:
+        raise ConfigError(f"two annotators must rate the same units. Got shapes {left.shape} and {right.shape}.")
+    if {left.dtype.kind, right.dtype.kind} - set("biuf"):
+        left, right = left.astype(object), right.astype(object)
+    ratings = as_ratings(np.stack([left, right], axis=1), order)
+    return pairwise_kappas(ratings, weights=weights, groups=groups, resamples=resamples, seed=seed).pairs[0, 1]
+
+
+def pairwise_kappas(
+    ratings: ArrayLike | Ratings,
+    *,
+    weights: Weights | None = None,
+    order: Sequence[Any] | None = None,
+    groups: Codes | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> PairwiseKappas:
+    """`cohen_kappa` of every two annotators, and its mean over the pairs (Light's kappa).
+
+    All intervals come from the same resamples of the units that two or more annotators rated.
+
+    Reference:
+        Light (1971). Measures of Response Agreement for Qualitative Data. Psychological Bulletin 76, 365-377.
+    """
+    given = as_ratings(ratings, order)
+    if weights is not None and not given.ordered:
+        raise ConfigError("a weighted kappa needs labels in an order, or numbers")
+    kind = "Cohen's kappa" + (f" ({weights} weights)" if weights else "")
+    pairable = given.per_unit >= 2
+    units = given.only(pairable)
+    pairs = list(combinations(range(units.codes.shape[1]), 2))
+    if not pairs or not pairable.any():
+        reason = NO_PAIRS
+        nothing = undefined(kind, 0, 2, reason)
+        return PairwiseKappas(undefined(f"mean {kind}", 0, 0, reason), dict.fromkeys(pairs, nothing))
+    distinct, pattern = patterns(units.codes)
+    labels = len(given.values)
+    table = side_by_side([_pair_statistics(distinct[:, pair], labels, weights) for pair in pairs])
+    plan = Resampling(resamples, seed, groups).only(pairable)
+    *own, mean = estimate(table, pattern, _kappas(len(pairs), labels, weights), plan)
+    found = {}
+    for pair, interval in zip(pairs, own, strict=True):
+        both = int((units.codes[:, pair] >= 0).all(axis=1).sum())
+        reason = ONE_LABEL if both else "no unit has a rating of both"
+        found[pair] = with_interval(kind, interval, both, 2) if interval else undefined(kind, both, 2, reason)
+    name = f"mean {kind}"
+    if mean is None:
+        return PairwiseKappas(undefined(name, len(units.codes), units.annotators, "no pair has a kappa"), found)
+    return PairwiseKappas(with_interval(name, mean, len(units.codes), units.annotators), found)
+
+
+def _pair_statistics(codes: Codes, labels: int, weights: Weights | None) -> csr_array:
+    """Disagreement and the labels of either annotator, of each pattern that both rated."""
+    both = (codes >= 0).all(axis=1, keepdims=True)
+    seen = np.where(both, codes, MISSING)
+    apart = np.abs(seen[:, 0] - seen[:, 1]).astype(np.float64)
+    apart = apart**2 if weights == "quadratic" else apart if weights == "linear" else np.minimum(apart, 1)
+    return side_by_side([apart, label_counts(seen[:, :1], labels), label_counts(seen[:, 1:], labels)])
+
+
+def _kappas(pairs: int, labels: int, weights: Weights | None) -> Figures:
+    def kappas(totals: Vector) -> Vector:
+        table = totals.reshape(len(totals), pairs, 1 + 2 * labels)
+        observed, left, right = table[..., 0], table[..., 1 : 1 + labels], table[..., 1 + labels :]
+        n = left.sum(axis=-1)
+        values = 1 - ratio(n * observed, _expected(left, right, n, weights))
+        defined = np.count_nonzero(~np.isnan(values), axis=1).astype(np.float64)
+        return np.column_stack([values, ratio(np.nansum(values, axis=1), defined)])
+
+    return kappas
+
+
+def _expected(left: Vector, right: Vector, n: Vector, weights: Weights | None) -> Vector:
+    """sum_ij w_ij n_i. n_.j, in closed form, so that many labels need no table of pairs."""
+    if weights is None:
+        return np.asarray(n**2 - (left * right).sum(axis=-1))
+    if weights == "linear":
+        # |i - j| is the number of thresholds between i and j
+        below, beside = np.cumsum(left, axis=-1), np.cumsum(right, axis=-1)
+        return np.asarray((below * (n[..., None] - beside) + beside * (n[..., None] - below)).sum(axis=-1))
+    place = np.arange(left.shape[-1], dtype=np.float64)
+    squares = left @ place**2 + right @ place**2
+    return np.asarray(n * squares - 2 * (left @ place) * (right @ place))
+
+
+def fleiss_kappa(
+    ratings: ArrayLike | Ratings,
+    *,
+    groups: Codes | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Agreement:
+    """kappa = (P - P_e) / (1 - P_e) for units that all have the same number m of ratings.
+
+    P = mean over units of (sum_c n_uc^2 - m) / (m (m - 1)), P_e = sum_c p_c^2, p_c the share of label c.
+    Units without a rating are left out; other gaps are refused: use `krippendorff_alpha` then.
+
+    Reference:
+        Fleiss (1971). Measuring Nominal Scale Agreement Among Many Raters. Psychological Bulletin 76, 378-382.
+    """
+    given = as_ratings(ratings)
+    rated = given.per_unit > 0
+    units = given.only(rated)
+    distinct, pattern = patterns(np.sort(units.codes, axis=1))
+    counts = label_counts(distinct, len(given.values))
+    return _fleiss(counts, pattern, units.annotators, Resampling(resamples, seed, groups).only(rated))
+
+
+def fleiss_kappa_of_counts(
+    counts: ArrayLike,
+    *,
+    groups: Codes | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Agreement:
+    """`fleiss_kappa` of a table units x labels that says how many annotators chose each label."""
+    from scipy.sparse import csr_array
+
+    table = np.asarray(counts)
+    if table.ndim != 2 or table.dtype.kind not in "iuf" or (table < 0).any() or (table != np.floor(table)).any():
+        raise ConfigError("counts must be a table units x labels of whole numbers from 0 up")
+    rated = table.sum(axis=1) > 0
+    distinct, pattern = np.unique(table[rated], axis=0, return_inverse=True)
+    annotators = int(table.sum(axis=1).max(initial=0))
+    plan = Resampling(resamples, seed, groups).only(rated)
+    return _fleiss(csr_array(distinct.astype(np.float64)), pattern.reshape(-1), annotators, plan)
+
+
+def _fleiss(counts: csr_array, pattern: Codes, annotators: int, plan: Resampling) -> Agreement:
+    name, n_units = "Fleiss' kappa", len(pattern)
+    if not n_units:
+        return undefined(name, 0, annotators, "no unit has a rating")
+    raters = counts.sum(axis=1)
+    reason = unequal_raters(raters)
+    if reason:
+        raise ConfigError(reason)
+    m = float(raters[0])
+    if m < 2:
+        return undefined(name, n_units, annotators, NO_PAIRS)
+
+    def kappa(totals: Vector) -> Vector:
+        agreeing, labels = totals[:, 0], totals[:, 1:]
+        n = labels.sum(axis=1)
+        chance = (labels**2).sum(axis=1)
+        # (P - P_e) / (1 - P_e) with P = agreeing / (n (m - 1)) and P_e = chance / n^2
+        return (1 - ratio(n**2 - agreeing * n / (m - 1), n**2 - chance))[:, None]
+
+    squares = counts.power(2).sum(axis=1)
+    (interval,) = estimate(side_by_side([squares - m, counts]), pattern, kappa, plan)
+    if interval is None:
+        return undefined(name, n_units, annotators, ONE_LABEL)
+    return with_interval(name, interval, n_units, annotators)
+
+
+def unequal_raters(raters: NDArray[Any]) -> str | None:
+    """Why Fleiss' kappa cannot take units with so many ratings each; None where it can."""
+    least, most = int(raters.min()), int(raters.max())
+    if least == most:
+        return None
+    needs = "Fleiss' kappa needs the same number for all; Krippendorff's alpha takes gaps"
+    return f"units have {least} to {most} ratings, and {needs}"
