@@ -74,7 +74,7 @@ def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[s
     for name, reason in plan.unavailable.items():
         results["metrics"][name] = _never_scored(total, reason)
     if plan.composite:
-        column = _column(folder, parts, names, COMPOSITE, _composite_bounds(plan))
+        column = _column(folder, parts, names, COMPOSITE, plan.bounds[COMPOSITE])
         aggregate = _composite_aggregate(plan)
         results["composite"] = {**_entry(column, aggregate, clusters), "signature": signatures[COMPOSITE]}
         _add_slices(results["slices"], slices, column, aggregate, clusters)
@@ -85,11 +85,6 @@ def _composite_aggregate(plan: Plan) -> Aggregate:
     """The mean, unless the task's headline is a metric with an aggregate of its own."""
     own = _headline(plan)
     return mean_estimate if own is None else own.aggregate
-
-
-def _composite_bounds(plan: Plan) -> Bounds:
-    own = _headline(plan)
-    return (0, 1) if own is None else own.bounds
 
 
 def _headline(plan: Plan) -> Metric | None:
