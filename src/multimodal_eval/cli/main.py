@@ -10,6 +10,7 @@ from multimodal_eval import __version__
 from multimodal_eval.cli.card import card
 from multimodal_eval.cli.demo import demo
 from multimodal_eval.cli.fetch import fetch
+from multimodal_eval.cli.lint import lint
 from multimodal_eval.cli.ls import ls
 from multimodal_eval.cli.rescore import rescore
 from multimodal_eval.cli.schema import schema
@@ -23,11 +24,11 @@ def cli() -> None:
     """Exact, offline scores with intervals for what multimodal models say.
 
     \b
-    Exit codes: 0 fine, 1 error, 2 wrong usage, 3 a threshold was missed.
+    Exit codes: 0 fine, 1 error, 2 wrong usage, 3 a threshold was missed, or lint found what --fail-on names.
     """
 
 
-for command in (score, rescore, validate, demo, ls, card, fetch, schema):
+for command in (score, rescore, lint, validate, demo, ls, card, fetch, schema):
     cli.add_command(command)
 
 
