@@ -193,6 +193,7 @@ def test_off_script():
     assert is_off_script("a dog", ["собака бежит", "пёс"])
     assert is_off_script("собака", ["a dog runs"])
     assert is_off_script("狗在跑", ["a dog runs"])
+    assert is_off_script("a dog with a phone", ["большая собака держит в лапах iPhone"])
     assert not is_off_script("собака с iPhone", ["собака держит iPhone"])
     assert not is_off_script("iPhone", ["iPhone в руке"])
     assert not is_off_script("42", ["сорок два"])
