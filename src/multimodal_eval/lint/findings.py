@@ -205,7 +205,7 @@ class _Findings:
         mask = (content != 0) & (counts[inverse] > 1)
         if mask.any():
             different = len(np.unique(content[mask]))
-            what = f"samples that are the same under several ids ({different:,} different ones)"
+            what = f"samples that are the same under several ids ({different:,} different)"
             yield self._finding("DUPLICATE_SAMPLES", mask, len(content), what)
 
     def corpus(self, metrics: Sequence[str]) -> Iterator[Finding]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -46,27 +45,26 @@ class _Scripts(dict[int, str | None]):
 _SCRIPTS = _Scripts()
 
 
-def script_counts(text: str) -> Counter[str]:
+def script_counts(text: str) -> dict[str, int]:
     """How many letters of each script stand in a text."""
+    looked_at = text[:LOOKED_AT]
     if text.isascii():
-        return Counter({"Latin": len(_LATIN.findall(text[:LOOKED_AT]))}) if _LATIN.search(text) else Counter()
-    signs = Counter(text[:LOOKED_AT].translate(_SCRIPTS))
-    return Counter({_NAMES[ord(sign) - 0x41]: count for sign, count in signs.items()})
+        return {"Latin": len(_LATIN.findall(looked_at))}
+    signs = looked_at.translate(_SCRIPTS)
+    return {_NAMES[ord(sign) - 0x41]: signs.count(sign) for sign in set(signs)}
 
 
 def script_of(text: str) -> str | None:
     """The script of at least 3 letters in 5; None for a mixture, and for a text with fewer than two letters."""
-    if text.isascii():
-        return "Latin" if len(_LATIN.findall(text[:LOOKED_AT])) > 1 else None
     return _dominant(script_counts(text))
 
 
-def _dominant(counts: Counter[str]) -> str | None:
-    letters = counts.total()
+def _dominant(counts: dict[str, int]) -> str | None:
+    letters = sum(counts.values())
     if letters < 2:
         return None
-    script, most = counts.most_common(1)[0]
-    return script if 5 * most >= 3 * letters else None
+    script = max(counts, key=counts.__getitem__)
+    return script if 5 * counts[script] >= 3 * letters else None
 
 
 def is_off_script(answer: str, references: Sequence[str]) -> bool:
@@ -76,13 +74,14 @@ def is_off_script(answer: str, references: Sequence[str]) -> bool:
     script = script_of(answer)
     if script is None:
         return False
-    counts: Counter[str] = Counter()
+    own, letters = 0, 0
     for reference in references:
-        own = script_counts(reference)
-        if _dominant(own) == script:
+        counts = script_counts(reference)
+        if _dominant(counts) == script:
             return False
-        counts += own
-    return counts.total() > 1 and 5 * counts[script] < counts.total()
+        own += counts.get(script, 0)
+        letters += sum(counts.values())
+    return letters > 1 and 5 * own < letters
 
 
 # Small words of each language. A word of several languages stands in each of them and tells nothing between those.

@@ -8,6 +8,7 @@ from functools import lru_cache
 from operator import eq
 
 import msgspec
+import numpy as np
 
 from multimodal_eval.lint.words import words_of
 
@@ -55,6 +56,7 @@ def _is_json(text: str) -> bool:
 
 _TAIL = 256  # words: loops are at the end of an answer
 _LONGEST_PERIOD = 32
+_MANY = 40  # words, from which on an array is faster
 _ENOUGH = 12  # words in a row that repeat, however long the answer is
 _LONG_WORD = 30
 _STUTTER = re.compile(r"(?=[\d_\W]*[^\W\d_])(.{1,10}?)\1{4,}")
@@ -72,11 +74,13 @@ def repeats_itself(words: Sequence[str]) -> bool:
     least = min(-(-count // 3), _ENOUGH)
     if count < 4 or 3 * (count - len(set(tail))) < 2 * least:  # too many different words for that
         return False
+    numbers: dict[str, int] = {}
+    coded = np.array([numbers.setdefault(word, len(numbers)) for word in tail]) if count > _MANY else None
     for period in range(1, min(_LONGEST_PERIOD, count // 3) + 1):
         times = 4 if period == 1 else 3
         span = max(times * period, least)
         # A piece of `period` words repeats where each word is the one `period` words before.
-        same = bytes(map(eq, tail[period:], tail))
+        same = bytes(map(eq, tail[period:], tail)) if coded is None else (coded[period:] == coded[:-period]).tobytes()
         start = same.find(b"\x01" * (span - period))
         if start >= 0 and any(any(map(str.isalpha, word)) for word in tail[start : start + period]):
             return True
