@@ -41,7 +41,14 @@ def test_score_prints_a_table_and_keeps_the_run(folder):
     assert "cider|v:2|tokenizer:ptb|df:corpus@" in out
     (run,) = (folder / "runs").iterdir()
     assert run.name.endswith("-metrics")
-    assert {path.name for path in run.iterdir()} == {"run.json", "results.json", "samples", "scores", "state"}
+    assert {path.name for path in run.iterdir()} == {
+        "run.json",
+        "results.json",
+        "lint.json",
+        "samples",
+        "scores",
+        "state",
+    }
     listed = mmeval("ls", "runs").stdout
     assert run.name in listed
     assert "done" in listed
@@ -277,3 +284,53 @@ def test_a_part_may_have_a_threshold(folder):
     mmeval(*arguments, "bleu.bleu_1=0.01")
     assert "bleu.bleu_1 is" in mmeval(*arguments, "bleu.bleu_1=0.99", code=3).stderr
     assert "unscored" in mmeval(*arguments, "bleu.nothing=0", code=3).stderr
+
+
+def test_lint(folder):
+    rows = [
+        {"id": f"s{n}", "references": [f"a dog number {n} runs"], "generated_answer": f"a dog with number {n} runs"}
+        for n in range(20)
+    ]
+    rows[3]["generated_answer"] = "a [bold]dog[/]</s>\x1b[31m"
+    (folder / "odd.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = mmeval("score", "odd.jsonl", "--metrics", "cider,rouge_l", "-o", "run").stdout
+    assert "! MARKUP: 1 of 20 (5.0 %): answers with special tokens" in out
+    assert "mmeval lint run" in out
+    out = mmeval("lint", "run").stdout
+    assert "scored as if the model had meant them" in " ".join(out.split())
+    assert "s3" in out
+    stored = json.loads((folder / "run" / "lint.json").read_text())
+    assert json.loads(mmeval("lint", "run", "--format", "json").stdout) == stored
+    done = mmeval("lint", "run", "--fail-on", "truncated,MARKUP", code=3)
+    assert "found: MARKUP" in done.stderr
+    assert "MARKUP" in done.stdout
+    mmeval("lint", "run", "--fail-on", "TRUNCATED", "--fail-on", "EMPTY_ANSWER,FLOOR")
+    assert "Did you mean 'MARKUP'?" in mmeval("lint", "run", "--fail-on", "MARKUPS", code=2).stderr
+    assert "no run.json" in mmeval("lint", "nowhere", code=1).stderr
+
+
+def test_lint_of_a_clean_run_and_of_one_without_the_file(folder):
+    rows = [
+        {
+            "id": f"s{n}",
+            "references": ["the dog " + "runs " * (1 + n % 3) + word],
+            "generated_answer": f"a {word} dog, {n}",
+        }
+        for n, word in enumerate("red blue old new wet dry big small fast slow loud calm".split())
+    ]
+    (folder / "clean.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = mmeval("score", "clean.jsonl", "--metrics", "rouge_l", "-o", "run").stdout
+    assert "mmeval lint" not in out
+    (folder / "run" / "lint.json").unlink()
+    assert "12 samples, nothing doubtful found" in mmeval("lint", "run").stdout
+    assert (folder / "run" / "lint.json").exists()
+
+
+def test_metrics_of_which_the_same_was_found_share_a_line(folder):
+    rows = [
+        {"id": f"s{n}", "references": [f"dog {n} runs"], "generated_answer": f"cat sits {n + 50}"} for n in range(20)
+    ]
+    (folder / "floor.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = mmeval("score", "floor.jsonl", "--metrics", "rouge_l,cider_d", "-o", "run").stdout
+    assert "! NO_VARIANCE: rouge_l, cider_d: 20 of 20 (100.0 %): values, all of them 0" in out
+    assert "! FLOOR: rouge_l, cider_d: 20 of 20 (100.0 %): values at the bound 0" in out

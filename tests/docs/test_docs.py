@@ -69,3 +69,10 @@ def test_the_pasted_output_is_what_the_demo_prints():
     from tests.docs.update_readme import updated
 
     assert updated(README) == README, "run: python tests/docs/update_readme.py"
+
+
+def test_every_code_of_lint_is_documented():
+    from multimodal_eval.lint.findings import CODES
+
+    table = re.findall(r"^\| (`[A-Z_`, ]+`) \|", (ROOT / "docs" / "lint.md").read_text(), re.MULTILINE)
+    assert re.findall(r"[A-Z_]+", " ".join(table)) == list(CODES)

@@ -12,6 +12,7 @@ from multimodal_eval.cli.card import card
 from multimodal_eval.cli.compare import compare
 from multimodal_eval.cli.demo import demo
 from multimodal_eval.cli.fetch import fetch
+from multimodal_eval.cli.lint import lint
 from multimodal_eval.cli.ls import ls
 from multimodal_eval.cli.meta import meta
 from multimodal_eval.cli.rescore import rescore
@@ -27,11 +28,11 @@ def cli() -> None:
     """Exact, offline scores with intervals for what multimodal models say.
 
     \b
-    Exit codes: 0 fine, 1 error, 2 wrong usage, 3 a threshold was missed.
+    Exit codes: 0 fine, 1 error, 2 wrong usage, 3 a threshold was missed, or lint found what --fail-on names.
     """
 
 
-for command in (score, rescore, compare, sensitivity, meta, agree, validate, demo, ls, card, fetch, schema):
+for command in (score, rescore, compare, sensitivity, meta, agree, lint, validate, demo, ls, card, fetch, schema):
     cli.add_command(command)
 
 

@@ -33,8 +33,11 @@ def show_run(run: Run) -> None:
         out.print(_coco_table(results["metrics"]))
     for column, slices in results["slices"].items():
         out.print(_slice_table(column, slices))
-    for line in warnings(run):
+    doubts = lint_lines(run.lint()["findings"])
+    for line in [*warnings(run), *doubts]:
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
+    if doubts and run.is_kept:
+        out.print(f"  which samples, and why it matters: mmeval lint {as_text(str(run.path))}", soft_wrap=True)
     out.print("\nsignatures", style="bold")
     for signature in run.info["signatures"].values():
         out.print(f"  {as_text(signature['text'])}", style="dim", soft_wrap=True)
@@ -137,3 +140,55 @@ def _remarks(entry: dict[str, Any]) -> Iterator[str]:
         yield f"{count:,} × {warning.replace('_', ' ')}"
     if entry["value"] is not None and entry["stderr"] is None:
         yield entry["method"]
+
+
+def lint_lines(findings: list[dict[str, Any]]) -> list[str]:
+    """One line a finding; metrics of which the same was found share a line."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for finding in findings:
+        metrics = said.setdefault((finding["code"], _what(finding)), [])
+        if finding["metric"] is not None:
+            metrics.append(finding["metric"])
+    return [f"{code}: {', '.join(names)}{': ' if names else ''}{what}" for (code, what), names in said.items()]
+
+
+def _what(finding: dict[str, Any]) -> str:
+    return f"{finding['count']:,} of {finding['total']:,} ({percent(finding['share'])}): {finding['what']}"
+
+
+def percent(share: float) -> str:
+    """A share with one decimal."""
+    return f"{100 * share:.1f} %"
+
+
+def _explained(finding: dict[str, Any]) -> Iterator[str]:
+    metric = "" if finding["metric"] is None else f"{finding['metric']}: "
+    yield as_text(f"{metric}{finding['what']}")
+    for repeated in finding["answers"]:
+        yield f"  {repeated['count']:,} × {as_text(repeated['answer'])}"
+    yield f"[dim]{as_text(finding['why'])}[/]"
+
+
+def show_lint(lint: dict[str, Any]) -> None:
+    """Every finding with its examples and the reason why it matters."""
+    from rich.table import Table
+
+    out = console()
+    if not lint["findings"]:
+        out.print(f"{lint['n']:,} samples, nothing doubtful found")
+        return
+    table = Table(title=f"lint, {lint['n']:,} samples", title_justify="left", title_style="bold", show_lines=True)
+    table.add_column("code", no_wrap=True)
+    for head in ("count", "share"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for head in ("what was found, and why it matters", "examples"):
+        table.add_column(head, overflow="fold")
+    for finding in lint["findings"]:
+        table.add_row(
+            finding["code"],
+            f"{finding['count']:,} / {finding['total']:,}",
+            percent(finding["share"]),
+            "\n".join(_explained(finding)),
+            "\n".join(map(as_text, finding["examples"])),
+        )
+    out.print(table)

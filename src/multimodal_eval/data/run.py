@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,20 @@ class Run:
         """The samples, in input order."""
         for number in range(len(self.info["parts"])):
             yield from self.folder.read_samples(number)
+
+    def lint(self) -> dict[str, Any]:
+        """What makes the run's numbers doubtful (lint.json): `findings`, each with code, count, share and examples.
+
+        A run whose folder has no lint.json is looked at now.
+        """
+        stored = self.folder.read_lint()
+        if stored is None:
+            from multimodal_eval.data.run_lint import lint_of
+
+            stored = lint_of(self.folder, self.info)
+            with suppress(OSError):  # a folder that may only be read is linted all the same
+                self.folder.write_lint(stored)
+        return stored
 
     def to_pandas(self) -> Any:
         """The scores as a pandas DataFrame (needs the extra `pandas`)."""

@@ -5,6 +5,7 @@ samples/part-00000.parquet   the checked samples
 state/METRIC.bin             corpus statistics
 scores/part-00000.parquet    one row a sample; its presence means that the part is finished
 results.json                 the aggregates
+lint.json                    what makes them doubtful
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.sample import Sample
 
 FORMAT = 1
+LINT_FORMAT = 1
 _TEMPORARY = ".partial"
 
 
@@ -96,7 +98,7 @@ class RunFolder:
         """Take the folder away again: its input was refused, so nothing of it is worth keeping."""
         shutil.rmtree(self.path)
 
-    # run.json and results.json
+    # run.json, results.json and lint.json
 
     def read_info(self) -> dict[str, Any]:
         """The content of run.json."""
@@ -124,6 +126,18 @@ class RunFolder:
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Replace results.json."""
         write_atomically(self.path / "results.json", lambda path: path.write_bytes(to_json(results)))
+
+    def read_lint(self) -> dict[str, Any] | None:
+        """The content of lint.json; None where it is missing, or from a version with other rules."""
+        try:
+            lint = msgspec.json.decode((self.path / "lint.json").read_bytes(), type=dict[str, Any])
+        except (FileNotFoundError, msgspec.DecodeError):
+            return None
+        return lint if lint.get("format") == LINT_FORMAT else None
+
+    def write_lint(self, lint: Mapping[str, Any]) -> None:
+        """Replace lint.json."""
+        write_atomically(self.path / "lint.json", lambda path: path.write_bytes(to_json(lint)))
 
     # parts
 

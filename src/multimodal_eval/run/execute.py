@@ -131,7 +131,8 @@ def finish(
     progress: Progress,
     worker: Worker | None = None,
 ) -> None:
-    """Score the parts that are not committed yet and write the results."""
+    """Score the parts that are not committed yet and write the results and their lint."""
+    from multimodal_eval.data.run_lint import lint_of
     from multimodal_eval.run.results import results_of
 
     worker = worker or Worker(plan, folder.path)
@@ -143,7 +144,19 @@ def finish(
         done += count
         progress("scoring", done, total)
     folder.write_results(results_of(plan, folder, info))
+    folder.write_lint(lint_of(folder, info, _counting("linting", total, progress)))
     folder.write_info(info | {"state": "done", "finished": _now()})
+
+
+def _counting(stage: str, total: int, progress: Progress) -> Callable[[int], None]:
+    done = 0
+
+    def tick(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(stage, done, total)
+
+    return tick
 
 
 def signatures(plan: Plan, worker: Worker) -> dict[str, dict[str, Any]]:
@@ -199,6 +212,7 @@ def describe(plan: Plan, recipe: dict[str, Any] | None) -> dict[str, Any]:
         },
         "task": plan.task.name if plan.task else None,
         "metrics": [metric.name for metric in plan.metrics],
+        "bounds": plan.bounds,
         "unavailable": plan.unavailable,
         "seed": plan.config.seed,
         "config": msgspec.to_builtins(plan.config),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError, UnknownNameError
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Bounds, Metric
 from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.composite_score import COMPOSITE
@@ -41,6 +41,14 @@ class Plan:
         """Every number that results.json will hold."""
         names = [metric.name for metric in self.metrics] + list(self.unavailable)
         return [*names, COMPOSITE] if self.composite else names
+
+    @property
+    def bounds(self) -> dict[str, Bounds]:
+        """Where the values of each number can lie; a composite lies in [0, 1] unless it is a metric of its own."""
+        bounds = {metric.name: metric.bounds for metric in self.metrics}
+        if self.composite and self.task is not None:
+            bounds[COMPOSITE] = bounds.get(self.task.headline or "", (0, 1))
+        return bounds
 
     @property
     def label(self) -> str:

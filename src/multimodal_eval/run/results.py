@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from multimodal_eval.core.metric import Bounds, Metric
+from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.run_folder import FORMAT, RunFolder
 from multimodal_eval.evaluation.composite_score import COMPOSITE
@@ -57,7 +57,7 @@ def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[s
     for name, reason in plan.unavailable.items():
         results["metrics"][name] = _never_scored(total, reason)
     if plan.composite:
-        column = read_column(folder, parts, names, COMPOSITE, _composite_bounds(plan))
+        column = read_column(folder, parts, names, COMPOSITE, plan.bounds[COMPOSITE])
         aggregate = _composite_aggregate(plan)
         results["composite"] = {**_entry(column, aggregate, clusters), "signature": signatures[COMPOSITE]}
         _add_slices(results["slices"], slices, column, aggregate, clusters)
@@ -68,11 +68,6 @@ def _composite_aggregate(plan: Plan) -> Aggregate:
     """The mean, unless the task's headline is a metric with an aggregate of its own."""
     own = _headline(plan)
     return mean_estimate if own is None else own.aggregate
-
-
-def _composite_bounds(plan: Plan) -> Bounds:
-    own = _headline(plan)
-    return (0, 1) if own is None else own.bounds
 
 
 def _headline(plan: Plan) -> Metric | None:

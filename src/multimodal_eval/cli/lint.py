@@ -1,0 +1,49 @@
+"""`mmeval lint`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multimodal_eval.core.errors import ThresholdError, did_you_mean
+
+
+class Codes(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
+    """CODE,CODE…"""
+
+    name = "CODE,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """The codes, each of them known."""
+        from multimodal_eval.lint.findings import CODES
+
+        codes = [code.strip().upper() for code in str(value).split(",") if code.strip()]
+        for code in codes:
+            if code not in CODES:
+                self.fail(f"no finding has the code {code!r}.{did_you_mean(code, tuple(CODES))}", param, ctx)
+        return codes
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--fail-on", type=Codes(), multiple=True, help="Exit 3 if one of these was found: MARKUP,TRUNCATED.")
+def lint(run: Path, format_: str, fail_on: tuple[list[str], ...]) -> None:
+    """Show what makes the numbers of RUN doubtful: blank, copied, cut off or repeated answers, constant metrics, …"""
+    from multimodal_eval.data.run import Run
+
+    content = Run(run).lint()
+    if format_ == "json":
+        from multimodal_eval.data.run_folder import to_json
+
+        click.echo(to_json(content).decode(), nl=False)
+    else:
+        from multimodal_eval.cli.show import show_lint
+
+        show_lint(content)
+    named = {code for codes in fail_on for code in codes}
+    found = list(dict.fromkeys(one["code"] for one in content["findings"] if one["code"] in named))
+    if found:
+        raise ThresholdError(f"found: {', '.join(found)}")

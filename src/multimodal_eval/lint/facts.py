@@ -1,0 +1,147 @@
+"""What is kept of each sample: flags, lengths and hashes, 58 bytes however long its texts are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.scoring import ERROR_PATTERNS
+from multimodal_eval.lint.languages import hits, is_off_language, is_off_script, language_of, languages_that_go_on
+from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, says_only
+from multimodal_eval.lint.words import words_of
+
+LONG = 4  # words: shorter answers are right for many samples, and their language cannot be told
+COPIED = 6  # words: a shorter answer can be a reference by chance
+
+
+class Flag:
+    """What a sample's texts show by themselves, as bits. Plain numbers: an enum costs more than the checks do."""
+
+    ANSWERED = 1  # an answer that is not null and no error message
+    BLANK = 2
+    COPIES_QUESTION = 4
+    COPIES_REFERENCE = 8
+    MARKUP = 16
+    REPETITION = 32
+    OFF_LANGUAGE = 64
+    OPEN = 128
+    CLOSED = 256
+    REFERENCE_CLOSED = 512
+
+
+# Hashes are 0 where there is nothing to hash.
+FACTS = np.dtype(
+    [
+        ("flags", "<u4"),
+        ("words", "<u4"),
+        ("characters", "<u4"),
+        ("references", "<u4"),
+        ("answer", "<u8"),  # the words
+        ("unit", "<u8"),  # what the sample is about: its group, its image, or itself
+        ("content", "<u8"),  # everything but the id
+        ("corpus", "<u8"),  # all references
+        ("reference", "<u8"),  # the words of the first reference
+        ("goes_on", "u1"),  # languages, as bits, in which no sentence ends in the last word
+        ("language", "u1"),  # 1 + number of the answer's language; 0 where it is not known
+    ]
+)
+Facts = NDArray[np.void]
+_ALL = 2**64 - 1
+
+_encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
+
+
+def facts_of(samples: Sequence[Sample], patterns: Sequence[str] = ERROR_PATTERNS) -> Facts:
+    """One row a sample. Answers that begin with one of `patterns` are error messages and are not looked at."""
+    compiled = [re.compile(pattern) for pattern in patterns]
+    return np.array([_fact(sample, compiled) for sample in samples], dtype=FACTS)
+
+
+def _fact(sample: Sample, patterns: Sequence[re.Pattern[str]]) -> tuple[int, ...]:
+    references, answer = sample.reference_texts, sample.generated_answer
+    joined = "\x1f".join(references)
+    corpus = _hash(joined) if references else 0
+    first_words = words_of(references[0]) if references else []
+    first = _hash("".join(first_words)) if references else 0
+    media = sample.group or sample.image or sample.audio
+    unit = _hash(media if isinstance(media, str | bytes) else sample.id)
+    if answer is None or sample.error or any(pattern.match(answer) for pattern in patterns):
+        return 0, 0, 0, len(references), 0, unit, 0, corpus, first, 0, 0
+    words = words_of(answer)
+    key = "".join(words) or answer.strip()
+    if not key:
+        flags, goes_on, language = Flag.ANSWERED | Flag.BLANK, 0, 0
+    else:
+        flags, goes_on, language = _seen(sample, answer, words, references, joined, first_words)
+    said = _hash(key) if key else 0
+    # A short answer may be right for many samples: without an image or a group it says nothing of what it is about.
+    content = _content(sample, said, corpus, unit if media else 0) if media or len(words) >= LONG else 0
+    return flags, len(words), len(answer), len(references), said, unit, content, corpus, first, goes_on, language
+
+
+def _seen(
+    sample: Sample, answer: str, words: list[str], references: list[str], joined: str, first_words: list[str]
+) -> tuple[int, int, int]:
+    """Flags, languages in which the answer's last word asks for another, and the answer's language."""
+    flags, goes_on, language = Flag.ANSWERED, 0, None
+    text = answer.rstrip()
+    if ends_closed(text):
+        flags |= Flag.CLOSED
+    elif len(words) > 1 and ends_open(text):
+        flags |= Flag.OPEN
+    elif len(words) >= LONG and text.endswith(words[-1]):  # "vitamin A" is whole
+        goes_on = languages_that_go_on(words[-1])
+    if has_markup(answer) and not any(map(has_markup, references)):
+        flags |= Flag.MARKUP
+    if repeats_itself(words):
+        flags |= Flag.REPETITION
+    if (sample.question and says_only(words, sample.question)) or (sample.prompt and says_only(words, sample.prompt)):
+        flags |= Flag.COPIES_QUESTION
+    if len(words) >= LONG:
+        counts = hits(words)
+        language = language_of(counts)
+        if language is not None and references and _is_foreign(counts, language, first_words, references):
+            flags |= Flag.OFF_LANGUAGE
+    if references:
+        if ends_closed(references[0].rstrip()):
+            flags |= Flag.REFERENCE_CLOSED
+        if len(words) >= COPIED and _is_one_of(words, references, joined):
+            flags |= Flag.COPIES_REFERENCE
+        if is_off_script(answer, references):
+            flags |= Flag.OFF_LANGUAGE
+    return flags, goes_on, 0 if language is None else language + 1
+
+
+def _is_one_of(words: list[str], references: list[str], joined: str) -> bool:
+    """Whether a reference has the same words."""
+    folded = joined.casefold()
+    if words[-1] not in folded or not all(map(folded.__contains__, words)):  # the cheap look
+        return False
+    return any(words_of(reference) == words for reference in references)
+
+
+def _is_foreign(counts: bytes, language: int, first_words: list[str], references: list[str]) -> bool:
+    if language_of(hits(first_words)) == language:
+        return False
+    return is_off_language(counts, hits(word for reference in references for word in words_of(reference)))
+
+
+def _content(sample: Sample, said: int, corpus: int, unit: int) -> int:
+    """A hash of everything but the id. Metadata counts: two systems may say the same of one image."""
+    others = 0
+    if sample.question or sample.prompt or sample.metadata or sample.image or sample.audio:
+        media = [_hash(own) if isinstance(own, bytes) else own for own in (sample.image, sample.audio)]
+        others = _hash(_encode([sample.question, sample.prompt, sample.metadata, media]))
+    return hash((said, corpus, unit, others)) & _ALL  # of numbers, and so the same in every process
+
+
+def _hash(content: str | bytes) -> int:
+    """64 bits that are the same in every process; never 0."""
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little") or 1

@@ -1,0 +1,316 @@
+"""From the facts of all samples and the values of all metrics to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.core.metric import Bounds
+from multimodal_eval.core.scoring import ROUNDING
+from multimodal_eval.lint.facts import COPIED, LONG, Facts, Flag
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.int64]
+# id and answer of the sample in a row
+LookUp = Callable[[int], tuple[str, str | None]]
+
+SHOWN = 5
+SHOWN_CHARACTERS = 100
+RARE = 0.01  # share up to which a rule that can err stays silent
+COPIES = 0.10  # of the long answers
+REPEATED = 0.20  # of the long answers
+PUNCTUATED = 0.90  # share of closed answers that makes an open one odd
+AT_MAXIMUM = 0.05
+VARIED = 6  # different lengths: fewer are a fixed form
+AT_BOUND = 0.95
+UNSCORED = 0.05
+ENOUGH = 20  # answers, to speak of what most of them do
+ENOUGH_VALUES = 10
+SMALL_CORPUS = 10
+
+# Every code and why it matters, in the order of lint.json.
+CODES = {
+    "EMPTY_ANSWER": "A blank answer gets a metric's worst value, so the mean speaks of the generator's failures too.",
+    "COPIES_QUESTION": "Saying the question again answers nothing, and still shares words with the references.",
+    "COPIES_REFERENCE": "Long answers are seldom a reference word for word: the references may have leaked.",
+    "DUPLICATE_ANSWERS": "A system that says the same of different things scores on what is frequent.",
+    "DUPLICATE_SAMPLES": "A sample that counts several times weighs too much and makes the interval too narrow.",
+    "DEGENERATE_CORPUS": "Corpus statistics and intervals from so little, or so uneven, a corpus mean little.",
+    "TRUNCATED": "An answer that was cut off is scored without its end: look at the generator's length limit.",
+    "OFF_LANGUAGE": "An answer in another language than its references shares no words with them, however right it is.",
+    "MARKUP": "Special tokens, tags, labels and JSON are scored as if the model had meant them as words.",
+    "REPETITION": "An answer that loops says that decoding failed, and metrics of recall may even reward it.",
+    "NO_VARIANCE": "A metric that gives the same value to every sample tells nothing apart, and its interval is void.",
+    "UNSCORED_SHARE": "A mean over the samples that happened to be scored may not hold for the others.",
+    "CEILING": "Where nearly all values stand at the upper bound, better and worse can no longer be told apart.",
+    "FLOOR": "Where nearly all values stand at the lower bound, better and worse can no longer be told apart.",
+}
+
+
+class Repeated(msgspec.Struct, frozen=True):
+    """An answer that many samples got."""
+
+    answer: str
+    count: int
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that makes numbers doubtful; `count` of `total` samples (or answers) show it."""
+
+    code: str
+    metric: str | None = None
+    count: int
+    total: int
+    share: float
+    what: str
+    why: str
+    examples: list[str] = []
+    answers: list[Repeated] = []
+
+
+@dataclass
+class Values:
+    """A metric's values, seen part by part and forgotten but for what the findings need."""
+
+    bounds: Bounds = (None, None)
+    total: int = 0
+    scored: int = 0
+    lowest: float = np.inf
+    highest: float = -np.inf
+    unscored_rows: list[int] = field(default_factory=list)
+    at_low: int = 0
+    at_high: int = 0
+
+    def see(self, values: NDArray[np.float64]) -> None:
+        """The next values, NaN where a sample is unscored."""
+        unscored = np.isnan(values)
+        if len(self.unscored_rows) < SHOWN:
+            self.unscored_rows += (np.flatnonzero(unscored)[:SHOWN] + self.total).tolist()
+        self.total += len(values)
+        present = values[~unscored]
+        if not len(present):
+            return
+        self.scored += len(present)
+        self.lowest, self.highest = min(self.lowest, present.min()), max(self.highest, present.max())
+        low, high = self.bounds
+        self.at_low += 0 if low is None else int((present <= low + ROUNDING).sum())
+        self.at_high += 0 if high is None else int((present >= high - ROUNDING * abs(high)).sum())
+
+
+def findings(
+    facts: Facts, look_up: LookUp, values: Mapping[str, Values] | None = None, corpus_metrics: Sequence[str] = ()
+) -> list[Finding]:
+    """Everything that is doubtful, in the order of `CODES`. `corpus_metrics` take document frequencies from the run."""
+    found = _Findings(facts, look_up)
+    every = [
+        *found.of_single_answers(),
+        *found.copied_references(),
+        *found.repeated_answers(),
+        *found.repeated_samples(),
+        *found.corpus(corpus_metrics),
+        *found.truncated(),
+        *found.rare("OFF_LANGUAGE", Flag.OFF_LANGUAGE, "answers in another script or language than their references"),
+        *found.flagged("MARKUP", Flag.MARKUP, "answers with special tokens, tags, labels, JSON or control characters"),
+        *found.flagged("REPETITION", Flag.REPETITION, "answers in which a piece repeats over and over"),
+        *(finding for name, own in (values or {}).items() for finding in found.of_metric(name, own)),
+    ]
+    order = list(CODES)
+    return sorted(every, key=lambda finding: order.index(finding.code))
+
+
+class _Findings:
+    """The facts, and the findings that they give."""
+
+    def __init__(self, facts: Facts, look_up: LookUp) -> None:
+        self.facts, self.look_up = facts, look_up
+        self.answered = self._has(Flag.ANSWERED) & ~self._has(Flag.BLANK)
+        self.long: Mask = self.answered & (facts["words"] >= LONG)
+
+    def _has(self, flag: int) -> Mask:
+        return np.asarray((self.facts["flags"] & flag) != 0)
+
+    def _finding(self, code: str, mask: Mask, total: int, what: str, answers: Sequence[Repeated] = ()) -> Finding:
+        count = int(mask.sum())
+        return Finding(
+            code=code,
+            count=count,
+            total=total,
+            share=count / total,
+            what=what,
+            why=CODES[code],
+            examples=self._ids(np.flatnonzero(mask)[:SHOWN].tolist()),
+            answers=list(answers),
+        )
+
+    def _ids(self, rows: Sequence[int]) -> list[str]:
+        return [self.look_up(row)[0] for row in rows]
+
+    def flagged(self, code: str, flag: int, what: str) -> Iterator[Finding]:
+        """A flag that is a finding wherever it is set."""
+        mask = self._has(flag)
+        if mask.any():
+            yield self._finding(code, mask, int(self._has(Flag.ANSWERED).sum()), what)
+
+    def rare(self, code: str, flag: int, what: str) -> Iterator[Finding]:
+        """A flag that may be wrong now and then, and is a finding where it is set more often."""
+        yield from (one for one in self.flagged(code, flag, what) if one.share >= RARE)
+
+    def of_single_answers(self) -> Iterator[Finding]:
+        yield from self.flagged("EMPTY_ANSWER", Flag.BLANK, "blank answers")
+        yield from self.flagged("COPIES_QUESTION", Flag.COPIES_QUESTION, "answers that say nothing but the question")
+
+    def copied_references(self) -> Iterator[Finding]:
+        """More copies than chance gives, among answers long enough not to be right word for word."""
+        able = self.answered & (self.facts["words"] >= COPIED) & (self.facts["references"] > 0)
+        mask = self._has(Flag.COPIES_REFERENCE)
+        if mask.sum() > max(1, COPIES * able.sum()):
+            what = f"answers of {COPIED} words or more that are one of their references"
+            yield self._finding("COPIES_REFERENCE", mask, int(able.sum()), what)
+
+    def repeated_answers(self) -> Iterator[Finding]:
+        """Long answers that stand for several units, or one answer for half of all, unless the references do so too."""
+        facts = self.facts
+        units = _units(facts["answer"], facts["unit"])
+        of_references = _units(facts["reference"], facts["unit"])
+        long = self.long & (units > 1)
+        share = long.sum() / max(1, self.long.sum())
+        wanted = (of_references > 1).sum() / max(1, (facts["references"] > 0).sum())
+        mask = long if long.sum() > 2 and share >= REPEATED and share >= 2 * wanted else np.zeros_like(long)
+        every = len(np.unique(facts["unit"][self.answered]))
+        most = int(units.max(initial=0))
+        if every >= ENOUGH_VALUES and 2 * most >= every and 2 * most >= 3 * of_references.max(initial=0):
+            mask = mask | (units == most)
+        if mask.any():
+            what = "answers that stand for two or more different groups or images"
+            answers = self._most_frequent(mask)
+            yield self._finding("DUPLICATE_ANSWERS", mask, int(self.answered.sum()), what, answers)
+
+    def _most_frequent(self, mask: Mask) -> list[Repeated]:
+        rows = np.flatnonzero(mask)
+        hashes, first, counts = np.unique(self.facts["answer"][rows], return_index=True, return_counts=True)
+        frequent = np.lexsort((hashes, -counts))[:SHOWN]  # equals by hash: the same in any order of the samples
+        return [Repeated(self._shown(int(rows[first[place]])), int(counts[place])) for place in frequent]
+
+    def _shown(self, row: int) -> str:
+        text = self.look_up(row)[1] or ""
+        return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+
+    def repeated_samples(self) -> Iterator[Finding]:
+        content = self.facts["content"]
+        _, inverse, counts = np.unique(content, return_inverse=True, return_counts=True)
+        mask = (content != 0) & (counts[inverse] > 1)
+        if mask.any():
+            different = len(np.unique(content[mask]))
+            what = f"samples that are the same under several ids ({different:,} different)"
+            yield self._finding("DUPLICATE_SAMPLES", mask, len(content), what)
+
+    def corpus(self, metrics: Sequence[str]) -> Iterator[Finding]:
+        counts = self.facts["references"]
+        has = counts > 0
+        every = np.ones(len(counts), dtype=np.bool_)
+        if len(counts) == 1:
+            yield self._finding("DEGENERATE_CORPUS", every, 1, "a single sample")
+        elif has.sum() > 1 and len(np.unique(self.facts["corpus"][has])) == 1:
+            yield self._finding("DEGENERATE_CORPUS", has, len(counts), "samples that all have the same references")
+        if metrics and 0 < has.sum() < SMALL_CORPUS:
+            what = f"samples with references: too few for the document frequencies of {', '.join(metrics)}"
+            yield self._finding("DEGENERATE_CORPUS", has, len(counts), what)
+        single = counts == 1
+        if single.any() and np.median(counts[has]) >= 3:
+            most = int(np.median(counts[has]))
+            what = f"samples with a single reference, where half of the others have {most} or more"
+            yield self._finding("DEGENERATE_CORPUS", single, int(has.sum()), what)
+
+    def truncated(self) -> Iterator[Finding]:
+        """Any of four signs; each is judged by what most answers of the run do."""
+        signs = {
+            "end in a comma, hyphen or ellipsis": self._has(Flag.OPEN),
+            "in a word that another must follow": self._unfinished(),
+            "without the final punctuation of the others": self._unpunctuated(),
+            "at the one greatest length": self._at_greatest_length(),
+        }
+        mask: Mask = np.logical_or.reduce(list(signs.values()))
+        total = int(self.answered.sum())
+        if mask.any() and mask.sum() >= RARE * total:
+            told = ", ".join(f"{int(own.sum()):,} {sign}" for sign, own in signs.items() if own.any())
+            yield self._finding("TRUNCATED", mask, total, f"answers that look cut off ({told})")
+
+    def _unfinished(self) -> Mask:
+        """By the words of the language that most answers are in."""
+        known = np.bincount(self.facts["language"], minlength=2)[1:]
+        bit = 1 << int(known.argmax()) if known.any() else 0
+        return np.asarray((self.facts["goes_on"] & bit) != 0)
+
+    def _unpunctuated(self) -> Mask:
+        """Many captions have no final punctuation: one lacks it where the other answers and the references have it."""
+        closed = self._has(Flag.CLOSED)
+        open_, open_references = self.long & ~closed, self.long & (self.facts["references"] > 0)
+        with_references = int(open_references.sum())
+        open_references &= ~self._has(Flag.REFERENCE_CLOSED)
+        judged, lacking = int(self.long.sum()), int(open_.sum())
+        usual = open_references.sum() / max(1, with_references)
+        odd = judged >= ENOUGH and lacking <= (1 - PUNCTUATED) * judged and lacking >= 3 * usual * judged
+        return open_ if odd else np.zeros_like(open_)
+
+    def _at_greatest_length(self) -> Mask:
+        """A pile of answers at exactly the greatest number of words or characters, none of them closed."""
+        mask = np.zeros_like(self.long)
+        for name, least, before in (("words", 8, 2), ("characters", 20, 5)):
+            lengths = self.facts[name][self.long]
+            if len(lengths) < ENOUGH or lengths.max() < least or len(np.unique(lengths)) < VARIED:
+                continue
+            greatest = int(lengths.max())
+            pile = int((lengths == greatest).sum())
+            beside = max(int((lengths == greatest - step).sum()) for step in range(1, before + 1))
+            share = pile / len(lengths)
+            if pile < ENOUGH_VALUES or not AT_MAXIMUM <= share <= 0.9 or pile < 3 * beside:
+                continue
+            at = self.long & (self.facts[name] == greatest)
+            cut = at & ~self._has(Flag.CLOSED)
+            if cut.sum() >= 0.8 * pile:
+                mask |= cut
+        return mask
+
+    def of_metric(self, name: str, values: Values) -> Iterator[Finding]:
+        """What a metric's values show."""
+        unscored = values.total - values.scored
+        rows = self._ids(values.unscored_rows[:SHOWN])
+        if values.scored < 2:
+            yield _of_metric("NO_VARIANCE", name, values.scored, values.total, "samples scored", [])
+        elif values.lowest == values.highest:
+            what = f"values, all of them {values.lowest:g}"
+            yield _of_metric("NO_VARIANCE", name, values.scored, values.scored, what, [])
+        if unscored > UNSCORED * values.total:
+            yield _of_metric("UNSCORED_SHARE", name, unscored, values.total, "samples unscored", rows)
+        for code, count, bound in zip(
+            ("CEILING", "FLOOR"), (values.at_high, values.at_low), values.bounds[::-1], strict=True
+        ):
+            if values.scored >= ENOUGH_VALUES and count >= AT_BOUND * values.scored:
+                yield _of_metric(code, name, count, values.scored, f"values at the bound {bound:g}", [])
+
+
+def _of_metric(code: str, name: str, count: int, total: int, what: str, examples: list[str]) -> Finding:
+    return Finding(
+        code=code, metric=name, count=count, total=total, share=count / total if total else 0.0, what=what,
+        why=CODES[code], examples=examples,
+    )  # fmt: skip
+
+
+def _units(hashes: NDArray[np.uint64], units: NDArray[np.uint64]) -> Rows:
+    """For each row in how many different units its hash stands; 0 where there is no hash."""
+    order = np.lexsort((units, hashes))
+    ordered, ordered_units = hashes[order], units[order]
+    new_hash = np.ones(len(order), dtype=np.bool_)
+    new_hash[1:] = ordered[1:] != ordered[:-1]
+    new_unit = new_hash.copy()
+    new_unit[1:] |= ordered_units[1:] != ordered_units[:-1]
+    number = np.cumsum(new_hash) - 1
+    counts = np.bincount(number[new_unit], minlength=1)
+    result = np.zeros(len(order), dtype=np.int64)
+    result[order] = counts[number] if len(order) else 0
+    result[hashes == 0] = 0
+    return result

@@ -1,0 +1,29 @@
+"""Words without case and punctuation: how two texts are compared here."""
+
+from __future__ import annotations
+
+from unicodedata import category
+
+# Written without spaces: each character is a word.
+_UNSPACED = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+
+
+class _Separating(dict[int, int | str]):
+    """Punctuation, space and control characters become spaces; found out once a character."""
+
+    def __missing__(self, code: int) -> int | str:
+        if category(chr(code))[0] in "PZC":
+            self[code] = " "
+        elif any(first <= code <= last for first, last in _UNSPACED):
+            self[code] = f" {chr(code)} "
+        else:
+            self[code] = code
+        return self[code]
+
+
+_SEPARATING = _Separating()
+
+
+def words_of(text: str) -> list[str]:
+    """The words, case folded, without punctuation."""
+    return text.casefold().translate(_SEPARATING).split()

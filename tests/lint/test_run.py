@@ -1,0 +1,138 @@
+"""The lint of a run folder: written with the results, made again where it is missing, always the same bytes."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import pytest
+
+from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
+from multimodal_eval.data import run_folder
+from multimodal_eval.run import plan as planning
+
+NOUNS = ["dog", "cat", "horse", "bird", "cow"]
+
+
+def samples(count=50):
+    return [
+        Sample(
+            id=f"s{number}",
+            references=[f"a {NOUNS[number % 5]} with number {number} runs", f"the {NOUNS[number % 5]}"],
+            generated_answer="" if number % 9 == 0 else f"A {NOUNS[number // 10]} with number {number // 2} on the",
+            group=f"g{number}",
+        )
+        for number in range(count)
+    ]
+
+
+def codes(run):
+    return [one["code"] for one in run.lint()["findings"]]
+
+
+def test_a_run_is_linted_at_its_end(tmp_path):
+    run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
+    stored = json.loads((tmp_path / "run" / "lint.json").read_text())
+    assert stored == run.lint()
+    assert stored["n"] == 50
+    assert codes(run) == ["EMPTY_ANSWER", "DUPLICATE_ANSWERS", "TRUNCATED"]
+    repeated = stored["findings"][1]
+    assert repeated["answers"][0]["count"] == 2
+    assert "lint" not in run.results
+
+
+@pytest.mark.parametrize("size", [1, 7, 50])
+def test_parts_of_any_size_give_the_same_bytes(monkeypatch, tmp_path, size):
+    evaluate(samples(), metrics=["cider"], output=tmp_path / "whole")
+    monkeypatch.setattr(planning, "PART_SIZE", size)
+    evaluate(samples(), metrics=["cider"], output=tmp_path / "parts")
+    assert (tmp_path / "parts" / "lint.json").read_bytes() == (tmp_path / "whole" / "lint.json").read_bytes()
+
+
+def test_a_missing_or_foreign_file_is_made_again(tmp_path):
+    run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
+    file = tmp_path / "run" / "lint.json"
+    before = file.read_bytes()
+    for content in (None, b"{", b'{"format": 0, "findings": []}'):
+        file.unlink() if content is None else file.write_bytes(content)
+        assert load_run(run.path).lint() == json.loads(before)
+        assert file.read_bytes() == before
+
+
+def test_a_folder_that_may_only_be_read_is_linted(tmp_path, monkeypatch):
+    run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
+    expected = run.lint()
+    (tmp_path / "run" / "lint.json").unlink()
+
+    def refused(*arguments):
+        raise PermissionError
+
+    monkeypatch.setattr(run_folder, "write_atomically", refused)
+    assert run.lint() == expected
+    assert not (tmp_path / "run" / "lint.json").exists()
+
+
+def test_a_run_killed_between_results_and_lint_becomes_complete(tmp_path, monkeypatch):
+    evaluate(samples(), metrics=["cider"], output=tmp_path / "whole")
+
+    def killed(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("multimodal_eval.data.run_lint.lint_of", killed)
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(samples(), metrics=["cider"], output=tmp_path / "broken")
+    assert (tmp_path / "broken" / "results.json").exists()
+    assert not (tmp_path / "broken" / "lint.json").exists()
+    resume(tmp_path / "broken")
+    for name in ("results.json", "lint.json"):
+        assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert json.loads((tmp_path / "broken" / "run.json").read_text())["state"] == "done"
+
+
+def test_rescoring_lints_the_new_values(tmp_path):
+    metric("constant")(lambda sample: 0.5)
+    first = evaluate(samples(), metrics=["cider"], output=tmp_path / "first")
+    second = rescore(first, {"metrics": ["constant"]}, output=tmp_path / "second")
+    assert (tmp_path / "second" / "lint.json").exists()
+    assert codes(second) == [*codes(first), "NO_VARIANCE"]
+
+
+def test_bounds_come_from_the_run():
+    @metric("always", bounds=(0, 1))
+    def always(sample):
+        return 0.0 if sample.id == "s3" else 1.0
+
+    run = evaluate(samples(), task="mine", tasks={"mine": {"headline": "always", "metrics": ["always"]}})
+    found = [(one["code"], one["metric"]) for one in run.lint()["findings"] if one["metric"]]
+    assert found == [("CEILING", "always"), ("CEILING", "composite_score")]
+    assert run.info["bounds"] == {"always": [0, 1], "composite_score": [0, 1]}
+
+
+def test_small_corpora():
+    run = evaluate(samples(5), metrics=["cider", "rouge_l"])
+    (found,) = [one for one in run.lint()["findings"] if one["code"] == "DEGENERATE_CORPUS"]
+    assert found["what"].endswith("of cider")
+
+
+def test_error_patterns_of_the_run():
+    run = evaluate(samples(), metrics=["cider"], error_patterns=["A "])
+    assert "TRUNCATED" not in codes(run)
+    assert "UNSCORED_SHARE" in codes(run)
+
+
+def test_the_demo_has_only_its_blank_answer():
+    with (files("multimodal_eval.data") / "demo_captions.jsonl").open() as lines:
+        rows = [json.loads(line) for line in lines]
+    run = evaluate(rows, metrics=["cider", "coco"])
+    (found,) = run.lint()["findings"]
+    assert (found["code"], found["count"], found["examples"]) == ("EMPTY_ANSWER", 1, ["birds-wire/Alba"])
+    # The same captions without their full stops are ordinary captions too.
+    bare = [{**row, "generated_answer": row["generated_answer"].rstrip(".")} for row in rows]
+    assert codes(evaluate(bare, metrics=["cider"])) == ["EMPTY_ANSWER"]
+
+
+def test_progress_speaks_of_it():
+    seen = []
+    evaluate(samples(), metrics=["cider"], progress=lambda stage, done, total: seen.append((stage, done, total)))
+    assert seen[-1] == ("linting", 50, 50)
