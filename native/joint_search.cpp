@@ -14,7 +14,7 @@ constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kMostBoundReferences = 256, kMostBoundOptions = 4096;
 constexpr std::size_t kOptionsANode = 64;  // that a bound looks at for the price of a search node
 
-constexpr std::size_t kMostWork = std::size_t{1} << 26;  // options times their cost: sets the width for long texts
+constexpr std::size_t kMostWork = std::size_t{1} << 25;  // options times their cost: sets the width for long texts
 constexpr std::size_t kWidening = 16;
 constexpr double kSynonymOrder = 1e6, kLinkOrder = 1e-3;  // crossings that a match, a link is worth to a beam
 
@@ -59,7 +59,7 @@ bool JointSearch::State::better_than(const State& other) const {
 bool JointSearch::search(const JointProblem& problem) {
     types_ = problem.types.data();
     most_synonyms_ = problem.most_synonyms;
-    blocked_.resize(std::max(blocked_.size(), problem.types.size()));
+    blocked_.resize(std::max(blocked_.size(), problem.types.size() + problem.stems.size()));
     number_references(problem);
     if (!make_layers(problem)) {
         layers_.clear();
@@ -106,7 +106,9 @@ void JointSearch::number_references(const JointProblem& problem) {
         const WordType& type = types_[v];
         if (!type.open) continue;
         const StemClass& stem = problem.stems[type.stem];
-        Reference reference{j, v, left_[v]++, 0, kNoWord, false, false, settled, expected};
+        Reference reference{j, v, v, left_[v]++, 0, kNoWord, false, false, settled, expected};
+        const bool only_by_stem = type.counts[kCandidate] == 0 && type.synonym_of == 0;
+        if (only_by_stem) reference.kin = static_cast<std::uint32_t>(problem.types.size()) + type.stem;
         reference.loss = type.more() == kReference && stem.scarce(kReference) && !stem.scarce(kCandidate);
         reference.needed = type.more() == kCandidate || (reference.loss && type.counts[kCandidate] == 0);
         by_type_[begin_[v] + reference.rank] = static_cast<std::uint32_t>(references_.size());
@@ -253,8 +255,8 @@ JointSearch::Outcome JointSearch::pass(std::size_t width, std::size_t budget) {
     return outcome;
 }
 
-// In an optimum two matches with equal words in the reference never cross, since swapping their mates would save a
-// crossing; so of a type only words to the right of those in use come into question.
+// In an optimum two matches with equal words in the reference never cross, nor do two matches by the same stem, since
+// swapping their mates would save a crossing; so of each kin only words to the right of those in use can be taken.
 void JointSearch::expand(std::size_t t, std::uint32_t index) {
     const Layer& layer = layers_[t];
     const std::uint64_t* used = now_.rows.data() + index * words_;
@@ -263,11 +265,11 @@ void JointSearch::expand(std::size_t t, std::uint32_t index) {
     if (spare(used, layer)) steps_.push_back({kNoWord, 0});
     std::uint32_t above = 0, end = static_cast<std::uint32_t>(references_.size());
     for (std::uint32_t o = layer.options_end; o-- > layer.options_begin;) {
-        const std::uint32_t r = options_[o].reference, v = references_[r].type;
+        const std::uint32_t r = options_[o].reference, kin = references_[r].kin;
         above += count_bits(used, r + 1, end);
         end = r + 1;
-        if (has(used, r)) blocked_[v] = visit_;
-        else if (blocked_[v] != visit_ && allowed(used, layer, options_[o])) steps_.push_back({o, above});
+        if (has(used, r)) blocked_[kin] = visit_;
+        else if (blocked_[kin] != visit_ && allowed(used, layer, options_[o])) steps_.push_back({o, above});
     }
     const std::uint32_t in_use = above + count_bits(used, 0, end);
     const std::size_t states = next_.states.size() + steps_.size();

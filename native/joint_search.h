@@ -75,10 +75,12 @@ private:
     // of the side that has fewer to spare. Each pair is `needed` on one side only, so that a bound may add them up.
     struct Reference {  // an open word of the reference
         std::uint32_t position, type;
+        std::uint32_t kin;         // matches with references of one kin never cross each other
         std::uint32_t rank;        // among its type's
         std::uint32_t last_layer;  // that can take it
         std::uint32_t first_use;   // the first option to take it, or kNoWord
-        bool loss, needed;         // if it is not matched, a match by stem is lost
+        bool loss;                 // if it is not matched, a match by stem is lost
+        bool needed;
         std::int32_t settled;      // matches it crosses as the mate of the candidate word at hand
         double expected;           // words that will be in use to its left
     };
@@ -96,7 +98,8 @@ private:
         std::uint32_t options_begin, options_end;
         std::uint32_t gaps_begin, gaps_end;
         bool follows;        // the layer before is the candidate word before
-        bool loss, needed;   // if it is not matched, a match by stem is lost
+        bool loss;           // if it is not matched, a match by stem is lost
+        bool needed;
         bool last_for_loss;  // it is the last to be able to take a reference word that would be a loss
     };
     struct Gap {
@@ -173,7 +176,7 @@ private:
     std::vector<Node> nodes_;
     std::vector<Slot> table_;
     std::uint32_t stamp_ = 0;
-    std::vector<std::uint64_t> blocked_;  // by type: the last visit that found it so
+    std::vector<std::uint64_t> blocked_;  // by kin: the last visit that found it so
     std::uint64_t visit_ = 0;
     std::vector<Step> steps_;
     std::vector<std::uint32_t> above_;
