@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 def test_compare_shows_the_difference(folder):
     out = mmeval("compare", "bad", "good").stdout
     assert "A = bad, B = good, 12 samples" in out
-    assert "B better" in out
+    assert "▲" in out
     assert "12 / 0 / 0" in out
     assert "10,000 rounds, seed 0" in out
 
@@ -61,6 +61,11 @@ def test_wrong_usage(folder):
     assert "at least two" in mmeval("compare", "good", code=2).stderr
     assert "no run folder" in mmeval("compare", "good", "nothing", code=1).stderr
     assert "Did you mean" in mmeval("compare", "good", "bad", "--metrics", "rouge", code=1).stderr
+    assert "names no number" in mmeval("compare", "good", "bad", "--metrics", ",", code=2).stderr
+    for wrong in ("nan", "inf", "0", "-1", "1e-200", "x"):
+        mmeval("compare", "good", "bad", "--effect", wrong, code=2)
+        mmeval("sensitivity", "good", "--concentration", wrong, code=2)
+    mmeval("sensitivity", "good", "--seed", "-1", code=2)
 
 
 def test_sensitivity(folder):

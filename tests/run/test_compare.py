@@ -110,6 +110,24 @@ def test_other_signatures_are_refused_with_the_difference(make):
     assert [number.name for number in compare_runs([a, b], metrics=["bleu"]).numbers] == ["bleu"]
 
 
+def test_other_references_under_the_same_ids_are_refused(make):
+    other = samples(2, 0.5)
+    other[3]["references"] = ["zebra " + other[3]["references"][0]]
+    with pytest.raises(ConfigError, match=r"1 samples have other questions or references in b than in a: 's3'"):
+        compare_runs([make("a", samples(1, 0.5)), make("b", other)])
+
+
+def test_a_number_without_a_score_is_refused_by_name_and_fails_the_baseline(make):
+    a = make("a", samples(1, 0.5))
+    b = make("b", [row | {"generated_answer": None} for row in samples(1, 0.5)], metrics=["rouge_l"])
+    c = make("c", samples(1, 0.5), metrics=["rouge_l"])
+    with pytest.raises(ConfigError, match="rouge_l is scored for no sample in the run b"):
+        compare_runs([a, b], metrics=["rouge_l"])
+    found = compare_runs([a, c])
+    assert found.left_out == ("bleu",)
+    assert found.worse_than_baseline() == ["bleu is not scored in all runs"]
+
+
 def test_groups_count_as_one(make):
     grouped = [row | {"group": str(number // 10)} for number, row in enumerate(samples(1, 0.5))]
     other = [row | {"group": str(number // 10)} for number, row in enumerate(samples(2, 0.55))]
@@ -178,6 +196,26 @@ def test_the_composite_is_that_of_the_run(make):
     assert own.parts[0].without == pytest.approx(run["cider"]["value"])
     assert own.ranks == ()
     assert found.flips == ()
+
+
+@pytest.mark.parametrize("on_missing", ["error", "zero", "renormalise"])
+def test_missing_parts_count_as_in_the_run(make, on_missing):
+    @metric("half", needs=("generated_answer",), bounds=(0, 1), version="1")
+    def half(sample: Sample) -> float | None:
+        return None if int(sample.id[1:]) % 3 == 0 else 0.5
+
+    weights = {"rouge_l": 0.5, "half": 0.5}
+    settings = {"metrics": None, "task": "mine", "tasks": {"mine": {"weights": weights, "on_missing": on_missing}}}
+    runs = [make(name, samples(seed, 0.6), **settings) for name, seed in (("a", 1), ("b", 2))]
+    alone = sensitivity(runs[:1])
+    assert alone.runs[0].value == pytest.approx(runs[0]["composite"]["value"])
+    assert alone.samples == runs[0]["composite"]["n_scored"]
+    if on_missing == "error":
+        with pytest.raises(ConfigError, match="20 of 60 samples are unscored"):
+            sensitivity(runs)
+    both = sensitivity(runs, allow_partial=True)
+    assert [own.value for own in both.runs] == pytest.approx([run["composite"]["value"] for run in runs])
+    assert both.left_out == (20 if on_missing == "error" else 0)
 
 
 def test_the_order_of_runs_under_moved_weights(make):

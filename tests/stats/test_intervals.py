@@ -139,6 +139,21 @@ def test_all_right_or_all_wrong_is_not_certain(value):
     assert clustered.high - clustered.low > found.high - found.low
 
 
+def test_clusters_of_equal_share_are_not_certain():
+    # SE is 0 up to rounding in both: the clusters count as so many samples
+    for pattern in ([1.0, 0.0], [1.0, 0.0, 0.0]):
+        values = np.tile(pattern, 50)
+        codes = np.repeat(np.arange(50), len(pattern))
+        found = interval(mean_estimate(Rows(values)), codes, values=values)
+        assert found.high - found.low > 0.2
+
+
+def test_a_cluster_that_outweighs_the_others_is_named():
+    codes = np.concatenate([np.zeros(150, dtype=np.int64), np.repeat(np.arange(1, 51), 3)])
+    found = interval(mean_estimate(Rows(np.random.default_rng(1).random(300))), codes)
+    assert found.method == "95% t interval, 51 clusters, one of them 50% of the samples"
+
+
 def test_clusters_of_one_give_nearly_wilsons_interval():
     values = np.tile([1.0, 0.0, 1.0], 100)
     estimate = mean_estimate(Rows(values))

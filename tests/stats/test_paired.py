@@ -35,6 +35,23 @@ def test_a_detectable_effect_needs_the_samples_there_are():
     n, omega = 400, 0.5
     effect = detectable_effect(omega / np.sqrt(n))
     assert sample_size(effect, omega**2) == pytest.approx(n)
+    assert detectable_effect(1.0, 1_000_000) == pytest.approx(detectable_effect(1.0), rel=1e-5)
+    assert detectable_effect(1.0, 5) > detectable_effect(1.0, 50) > detectable_effect(1.0)
+
+
+def test_too_few_samples_can_show_nothing():
+    # Five differences of one sign have p = 2/2^5 = .0625 at best
+    (found,) = compare([estimate([0] * 3)], [estimate([0.1, 0.2, 0.15])])
+    assert (found.detectable, found.needed) == (None, None)
+    assert found.p_value > 0.2
+
+
+def test_a_constant_difference_needs_the_fewest_samples():
+    values = np.linspace(0, 1, 20)
+    (found,) = compare([estimate(values)], [estimate(values + 0.1)])
+    assert found.needed == 6
+    (noise,) = compare([estimate(values)], [estimate(values + 1e-17)])
+    assert noise.needed is None
 
 
 def test_every_sign_pattern_is_as_likely():

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.options import PositiveNumber
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from multimodal_eval.run.compare import Number, RunComparison
+    from multimodal_eval.run.compare import Number, Pair, RunComparison
+
+DASH = "–"
 
 
 @click.command()
@@ -20,9 +24,9 @@ if TYPE_CHECKING:
 @click.option("--baseline", help="Compare each run with this one alone.")
 @click.option("--fail-if-worse", is_flag=True, help="Exit 3 if a run is worse than the baseline (default: the first).")
 @click.option("--allow-partial", is_flag=True, help="Compare although over 1 % of the pairs are unscored.")
-@click.option("--effect", type=click.FloatRange(0, min_open=True), help="Tell the samples needed for this difference.")
+@click.option("--effect", type=PositiveNumber(), help="Tell the samples needed for this difference.")
 @click.option("--rounds", type=click.IntRange(100), default=10_000, show_default=True, help="Of the randomization.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def compare(runs: tuple[Path, ...], fail_if_worse: bool, format_: str, **given: Any) -> None:
     """Compare runs over the same samples: differences with intervals, p-values, a ranking with ties."""
@@ -36,6 +40,8 @@ def compare(runs: tuple[Path, ...], fail_if_worse: bool, format_: str, **given: 
         raise click.UsageError("name at least two runs")
     if given["metrics"] is not None:
         given["metrics"] = [name.strip() for name in given["metrics"].split(",") if name.strip()]
+        if not given["metrics"]:
+            raise click.UsageError("--metrics names no number")
     if fail_if_worse and given["baseline"] is None:
         given["baseline"] = str(runs[0])
     found = compare_runs(runs, threads=cores(), **given)
@@ -52,18 +58,20 @@ def _show(found: RunComparison, out: Console) -> None:
     from multimodal_eval.cli.show import as_text
 
     if len(found.runs) == 2:
-        out.print(_two_runs(found))
+        first, second = map(as_text, found.runs)
+        out.print(_two_runs(found, f"A = {first}, B = {second}, {found.samples:,} samples"))
     else:
         for number in found.numbers:
             out.print(_ranking(number))
             out.print(_pairs(number))
+    out.print(_power(found))
     for line in _remarks(found):
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
-    clusters = {number.clusters for number in found.numbers}
-    unit = "samples" if clusters == {None} else "groups"
+    unit = "samples" if {number.clusters for number in found.numbers} == {None} else "groups"
     out.print(
         f"\np: paired approximate randomization of {unit}, {found.rounds:,} rounds, seed {found.seed}"
         + ("; p (Holm): corrected for the pairs of a number" if len(found.runs) > 2 else "")
+        + "\n▲ B is better, ▼ B is worse, beyond chance"
         + "\ndetectable: the smallest true difference that this many samples show with 80 % probability"
         + "\nneeded: samples that would show a difference like this one (or --effect) with 80 % probability",
         style="dim",
@@ -71,19 +79,13 @@ def _show(found: RunComparison, out: Console) -> None:
     )
 
 
-def _two_runs(found: RunComparison) -> Table:
-    from multimodal_eval.cli.show import as_text
-
-    first, second = map(as_text, found.runs)
-    table = _table(f"A = {first}, B = {second}, {found.samples:,} samples", ["metric"])
-    heads = ["A", "B", "B - A", "95 % interval", "p", "B better / tie / worse", "detectable", "needed", ""]
-    for head in heads:
-        table.add_column(head, justify="right")
+def _two_runs(found: RunComparison, title: str) -> Table:
+    table = _table(title, ["metric"], ["A", "B", "B - A", "95 % interval", "p", ""])
     for number in found.numbers:
         (pair,) = number.pairs
         values = {system.name: system.value for system in number.systems}
         table.add_row(
-            number.name + (" ↓" if number.direction == "lower" else ""),
+            _shown(number),
             *(f"{values[name]:.4f}" for name in found.runs),
             *_difference_cells(pair, pair.p_value),
             style="bold" if number.name == "composite_score" else "",
@@ -91,65 +93,82 @@ def _two_runs(found: RunComparison) -> Table:
     return table
 
 
+def _power(found: RunComparison) -> Table:
+    """Who wins how often, and what could have been found."""
+    from multimodal_eval.cli.show import as_text
+
+    several = len(found.runs) > 2
+    left = ["metric", "A", "B"] if several else ["metric"]
+    table = _table("", left, ["B better / tie / worse", "detectable", "needed"])
+    for number in found.numbers:
+        for pair in number.pairs:
+            names = [as_text(pair.first), as_text(pair.second)] if several else []
+            table.add_row(
+                _shown(number),
+                *names,
+                f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
+                DASH if pair.detectable is None else f"{pair.detectable:.4f}",
+                DASH if pair.needed is None else f"{pair.needed:,}",
+            )
+    return table
+
+
 def _ranking(number: Number) -> Table:
     from multimodal_eval.cli.show import as_text, interval
+    from multimodal_eval.cli.show import number as shown
 
-    arrow = " ↓" if number.direction == "lower" else ""
-    table = _table(f"{number.name}{arrow}, {number.samples:,} samples", ["rank", "run"])
-    for head in ("value", "std. error", "95 % interval"):
-        table.add_column(head, justify="right")
-    best = sorted(number.systems, key=lambda one: (one.rank or 0, one.value * (1 if arrow else -1)))
-    for system in best:
-        error = "–" if system.stderr is None else f"{system.stderr:.4f}"
+    heads = ["value", "std. error", "95 % interval"]
+    table = _table(f"{_shown(number)}, {number.samples:,} samples", ["rank", "run"], heads)
+    sign = 1 if number.direction == "lower" else -1
+    for system in sorted(number.systems, key=lambda one: (one.rank or 0, sign * one.value)):
         between = interval({"low": system.low, "high": system.high})
-        table.add_row(
-            "–" if system.rank is None else str(system.rank),
-            as_text(system.name),
-            f"{system.value:.4f}",
-            error,
-            between,
-        )
+        rank = DASH if system.rank is None else str(system.rank)
+        table.add_row(rank, as_text(system.name), shown(system.value), shown(system.stderr), between)
     return table
 
 
 def _pairs(number: Number) -> Table:
     from multimodal_eval.cli.show import as_text
 
-    table = _table(f"{number.name}: B - A", ["A", "B"])
-    for head in ("B - A", "95 % interval", "p (Holm)", "B better / tie / worse", "detectable", "needed", ""):
-        table.add_column(head, justify="right")
+    table = _table(f"{number.name}: B - A", ["A", "B"], ["B - A", "95 % interval", "p (Holm)", ""])
     for pair in number.pairs:
         table.add_row(as_text(pair.first), as_text(pair.second), *_difference_cells(pair, pair.p_holm))
     return table
 
 
-def _table(title: str, left: list[str]) -> Table:
+def _shown(number: Number) -> str:
+    return number.name + (" ↓" if number.direction == "lower" else "")
+
+
+def _table(title: str, left: list[str], right: list[str]) -> Table:
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=title or None, title_justify="left", title_style="bold")
     for head in left:
         table.add_column(head)
+    for head in right:
+        table.add_column(head, justify="right", no_wrap=True)
     return table
 
 
-def _difference_cells(pair: Any, p_value: float | None) -> list[str]:
-    dash = "–"
+def _difference_cells(pair: Pair, p_value: float | None) -> list[str]:
     return [
         f"{pair.difference:+.4f}",
-        dash if pair.low is None else f"{pair.low:+.4f} … {pair.high:+.4f}",
-        dash if p_value is None else f"{p_value:.4f}",
-        f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
-        dash if pair.detectable is None else f"{pair.detectable:.4f}",
-        dash if pair.needed is None else f"{pair.needed:,}",
-        {"better": "[green]B better[/]", "worse": "[red]B worse[/]"}.get(pair.verdict, ""),
+        DASH if pair.low is None else f"{pair.low:+.4f} … {pair.high:+.4f}",
+        DASH if p_value is None else f"{p_value:.4f}",
+        {"better": "[green]▲[/]", "worse": "[red]▼[/]"}.get(pair.verdict, ""),
     ]
 
 
 def _remarks(found: RunComparison) -> list[str]:
-    lines = list(found.notes)
+    said: dict[str, list[str]] = {}  # numbers of which the same can be said share a line
+    for name in found.left_out:
+        said.setdefault("not scored in all runs and left out", []).append(name)
     for number in found.numbers:
         if number.left_out:
-            lines.append(f"{number.name}: {number.left_out:,} samples unscored in at least one run are left out")
+            line = f"{number.left_out:,} of {found.samples:,} samples are unscored in at least one run and left out"
+            said.setdefault(line, []).append(number.name)
         if number.clusters is not None:
-            lines.append(f"{number.name}: errors and p-values count {number.clusters:,} groups, not samples")
-    return lines
+            line = f"errors and p-values count groups ({number.clusters:,}), not samples"
+            said.setdefault(line, []).append(number.name)
+    return [f"{', '.join(names)}: {line}" for line, names in said.items()]

@@ -51,6 +51,22 @@ def options_by_metric(given: tuple[tuple[str, str, Any], ...]) -> dict[str, dict
     return found or None
 
 
+class PositiveNumber(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
+    """A finite number above 0."""
+
+    name = "NUMBER"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the number."""
+        try:
+            number = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is no number", param, ctx)
+        if not isfinite(number) or number < 1e-12:
+            self.fail(f"{value!r} must be a finite number above 0", param, ctx)
+        return number
+
+
 class Threshold(KeyValue):
     """NAME=NUMBER."""
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.options import PositiveNumber
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -15,15 +17,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN [RUN_B …]")
+@click.option("--allow-partial", is_flag=True, help="Go on although over 1 % of the samples lack a composite in a run.")
 @click.option(
     "--concentration",
-    type=click.FloatRange(0, min_open=True),
+    type=PositiveNumber(),
     default=50.0,
     show_default=True,
     help="How closely the weights stay: at 50 a weight of 0.25 moves by about 0.06.",
 )
 @click.option("--draws", type=click.IntRange(100), default=10_000, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def sensitivity(runs: tuple[Path, ...], format_: str, **given: Any) -> None:
     """How the composite, and the order of several runs, changes when its weights move."""
@@ -44,7 +47,7 @@ def _show(found: Sensitivity, out: Console) -> None:
     from multimodal_eval.cli.show import as_text
 
     for run in found.runs:
-        _show_run(run, out)
+        _show_run(run, found.samples, out)
     if len(found.runs) > 1:
         table = Table(title="ranks under moved weights", title_justify="left", title_style="bold")
         table.add_column("run")
@@ -55,6 +58,8 @@ def _show(found: Sensitivity, out: Console) -> None:
         out.print(table)
         for first, second, flips in found.flips:
             out.print(f"{as_text(first)} and {as_text(second)} change places in {flips:.1%} of the draws")
+    if found.left_out:
+        out.print(f"[yellow]![/] {found.left_out:,} samples without a composite are left out")
     out.print(
         f"\nweights drawn {found.draws:,} times around the given ones (Dirichlet, concentration "
         f"{found.concentration:g}, seed {found.seed})"
@@ -65,12 +70,12 @@ def _show(found: Sensitivity, out: Console) -> None:
     )
 
 
-def _show_run(run: RunSensitivity, out: Console) -> None:
+def _show_run(run: RunSensitivity, samples: int, out: Console) -> None:
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text, number
 
-    table = Table(title=f"{as_text(run.run)}, {run.samples:,} samples", title_justify="left", title_style="bold")
+    table = Table(title=f"{as_text(run.run)}, {samples:,} samples", title_justify="left", title_style="bold")
     table.add_column("part")
     for head in ("weight", "effective weight", "mean", "without"):
         table.add_column(head, justify="right")

@@ -6,26 +6,32 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.evaluation.metrics_registry import resolve
-from multimodal_eval.run.columns import Codes, Column, cluster_codes, column_names, read_column, read_scores
+from multimodal_eval.run.columns import Codes, Column, column_names, read_column
 from multimodal_eval.run.config import load_config
+from multimodal_eval.run.pairing import (
+    paired,
+    parts_of,
+    refuse_other_data,
+    refuse_other_signatures,
+    refuse_too_few,
+    shared_clusters,
+)
 from multimodal_eval.stats.intervals import LEVEL, Interval, interval
-from multimodal_eval.stats.paired import ROUNDS, Comparison, compare, detectable_effect, holm, ranks
+from multimodal_eval.stats.paired import ROUNDS, Comparison, compare, holm, ranks
 
-MOST_LEFT_OUT = 0.01  # share of the pairs that may be unscored on a side
 NOT_SHOWN = "no difference shown"
 
 Test = Callable[[Sequence[Estimate], Sequence[Estimate], Codes | None], list[Comparison]]
@@ -89,15 +95,15 @@ class RunComparison:
     seed: int
     level: float
     numbers: tuple[Number, ...]
-    notes: tuple[str, ...]
+    left_out: tuple[str, ...]  # numbers that not all runs have scored
 
     def to_dict(self) -> dict[str, Any]:
         """The same as a JSON object."""
         return asdict(self)
 
     def worse_than_baseline(self) -> list[str]:
-        """One line a number in which a run is worse than the first of its pair, beyond chance."""
-        return [
+        """One line a number in which a run is worse than the first of its pair beyond chance, or has no score."""
+        return [f"{name} is not scored in all runs" for name in self.left_out] + [
             f"{pair.second} is worse than {pair.first} in {number.name}: {pair.difference:+.4f}, p = {pair.p_holm:.4g}"
             for number in self.numbers
             for pair in number.pairs
@@ -129,28 +135,13 @@ def compare_runs(
     if len(opened) < 2:
         raise ConfigError("a comparison needs at least two runs")
     names, order = paired(opened)
-    clusters = _shared_clusters(opened, names, order)
-    chosen, notes = _chosen(opened, names, metrics)
+    refuse_other_data(opened, names, order)
+    clusters = shared_clusters(opened, names, order)
+    chosen, others = _chosen(opened, names, metrics)
     table = _Table(opened, names, order, clusters, _pairs(opened, names, baseline), level)
-    test = partial(compare, rounds=rounds, seed=seed, threads=threads, level=level)
-    numbers = [table.number(name, test, effect, allow_partial) for name in chosen]
-    return RunComparison(tuple(names), len(order[0]), rounds, seed, level, tuple(numbers), tuple(notes))
-
-
-def paired(runs: Sequence[Run]) -> tuple[list[str], list[Codes]]:
-    """The runs' names, and for each its rows in the order of the first run's samples."""
-    names = _run_names(runs)
-    return names, _rows_by_id(runs, names)
-
-
-def _run_names(runs: Sequence[Run]) -> list[str]:
-    """Folder names; whole paths where two folders have the same."""
-    names = [run.path.resolve().name for run in runs]
-    if len(set(names)) < len(names):
-        names = [str(run.path) for run in runs]
-    if len(set(names)) < len(names):
-        raise ConfigError(f"a run cannot be compared with itself: {', '.join(names)}")
-    return names
+    test = partial(compare, rounds=rounds, seed=seed, threads=threads, level=level, effect=effect)
+    numbers = [table.number(name, test, allow_partial=allow_partial) for name in chosen]
+    return RunComparison(tuple(names), len(order[0]), rounds, seed, level, tuple(numbers), tuple(others))
 
 
 def _pairs(runs: Sequence[Run], names: Sequence[str], baseline: str | Path | None) -> list[tuple[int, int]]:
@@ -167,72 +158,27 @@ def _pairs(runs: Sequence[Run], names: Sequence[str], baseline: str | Path | Non
     return [(base, other) for other in range(len(runs)) if other != base]
 
 
-def _parts(run: Run) -> int:
-    return len(run.info["parts"])
-
-
-def _rows_by_id(runs: Sequence[Run], names: Sequence[str]) -> list[Codes]:
-    ids = [read_scores(run.folder, _parts(run), ["id"]).column("id").to_pylist() for run in runs]
-    places = [{sample: row for row, sample in enumerate(own)} for own in ids]
-    problems = []
-    for place, name in zip(places[1:], names[1:], strict=True):
-        for missing, where in ((places[0].keys() - place.keys(), name), (place.keys() - places[0].keys(), names[0])):
-            problems += [
-                Problem(code="UNMATCHED", message=f"the sample is not in the run {where}", id=sample)
-                for sample in sorted(missing)
-            ]
-    if problems:
-        raise InputError(problems[:100], len(problems))
-    return [np.array([place[sample] for sample in ids[0]], dtype=np.int64) for place in places]
-
-
-def _shared_clusters(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> Codes | None:
-    """The groups of the samples, which must be the same in all runs."""
-    columns = [
-        read_scores(run.folder, _parts(run), ["group"]).column("group").take(rows)
-        for run, rows in zip(runs, order, strict=True)
-    ]
-    for name, column in zip(names[1:], columns[1:], strict=True):
-        if column.to_pylist() != columns[0].to_pylist():
-            raise ConfigError(f"the runs {names[0]} and {name} put the same samples into different groups")
-    return cluster_codes(columns[0])
-
-
 def _chosen(runs: Sequence[Run], names: Sequence[str], wanted: Sequence[str] | None) -> tuple[list[str], list[str]]:
-    """The numbers to compare, with a note on those that not all runs have."""
+    """The numbers to compare, and those that not all runs have."""
     entries = [run.entries for run in runs]
     shared = [name for name in entries[0] if all(name in own for own in entries)]
     if wanted is not None:
-        full = [COMPOSITE if name == "composite" else name for name in wanted]
+        full = list(dict.fromkeys(COMPOSITE if name == "composite" else name for name in wanted))
         for name in full:
             if name.partition(".")[0] not in shared:
                 raise UnknownNameError("number that all runs have", name, shared)
-        chosen, notes = full, []
+            for own, run in zip(entries, names, strict=True):
+                if not own[name.partition(".")[0]]["n_scored"]:
+                    raise ConfigError(f"{name} is scored for no sample in the run {run}")
+        chosen, others = full, []
     else:
         chosen = [name for name in shared if all(own[name]["n_scored"] for own in entries)]
-        others = dict.fromkeys(name for own in entries for name in own if name not in chosen)
-        notes = [f"{name} is not scored in all runs and is left out" for name in others]
+        others = list(dict.fromkeys(name for own in entries for name in own if name not in chosen))
     if not chosen:
         raise ConfigError("the runs have no scored number in common")
     for name in chosen:
         refuse_other_signatures(runs, names, name.partition(".")[0])
-    return chosen, notes
-
-
-def refuse_other_signatures(runs: Sequence[Run], names: Sequence[str], metric: str) -> None:
-    """Numbers made in different ways are no comparison; the error names the difference."""
-    first = runs[0].info["signatures"][metric]
-    for run, name in zip(runs[1:], names[1:], strict=True):
-        own = run.info["signatures"][metric]
-        if own["text"] == first["text"]:
-            continue
-        here, there = first["settings"], own["settings"]
-        told = "; ".join(
-            f"{key} is {here.get(key)!r} in {names[0]} and {there.get(key)!r} in {name}"
-            for key in {**here, **there}
-            if here.get(key) != there.get(key)
-        )
-        raise ConfigError(f"{metric} cannot be compared, its signatures differ: {told}")
+    return chosen, others
 
 
 def metric_of(run: Run, name: str) -> Metric:
@@ -274,7 +220,7 @@ def _scores(run: Run, order: Codes, name: str) -> _Scores:
     own = _headline(run) if metric_name == COMPOSITE else metric_name
     metric = None if own is None else metric_of(run, own)
     bounds = (0, 1) if metric is None else metric.bounds
-    column = read_column(run.folder, _parts(run), column_names(run.folder, _parts(run)), metric_name, bounds)
+    column = read_column(run.folder, parts_of(run), column_names(run.folder, parts_of(run)), metric_name, bounds)
     if part and part not in column.parts:
         raise UnknownNameError(f"part of {metric_name}", part, column.parts)
     values = column.parts[part] if part else column.values
@@ -292,11 +238,11 @@ class _Table:
     pairs: Sequence[tuple[int, int]]
     level: float
 
-    def number(self, name: str, test: Test, effect: float | None, allow_partial: bool) -> Number:
+    def number(self, name: str, test: Test, *, allow_partial: bool) -> Number:
         """One number, with every pair."""
         scores = [_scores(run, rows, name) for run, rows in zip(self.runs, self.order, strict=True)]
         scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(one.values) for one in scores])
-        _refuse_too_few(name, scored, allow_partial)
+        refuse_too_few(name, scored, allow_partial=allow_partial)
         clusters = None if self.clusters is None else self.clusters[scored]
         estimates = [one.estimate(scored, rows) for one, rows in zip(scores, self.order, strict=True)]
         metric = name.partition(".")[0]
@@ -308,7 +254,7 @@ class _Table:
         found = [test([estimates[a]], [estimates[b]], clusters)[0] for a, b in self.pairs]
         adjusted = holm([one.p_value for one in found])
         told = [
-            self._pair(a, b, one, p_holm, gains[a, b], direction, effect)
+            self._pair(a, b, one, p_holm, gains[a, b], direction)
             for (a, b), one, p_holm in zip(self.pairs, found, adjusted, strict=True)
         ]
         return Number(
@@ -330,7 +276,6 @@ class _Table:
         p_holm: float | None,
         gains: NDArray[np.float64],
         direction: str,
-        effect: float | None,
     ) -> Pair:
         gain = -found.difference.value if direction == "lower" else found.difference.value
         shown = p_holm is not None and p_holm < 1 - self.level and gain != 0
@@ -344,7 +289,7 @@ class _Table:
             int((gains == 0).sum()),
             int((gains < 0).sum()),
             found.detectable,
-            _needed(found, len(gains), effect, self.level),
+            found.needed,
             ("better" if gain > 0 else "worse") if shown else NOT_SHOWN,
         )
 
@@ -366,22 +311,5 @@ class _Table:
             yield System(name, *_fields(interval(estimate, clusters, values=values, level=self.level)), rank)
 
 
-def _refuse_too_few(name: str, scored: NDArray[np.bool_], allow_partial: bool) -> None:
-    left_out = int((~scored).sum())
-    if not scored.any():
-        raise ConfigError(f"{name} is scored for no sample in all runs")
-    if left_out > MOST_LEFT_OUT * len(scored) and not allow_partial:
-        raise ConfigError(
-            f"{name}: {left_out:,} of {len(scored):,} samples are unscored in at least one run, over "
-            f"{MOST_LEFT_OUT:.0%}. To compare on the others: --allow-partial"
-        )
-
-
 def _fields(found: Interval) -> tuple[float, float | None, float | None, float | None, str]:
     return found.value, found.stderr, found.low, found.high, found.method
-
-
-def _needed(found: Comparison, samples: int, effect: float | None, level: float) -> int | None:
-    if effect is None or found.difference.stderr is None:
-        return found.needed
-    return ceil(samples * (detectable_effect(found.difference.stderr, level=level) / effect) ** 2)

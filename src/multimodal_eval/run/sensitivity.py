@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -14,21 +14,25 @@ from numpy.typing import NDArray
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.composite_score import COMPOSITE
+from multimodal_eval.evaluation.tasks_config import Task
 from multimodal_eval.run.columns import column_names, read_column
-from multimodal_eval.run.compare import paired, refuse_other_signatures
 from multimodal_eval.run.config import load_config
+from multimodal_eval.run.pairing import paired, parts_of, refuse_other_data, refuse_other_signatures, refuse_too_few
 from multimodal_eval.run.plan import make_task
 from multimodal_eval.stats.sensitivity import (
     CONCENTRATION,
     DRAWS,
+    Parts,
+    composites_of,
     drawn_weights,
     effective_weights,
     flip_probabilities,
     rank_shares,
     spread,
+    without,
 )
 
-Table = NDArray[np.float64]
+Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class PartWeight:
 
     part: str
     weight: float
-    mean: float
+    mean: float | None
     effective: float | None  # share of the composite's variance
     without: float | None  # the composite with this part's weight shared among the others
 
@@ -47,9 +51,8 @@ class RunSensitivity:
     """One run's composite."""
 
     run: str
-    samples: int
     value: float
-    stderr: float
+    deviation: float  # standard deviation over the draws
     low: float
     high: float
     parts: tuple[PartWeight, ...]
@@ -61,6 +64,8 @@ class Sensitivity:
     """All runs."""
 
     weights: dict[str, float]
+    samples: int
+    left_out: int  # samples without a composite in one of the runs
     concentration: float
     draws: int
     seed: int
@@ -78,88 +83,92 @@ def sensitivity(
     concentration: float = CONCENTRATION,
     draws: int = DRAWS,
     seed: int = 0,
+    allow_partial: bool = False,
 ) -> Sensitivity:
     """Move the weights of the runs' composite at random around the given ones, `draws` times.
 
     `concentration` says how closely they stay: a weight of 0.25 moves by ± 0.06 at 50 and by ± 0.02 at 500. Several
-    runs are paired by id and must share the composite's signature.
+    runs are paired by id and must share the composite's signature; samples without a composite in one of them are left
+    out and counted, and above 1 % an error unless `allow_partial`. Missing parts count as the task says.
     """
     opened = [run if isinstance(run, Run) else Run(run) for run in runs]
     if not opened:
         raise ConfigError("name at least one run")
     names, order = paired(opened)
-    weights = _weights(opened, names)
-    given = np.array(list(weights.values()))
-    tables = _scored_parts([_parts_of(run)[rows] for run, rows in zip(opened, order, strict=True)])
-    means = [table.mean(axis=0) for table in tables]
-    drawn = drawn_weights(given, draws=draws, concentration=concentration, seed=seed)
-    flips = flip_probabilities(means, given, drawn)
-    shares = rank_shares(means, drawn)
+    task = _task(opened, names)
+    refuse_other_data(opened, names, order)
+    weights = np.array(list(task.weights.values()))
+    composites = [_column(run, COMPOSITE)[rows] for run, rows in zip(opened, order, strict=True)]
+    scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(own) for own in composites])
+    refuse_too_few(COMPOSITE, scored, allow_partial=allow_partial or len(opened) == 1)
+    tables = [_parts_of(run, task)[rows][scored] for run, rows in zip(opened, order, strict=True)]
+    systems = [Parts(table, task.on_missing == "renormalise") for table in tables]
+    drawn = drawn_weights(weights, draws=draws, concentration=concentration, seed=seed)
+    values, moved = composites_of(systems, weights[None, :])[:, 0], composites_of(systems, drawn)
+    flips, shares = flip_probabilities(values, moved), rank_shares(moved)
     return Sensitivity(
-        weights,
+        dict(task.weights),
+        int(scored.sum()),
+        int((~scored).sum()),
         concentration,
         draws,
         seed,
         tuple(
             RunSensitivity(
                 name,
-                len(table),
-                **asdict(spread(mean, given, drawn)),
-                parts=_parts(weights, mean, effective_weights(table, given)),
-                ranks=tuple(own.tolist()) if len(opened) > 1 else (),
+                **asdict(spread(float(value), own)),
+                parts=_part_weights(task, system),
+                ranks=tuple(ranks.tolist()) if len(opened) > 1 else (),
             )
-            for name, table, mean, own in zip(names, tables, means, shares, strict=True)
+            for name, system, value, own, ranks in zip(names, systems, values, moved, shares, strict=True)
         ),
         tuple((names[a], names[b], float(flips[a, b])) for a, b in combinations(range(len(names)), 2)),
     )
 
 
-def _weights(runs: Sequence[Run], names: Sequence[str]) -> dict[str, float]:
+def _task(runs: Sequence[Run], names: Sequence[str]) -> Task:
     for run, name in zip(runs, names, strict=True):
         if COMPOSITE not in run.info["signatures"]:
             raise ConfigError(f"the run {name} has no composite")
     refuse_other_signatures(runs, names, COMPOSITE)
-    weights: dict[str, float] | None = runs[0].info["signatures"][COMPOSITE]["settings"].get("weights")
-    if not weights:
+    task = make_task(load_config(runs[0].info["config"]))
+    if task is None or not task.weights:
         raise ConfigError("the composite of these runs is a metric of its own and has no weights")
-    return dict(weights)
+    return task
 
 
-def _parts_of(run: Run) -> Table:
-    """The parts as the composite adds them (divided by their maximum and cut at 1): samples x parts."""
-    task = make_task(load_config(run.info["config"]))
-    assert task is not None
-    count = len(run.info["parts"])
-    stored = column_names(run.folder, count)
+def _column(run: Run, name: str) -> Vector:
+    stored = column_names(run.folder, parts_of(run))
+    return read_column(run.folder, parts_of(run), stored, name, (None, None)).values
+
+
+def _parts_of(run: Run, task: Task) -> Vector:
+    """The parts as the composite adds them (divided by their maximum and cut at 1): samples x parts; NaN: missing."""
+    stored = column_names(run.folder, parts_of(run))
     columns = []
     for part in task.weights:
-        if part not in stored:
-            raise ConfigError(f"{part} is a part of the composite and no metric of the run {run.path.name}")
-        values = read_column(run.folder, count, stored, part, (None, None)).values
+        values = _column(run, part) if part in stored else np.full(len(run), np.nan)
         columns.append(np.minimum(values / task.maximum[part], 1.0) if part in task.maximum else values)
     return np.column_stack(columns)
 
 
-def _scored_parts(tables: Sequence[Table]) -> list[Table]:
-    """The samples that have all parts in all runs."""
-    scored = np.logical_and.reduce([~np.isnan(table).any(axis=1) for table in tables])
-    if not scored.any():
-        raise ConfigError("no sample has all parts of the composite in all runs")
-    return [table[scored] for table in tables]
-
-
-def _parts(
-    weights: Mapping[str, float], means: NDArray[np.float64], effective: NDArray[np.float64] | None
-) -> tuple[PartWeight, ...]:
-    given = np.array(list(weights.values()))
-    total = float(given @ means)
-    return tuple(
-        PartWeight(
-            part,
-            weight,
-            float(mean),
-            None if effective is None else float(effective[index]),
-            (total - weight * float(mean)) / (1 - weight) if weight < 1 else None,
+def _part_weights(task: Task, system: Parts) -> tuple[PartWeight, ...]:
+    weights = np.array(list(task.weights.values()))
+    effective = effective_weights(system.contributions(weights))
+    found = []
+    for number, ((part, weight), mean) in enumerate(zip(task.weights.items(), system.means, strict=True)):
+        left = without(weights, number)
+        found.append(
+            PartWeight(
+                part,
+                weight,
+                _finite(mean),
+                None if effective is None else float(effective[number]),
+                None if left is None else _finite(system.composites(left[None, :])[0]),
+            )
         )
-        for index, ((part, weight), mean) in enumerate(zip(weights.items(), means, strict=True))
-    )
+    return tuple(found)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from multimodal_eval.core.score import Estimate
 
 LEVEL = 0.95
+ROUNDING = 1e-12  # what floating-point sums of equal numbers may be apart, as a share of their size
+LARGE_CLUSTER = 0.1  # share of the samples from which on one cluster makes the interval doubtful
 
 Vector = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -70,11 +72,11 @@ def t_interval(estimate: Estimate, clusters: Codes | None = None, level: float =
     from scipy.special import stdtrit
 
     error = standard_error(estimate.influence, clusters, corrected=estimate.corrected)
-    count, unit = _units(estimate, clusters)
+    count = number_of_units(estimate.influence, clusters)
     if error is None:
-        return Interval(estimate.value, None, None, None, f"no interval: {count} {unit[:-1]}")
+        return Interval(estimate.value, None, None, None, f"no interval: {_units(count, clusters)}")
     half = float(stdtrit(count - 1, (1 + level) / 2)) * error
-    method = f"{level:.0%} t interval, {count} {unit}"
+    method = f"{level:.0%} t interval, {_units(count, clusters)}"
     return Interval(estimate.value, error, estimate.value - half, estimate.value + half, method)
 
 
@@ -83,27 +85,36 @@ def wilson_interval(estimate: Estimate, clusters: Codes | None = None, level: fl
 
         ( p + z^2/2n ± z sqrt( p(1-p)/n + z^2/4n^2 ) ) / ( 1 + z^2/n )
 
-    With clusters n is the effective number p(1-p) / SE^2 (that of the clusters where p is 0 or 1), and z the t quantile
-    of C - 1 degrees of freedom.
+    With clusters n is the effective number p(1-p) / SE^2, at most that of the samples (that of the clusters where all
+    have the same share), and z the t quantile of C - 1 degrees of freedom.
     """
     from scipy.special import ndtri, stdtrit
 
-    count, unit = _units(estimate, clusters)
+    count = number_of_units(estimate.influence, clusters)
     error = standard_error(estimate.influence, clusters)
     if error is None:
-        return Interval(estimate.value, None, None, None, f"no interval: {count} {unit[:-1]}")
+        return Interval(estimate.value, None, None, None, f"no interval: {_units(count, clusters)}")
     p = estimate.value
     if clusters is None:
         z, n = float(ndtri((1 + level) / 2)), float(count)
     else:
         z = float(stdtrit(count - 1, (1 + level) / 2))
-        n = p * (1 - p) / error**2 if error > 0 else float(count)
+        n = min(p * (1 - p) / error**2, len(estimate.influence)) if error > ROUNDING else float(count)
     middle, width = p + z * z / (2 * n), z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     low, high = (middle - width) / (1 + z * z / n), (middle + width) / (1 + z * z / n)
-    return Interval(p, error, max(0.0, low), min(1.0, high), f"{level:.0%} Wilson interval, {count} {unit}")
+    method = f"{level:.0%} Wilson interval, {_units(count, clusters)}"
+    return Interval(p, error, max(0.0, low), min(1.0, high), method)
 
 
-def _units(estimate: Estimate, clusters: Codes | None) -> tuple[int, str]:
-    if clusters is None:
-        return len(estimate.influence), "samples"
-    return len(np.unique(clusters)), "clusters"
+def number_of_units(influence: Vector, clusters: Codes | None) -> int:
+    """Clusters, or samples where there are none."""
+    return len(influence) if clusters is None else int((np.bincount(clusters) > 0).sum())
+
+
+def _units(count: int, clusters: Codes | None) -> str:
+    """The units in words; a cluster with a large share of the samples is named: intervals then cover too little."""
+    said = f"{count} {'sample' if clusters is None else 'cluster'}{'' if count == 1 else 's'}"
+    if clusters is None or count < 2:
+        return said
+    largest = float(np.bincount(clusters).max()) / len(clusters)
+    return f"{said}, one of them {largest:.0%} of the samples" if largest > max(LARGE_CLUSTER, 2 / count) else said

@@ -19,11 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.score import Estimate
-from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector, cluster_sums, t_interval
+from multimodal_eval.stats.intervals import (
+    LEVEL,
+    ROUNDING,
+    Codes,
+    Interval,
+    Vector,
+    cluster_sums,
+    number_of_units,
+    t_interval,
+)
 
 ROUNDS = 10_000
 POWER = 0.8
-_ROUNDING = 1e-12  # how far sums of the same numbers in another order may lie apart, as a share of their sizes
+FEWEST_UNITS = 6  # below, no p-value of the randomization reaches .05: 2 / 2^5 is .0625
+_TOO_MANY = 1e12  # samples that nobody will have
 
 Matrix = NDArray[np.float64]
 
@@ -35,7 +45,7 @@ class Comparison:
     difference: Interval
     p_value: float | None
     detectable: float | None  # the smallest true difference that a test of this size finds with 80 % probability
-    needed: int | None  # samples that it takes to find a difference as large as this one with that probability
+    needed: int | None  # samples that it takes to find a difference as large as this one (or `effect`) as surely
 
 
 def pseudo_values(estimate: Estimate) -> Vector:
@@ -53,6 +63,7 @@ def compare(
     seed: int = 0,
     threads: int = 1,
     level: float = LEVEL,
+    effect: float | None = None,
 ) -> list[Comparison]:
     """b - a for several numbers at once, over the same samples in the same order; all share their random signs."""
     differences = [
@@ -62,20 +73,27 @@ def compare(
         [pseudo_values(difference) for difference in differences], clusters, rounds=rounds, seed=seed, threads=threads
     )
     return [
-        _comparison(difference, p_value, clusters, level)
+        _comparison(difference, p_value, clusters, level, effect)
         for difference, p_value in zip(differences, p_values, strict=True)
     ]
 
 
-def _comparison(difference: Estimate, p_value: float, clusters: Codes | None, level: float) -> Comparison:
+def _comparison(
+    difference: Estimate, p_value: float, clusters: Codes | None, level: float, effect: float | None
+) -> Comparison:
     found = t_interval(difference, clusters, level)
     if found.stderr is None:
         return Comparison(found, None, None, None)
-    detectable = detectable_effect(found.stderr, level=level)
-    if found.value == 0 or found.stderr == 0:
+    units = number_of_units(difference.influence, clusters)
+    if units < FEWEST_UNITS:
+        return Comparison(found, p_value, None, None)
+    detectable = detectable_effect(found.stderr, units, level=level)
+    wanted = abs(found.value) if effect is None else effect
+    if wanted <= ROUNDING * max(1.0, float(np.abs(difference.influence).max())):
         return Comparison(found, p_value, detectable, None)
-    needed = ceil(len(difference.influence) * (detectable / found.value) ** 2)
-    return Comparison(found, p_value, detectable, needed)
+    samples = len(difference.influence)
+    needed = max(samples * (detectable / wanted) ** 2, FEWEST_UNITS * samples / units)
+    return Comparison(found, p_value, detectable, ceil(needed) if needed < _TOO_MANY else None)
 
 
 def randomization_p_values(
@@ -97,15 +115,21 @@ def randomization_p_values(
         return []
     units = np.column_stack([cluster_sums(values, clusters) for values in differences])
     observed = np.array([abs(fsum(column)) for column in units.T])
-    slack = _ROUNDING * np.abs(units).sum(axis=0)
+    slack = ROUNDING * np.abs(units).sum(axis=0)
     sums = flipped_sums(np.ascontiguousarray(units), rounds, seed & (2**64 - 1), threads)
     as_far = (np.abs(sums) >= observed - slack).sum(axis=0)
     return [float((1 + count) / (rounds + 1)) for count in as_far.tolist()]
 
 
-def detectable_effect(stderr: float, *, level: float = LEVEL, power: float = POWER) -> float:
-    """The minimum detectable effect: (z_{1-a/2} + z_power) * SE."""
-    return _quantiles(level, power) * stderr
+def detectable_effect(stderr: float, units: int | None = None, *, level: float = LEVEL, power: float = POWER) -> float:
+    """The minimum detectable effect: (z_{1-a/2} + z_power) * SE.
+
+    For so many samples or clusters z is the quantile of t with one degree of freedom less than `units`.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    quantiles = [float(ndtri(p) if units is None else stdtrit(units - 1, p)) for p in ((1 + level) / 2, power)]
+    return sum(quantiles) * stderr
 
 
 def sample_size(
@@ -126,14 +150,10 @@ def sample_size(
     `variance` (omega^2) is that of the two systems' expected differences over questions, `variance_a` and `variance_b`
     those of an answer drawn anew, with `answers_a` and `answers_b` answers a question. Not rounded. Miller, equation 9.
     """
-    spread = variance + variance_a / answers_a + variance_b / answers_b
-    return float(_quantiles(level, power) ** 2 * spread / effect**2)
-
-
-def _quantiles(level: float, power: float) -> float:
     from scipy.special import ndtri
 
-    return float(ndtri((1 + level) / 2) + ndtri(power))
+    spread = variance + variance_a / answers_a + variance_b / answers_b
+    return float(ndtri((1 + level) / 2) + ndtri(power)) ** 2 * spread / effect**2
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.stats.intervals import Vector
+from multimodal_eval.stats.intervals import ROUNDING, Vector
 
 DRAWS = 10_000
 CONCENTRATION = 50.0
@@ -25,23 +25,67 @@ class Spread:
     """A composite under moved weights."""
 
     value: float  # under the given ones
-    stderr: float  # standard deviation over the draws
+    deviation: float  # standard deviation over the draws
     low: float  # 2.5 % and 97.5 % of the draws
     high: float
 
 
-def effective_weights(parts: Matrix, weights: Vector) -> Vector | None:
-    """w_m Cov(x_m, c) / Var(c) of each part, for c_i = sum_m w_m x_im: its share of the composite's variance.
+@dataclass(frozen=True)
+class Parts:
+    """The parts of many samples' composites, samples x parts.
+
+    NaN is a missing part: it counts as 0, or with `renormalise` the sample's other weights are scaled up to 1.
+    """
+
+    values: Matrix
+    renormalise: bool = False
+
+    @property
+    def means(self) -> Vector:
+        """The mean of each part where it is there; NaN where it never is."""
+        there = ~np.isnan(self.values)
+        counts = there.sum(axis=0).astype(np.float64)
+        sums = np.where(there, self.values, 0.0).sum(axis=0)
+        found: Vector = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+        return found
+
+    def contributions(self, weights: Vector) -> Matrix:
+        """What each part adds to each sample's composite."""
+        there = ~np.isnan(self.values)
+        weighted: Matrix = np.where(there, self.values, 0.0) * weights
+        return weighted / (there @ weights)[:, None] if self.renormalise else weighted
+
+    def composites(self, weights: Matrix) -> Vector:
+        """The mean composite under each row of weights; samples that lack the same parts are taken together."""
+        there = ~np.isnan(self.values)
+        patterns, codes = np.unique(there, axis=0, return_inverse=True)
+        total = np.zeros(len(weights))
+        with np.errstate(divide="ignore", invalid="ignore"):  # weights that leave a sample nothing: no number
+            for number, pattern in enumerate(patterns):
+                sums = np.where(pattern, self.values[codes.ravel() == number], 0.0).sum(axis=0)
+                scale = weights @ pattern.astype(np.float64) if self.renormalise else 1.0
+                total += (weights @ sums) / scale
+        mean: Vector = total / len(self.values)
+        return mean
+
+
+def composites_of(systems: Sequence[Parts], weights: Matrix) -> Matrix:
+    """The mean composite of each system (row) under each row of weights (column)."""
+    return np.array([system.composites(weights) for system in systems])
+
+
+def effective_weights(contributions: Matrix) -> Vector | None:
+    """Cov(u_m, c) / Var(c) of each part's contribution u_m, for c = sum_m u_m: its share of the composite's variance.
 
     The shares add up to 1; one can be negative where a part runs against the others. None where all composites are
     equal.
     """
-    composite = parts @ weights
+    composite = contributions.sum(axis=1)
     centred = composite - composite.mean()
     variance = float(centred @ centred)
-    if variance <= 1e-24 * max(1.0, float(composite @ composite)):
+    if variance <= ROUNDING**2 * max(1.0, float(composite @ composite)):
         return None
-    shares: Vector = weights * ((parts - parts.mean(axis=0)).T @ centred) / variance
+    shares: Vector = (contributions - contributions.mean(axis=0)).T @ centred / variance
     return shares
 
 
@@ -53,28 +97,37 @@ def drawn_weights(weights: Vector, *, draws: int, concentration: float, seed: in
     return drawn
 
 
-def spread(means: Vector, weights: Vector, drawn: Matrix) -> Spread:
-    """How the composite of the parts' means moves with the weights."""
-    values = drawn @ means
-    low, high = np.quantile(values, (0.025, 0.975))
-    return Spread(float(weights @ means), float(values.std()), float(low), float(high))
+def without(weights: Vector, part: int) -> Vector | None:
+    """The weights with one part's shared among the others in proportion; None where there is nobody to take it."""
+    left = weights.copy()
+    left[part] = 0.0
+    total = float(left.sum())
+    return left / total if total > 0 else None
 
 
-def flip_probabilities(means: Sequence[Vector], weights: Vector, drawn: Matrix) -> Matrix:
-    """Share of the draws in which two systems change places, for each pair; systems that are level count as half."""
-    values = np.array([drawn @ own for own in means])
-    given = np.array([float(weights @ own) for own in means])
-    flips = np.zeros((len(means), len(means)))
-    for a in range(len(means)):
-        for b in range(a + 1, len(means)):
-            moved = np.sign(values[a] - values[b])
-            was = np.sign(given[a] - given[b])
-            flips[a, b] = flips[b, a] = float(np.mean(np.where(moved == 0, 0.5, moved != was))) if was != 0 else 0.5
+def spread(value: float, moved: Vector) -> Spread:
+    """How a composite moves."""
+    low, high = np.quantile(moved, (0.025, 0.975))
+    return Spread(value, float(moved.std()), float(low), float(high))
+
+
+def flip_probabilities(values: Vector, moved: Matrix) -> Matrix:
+    """Share of the draws (columns of `moved`) in which two systems change places; level counts as half."""
+    flips = np.zeros((len(values), len(values)))
+    for a in range(len(values)):
+        for b in range(a + 1, len(values)):
+            now, was = np.sign(moved[a] - moved[b]), np.sign(values[a] - values[b])
+            flips[a, b] = flips[b, a] = float(np.mean(np.where(now == 0, 0.5, now != was))) if was != 0 else 0.5
     return flips
 
 
-def rank_shares(means: Sequence[Vector], drawn: Matrix) -> Matrix:
-    """Share of the draws in which each system (row) holds each rank (column), best first; equals share by order."""
-    values = np.array([drawn @ own for own in means])
-    places = np.argsort(np.argsort(-values, axis=0, kind="stable"), axis=0, kind="stable")
-    return np.array([np.bincount(own, minlength=len(means)) / drawn.shape[0] for own in places])
+def rank_shares(moved: Matrix) -> Matrix:
+    """Share of the draws in which each system (row) holds each rank (column), best first; equals share their ranks."""
+    count = len(moved)
+    shares = np.zeros((count, count))
+    for system in range(count):
+        better = (moved > moved[system]).sum(axis=0)
+        level = (moved == moved[system]).sum(axis=0)
+        for rank in range(count):
+            shares[system, rank] = float(np.mean(((better <= rank) & (rank < better + level)) / level))
+    return shares
