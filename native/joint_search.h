@@ -53,7 +53,7 @@ struct JointProblem {
 
 class JointSearch {
 public:
-    static constexpr std::size_t kMostOptions = std::size_t{1} << 20;  // pairs of words to choose from
+    static constexpr std::size_t kMostOptions = std::size_t{1} << 17;  // pairs of words to choose from
 
     JointSearch(std::size_t budget, std::size_t beam_width) : budget_(budget), beam_width_(beam_width) {}
 

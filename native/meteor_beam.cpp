@@ -67,13 +67,16 @@ BeamAligner::Path BeamAligner::with_match(const Path& path, std::uint32_t index)
     return longer;
 }
 
+// The sort is stable, and so whoever is not among the first of some paths is not among the first of more.
+void BeamAligner::sort_and_cut() {
+    const auto better = [](const Path& a, const Path& b) { return a.rank.better_than(b.rank); };
+    if (!std::is_sorted(next_.begin(), next_.end(), better)) std::stable_sort(next_.begin(), next_.end(), better);
+    if (next_.size() > kWidth) next_.resize(kWidth);
+}
+
 // Keeps the best of next_, in order, and gives them their steps and used words: only those that go on need any.
 void BeamAligner::keep_best() {
-    if (next_.size() > 1) {
-        const auto better = [](const Path& a, const Path& b) { return a.rank.better_than(b.rank); };
-        if (!std::is_sorted(next_.begin(), next_.end(), better)) std::stable_sort(next_.begin(), next_.end(), better);
-    }
-    if (next_.size() > kWidth) next_.resize(kWidth);
+    sort_and_cut();
     next_used_.resize(next_.size() * blocks_);
     for (std::size_t i = 0; i < next_.size(); ++i) {
         Path& path = next_[i];
@@ -111,6 +114,7 @@ void BeamAligner::extend(std::uint32_t position) {
             next_.push_back(with_match(path, match));
             // The program charges the distance to the path it came from, hence to those made after this one.
             path.rank.distance += distance(by_reference_[match]);
+            if (next_.size() >= kCrowd) sort_and_cut();
         }
         close_chunk(path);
         next_.push_back(path);

@@ -26,6 +26,7 @@ public:
 
 private:
     static constexpr std::uint32_t kNone = 0xFFFFFFFF;
+    static constexpr std::size_t kCrowd = 64 * kWidth;  // paths from which on those that cannot go on are let go early
 
     // What paths are ranked by: more matched words, then fewer chunks, then less distance.
     struct Rank {
@@ -51,6 +52,7 @@ private:
 
     void sort_by_reference(const std::vector<PhraseMatch>& matches, std::size_t reference_words);
     void find_fixed(std::size_t candidate_words, std::size_t reference_words);
+    void sort_and_cut();
     void keep_best();
     void extend(std::uint32_t position);
     void close_chunk(Path& path) const;

@@ -161,6 +161,7 @@ bool MeteorMatcher::find_paraphrases(const MeteorData& data, const MeteorText& k
 bool MeteorMatcher::find(MeteorLexicon& lexicon, const MeteorText& candidate, const MeteorText& reference) {
     matches_.clear();
     const std::size_t words = candidate.words.size(), others = reference.words.size();
+    if (others > 0 && words > kMostPairs / others) return false;
     const auto same = [&](std::size_t i, std::size_t j) { return candidate.hashes[i] == reference.hashes[j]; };
     if (!find_words(words, others, kExact, same)) return false;
     if (candidate.hashes == reference.hashes) return true;

@@ -76,8 +76,8 @@ struct MeteorText {
 
 class MeteorMatcher {
 public:
-    // More matches than this are refused: texts of thousands of words, or the same few words over and over.
-    static constexpr std::size_t kMostMatches = 4'000'000;
+    // More are refused: texts of thousands of words, or the same few words over and over.
+    static constexpr std::size_t kMostPairs = 25'000'000, kMostMatches = 1'000'000;
 
     // In the order that breaks the aligner's ties; false where there are too many.
     bool find(MeteorLexicon& lexicon, const MeteorText& candidate, const MeteorText& reference);

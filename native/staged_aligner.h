@@ -10,7 +10,6 @@
 
 namespace mmeval {
 
-constexpr int kAlignerStages = 3;
 constexpr std::size_t kDefaultBudget = 100000;  // search nodes that it may take to prove its choice the best
 constexpr std::size_t kBeamWidth = 32;          // states that it keeps for a word where there is no such proof
 

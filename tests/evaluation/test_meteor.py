@@ -169,6 +169,8 @@ def test_numbers_that_yaml_reads_name_variants_too():
         ({"tokenizer": "none", "variant": "fmean"}, UnknownNameError, "none"),
         ({"synonyms": "wordnet"}, ConfigError, "brings its own synonyms"),
         ({"varient": "fmean"}, ConfigError, "Did you mean 'variant'"),
+        ({"variant": "fmean", "synonyms": False}, ConfigError, "`synonyms` must be a name. Got False instead"),
+        ({"tokenizer": None}, ConfigError, "`tokenizer` must be a name. Got None instead"),
     ],
 )
 def test_unknown_settings_are_refused(options, error, says):
@@ -184,6 +186,11 @@ def test_an_unknown_source_of_synonyms_is_refused():
 def test_no_references_at_all_are_refused():
     with pytest.raises(ConfigError, match="at least one reference"):
         meteor("a dog", [])
+    with pytest.raises(ConfigError, match="Got 'a dog' instead"):
+        meteor("a dog", "a dog")
+    with pytest.raises(InputError, match="NO_REFERENCE"):
+        Meteor({"variant": "fmean"}).rows_of(["a"], [[]])
+    assert len(Meteor({"variant": "fmean"}).rows_of([], [])) == 0
 
 
 def test_without_its_data_the_program_says_how_to_fetch_them():
@@ -203,6 +210,15 @@ def test_texts_too_long_to_align_are_an_error_and_no_score(meteor_data):
     assert "too long" in str(found.reason)
     with pytest.raises(InputError, match="too long"):
         meteor("the " * 3000, ["the " * 3000])
+    words = " ".join(f"w{number}" for number in range(6000))  # nothing repeats, and still too many pairs
+    with pytest.raises(InputError, match="too long"):
+        meteor(words, [words])
+
+
+def test_long_texts_of_one_word_take_no_longer_than_they_must():
+    # a search of all choices would take minutes
+    found = meteor("the " * 100_000, ["the " * 99_999], variant="2005", synonyms="none")
+    assert found == pytest.approx(1, abs=1e-4)
 
 
 def test_an_alignment_that_is_not_proven_says_so():
@@ -211,7 +227,7 @@ def test_an_alignment_that_is_not_proven_says_so():
     one, other = (" ".join(chooser.choices("abcde", k=100)) for _ in range(2))
     short, long = chosen.texts_scorer()(["a dog", one], [["the dog"], [other]])
     assert short.details is None
-    assert long.details == {"alignment": "beam"}
+    assert (long.details, long.warning) == ({"alignment": "beam"}, "alignment_not_proven")
     assert long.value is not None
     assert 0 < long.value <= 1
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from multimodal_eval._native import Meteor15, MeteorDataBuilder
-from multimodal_eval.core.errors import UnavailableError
+from multimodal_eval.core.errors import FetchError, UnavailableError
 from multimodal_eval.resources.catalogue import get_resource
-from multimodal_eval.resources.store import folder_of
-from multimodal_eval.text import meteor_data
+from multimodal_eval.resources.store import folder_of, verify
 from multimodal_eval.text.meteor_data import TABLE, open_program, parameters, prepare
 
 LISTS = {
@@ -89,21 +89,45 @@ def test_a_damaged_table_is_refused_and_never_read_past_its_end(folder):
             assert "damaged" in str(refusal)  # noqa: PT017 - not every spoilt byte is noticed
 
 
-def test_a_table_that_is_not_there_yet_is_made_on_first_use(meteor_home, tmp_path, monkeypatch):
-    monkeypatch.setenv("MMEVAL_HOME", str(tmp_path))
+@pytest.fixture
+def russian(meteor_home, tmp_path, monkeypatch):
+    """A folder of the Russian data as they were fetched, without the table."""
     resource = get_resource("meteor-1.5-ru")
+    monkeypatch.setenv("MMEVAL_HOME", str(meteor_home))
+    source = folder_of(resource)
+    monkeypatch.setenv("MMEVAL_HOME", str(tmp_path / "home"))
     folder = folder_of(resource)
     folder.mkdir(parents=True)
-    monkeypatch.setenv("MMEVAL_HOME", str(meteor_home))
     for file in resource.files:
-        (folder / file.name).write_bytes((folder_of(resource) / file.name).read_bytes())
-    monkeypatch.setenv("MMEVAL_HOME", str(tmp_path))
+        (folder / file.name).write_bytes((source / file.name).read_bytes())
+    return folder
+
+
+@pytest.mark.parametrize("content", [None, b"", b"nothing of the kind"])
+def test_a_table_that_is_missing_or_damaged_is_made_again(russian, content):
+    if content is not None:
+        (russian / TABLE).write_bytes(content)
     open_program("ru", "russian-2014")
-    assert (folder / TABLE).is_file()
+    verify(get_resource("meteor-1.5-ru"))
+    assert [file.name for file in russian.iterdir() if file.name.startswith(".")] == []
 
 
-def test_a_damaged_table_says_what_to_do(meteor_home, tmp_path, monkeypatch):
-    table = tmp_path / "x.table"
-    table.write_bytes(b"nothing of the kind")
-    with pytest.raises(UnavailableError, match="Remove it"):
-        meteor_data._open(str(table), "en", "english")
+def test_threads_that_find_no_table_make_it_once(russian):
+    with ThreadPoolExecutor(8) as threads:
+        opened = list(threads.map(lambda _: open_program("ru", "russian-2014"), range(8)))
+    assert len({id(one) for one in opened}) == 1
+
+
+def test_a_table_is_not_made_of_damaged_files(russian):
+    (russian / "russian.words").write_bytes(b"x" * 387)
+    with pytest.raises(UnavailableError, match=r"has the checksum .* mmeval fetch meteor-1\.5-ru"):
+        open_program("ru", "russian-2014")
+
+
+def test_a_damaged_table_is_found_by_verify(russian):
+    open_program("ru", "russian-2014")
+    table = bytearray((russian / TABLE).read_bytes())
+    table[len(table) // 2] ^= 1
+    (russian / TABLE).write_bytes(table)
+    with pytest.raises(FetchError, match="checksum"):
+        verify(get_resource("meteor-1.5-ru"))

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from multimodal_eval.data.run import Run
 
 DASH = "–"
+# What a metric's signature holds where its number is the one that coco-caption prints.
+COCO_SETTINGS = {
+    "bleu": ("tokenizer:ptb",),
+    "meteor": ("variant:1.5", "language:en", "tokenizer:ptb"),
+    "rouge_l": ("tokenizer:ptb",),
+    "cider_d": ("tokenizer:ptb",),
+}
 
 
 def console() -> Console:
@@ -72,12 +79,14 @@ def _coco_table(metrics: dict[str, Any]) -> Table:
     """The figures under the names that coco-caption prints."""
     from rich.table import Table
 
-    bleu = metrics["bleu"]
-    figures = {f"Bleu_{order}": bleu["parts"][f"bleu_{order}"]["value"] for order in (1, 2, 3) if "parts" in bleu}
-    figures["Bleu_4"] = bleu["value"]
-    for name, metric in (("METEOR", "meteor"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider_d")):
-        if metric in metrics:
-            figures[name] = metrics[metric]["value"]
+    figures = {}
+    for name, metric in (("Bleu_4", "bleu"), ("METEOR", "meteor"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider_d")):
+        entry = metrics.get(metric)
+        if entry is None or not all(setting in str(entry["signature"]) for setting in COCO_SETTINGS[metric]):
+            continue  # coco-caption prints no such number
+        for order in (1, 2, 3) if metric == "bleu" and "parts" in entry else ():
+            figures[f"Bleu_{order}"] = entry["parts"][f"bleu_{order}"]["value"]
+        figures[name] = entry["value"]
     table = Table(title="as coco-caption prints it", title_justify="left", title_style="bold")
     for name in figures:
         table.add_column(name, justify="right")

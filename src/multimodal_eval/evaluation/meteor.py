@@ -31,6 +31,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, unscored
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.resources.catalogue import get_resource
+from multimodal_eval.text.captions import refuse_no_list
 from multimodal_eval.text.meteor_data import open_program, parameters, resource_name
 from multimodal_eval.text.synonyms import SynonymSource, get_synonyms
 from multimodal_eval.text.tokenizers import check_tokenizer
@@ -57,6 +58,8 @@ _WORDS, _FUNCTION_WORDS, _MATCHED, _CHUNKS, _ALL_MATCHED = (
     21,
 )  # columns of 1.5's statistics, two sides each
 _MODULES = 4
+TOO_LONG = "the texts are too long for METEOR 1.5: over 25,000,000 pairs of words, or 1,000,000 that match"
+UNPROVEN = "alignment_not_proven"
 
 
 def meteor(
@@ -73,8 +76,7 @@ def meteor(
     `variant` is fmean, 2005 or 1.5; `language` en or ru; `synonyms` a source's name (fmean and 2005); `tokenizer` a
     tokenizer's name, or for 1.5 `none`: the text as it is. 1.5 needs its data: `mmeval fetch meteor-1.5-en`.
     """
-    if not references:
-        raise ConfigError("meteor needs at least one reference. Got an empty list instead.")
+    refuse_no_list("meteor", references)
     chosen = compute_meteor.configure(
         {"variant": variant, "language": language, "synonyms": synonyms, "tokenizer": tokenizer}
     )
@@ -113,10 +115,10 @@ class StagedScorer:
         return texts
 
     def __call__(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> list[Score]:
-        """One score an answer; its details say when an alignment is not proven to be the best."""
+        """One score an answer; a warning says when an alignment is not proven to be the best."""
         rows = self.aligned(candidates, references).score(self.with_penalty, threads)
         return [
-            Score(score) if proven else Score(score, details={"alignment": "beam"})
+            Score(score) if proven else Score(score, details={"alignment": "beam"}, warning=UNPROVEN)
             for score, proven in zip(rows[:, 0].tolist(), rows[:, -1].tolist(), strict=True)
         ]
 
@@ -132,9 +134,7 @@ class ProgramScorer:
         """One score an answer, with the statistics that the corpus figure is made of."""
         values, stats = self.program.score(candidates, references, self.tokenizer, threads)
         return [
-            unscored("error", "the texts are too long for METEOR 1.5: over 4,000,000 pairs of words match")
-            if isnan(value)
-            else Score(value, stats=tuple(counts))
+            unscored("error", TOO_LONG) if isnan(value) else Score(value, stats=tuple(counts))
             for value, counts in zip(values.tolist(), stats.tolist(), strict=True)
         ]
 
@@ -164,6 +164,9 @@ class Meteor(Metric):
                 raise ConfigError(
                     f"the option `{key}` must be one of {', '.join(allowed)}. Got {options.get(key)!r} instead."
                 )
+        for key in ("synonyms", "tokenizer"):
+            if not isinstance(chosen[key], str):
+                raise ConfigError(f"the option `{key}` must be a name. Got {chosen[key]!r} instead.")
         if chosen["tokenizer"] != "default" and not (chosen["variant"] == "1.5" and chosen["tokenizer"] == "none"):
             check_tokenizer(chosen["tokenizer"])
         if chosen["variant"] == "1.5" and chosen["synonyms"] != "default":
@@ -230,12 +233,16 @@ class Meteor(Metric):
         """The values of many texts, with the statistics that 1.5's corpus figure is made of."""
         import numpy as np
 
+        for number, texts in enumerate(references, 1):
+            if not texts:
+                raise InputError([Problem(code="NO_REFERENCE", message="there are no references", line=number)])
         scores = self.texts_scorer()(candidates, references, threads)
         for number, score in enumerate(scores, 1):
             if score.value is None:
                 raise InputError([Problem(code="TOO_LONG", message=str(score.reason), line=number)])
         values = np.array([score.value for score in scores], dtype=np.float64)
-        return Rows(values, np.array([score.stats for score in scores]) if scores[0].stats else None)
+        stats = [score.stats for score in scores if score.stats is not None]
+        return Rows(values, np.array(stats) if stats else None)
 
     def open(self, state: Any) -> Scorer:
         """Once a worker; data and synonyms are shared."""

@@ -68,7 +68,7 @@ class Resource:
     """Something that can be fetched.
 
     `prepare` names a function, "module:function", that is called with the folder and a progress callback once the files
-    are there: it makes of them what is quick to open.
+    are there: it makes of them what is quick to open, the files `derived`.
     """
 
     name: str
@@ -77,6 +77,7 @@ class Resource:
     source: Source
     files: tuple[File, ...]
     prepare: str = ""
+    derived: tuple[File, ...] = ()
 
     @property
     def size(self) -> int:
@@ -174,6 +175,11 @@ CATALOGUE: dict[str, Resource] = {
                 ),
             ),
             prepare="multimodal_eval.text.meteor_data:prepare",
+            derived=(
+                File(
+                    "", "meteor-1.table", "122ea191f0162c027ccd742ccd5b2362c01462085ce1a2e41a9d992937177706", 68_670_553
+                ),
+            ),
         ),
         Resource(
             "meteor-1.5-ru",
@@ -195,6 +201,14 @@ CATALOGUE: dict[str, Resource] = {
                 ),
             ),
             prepare="multimodal_eval.text.meteor_data:prepare",
+            derived=(
+                File(
+                    "",
+                    "meteor-1.table",
+                    "487999eebe15856b40995c89140884af938fb50d98da31e1ee198c9468b289b8",
+                    3_531,
+                ),
+            ),
         ),
     )
 }

@@ -36,14 +36,16 @@ def resource_file(name: str, file: str) -> Path:
     """A file of a resource, or an error that says how to fetch it."""
     resource = get_resource(name)
     if not is_here(resource):
-        raise UnavailableError(f"{resource.about} is not on this machine. Fetch it with: mmeval fetch {name}")
+        raise UnavailableError(f"{resource.about}: not on this machine. Get it with: mmeval fetch {name}")
     return folder_of(resource) / file
 
 
 def verify(resource: Resource, folder: Path | None = None) -> None:
-    """Take every checksum; a wrong one is an error."""
-    for file in resource.files:
-        check_file(resource, file, (folder or folder_of(resource)) / file.name)
+    """Take every checksum, also of what was made of the files; a wrong one is an error."""
+    place = folder or folder_of(resource)
+    made = [file for file in resource.derived if (place / file.name).exists()]
+    for file in (*resource.files, *made):
+        check_file(resource, file, place / file.name)
 
 
 def check_file(resource: Resource, file: File, path: Path) -> None:

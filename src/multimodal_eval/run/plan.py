@@ -74,6 +74,7 @@ def make_plan(config: RunConfig) -> Plan:
     if unavailable and not config.skip_unavailable:
         raise UnavailableError(_refusal(unavailable, [metric.name for metric in metrics]))
     composite, notes = _composite(task, names)
+    notes += _left_out_of_presets(config, names)
     return Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes))
 
 
@@ -84,7 +85,7 @@ def _without_presets(config: RunConfig) -> RunConfig:
         return config
     here = metrics_registry.list_available()
     members = {
-        preset: [name for name in PRESETS[preset] if name in here and resolve(name).unavailable() is None]
+        preset: [name for name in PRESETS[preset] if name in here and _can_run(name, preset, config)]
         for preset in presets
     }
     metrics = [name for entry in config.metrics or () for name in members.get(entry, [entry])]
@@ -97,6 +98,22 @@ def _without_presets(config: RunConfig) -> RunConfig:
     return msgspec.structs.replace(
         config, metrics=metrics, options={name: own for name, own in options.items() if own}, presets=presets
     )
+
+
+def _can_run(name: str, preset: str, config: RunConfig) -> bool:
+    metric = resolve(name)
+    options = {**config.options.get(preset, {}), **config.options.get(name, {})}
+    return metric.configure({k: v for k, v in options.items() if k in metric.options}).unavailable() is None
+
+
+def _left_out_of_presets(config: RunConfig, names: list[str]) -> list[str]:
+    """Said of the configuration alone, so that a resumed run says the same."""
+    return [
+        f"{preset} without {name}, which could not run. See what it needs with: mmeval score … --metrics {name}"
+        for preset in config.presets
+        for name in PRESETS[preset]
+        if name not in names
+    ]
 
 
 def _refuse_bad_pattern(pattern: str) -> None:

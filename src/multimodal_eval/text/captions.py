@@ -18,12 +18,18 @@ def captions_of(samples: Sequence[Sample], tokenizer: str, *, with_ngrams: bool 
     return Captions(answers, references, check_tokenizer(tokenizer), with_ngrams=with_ngrams)
 
 
+def refuse_no_list(metric: str, references: Sequence[str]) -> None:
+    """A text alone would be taken for a list of its letters."""
+    if isinstance(references, str) or not references:
+        got = repr(references) if isinstance(references, str) else "an empty list"
+        raise ConfigError(f"{metric} needs a list of at least one reference. Got {got} instead.")
+
+
 def one_caption(
     metric: str, candidate: str, references: Sequence[str], tokenizer: str, *, with_ngrams: bool = True
 ) -> Captions:
     """A single caption with its references, for a metric's function of plain texts."""
-    if not references:
-        raise ConfigError(f"{metric} needs at least one reference. Got an empty list instead.")
+    refuse_no_list(metric, references)
     return Captions([candidate], [list(references)], check_tokenizer(tokenizer), with_ngrams=with_ngrams)
 
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from multimodal_eval._native import Meteor15, MeteorDataBuilder
-from multimodal_eval.core.errors import ConfigError, UnavailableError
-from multimodal_eval.resources.store import resource_file
+from multimodal_eval.core.errors import ConfigError, FetchError, UnavailableError
+from multimodal_eval.resources.catalogue import Resource, get_resource
+from multimodal_eval.resources.store import check_file, resource_file, verify
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +35,7 @@ _PARAMETERS = {
     "ru": (0.75, 1.40, 0.70, 0.50, 1.0, 0.5, 0.0, 0.5),
 }
 _CHUNK = 1 << 20
+_opening = Lock()  # a table that is missing is made by one thread
 
 
 def resource_name(language: str) -> str:
@@ -48,22 +53,37 @@ def parameters(language: str) -> Vector:
 
 
 def open_program(language: str, stemmer: str) -> Meteor15:
-    """METEOR 1.5 over its data; opened once a process."""
-    table = resource_file(resource_name(language), TABLE)
-    if not table.is_file():  # fetched before there was this layout
-        prepare(table.parent)
-    return _open(str(table), language, stemmer)
+    """METEOR 1.5 over its data; opened once a process. The table's checksum is taken first."""
+    folder = resource_file(resource_name(language), TABLE).parent
+    with _opening:
+        return _open(str(folder), language, stemmer)
 
 
 @cache
-def _open(table: str, language: str, stemmer: str) -> Meteor15:
+def _open(folder: str, language: str, stemmer: str) -> Meteor15:
     import numpy as np
 
+    resource, place = get_resource(resource_name(language)), Path(folder)
+    (table,) = resource.derived
     try:
-        mapped = np.memmap(table, dtype=np.uint8, mode="r")
-        return Meteor15(mapped, stemmer, language != "en", parameters(language))
-    except RuntimeError as damage:
-        raise UnavailableError(f"{table}: {damage}. Remove it, and it is made again.") from None
+        check_file(resource, table, place / table.name)
+    except FetchError:  # not there, or damaged: made of the files that were fetched
+        _make_again(resource, place)
+    mapped = np.memmap(place / table.name, dtype=np.uint8, mode="r")
+    return Meteor15(mapped, stemmer, language != "en", parameters(language))
+
+
+def _make_again(resource: Resource, folder: Path) -> None:
+    try:
+        (folder / TABLE).unlink(missing_ok=True)
+        verify(resource, folder)
+        prepare(folder)
+        verify(resource, folder)
+    except (FetchError, OSError, EOFError, RuntimeError, zlib.error) as failure:
+        raise UnavailableError(
+            f"METEOR's data in {folder} cannot be used: {failure}. Remove the folder and get them again with: "
+            f"mmeval fetch {resource.name}"
+        ) from None
 
 
 def prepare(folder: Path, progress: Callable[[str, int, int], None] = lambda name, done, total: None) -> None:
@@ -85,9 +105,12 @@ def prepare(folder: Path, progress: Callable[[str, int, int], None] = lambda nam
                 builder.add_paraphrases(chunk)
                 progress("paraphrases, sorted", stream.tell(), size)
     content = builder.finish()
-    scratch = folder / f".{TABLE}-{os.getpid()}"
+    scratch = folder / f".{TABLE}-{uuid4().hex}"
     try:
-        scratch.write_bytes(content)
+        with scratch.open("wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
         scratch.replace(folder / TABLE)
     finally:
         scratch.unlink(missing_ok=True)
