@@ -81,3 +81,17 @@ def test_an_option_of_a_metric_on_the_command_line(folder):
     assert "meteor|v:1|variant:2005|" in out
     wrong = mmeval("score", "good.jsonl", "--metrics", "meteor", "--option", "meteor=2005", code=2)
     assert "METRIC.OPTION=VALUE" in wrong.stderr
+
+
+def test_a_preset_says_what_it_does_without(folder):
+    out = mmeval("score", "good.jsonl", "--metrics", "coco").stdout
+    assert "coco without meteor, which could not run here" in out
+    assert "mmeval fetch meteor-1.5-en" in " ".join(mmeval("ls", "metrics").stdout.replace("│", " ").split())
+
+
+def test_a_preset_judges_its_metrics_with_their_options(folder):
+    out = mmeval("score", "good.jsonl", "--metrics", "coco", "--option", "meteor.variant=fmean").stdout
+    assert "meteor|v:1|variant:fmean" in out
+    assert "without meteor" not in out
+    heading = next(line for line in out.splitlines() if "Bleu_4" in line)
+    assert "METEOR" not in heading  # coco-caption prints the number of another variant

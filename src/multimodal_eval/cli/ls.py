@@ -15,10 +15,10 @@ def ls() -> None:
 @ls.command()
 @click.option("--plugin", "plugins", multiple=True, help="A Python file whose metrics are listed too.")
 def metrics(plugins: tuple[str, ...]) -> None:
-    """The metrics that can be computed."""
+    """The metrics that can be computed, and what those that cannot run yet lack."""
     from rich.table import Table
 
-    from multimodal_eval.cli.show import console
+    from multimodal_eval.cli.show import as_text, console
     from multimodal_eval.core.registry import load_plugin
     from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
@@ -28,7 +28,9 @@ def metrics(plugins: tuple[str, ...]) -> None:
     for name in list_available():
         metric = resolve(name)
         low, high = ("" if bound is None else f"{bound:g}" for bound in metric.bounds)
-        table.add_row(name, f"{low} … {high}", metric.direction, ", ".join(metric.needs), metric.summary)
+        reason = metric.unavailable()
+        said = metric.summary if reason is None else f"{metric.summary}\n[yellow]Cannot run yet:[/] {as_text(reason)}"
+        table.add_row(name, f"{low} … {high}", metric.direction, ", ".join(metric.needs), said)
     console().print(table)
 
 

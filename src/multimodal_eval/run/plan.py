@@ -109,7 +109,7 @@ def _can_run(name: str, preset: str, config: RunConfig) -> bool:
 def _left_out_of_presets(config: RunConfig, names: list[str]) -> list[str]:
     """Said of the configuration alone, so that a resumed run says the same."""
     return [
-        f"{preset} without {name}, which could not run. See what it needs with: mmeval score … --metrics {name}"
+        f"{preset} without {name}, which could not run here; `mmeval ls metrics` tells why"
         for preset in config.presets
         for name in PRESETS[preset]
         if name not in names
