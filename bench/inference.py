@@ -16,6 +16,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +53,9 @@ def clustered(chooser: np.random.Generator) -> Drawn:
     return mean_estimate(Rows(effects[codes] + chooser.normal(0, 1, SAMPLES))), codes, None
 
 
-def clustered_binary(chooser: np.random.Generator) -> Drawn:
+def clustered_binary(share: float, chooser: np.random.Generator) -> Drawn:
     codes = np.sort(chooser.integers(0, CLUSTERS, SAMPLES))
-    chances = chooser.beta(2, 2, CLUSTERS)
+    chances = chooser.beta(4 * share, 4 * (1 - share), CLUSTERS)
     values = (chooser.random(SAMPLES) < chances[codes]).astype(np.float64)
     return mean_estimate(Rows(values)), codes, values
 
@@ -86,7 +87,8 @@ CASES: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "mean, skewed values": skewed,
     "share of 90 %": binary,
     f"mean, {CLUSTERS} clusters": clustered,
-    f"share, {CLUSTERS} clusters": clustered_binary,
+    f"share of 50 %, {CLUSTERS} clusters": partial(clustered_binary, 0.5),
+    f"share of 90 %, {CLUSTERS} clusters": partial(clustered_binary, 0.9),
     "composite": composite,
     "corpus BLEU": bleu,
     "macro F1": classes,
@@ -109,7 +111,7 @@ def coverage(simulations: int) -> Iterator[bool]:
             inside += found.low is not None and found.high is not None and found.low <= truth <= found.high
         share = inside / simulations
         fine = 0.935 <= share <= 0.965
-        print(f"  {name:<24} {share:7.2%}{'' if fine else '   OUTSIDE'}")
+        print(f"  {name:<28} {share:7.2%}{'' if fine else '   OUTSIDE'}")
         yield fine
 
 
@@ -126,7 +128,7 @@ def level(simulations: int) -> Iterator[bool]:
             alarms += found.p_value is not None and found.p_value < 0.05
         share = alarms / simulations
         fine = 0.04 <= share <= 0.06
-        print(f"  {name:<24} {share:7.2%}{'' if fine else '   OUTSIDE'}")
+        print(f"  {name:<28} {share:7.2%}{'' if fine else '   OUTSIDE'}")
         yield fine
 
 
