@@ -296,6 +296,10 @@ def test_lint(folder):
     out = mmeval("score", "odd.jsonl", "--metrics", "cider,rouge_l", "-o", "run").stdout
     assert "! MARKUP: 1 of 20 (5.0 %): answers with special tokens" in out
     assert "mmeval lint run" in out
+    out = mmeval("score", "odd.jsonl", "--metrics", "cider,rouge_l", "-o", "again", "--format", "json").stdout
+    lint = json.loads((folder / "again" / "lint.json").read_text())
+    assert json.loads(out)["lint"] == lint["findings"] != []
+    assert "lint" not in json.loads((folder / "again" / "results.json").read_text())
     out = mmeval("lint", "run").stdout
     assert "scored as if the model had meant them" in " ".join(out.split())
     assert "s3" in out

@@ -307,7 +307,9 @@ def test_answers_of_which_something_can_be_seen(answer):
 @pytest.mark.parametrize("number", [-1, 0, 3, 7, -3])
 def test_every_word_of_a_copy_counts(number):
     words = SENTENCES["en"].split()
-    assert flags(generated_answer=SENTENCES["en"], references=["a dog", SENTENCES["en"].upper()]) & Flag.COPIES_REFERENCE
+    assert (
+        flags(generated_answer=SENTENCES["en"], references=["a dog", SENTENCES["en"].upper()]) & Flag.COPIES_REFERENCE
+    )
     words[number] = "beach" if words[number] != "beach" else "dog"  # a word that the reference has, elsewhere
     assert not flags(generated_answer=SENTENCES["en"], references=[" ".join(words)]) & Flag.COPIES_REFERENCE
 
