@@ -59,7 +59,8 @@ def test_score_as_json_and_jsonl(folder):
     results = json.loads(out)
     assert results["metrics"]["cider"]["n_scored"] == 2
     stored = json.loads((folder / "run" / "results.json").read_text())
-    assert {**stored, "run": "run"} == results
+    findings = json.loads((folder / "run" / "lint.json").read_text())["findings"]
+    assert {**stored, "run": "run", "lint": findings} == results
     rows = [json.loads(line) for line in (folder / "run" / "scores.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == ["a", "b", "c"]
     assert "cider" not in rows[2]

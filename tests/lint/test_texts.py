@@ -30,6 +30,11 @@ def test_words(text, words):
     assert words_of(text) == words
 
 
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_words_of_ascii_texts_are_those_of_any_text(text):
+    assert words_of(text) == words_of(text + " é")[:-1]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -69,7 +69,7 @@ def repeats_itself(words: Sequence[str]) -> bool:
     """
     tail = words[-_TAIL:]
     count = len(tail)
-    if count and len(max(tail, key=len)) > _LONG_WORD and any(map(_stutters, tail)):
+    if count and max(map(len, tail)) > _LONG_WORD and any(map(_stutters, tail)):
         return True
     least = min(-(-count // 3), _ENOUGH)
     if count < 4 or 3 * (count - len(set(tail))) < 2 * least:  # too many different words for that
