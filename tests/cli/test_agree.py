@@ -321,3 +321,42 @@ def test_the_guides_example_is_what_the_command_prints(folder):
     arguments = [word.strip("'") for word in command[1].split()]
     out = mmeval("agree", *arguments).stdout
     assert "\n".join(line.rstrip() for line in out.splitlines()).strip() == printed[1]
+
+
+def test_gold_labels_that_nobody_gave_change_nothing_but_the_accuracy(folder):
+    rows = [(1, 1, 3), (1, 2, 3), (2, 5, 4), (5, 5, 4), (2, 2, 2), (5, 2, 1), (1, 5, 1)]
+    (folder / "gold.csv").write_text("a,b,truth\n" + "".join(f"{a},{b},{gold}\n" for a, b, gold in rows))
+    for level in ("nominal", "ordinal"):
+        arguments = ["gold.csv", "--annotators", "a,b", "--level", level, "--resamples", "50"]
+        without, found = report(*arguments), report(*arguments, "--gold", "truth")
+        assert found["figures"] == without["figures"]
+        assert found["pairs"] == without["pairs"]
+        assert found["labels"] == without["labels"] == {"2": 5, "5": 5, "1": 4}
+        assert found["consensus"]["priors"] == without["consensus"]["priors"]
+        # `a` says 2 of the fifth unit and 1 of the last, of seven; nobody says 3 or 4
+        assert [person["gold_accuracy"]["value"] for person in found["annotators"]] == pytest.approx([2 / 7, 1 / 7])
+
+
+def test_an_order_is_the_set_of_labels_with_and_without_gold(folder):
+    (folder / "gold.csv").write_text("a,b,truth\nlow,low,mid\nhigh,low,low\nhigh,high,mid\n")
+    arguments = [
+        "gold.csv",
+        "--annotators",
+        "a,b",
+        "--level",
+        "ordinal",
+        "--order",
+        "low,mid,high",
+        "--resamples",
+        "50",
+    ]
+    without, found = report(*arguments), report(*arguments, "--gold", "truth")
+    assert found["figures"] == without["figures"]
+    assert found["annotators"][1]["gold_accuracy"]["value"] == pytest.approx(1 / 3)
+
+
+def test_a_folder_is_no_file(folder):
+    (folder / "labels").mkdir()
+    said = mmeval("agree", "labels", "--annotators", "a,b", code=1).stderr
+    assert "labels: FORMAT: a folder, where a file is needed" in said
+    assert "no such file" not in said

@@ -59,7 +59,8 @@ def test_score_as_json_and_jsonl(folder):
     results = json.loads(out)
     assert results["metrics"]["cider"]["n_scored"] == 2
     stored = json.loads((folder / "run" / "results.json").read_text())
-    assert {**stored, "run": "run"} == results
+    findings = json.loads((folder / "run" / "lint.json").read_text())["findings"]
+    assert {**stored, "run": "run", "lint": findings} == results
     rows = [json.loads(line) for line in (folder / "run" / "scores.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == ["a", "b", "c"]
     assert "cider" not in rows[2]
@@ -296,6 +297,10 @@ def test_lint(folder):
     out = mmeval("score", "odd.jsonl", "--metrics", "cider,rouge_l", "-o", "run").stdout
     assert "! MARKUP: 1 of 20 (5.0 %): answers with special tokens" in out
     assert "mmeval lint run" in out
+    out = mmeval("score", "odd.jsonl", "--metrics", "cider,rouge_l", "-o", "again", "--format", "json").stdout
+    lint = json.loads((folder / "again" / "lint.json").read_text())
+    assert json.loads(out)["lint"] == lint["findings"] != []
+    assert "lint" not in json.loads((folder / "again" / "results.json").read_text())
     out = mmeval("lint", "run").stdout
     assert "scored as if the model had meant them" in " ".join(out.split())
     assert "s3" in out

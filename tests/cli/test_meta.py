@@ -319,3 +319,18 @@ def test_the_help_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "How well do metrics agree" in done.stdout
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_folder_without_the_files_of_flickr8k(folder):
+    (folder / "any").mkdir()
+    said = mmeval("meta", "any", "--human", "x", code=1).stderr
+    assert "the folder holds neither run.json nor ExpertAnnotations.txt" in said
+    assert "--human" not in said
+
+
+def test_two_judgments(folder):
+    write(folder, rows()[1:3])
+    found = results("judged.jsonl", "--human", "ann", "--scores", "good,loss")
+    entries = [found["metrics"]["good"][kind] for kind in COEFFICIENTS]
+    assert {entry["method"] for entry in entries} == {"no interval: 2 judgments make a single pair"}
+    assert found["comparison"]["pairs"][0]["method"] == "no test: 2 judgments make a single pair"

@@ -65,6 +65,8 @@ def test_blank_answers():
     assert (found.code, found.count, found.total, found.share) == ("EMPTY_ANSWER", 2, 40, 0.05)
     assert found.examples == ["s0", "s1"]
     assert lint(changed(captions(40), 2, generated_answer=None)) == {}
+    (found,) = lint(changed(captions(40), 2, generated_answer="\u200b\u200b")).values()
+    assert (found.code, found.count) == ("EMPTY_ANSWER", 2)
 
 
 def test_questions_again():
@@ -186,6 +188,12 @@ def test_words_that_another_must_follow():
     )
     for whole in ("The boy has his coat on", "A bottle of the vitamin A", "On the way he came from"):
         assert lint(changed(captions(40), 1, generated_answer=whole)) == {}
+
+
+def test_the_words_that_references_end_in():
+    vitamins = changed(captions(40), 40, generated_answer=lambda number: f"{number} is the vitamin a")
+    assert set(lint(changed(vitamins, 40, references=lambda number: [f"number {number}"]))) == {"TRUNCATED"}
+    assert lint(changed(vitamins, 40, references=lambda number: [f"number {number}", "vitamin a"])) == {}
 
 
 def test_words_of_the_runs_own_language():

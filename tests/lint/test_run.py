@@ -90,6 +90,26 @@ def test_a_run_killed_between_results_and_lint_becomes_complete(tmp_path, monkey
     assert json.loads((tmp_path / "broken" / "run.json").read_text())["state"] == "done"
 
 
+def test_parts_scored_now_are_not_read_again(tmp_path, monkeypatch):
+    """And those of before are: the facts of a sample do not depend on when they are found."""
+    monkeypatch.setattr(planning, "PART_SIZE", 7)
+    monkeypatch.setattr("multimodal_eval.data.run_lint.facts_of", None)
+    run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
+    monkeypatch.undo()
+    before = (tmp_path / "run" / "lint.json").read_bytes()
+    info = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps(info | {"state": "scoring"}))
+    (tmp_path / "run" / "lint.json").unlink()
+    (tmp_path / "run" / "scores" / "part-00003.parquet").unlink()
+    assert resume(run.path).path == run.path
+    assert (tmp_path / "run" / "lint.json").read_bytes() == before
+
+
+def test_samples_without_group_or_image_are_things_of_their_own():
+    rows = [{"id": str(n), "references": [f"number {n}", "it"], "generated_answer": "yes"} for n in range(20)]
+    assert "DUPLICATE_ANSWERS" in codes(evaluate(rows, metrics=["cider"]))
+
+
 def test_rescoring_lints_the_new_values(tmp_path):
     metric("constant")(lambda sample: 0.5)
     first = evaluate(samples(), metrics=["cider"], output=tmp_path / "first")

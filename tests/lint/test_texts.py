@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample
+from multimodal_eval.lint import texts
 from multimodal_eval.lint.facts import Flag, facts_of
 from multimodal_eval.lint.languages import LANGUAGES, hits, is_off_language, is_off_script, language_of, script_of
 from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, says_only
@@ -29,6 +30,11 @@ def test_words(text, words):
     assert words_of(text) == words
 
 
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_words_of_ascii_texts_are_those_of_any_text(text):
+    assert words_of(text) == words_of(text + " é")[:-1]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -37,6 +43,7 @@ def test_words(text, words):
         "a dog </s> a cat",
         "Answer: a dog",
         "**Answer:** a dog",
+        " ## * Answer : a dog",
         "What is it?\nanswer: a dog",
         "Ответ: собака",
         "a <b>dog</b> runs",
@@ -93,6 +100,7 @@ def test_no_markup(text):
         "close up of a close up of a close up of a hand",
         "哈哈哈哈",
         "ab" * 40,
+        "00000" + "ab" * 20,
         " ".join(f"word{number}" for number in range(500)) + " so it goes on" * 4,
     ],
 )
@@ -113,6 +121,7 @@ def test_repetition(text):
         "one fish two fish red fish blue fish",
         "https://example.org/a/long/path/without/any/spaces/in/it",
         "10000000000000000000000000000000000000000000",
+        "id" + "0" * 40 + "x",
         "",
     ],
 )
@@ -268,6 +277,56 @@ def test_markup_that_the_references_have_is_the_format():
     assert not flags(generated_answer="[1, 2]", references=["[1, 3]"]) & Flag.MARKUP
 
 
+def test_repetition_that_a_reference_has_is_the_song():
+    assert flags(generated_answer="la la la la la", references=["a song"]) & Flag.REPETITION
+    assert not flags(generated_answer="la la la la la", references=["a song", "La, la, la, la!"]) & Flag.REPETITION
+
+
+@pytest.mark.parametrize("field", ["question", "prompt"])
+def test_the_question_can_be_the_right_answer(field):
+    assert flags(generated_answer="red", references=["blue"], **{field: "Red?"}) & Flag.COPIES_QUESTION
+    assert not flags(generated_answer="red", references=["blue", "Red."], **{field: "Red?"}) & Flag.COPIES_QUESTION
+
+
+def test_ends_that_a_reference_has_are_ends():
+    def goes_on(answer, *references):
+        return facts_of([Sample(id="x", generated_answer=answer, references=list(references))])["goes_on"][0] != 0
+
+    assert goes_on("the answer is option a", "option b", "the option")
+    assert not goes_on("the answer is option a", "option b", "Option A.")
+    assert goes_on("it is vitamin a", "it is vitamin a and the")
+    assert flags(generated_answer="the years 1990 -", references=["the years 1990 - 1995"]) & Flag.OPEN
+    assert not flags(generated_answer="the years 1990 -", references=["since 1990 – "]) & Flag.OPEN
+
+
+@pytest.mark.parametrize("answer", ["", " \n", "\u200b\u200b", " \ufeff\u2060\u00a0", "\u200e\u200f"])
+def test_answers_of_which_nothing_can_be_seen_are_blank(answer):
+    assert flags(generated_answer=answer) == Flag.ANSWERED | Flag.BLANK
+
+
+@pytest.mark.parametrize("answer", ["...", "\u200b.", "🐶", "\x07", "\u200dа"])
+def test_answers_of_which_something_can_be_seen(answer):
+    assert not flags(generated_answer=answer) & Flag.BLANK
+
+
+@pytest.mark.parametrize("number", [-1, 0, 3, 7, -3])
+def test_every_word_of_a_copy_counts(number):
+    words = SENTENCES["en"].split()
+    assert (
+        flags(generated_answer=SENTENCES["en"], references=["a dog", SENTENCES["en"].upper()]) & Flag.COPIES_REFERENCE
+    )
+    words[number] = "beach" if words[number] != "beach" else "dog"  # a word that the reference has, elsewhere
+    assert not flags(generated_answer=SENTENCES["en"], references=[" ".join(words)]) & Flag.COPIES_REFERENCE
+
+
+def test_long_questions_are_not_kept():
+    before = texts._kept_key.cache_info().currsize
+    assert says_only(["a" * 2000], "A" * 2000)
+    assert texts._kept_key.cache_info().currsize == before
+    assert says_only(["a", "new", "question"], "a new question")
+    assert texts._kept_key.cache_info().currsize == before + 1
+
+
 def test_error_messages_are_no_answers():
     assert flags(generated_answer="[ERROR] </s>,") == 0
     assert flags(generated_answer="a dog,", error="timeout") == 0
@@ -295,7 +354,19 @@ def test_any_text_is_looked_at(left, right):
         "\u202e\u0301" * 300_000,
         "犬" * 300_000,
         "a&" * 400_000,
+        "&#" * 300_000,
+        "7" * 1_000_000,
+        "\n" * 1_000_000 + "x: <",
+        "\n" + " " * 1_000_000 + "x: <",
+        "\n" + "\t#*" * 300_000 + "x: <",
+        "answer" + "*" * 500_000 + " " * 500_000,
+        "<unused" + "1" * 1_000_000,
+        ("1" * 1000 + " ") * 1000,
+        " ".join(f"w{number}" for number in range(200_000)),
+        "\u200b" * 1_000_000,
     ],
+    ids=lambda text: repr(text[:12]),
 )
 def test_very_long_texts_end(text):
-    facts_of([Sample(id="x", generated_answer=text, question=text, references=[text[:-1]])])
+    """Each in a fraction of a second; with the square of the length it would be minutes to hours."""
+    facts_of([Sample(id="x", generated_answer=text, question=text, references=[text[:-1], text])])

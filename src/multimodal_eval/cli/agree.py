@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.core.levels import LEVELS
+
 if TYPE_CHECKING:
     from multimodal_eval.data.layouts import Layout
     from multimodal_eval.stats.agreement_report import AgreementReport
-
-LEVELS = ("nominal", "ordinal", "interval", "ratio")
 
 
 @click.command()

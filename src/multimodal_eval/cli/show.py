@@ -120,7 +120,7 @@ def number(value: float | None) -> str:
 
 
 def interval(entry: dict[str, Any]) -> str:
-    """[low, high]."""
+    """low … high."""
     return DASH if entry["low"] is None else f"{entry['low']:.4f} … {entry['high']:.4f}"
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import InputError, Problem, did_you_mean, shorten
+from multimodal_eval.core.levels import Level
 from multimodal_eval.data.inputs import is_textual, read_records
-from multimodal_eval.data.labels import NO_LABEL, LabelCodes, Scale
+from multimodal_eval.data.labels import NO_LABEL, LabelCodes
 from multimodal_eval.data.layouts import Layout, Long, Record, name_of
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.records import RefusedError
@@ -23,6 +24,7 @@ from multimodal_eval.data.records import RefusedError
 class Annotations:
     """Units x annotators: a code is an index into `labels`, -1 where there is none.
 
+    `labels` are those that annotators gave, or all of the order; a gold label beside them has the code len(labels).
     `gold` has one code a unit, `groups` one integer a unit; None where the file was not asked for them.
     """
 
@@ -37,7 +39,7 @@ def read_annotations(
     path: Path,
     layout: Layout,
     *,
-    scale: Scale = "nominal",
+    scale: Level = "nominal",
     order: Sequence[str] | None = None,
     group: str | None = None,
     gold: str | None = None,
@@ -171,7 +173,7 @@ class _Table:
     def finish(self) -> Annotations:
         """The tables."""
         units, annotators, given, _ = self._columns()
-        labels, place = self.labels.sorted()
+        labels, place = self.labels.sorted(given)
         codes = np.full((len(self.gold_of), len(self.annotators)), NO_LABEL, dtype=np.int64)
         codes[units, annotators] = place[given]
         gold = groups = None

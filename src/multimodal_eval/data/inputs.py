@@ -255,6 +255,8 @@ def is_textual(path: Path) -> bool:
 
 def _check_file(path: Path) -> None:
     """A file that is not there, or whose format is not known, is refused before anything is read."""
+    if path.is_dir():
+        raise InputError([Problem(code="FORMAT", message="a folder, where a file is needed", file=str(path))])
     if not path.is_file():
         raise InputError([Problem(code="NOT_FOUND", message="no such file", file=str(path))])
     _reader(path)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from math import isfinite
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import did_you_mean, shorten
+from multimodal_eval.core.levels import Level
 from multimodal_eval.core.metric import is_number
 from multimodal_eval.data.records import RefusedError, checked_text
 
-Scale = Literal["nominal", "ordinal", "interval", "ratio"]
 NUMERIC = ("interval", "ratio")
 NO_LABEL = -1
 
@@ -22,7 +22,7 @@ NO_LABEL = -1
 class LabelCodes:
     """The labels met so far, each with a code; what the scale does not take is refused."""
 
-    def __init__(self, scale: Scale, order: Sequence[str] | None, *, textual: bool) -> None:
+    def __init__(self, scale: Level, order: Sequence[str] | None, *, textual: bool) -> None:
         self._scale, self._order, self._textual = scale, order, textual
         self._numbers = scale in NUMERIC or (scale == "ordinal" and order is None)
         self._codes: dict[Any, int] = {label: code for code, label in enumerate(order or ())}
@@ -84,11 +84,15 @@ class LabelCodes:
             return str(int(cell)) if float(cell).is_integer() else repr(float(cell))
         return str(cell).lower() if kind == "boolean" else checked_text(column, cell).strip()
 
-    def sorted(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The labels in their order, and the place in it of each code. Texts stand in the alphabet's order."""
+    def sorted(self, given: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The labels in their order, and the place in it of each code. Texts stand in the alphabet's order.
+
+        Labels are those of the codes in `given`, or of the order; all others have the place behind the last.
+        """
         labels = list(self._codes)
         if self._order is None:
+            labels = [labels[code] for code in np.unique(given).tolist()]
             by_number = self._first is not None and self._first[0] == "number"
             labels.sort(key=float if by_number else None)
         place = {label: index for index, label in enumerate(labels)}
-        return np.array(labels), np.array([place[label] for label in self._codes], dtype=np.int64)
+        return np.array(labels), np.array([place.get(label, len(labels)) for label in self._codes], dtype=np.int64)

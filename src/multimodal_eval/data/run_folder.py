@@ -23,7 +23,7 @@ from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.sample import Sample
 
 FORMAT = 1
-LINT_FORMAT = 1
+LINT_FORMAT = 2
 _TEMPORARY = ".partial"
 
 

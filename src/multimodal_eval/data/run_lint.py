@@ -11,14 +11,20 @@ import numpy as np
 
 from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.data.run_folder import LINT_FORMAT, RunFolder
-from multimodal_eval.lint.facts import FACTS, facts_of
+from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.lint.findings import Values, findings
 
 
 def lint_of(
-    folder: RunFolder, info: Mapping[str, Any], tick: Callable[[int], None] = lambda samples: None
+    folder: RunFolder,
+    info: Mapping[str, Any],
+    tick: Callable[[int], None] = lambda samples: None,
+    known: Mapping[int, Facts] | None = None,
 ) -> dict[str, Any]:
-    """The content of lint.json; `tick` hears of every part how many samples it has."""
+    """The content of lint.json; `tick` hears of every part how many samples it has.
+
+    `known` are the facts of parts that need not be read again.
+    """
     given = info["config"].get("error_patterns")
     patterns = ERROR_PATTERNS if given is None else given
     bounds = info.get("bounds", {})
@@ -26,7 +32,8 @@ def lint_of(
     facts = np.empty(sum(info["parts"]), dtype=FACTS)
     row = 0
     for part, size in enumerate(info["parts"]):
-        facts[row : row + size] = facts_of(folder.read_samples(part), patterns)
+        ready = known.get(part) if known else None
+        facts[row : row + size] = facts_of(folder.read_samples(part), patterns) if ready is None else ready
         table = folder.read_part("scores", part, list(values))
         for name, own in values.items():
             own.see(np.asarray(table.column(name).to_numpy(), dtype=np.float64))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from hashlib import blake2b
+from unicodedata import category
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ from multimodal_eval.lint.words import words_of
 
 LONG = 4  # words: shorter answers are right for many samples, and their language cannot be told
 COPIED = 6  # words: a shorter answer can be a reference by chance
+_GLANCED_AT = 6  # words: of a long text, looking for each would take the square of its length
 
 
 class Flag:
@@ -43,7 +45,7 @@ FACTS = np.dtype(
         ("characters", "<u4"),
         ("references", "<u4"),
         ("answer", "<u8"),  # the words
-        ("unit", "<u8"),  # what the sample is about: its group, its image, or itself
+        ("unit", "<u8"),  # what the sample is about: its group or its image; 0 for itself
         ("content", "<u8"),  # everything but the id
         ("corpus", "<u8"),  # all references
         ("reference", "<u8"),  # the words of the first reference
@@ -70,39 +72,58 @@ def _fact(sample: Sample, patterns: Sequence[re.Pattern[str]]) -> tuple[int, ...
     first_words = words_of(references[0]) if references else []
     first = _hash("".join(first_words)) if references else 0
     media = sample.group or sample.image or sample.audio
-    unit = _hash(media if isinstance(media, str | bytes) else sample.id)
-    if answer is None or sample.error or any(pattern.match(answer) for pattern in patterns):
+    unit = _hash(media) if isinstance(media, str | bytes) else 0
+    if answer is None or sample.error or _is_error(answer, patterns):
         return 0, 0, 0, len(references), 0, unit, 0, corpus, first, 0, 0
     words = words_of(answer)
-    key = "".join(words) or answer.strip()
+    key = "".join(words) or ("" if _is_blank(answer) else answer.strip())
     if not key:
         flags, goes_on, language = Flag.ANSWERED | Flag.BLANK, 0, 0
     else:
         flags, goes_on, language = _seen(sample, answer, words, references, joined, first_words)
     said = _hash(key) if key else 0
     # A short answer may be right for many samples: without an image or a group it says nothing of what it is about.
-    content = _content(sample, said, corpus, unit if media else 0) if media or len(words) >= LONG else 0
+    content = _content(sample, said, corpus, unit) if media or len(words) >= LONG else 0
     return flags, len(words), len(answer), len(references), said, unit, content, corpus, first, goes_on, language
+
+
+def _is_error(answer: str, patterns: Sequence[re.Pattern[str]]) -> bool:
+    for pattern in patterns:  # noqa: SIM110 - `any` of a generator takes twice as long
+        if pattern.match(answer):
+            return True
+    return False
+
+
+def _is_blank(text: str) -> bool:
+    """Whether nothing of a text can be seen: white space and characters of width zero."""
+    return all(character.isspace() or category(character) == "Cf" for character in text)
 
 
 def _seen(
     sample: Sample, answer: str, words: list[str], references: list[str], joined: str, first_words: list[str]
 ) -> tuple[int, int, int]:
-    """Flags, languages in which the answer's last word asks for another, and the answer's language."""
+    """Flags, languages in which the answer's last word asks for another, and the answer's language.
+
+    A sign that a reference shows too is the form of a right answer.
+    """
     flags, goes_on, language = Flag.ANSWERED, 0, None
     text = answer.rstrip()
     if ends_closed(text):
         flags |= Flag.CLOSED
     elif len(words) > 1 and ends_open(text):
-        flags |= Flag.OPEN
+        if not any(ends_open(reference.rstrip()) for reference in references):
+            flags |= Flag.OPEN
     elif len(words) >= LONG and text.endswith(words[-1]):  # "vitamin A" is whole
         goes_on = languages_that_go_on(words[-1])
+        if goes_on and any(words_of(reference)[-1:] == words[-1:] for reference in references):
+            goes_on = 0
     if has_markup(answer) and not any(map(has_markup, references)):
         flags |= Flag.MARKUP
-    if repeats_itself(words):
+    if repeats_itself(words) and not any(repeats_itself(words_of(reference)) for reference in references):
         flags |= Flag.REPETITION
-    if (sample.question and says_only(words, sample.question)) or (sample.prompt and says_only(words, sample.prompt)):
-        flags |= Flag.COPIES_QUESTION
+    for asked in (sample.question, sample.prompt):
+        if asked and says_only(words, asked) and not any(says_only(words_of(own), asked) for own in references):
+            flags |= Flag.COPIES_QUESTION
     if len(words) >= LONG:
         counts = hits(words)
         language = language_of(counts)
@@ -121,7 +142,7 @@ def _seen(
 def _is_one_of(words: list[str], references: list[str], joined: str) -> bool:
     """Whether a reference has the same words."""
     folded = joined.casefold()
-    if words[-1] not in folded or not all(map(folded.__contains__, words)):  # the cheap look
+    if not all(map(folded.__contains__, words[-_GLANCED_AT:])):  # the cheap look
         return False
     return any(words_of(reference) == words for reference in references)
 

@@ -128,6 +128,8 @@ class _Findings:
     def __init__(self, facts: Facts, look_up: LookUp) -> None:
         self.facts, self.look_up = facts, look_up
         self.answered = self._has(Flag.ANSWERED) & ~self._has(Flag.BLANK)
+        itself = np.arange(1, len(facts) + 1, dtype=np.uint64)
+        self.units = np.where(facts["unit"] == 0, itself, facts["unit"])
         self.long: Mask = self.answered & (facts["words"] >= LONG)
 
     def _has(self, flag: int) -> Mask:
@@ -174,13 +176,13 @@ class _Findings:
     def repeated_answers(self) -> Iterator[Finding]:
         """Long answers that stand for several units, or one answer for half of all, unless the references do so too."""
         facts = self.facts
-        units = _units(facts["answer"], facts["unit"])
-        of_references = _units(facts["reference"], facts["unit"])
+        units = _units(facts["answer"], self.units)
+        of_references = _units(facts["reference"], self.units)
         long = self.long & (units > 1)
         share = long.sum() / max(1, self.long.sum())
         wanted = (of_references > 1).sum() / max(1, (facts["references"] > 0).sum())
         mask = long if long.sum() > 2 and share >= REPEATED and share >= 2 * wanted else np.zeros_like(long)
-        every = len(np.unique(facts["unit"][self.answered]))
+        every = len(np.unique(self.units[self.answered]))
         most = int(units.max(initial=0))
         if every >= ENOUGH_VALUES and 2 * most >= every and 2 * most >= 3 * of_references.max(initial=0):
             mask = mask | (units == most)

@@ -28,7 +28,7 @@ _MARKUP = re.compile(
     rf"<\|[^<>|\s]{{1,40}}\|>|<<SYS>>|</?(?:{_TAGS})\b(?:[\s/][^<>]{{0,200}})?>"
     r"|\[/?(?:INST|PAD|UNK|CLS|SEP|MASK|EOS|BOS)\]"
     r"|&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,6}|#x[0-9a-f]{1,5});"
-    rf"|^[ \t]*[#*]*[ \t]*(?:{_LABELS})[*]*[ \t]*[:：]"
+    rf"|^[ \t#*]*+(?:{_LABELS})[*]*[ \t]*[:：]"
     r"|```|▁|\ufffd|(?<=\w)(?-i:Ġ)(?=[a-z])|(?<=\w )##(?=[a-z])",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -59,7 +59,7 @@ _LONGEST_PERIOD = 32
 _MANY = 40  # words, from which on an array is faster
 _ENOUGH = 12  # words in a row that repeat, however long the answer is
 _LONG_WORD = 30
-_STUTTER = re.compile(r"(?=[\d_\W]*[^\W\d_])(.{1,10}?)\1{4,}")
+_STUTTER = re.compile(r"(.{1,10}?)\1{4,}")
 
 
 def repeats_itself(words: Sequence[str]) -> bool:
@@ -69,7 +69,7 @@ def repeats_itself(words: Sequence[str]) -> bool:
     """
     tail = words[-_TAIL:]
     count = len(tail)
-    if count and len(max(tail, key=len)) > _LONG_WORD and any(map(_stutters, tail)):
+    if count and max(map(len, tail)) > _LONG_WORD and any(map(_stutters, tail)):
         return True
     least = min(-(-count // 3), _ENOUGH)
     if count < 4 or 3 * (count - len(set(tail))) < 2 * least:  # too many different words for that
@@ -88,8 +88,9 @@ def repeats_itself(words: Sequence[str]) -> bool:
 
 
 def _stutters(word: str) -> bool:
-    found = _STUTTER.search(word[-1000:]) if len(word) > _LONG_WORD else None
-    return found is not None and len(found[0]) >= 20
+    if len(word) <= _LONG_WORD:
+        return False
+    return any(len(found[0]) >= 20 and any(map(str.isalpha, found[1])) for found in _STUTTER.finditer(word[-1000:]))
 
 
 _CLOSING = frozenset(".!?。！？؟۔।॥።։؛‽⁈⁉\"'”’»›)]}）】」』*`")
@@ -110,9 +111,14 @@ def ends_closed(text: str) -> bool:
 _ASKS, _ANSWERS = ("question", "вопрос", "q"), ("answer", "ответ", "a")
 
 
-@lru_cache(maxsize=4096)  # many samples ask the same
+_SHORT = 1000  # characters: only so long a question is kept
+
+
 def _key(question: str) -> str:
     return "".join(words_of(question))
+
+
+_kept_key = lru_cache(maxsize=4096)(_key)  # many samples ask the same
 
 
 def says_only(words: Sequence[str], question: str) -> bool:
@@ -120,7 +126,7 @@ def says_only(words: Sequence[str], question: str) -> bool:
 
     A word or two of the question can be a right answer ("black or white?"): a piece counts from five words on.
     """
-    asked = _key(question)
+    asked = _kept_key(question) if len(question) <= _SHORT else _key(question)
     if not asked or not words:
         return False
     if words[0] in _ASKS and _is_of("".join(words[1 : -1 if words[-1] in _ANSWERS else None]), asked, len(words) - 1):

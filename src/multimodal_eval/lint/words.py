@@ -22,8 +22,11 @@ class _Separating(dict[int, int | str]):
 
 
 _SEPARATING = _Separating()
+_ASCII = bytes(ord(chr(code).lower().translate(_SEPARATING)) for code in range(128)).ljust(256)
 
 
 def words_of(text: str) -> list[str]:
     """The words, case folded, without punctuation."""
+    if text.isascii():  # the same by a table of bytes, twice as fast
+        return text.encode().translate(_ASCII).decode().split()
     return text.casefold().translate(_SEPARATING).split()

@@ -140,11 +140,13 @@ def finish(
     total = sum(info["parts"])
     done = total - sum(info["parts"][part] for part in todo)
     progress("scoring", done, total)
-    for count in executor.map_parts(worker.score, todo):
-        done += count
+    facts = {}
+    for part, own in zip(todo, executor.map_parts(worker.score, todo), strict=True):
+        facts[part] = own
+        done += len(own)
         progress("scoring", done, total)
     folder.write_results(results_of(plan, folder, info))
-    folder.write_lint(lint_of(folder, info, _counting("linting", total, progress)))
+    folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), facts))
     folder.write_info(info | {"state": "done", "finished": _now()})
 
 

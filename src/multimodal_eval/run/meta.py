@@ -241,7 +241,6 @@ def _refuse(asked: Request, what: str, *settings: str) -> None:
 
 
 def _flickr8k_table(folder: Path, asked: Request, progress: Progress) -> _Table:
-    _refuse(asked, "the judgments of Flickr8k", "human", "scores", "lower", "map", "limit")
     here = formats_in(folder)
     kind = asked.format_in or (here[0] if len(here) == 1 else None)
     if kind is None:
@@ -253,6 +252,7 @@ def _flickr8k_table(folder: Path, asked: Request, progress: Progress) -> _Table:
         raise InputError([Problem(code="FORMAT", message=f"the folder holds {names}.{choice}", file=str(folder))])
     if kind not in ANNOTATIONS:
         raise UnknownNameError("format", kind, ANNOTATIONS)
+    _refuse(asked, "the judgments of Flickr8k", "human", "scores", "lower", "map", "limit")
     judged = read_flickr8k(folder, kind, allow_partial=asked.allow_partial)
     metrics = asked.metrics or FLICKR8K_METRICS
     run = _scored(judged.samples, asked, metrics, progress)

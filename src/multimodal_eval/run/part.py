@@ -16,6 +16,7 @@ from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.data.sample_table import to_samples
 from multimodal_eval.data.score_table import columns_of, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
+from multimodal_eval.lint.facts import Facts, facts_of
 from multimodal_eval.run.plan import Plan
 
 BATCH = 1024
@@ -65,8 +66,8 @@ class Worker:
         fresh = [metric for metric in self.plan.metrics if metric.name not in self.reusable]
         return {metric.name: metric.open(self.state(metric)) for metric in fresh}
 
-    def score(self, part: int) -> int:
-        """Score a part and commit it; the number of its samples."""
+    def score(self, part: int) -> Facts:
+        """Score a part and commit it; what lint keeps of its samples, while they are in memory."""
         folder = self.folder
         stored = folder.read_part("samples", part)
         samples, first_row = to_samples(stored), stored.column("row")[0].as_py()
@@ -89,7 +90,7 @@ class Worker:
         if self.plan.composite:
             columns |= score_columns(COMPOSITE, self._composites(scores, len(samples)))
         folder.write_part("scores", part, pa.table(columns))
-        return len(samples)
+        return facts_of(samples, self.plan.config.patterns)
 
     def _composites(self, scores: dict[str, list[Score]], count: int) -> list[Score]:
         task = self.plan.task

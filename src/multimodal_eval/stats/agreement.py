@@ -6,7 +6,8 @@ bootstrap interval, or None with the reason why there is none.
 
 from __future__ import annotations
 
-from multimodal_eval.stats.alpha import LEVELS, Level, krippendorff_alpha
+from multimodal_eval.core.levels import LEVELS, Level
+from multimodal_eval.stats.alpha import krippendorff_alpha
 from multimodal_eval.stats.dawid_skene import DawidSkene, dawid_skene, majority_ties, majority_vote
 from multimodal_eval.stats.jensen_shannon import jensen_shannon
 from multimodal_eval.stats.kappa import (

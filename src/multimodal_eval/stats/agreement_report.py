@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from multimodal_eval.stats.alpha import Level, krippendorff_alpha
+from multimodal_eval.core.levels import Level
+from multimodal_eval.stats.alpha import krippendorff_alpha
 from multimodal_eval.stats.dawid_skene import DawidSkene, dawid_skene, majority_ties, majority_vote
 from multimodal_eval.stats.kappa import Weights, fleiss_kappa, pairwise_kappas, unequal_raters
 from multimodal_eval.stats.percent_agreement import percent_agreement

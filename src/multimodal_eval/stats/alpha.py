@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
+from multimodal_eval.core.levels import LEVELS, Level
 from multimodal_eval.stats.ratings import Codes, Ratings, as_ratings, label_counts, patterns
 from multimodal_eval.stats.resampling import (
     NO_PAIRS,
@@ -27,9 +28,6 @@ from multimodal_eval.stats.resampling import (
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-Level = Literal["nominal", "ordinal", "interval", "ratio"]
-LEVELS: tuple[Level, ...] = get_args(Level)
 
 MOST_RATIO_VALUES = 5000  # chance at the ratio level takes every pair of values
 _ROUNDING = 1e-12

@@ -37,6 +37,7 @@ Vector = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Numbers = Sequence[float] | Vector
 
+ONE_PAIR = "2 judgments make a single pair"
 ROUNDING = 1e-12  # differences below are those of floating-point sums
 
 
@@ -165,6 +166,8 @@ def coefficient_interval(
     error = standard_error(coefficient.influence, clusters)
     if error is None:
         return Interval(value, None, None, None, "no interval: 1 cluster")
+    if len(coefficient.influence) == 2:
+        return Interval(value, error, None, None, f"no interval: {ONE_PAIR}")
     slope = value * (1 - value) if share else 1 - value * value
     if error <= ROUNDING or slope <= ROUNDING:
         return Interval(value, error, None, None, "no interval: every judgment agrees alike, the standard error is 0")
@@ -194,7 +197,8 @@ def paired_difference(
     if error <= ROUNDING:
         if abs(value) <= ROUNDING:
             return Difference(0.0, 0.0, 0.0, 0.0, 1.0, "the two rank every judgment alike")
-        return Difference(value, error, None, None, None, "no test: the standard error is 0")
+        reason = ONE_PAIR if len(influence) == 2 else "the standard error is 0"
+        return Difference(value, error, None, None, None, f"no test: {reason}")
     half = float(stdtrit(count - 1, (1 + level) / 2)) * error
     p_value = 2 * float(stdtr(count - 1, -abs(value) / error))
     return Difference(value, error, value - half, value + half, p_value, _method("paired t", level, count))

@@ -1,4 +1,4 @@
-"""Cohen's and Fleiss' kappa, and plain percent agreement."""
+"""Cohen's and Fleiss' kappa: agreement beyond chance, of two annotators and of several."""
 
 from __future__ import annotations
 
