@@ -30,7 +30,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.stats.intervals import LEVEL, Interval, standard_error
+from multimodal_eval.stats.intervals import LEVEL, Interval, number_of_units, standard_error
 from multimodal_eval.stats.pairs import PairIndex
 
 Vector = NDArray[np.float64]
@@ -162,7 +162,7 @@ def coefficient_interval(
 
     if coefficient.value is None or coefficient.influence is None:
         return None
-    value, count = coefficient.value, _number_of(coefficient.influence, clusters)
+    value, count = coefficient.value, number_of_units(coefficient.influence, clusters)
     error = standard_error(coefficient.influence, clusters)
     if error is None:
         return Interval(value, None, None, None, "no interval: 1 cluster")
@@ -190,7 +190,7 @@ def paired_difference(
     if one.value is None or other.value is None or one.influence is None or other.influence is None:
         return Difference(None, None, None, None, None, f"undefined: {one.reason or other.reason}")
     influence = one.influence - other.influence
-    value, count = one.value - other.value, _number_of(influence, clusters)
+    value, count = one.value - other.value, number_of_units(influence, clusters)
     error = standard_error(influence, clusters)
     if error is None:
         return Difference(value, None, None, None, None, "no test: 1 cluster")
@@ -260,10 +260,6 @@ def _ratio(product: float, product_psi: Vector, one: tuple[float, Vector], other
     value = max(-1.0, min(1.0, product / scale))
     psi = product_psi / scale - value / 2 * (one[1] / one[0] + other[1] / other[0])
     return Coefficient(value, psi)
-
-
-def _number_of(influence: Vector, clusters: Codes | None) -> int:
-    return len(influence) if clusters is None else len(np.unique(clusters))
 
 
 def _method(kind: str, level: float, count: int) -> str:
