@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from caption_contestants import TABLES, Contestant
+from captions_file import read_captions
 
 Result = dict[str, Any]  # what a process of its own found: numbers, or {"missing": reason}
 
@@ -114,18 +115,6 @@ def _processor_seconds() -> float:
 def peak_megabytes() -> float:
     """Of this process, and of the largest it started."""
     return sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
-
-
-def read_captions(path: str, scale: int) -> tuple[list[str], list[list[str]]]:
-    """Candidates and references, `scale` times, no string shared."""
-    packed = gzip.decompress(Path(path).read_bytes())
-    candidates: list[str] = []
-    references: list[list[str]] = []
-    for _ in range(scale):
-        data = json.loads(packed)
-        candidates += data["candidates"].values()
-        references += (data["references"][image] for image in data["candidates"])
-    return candidates, references
 
 
 def run_contestant(table: str, name: str, path: str, scale: int) -> Result:

@@ -13,7 +13,6 @@ the others get tokens. The peak is that of the process and of the largest that i
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import os
 import resource
@@ -26,7 +25,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-Captions = tuple[list[str], list[list[str]]]
+from captions_file import read_captions
+
 Job = Callable[[], float]  # does the work once, gives the corpus figure
 
 
@@ -99,18 +99,6 @@ CONTESTANTS = (
     Contestant("ours fmean", ours(1, variant="fmean")),
     Contestant("NLTK", nltk, "nltk", "ours 2005"),
 )
-
-
-def read_captions(path: str, scale: int) -> Captions:
-    """Candidates and references, `scale` times, no string shared."""
-    packed = gzip.decompress(Path(path).read_bytes())
-    candidates: list[str] = []
-    references: list[list[str]] = []
-    for _ in range(scale):
-        data = json.loads(packed)
-        candidates += data["candidates"].values()
-        references += (data["references"][image] for image in data["candidates"])
-    return candidates, references
 
 
 def run_here(name: str, path: str, scale: int) -> dict[str, float]:

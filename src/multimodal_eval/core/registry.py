@@ -35,9 +35,9 @@ def register(metric: Metric) -> Metric:
     """Add a metric under its name. The same definition may come again (a notebook cell), another may not."""
     check_name(metric.name)
     old = registered.get(metric.name)
-    if old is not None and _origin(old) != _origin(metric):
+    if old is not None and origin(old) != origin(metric):
         raise DuplicateNameError(
-            f"a metric named {metric.name!r} is registered already, by {'.'.join(_origin(old))}. "
+            f"a metric named {metric.name!r} is registered already, by {'.'.join(origin(old))}. "
             "Give yours another name."
         )
     registered[metric.name] = metric
@@ -123,20 +123,25 @@ def load_plugin(path: str | Path) -> None:
 @cache
 def entry_points() -> dict[str, EntryPoint]:
     """The metrics that installed distributions offer, by name, not yet imported."""
+    return installed_entry_points(ENTRY_POINT_GROUP, "metric", registered)
+
+
+def installed_entry_points(group: str, kind: str, taken: Mapping[str, Callable[..., Any]]) -> dict[str, EntryPoint]:
+    """What installed distributions offer under a group's name; a name that another module has is an error."""
     from importlib.metadata import entry_points as installed
 
     found: dict[str, EntryPoint] = {}
-    for entry in installed(group=ENTRY_POINT_GROUP):
-        taken = registered.get(entry.name)
-        clash = taken is not None and _origin(taken)[0] != entry.module
+    for entry in installed(group=group):
+        clash = entry.name in taken and origin(taken[entry.name])[0] != entry.module
         if clash or found.get(entry.name, entry) != entry:
             raise DuplicateNameError(
-                f"the entry point {entry.value!r} offers a metric named {entry.name!r}, which is taken already. "
+                f"the entry point {entry.value!r} offers a {kind} named {entry.name!r}, which is taken already. "
                 "Uninstall one of the two distributions."
             )
         found[entry.name] = entry
     return found
 
 
-def _origin(entry: Callable[..., Any]) -> tuple[str, str]:
+def origin(entry: Callable[..., Any]) -> tuple[str, str]:
+    """The module and the name of a definition."""
     return getattr(entry, "__module__", "?"), getattr(entry, "__qualname__", repr(entry))

@@ -13,6 +13,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError, UnknownNameError, shorten
+from multimodal_eval.core.registry import installed_entry_points, origin
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -71,9 +72,9 @@ def register_synonyms(
     if not name.replace("_", "").replace("-", "").isalnum() or name == "default":
         raise ConfigError(f"{name!r} cannot name a synonym source: use letters, digits, '_' and '-', and not default")
     old = _registered.get(name)
-    if old is not None and _origin(old.factory) != _origin(factory):
+    if old is not None and origin(old.factory) != origin(factory):
         raise DuplicateNameError(
-            f"a synonym source named {name!r} is registered already, by {'.'.join(_origin(old.factory))}. "
+            f"a synonym source named {name!r} is registered already, by {'.'.join(origin(old.factory))}. "
             "Give yours another name."
         )
     _registered[name] = _Registered(factory, None if languages is None else tuple(languages), argument)
@@ -112,19 +113,8 @@ def list_synonyms(language: str | None = None) -> list[str]:
 @cache
 def entry_points() -> dict[str, EntryPoint]:
     """The sources that installed distributions offer, by name, not yet imported."""
-    from importlib.metadata import entry_points as installed
-
-    found: dict[str, EntryPoint] = {}
-    for entry in installed(group=ENTRY_POINT_GROUP):
-        taken = _registered.get(entry.name)
-        clash = taken is not None and _origin(taken.factory)[0] != entry.module
-        if clash or found.get(entry.name, entry) != entry:
-            raise DuplicateNameError(
-                f"the entry point {entry.value!r} offers a synonym source named {entry.name!r}, which is taken "
-                "already. Uninstall one of the two distributions."
-            )
-        found[entry.name] = entry
-    return found
+    taken = {name: source.factory for name, source in _registered.items()}
+    return installed_entry_points(ENTRY_POINT_GROUP, "synonym source", taken)
 
 
 def _names() -> set[str]:
@@ -157,10 +147,6 @@ def _stamp(argument: str) -> tuple[int, int] | None:
     except (OSError, ValueError, RuntimeError):
         return None
     return stat.st_mtime_ns, stat.st_size
-
-
-def _origin(factory: Factory) -> tuple[str, str]:
-    return getattr(factory, "__module__", "?"), getattr(factory, "__qualname__", repr(factory))
 
 
 def _none(language: str) -> SynonymSource:
