@@ -89,8 +89,15 @@ void MeteorLexicon::look_up_synsets(std::string_view text, Word& word) {
 }
 
 bool MeteorLexicon::are_synonyms(std::uint32_t a, std::uint32_t b) {
-    Answer& answer = answers_[(a * 0x9E3779B1u ^ b * 0x85EBCA6Bu) >> 18];
+    Answer& answer = place(synonyms_, a, b);
     if (answer.a != a || answer.b != b) answer = {a, b, share_synset(words_[a], words_[b])};
+    return answer.value != 0;
+}
+
+std::uint32_t MeteorLexicon::longer(std::uint32_t node, std::uint32_t word) {
+    if (word == kMissing) return kMissing;
+    Answer& answer = place(phrases_, node, word);
+    if (answer.a != node || answer.b != word) answer = {node, word, data_.longer(node, word)};
     return answer.value;
 }
 
@@ -104,7 +111,7 @@ bool MeteorLexicon::share_synset(const Word& a, const Word& b) const {
     return false;
 }
 
-void MeteorText::look_up(const MeteorLexicon& lexicon) {
+void MeteorText::look_up(MeteorLexicon& lexicon) {
     hashes.clear();
     stem_hashes.clear();
     synset_masks.clear();
@@ -120,8 +127,7 @@ void MeteorText::look_up(const MeteorLexicon& lexicon) {
             phrases.push_back({node, start, static_cast<std::uint16_t>(end - start)});
             nodes_mask[node >> 6 & 7] |= std::uint64_t{1} << (node & 63);
             if (end == words.size()) break;
-            const std::uint32_t next = lexicon[words[end]].known_as;
-            node = next == kMissing ? kMissing : lexicon.data().longer(node, next);
+            node = lexicon.longer(node, lexicon[words[end]].known_as);
         }
     }
     by_node = phrases;

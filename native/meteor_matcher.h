@@ -36,6 +36,7 @@ public:
     const Word& operator[](std::uint32_t id) const { return words_[id]; }
     const MeteorData& data() const { return data_; }
     bool are_synonyms(std::uint32_t a, std::uint32_t b);
+    std::uint32_t longer(std::uint32_t node, std::uint32_t word);  // the data's, remembered; kMissing for an unknown word
 
 private:
     void look_up_synsets(std::string_view text, Word& word);
@@ -47,13 +48,16 @@ private:
     Vocabulary texts_;
     std::vector<Word> words_;
     std::vector<std::uint32_t> synsets_;
-    // Answers of are_synonyms; a pair of words has one place, and the last that came there stays.
-    static constexpr std::size_t kAnswers = 1 << 14;
+    // Answers of are_synonyms and of longer; a pair has one place, and the last that came there stays.
     struct Answer {
-        std::uint32_t a = kMissing, b = kMissing;
-        bool value = false;
+        std::uint32_t a = kMissing, b = kMissing, value = 0;
     };
-    std::vector<Answer> answers_ = std::vector<Answer>(kAnswers);
+    static constexpr int kAnswerBits = 16;
+    static Answer& place(std::vector<Answer>& answers, std::uint32_t a, std::uint32_t b) {
+        return answers[(a * 0x9E3779B1u ^ b * 0x85EBCA6Bu) >> (32 - kAnswerBits)];
+    }
+    std::vector<Answer> synonyms_ = std::vector<Answer>(1 << kAnswerBits);
+    std::vector<Answer> phrases_ = std::vector<Answer>(1 << kAnswerBits);
     std::string stem_, base_;
 };
 
@@ -70,7 +74,7 @@ struct MeteorText {
     std::array<std::uint64_t, 8> nodes_mask;
 
     // Fills the rest from `words`.
-    void look_up(const MeteorLexicon& lexicon);
+    void look_up(MeteorLexicon& lexicon);
     bool may_have(std::uint32_t node) const { return nodes_mask[node >> 6 & 7] >> (node & 63) & 1; }
 };
 

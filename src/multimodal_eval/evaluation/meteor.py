@@ -86,8 +86,11 @@ def meteor(
 class TextsScorer(Protocol):
     """Scores answers against their references."""
 
-    def __call__(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> list[Score]:
+    def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
         """One score an answer."""
+
+    def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
+        """The same as arrays; NaN where the texts are too long."""
 
 
 class StemSynonyms:
@@ -114,9 +117,13 @@ class StagedScorer:
         texts.set_synsets(self.synonyms.synsets(texts.words()))
         return texts
 
-    def __call__(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> list[Score]:
+    def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
+        """One value an answer."""
+        return Rows(self.aligned(candidates, references).score(self.with_penalty, threads)[:, 0])
+
+    def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
         """One score an answer; a warning says when an alignment is not proven to be the best."""
-        rows = self.aligned(candidates, references).score(self.with_penalty, threads)
+        rows = self.aligned(candidates, references).score(self.with_penalty)
         return [
             Score(score) if proven else Score(score, details={"alignment": "beam"}, warning=UNPROVEN)
             for score, proven in zip(rows[:, 0].tolist(), rows[:, -1].tolist(), strict=True)
@@ -130,9 +137,13 @@ class ProgramScorer:
         self.tokenizer = "" if tokenizer == "none" else tokenizer
         self.program = open_program(language, stemmer)
 
-    def __call__(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> list[Score]:
-        """One score an answer, with the statistics that the corpus figure is made of."""
-        values, stats = self.program.score(candidates, references, self.tokenizer, threads)
+    def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
+        """One value an answer, with the statistics that the corpus figure is made of."""
+        return Rows(*self.program.score(candidates, references, self.tokenizer, threads))
+
+    def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
+        """The same as scores."""
+        values, stats = self.program.score(candidates, references, self.tokenizer)
         return [
             unscored("error", TOO_LONG) if isnan(value) else Score(value, stats=tuple(counts))
             for value, counts in zip(values.tolist(), stats.tolist(), strict=True)
@@ -236,13 +247,11 @@ class Meteor(Metric):
         for number, texts in enumerate(references, 1):
             if not texts:
                 raise InputError([Problem(code="NO_REFERENCE", message="there are no references", line=number)])
-        scores = self.texts_scorer()(candidates, references, threads)
-        for number, score in enumerate(scores, 1):
-            if score.value is None:
-                raise InputError([Problem(code="TOO_LONG", message=str(score.reason), line=number)])
-        values = np.array([score.value for score in scores], dtype=np.float64)
-        stats = [score.stats for score in scores if score.stats is not None]
-        return Rows(values, np.array(stats) if stats else None)
+        rows = self.texts_scorer().rows(candidates, references, threads)
+        too_long = np.flatnonzero(np.isnan(rows.values)).tolist()
+        if too_long:
+            raise InputError([Problem(code="TOO_LONG", message=TOO_LONG, line=number + 1) for number in too_long])
+        return rows
 
     def open(self, state: Any) -> Scorer:
         """Once a worker; data and synonyms are shared."""
