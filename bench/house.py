@@ -38,7 +38,7 @@ from multimodal_eval import evaluate, metric
 @metric("words", needs=("generated_answer",), bounds=(0, None), version="1")
 def words(sample):
     return float(sample.generated_answer.count(" ") + 1)
-evaluate(sys.argv[1], metrics=["words"], output=sys.argv[2])
+evaluate(sys.argv[1], metrics=["words"], output=sys.argv[2], skip_lint=sys.argv[3] == "without")
 """
 
 
@@ -104,11 +104,13 @@ def reading(small: Path, large: Path, count: int) -> None:
 
 def trivial_metric(small: Path, large: Path, count: int, scratch: Path) -> None:
     print("\na trivial metric through a whole run (read, store, score, aggregate)")
-    for path, samples in ((small, count // 10), (large, count)):
-        folder = scratch / f"run-{samples}"
-        seconds, peak = measured(TRIVIAL, str(path), str(folder))
-        stored = sum(file.stat().st_size for file in (folder / "samples").iterdir()) / path.stat().st_size
-        print(f"  {samples:>10,} samples {seconds:7.2f} s {samples / seconds:>10,.0f} samples/s {peak:6.0f} MB peak")
+    for lint in ("without", "with"):
+        for path, samples in ((small, count // 10), (large, count)):
+            folder = scratch / f"run-{samples}-{lint}"
+            seconds, peak = measured(TRIVIAL, str(path), str(folder), lint)
+            stored = sum(file.stat().st_size for file in (folder / "samples").iterdir()) / path.stat().st_size
+            rate = f"{samples / seconds:>10,.0f} samples/s"
+            print(f"  {lint:>7} lint {samples:>10,} samples {seconds:7.2f} s {rate} {peak:6.0f} MB peak")
     print(f"  the stored samples take {stored:.2f} of the JSONL")
 
 

@@ -156,3 +156,17 @@ def test_progress_speaks_of_it():
     seen = []
     evaluate(samples(), metrics=["cider"], progress=lambda stage, done, total: seen.append((stage, done, total)))
     assert seen[-1] == ("linting", 50, 50)
+
+
+def test_a_run_without_lint_is_linted_when_asked(tmp_path):
+    from multimodal_eval import evaluate
+
+    rows = [{"id": str(i), "generated_answer": "  ", "references": ["a dog"]} for i in range(3)]
+    run = evaluate(rows, metrics=["rouge_l"], output=tmp_path / "run", skip_lint=True)
+    assert not (tmp_path / "run" / "lint.json").exists()
+    assert not run.is_linted
+    assert "EMPTY_ANSWER" in {finding["code"] for finding in run.lint()["findings"]}
+    assert run.is_linted
+    plain = evaluate(rows, metrics=["rouge_l"], output=tmp_path / "plain")
+    assert plain.is_linted
+    assert plain.lint() == run.lint()

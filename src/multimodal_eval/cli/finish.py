@@ -20,7 +20,8 @@ def conclude(run: Run, given: Mapping[str, Any]) -> None:
     if given["format_"] == "json":
         from multimodal_eval.data.run_folder import to_json
 
-        content = {**run.results, "run": str(run.path), "lint": run.lint()["findings"]}
+        lint = run.lint()["findings"] if run.is_linted else None
+        content = {**run.results, "run": str(run.path), "lint": lint}
         click.echo(to_json(content).decode(), nl=False)
     else:
         from multimodal_eval.cli.show import show_run

@@ -22,6 +22,7 @@ from multimodal_eval.cli.options import MetricOption, input_options, options_by_
 @click.option("--by", multiple=True, help="Also score each value of this column by itself.")
 @click.option("--seed", type=int, help="For metrics that draw random numbers.")
 @click.option("--plugin", "plugins", multiple=True, help="A Python file whose @metric functions are registered.")
+@click.option("--no-lint", "skip_lint", is_flag=True, help="Do not look for doubtful answers now; see mmeval lint.")
 @click.option("--skip-unavailable", is_flag=True, help="Leave metrics unscored that cannot run on this machine.")
 @input_options
 @output_options
@@ -78,6 +79,7 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
         seed=given["seed"],
         plugins=list(given["plugins"]) or None,
         skip_unavailable=given["skip_unavailable"],
+        skip_lint=given["skip_lint"],
         map=dict(given["mapping"]) or None,
         limit=given["limit"],
         allow_partial=given["allow_partial"],

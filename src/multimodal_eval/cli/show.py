@@ -40,7 +40,7 @@ def show_run(run: Run) -> None:
         out.print(_coco_table(results["metrics"]))
     for column, slices in results["slices"].items():
         out.print(_slice_table(column, slices))
-    doubts = lint_lines(run.lint()["findings"])
+    doubts = lint_lines(run.lint()["findings"]) if run.is_linted else []
     for line in [*warnings(run), *doubts]:
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
     if doubts and run.is_kept:

@@ -69,6 +69,11 @@ class Run:
         for number in range(len(self.info["parts"])):
             yield from self.folder.read_samples(number)
 
+    @property
+    def is_linted(self) -> bool:
+        """Whether a look at the run shows its lint: not where it was made without."""
+        return not self.info["config"].get("skip_lint", False) or self.folder.read_lint() is not None
+
     def lint(self) -> dict[str, Any]:
         """What makes the run's numbers doubtful (lint.json): `findings`, each with code, count, share and examples.
 

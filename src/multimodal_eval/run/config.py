@@ -40,6 +40,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     plugins: list[str] = []
     skip_unavailable: bool = False
     allow_partial: bool = False
+    skip_lint: bool = False
     presets: list[str] = []  # filled in by the run: which presets the metrics came from
 
     @property

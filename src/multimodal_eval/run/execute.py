@@ -143,10 +143,12 @@ def finish(
     facts = {}
     for part, own in zip(todo, executor.map_parts(worker.score, todo), strict=True):
         facts[part] = own
-        done += len(own)
+        done += info["parts"][part]
         progress("scoring", done, total)
     folder.write_results(results_of(plan, folder, info))
-    folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), facts))
+    if not plan.config.skip_lint:
+        known = {part: own for part, own in facts.items() if own is not None}
+        folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), known))
     folder.write_info(info | {"state": "done", "finished": _now()})
 
 

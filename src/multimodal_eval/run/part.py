@@ -66,8 +66,8 @@ class Worker:
         fresh = [metric for metric in self.plan.metrics if metric.name not in self.reusable]
         return {metric.name: metric.open(self.state(metric)) for metric in fresh}
 
-    def score(self, part: int) -> Facts:
-        """Score a part and commit it; what lint keeps of its samples, while they are in memory."""
+    def score(self, part: int) -> Facts | None:
+        """Score a part and commit it; what lint keeps of its samples, while they are in memory, if it is wanted."""
         folder = self.folder
         stored = folder.read_part("samples", part)
         samples, first_row = to_samples(stored), stored.column("row")[0].as_py()
@@ -90,7 +90,7 @@ class Worker:
         if self.plan.composite:
             columns |= score_columns(COMPOSITE, self._composites(scores, len(samples)))
         folder.write_part("scores", part, pa.table(columns))
-        return facts_of(samples, self.plan.config.patterns)
+        return None if self.plan.config.skip_lint else facts_of(samples, self.plan.config.patterns)
 
     def _composites(self, scores: dict[str, list[Score]], count: int) -> list[Score]:
         task = self.plan.task
