@@ -3,12 +3,9 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
-#include <nanobind/stl/tuple.h>
 
 #include <memory>
-#include <stdexcept>
 #include <string>
-#include <tuple>
 
 #include "bindings.h"
 #include "meteor_data.h"

@@ -9,8 +9,6 @@
 namespace mmeval {
 namespace {
 
-constexpr int kStages = 3;
-
 // 10PR / (R + 9P), with half the cubed share of chunks among the matches as the penalty of 2005.
 double score_of(double matches, double candidate_words, double reference_words, double chunks, bool with_penalty) {
     if (matches == 0) return 0.0;
@@ -77,7 +75,7 @@ void StagedMeteor::score(bool with_penalty, std::size_t threads, double* rows) c
             for (std::size_t text = first + 1; text < image_ends_[image]; ++text) {
                 read(text, reference);
                 const Alignment& found =
-                    aligner.align(candidate.data(), candidate.size(), reference.data(), reference.size(), kStages);
+                    aligner.align(candidate.data(), candidate.size(), reference.data(), reference.size());
                 proven = proven && found.exact;
                 const auto matches = static_cast<double>(found.matches.size());
                 const auto chunks = static_cast<double>(found.chunks);
@@ -99,7 +97,7 @@ Alignment StagedMeteor::align(std::size_t image, std::size_t reference) const {
     read(first_text(image), words);
     read(first_text(image) + 1 + reference, others);
     StagedAligner aligner;
-    return aligner.align(words.data(), words.size(), others.data(), others.size(), kStages);
+    return aligner.align(words.data(), words.size(), others.data(), others.size());
 }
 
 }  // namespace mmeval

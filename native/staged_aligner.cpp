@@ -50,10 +50,9 @@ private:
 
 class StagedAligner::Work {
 public:
-    Work(std::size_t budget, std::size_t beam_width) : search_(budget, std::max<std::size_t>(beam_width, 1)) {}
+    Work() : search_(kDefaultBudget, kBeamWidth) {}
 
-    const Alignment& align(const AlignerWord* candidate, std::size_t n, const AlignerWord* reference, std::size_t m,
-                           int stages) {
+    const Alignment& align(const AlignerWord* candidate, std::size_t n, const AlignerWord* reference, std::size_t m) {
         words_[kCandidate] = candidate;
         words_[kReference] = reference;
         sizes_[kCandidate] = n;
@@ -61,7 +60,7 @@ public:
         for (const Side side : {kCandidate, kReference}) mates_[side].assign(sizes_[side], kNoWord);
         levels_.resize(n);
         result_.exact = true;
-        if (stages > 0) match(stages);
+        match();
         report();
         return result_;
     }
@@ -71,16 +70,16 @@ private:
         std::uint32_t item, next;
     };
 
-    void match(int stages) {
+    void match() {
         find_types();
-        find_stems(stages > 1);
-        if (stages > 2) find_synonyms();
+        find_stems();
+        find_synonyms();
         settle_pairs();
         if (open_types()) search();
         if (result_.exact) return;
         complete_words();
         complete_stems();
-        if (stages > 2) complete_synonyms();
+        complete_synonyms();
     }
 
     void search() {
@@ -115,13 +114,15 @@ private:
     }
 
     // Settles the types that have no spare words, and finds the stems of the others.
-    void find_stems(bool by_stem) {
+    void find_stems() {
         stems_.assign(1, {{0, 0}, kNoWord});  // a class without spare words for those that need none
         numbering_.restart(types_.size());
         for (std::uint32_t v = 0; v < types_.size(); ++v) {
             WordType& type = types_[v];
-            if (type.spare() == 0) settle_in_order(type.first[kCandidate], type.first[kReference], 0);
-            if (type.spare() == 0 || !by_stem) continue;
+            if (type.spare() == 0) {
+                settle_in_order(type.first[kCandidate], type.first[kReference], 0);
+                continue;
+            }
             type.stem = numbering_.number(word_of(type).stem) + 1;
             if (type.stem == stems_.size()) stems_.push_back({{0, 0}, kNoWord});
             StemClass& stem = stems_[type.stem];
@@ -372,15 +373,12 @@ private:
     std::vector<std::uint32_t> seen_, parents_, queue_;
 };
 
-StagedAligner::StagedAligner(std::size_t budget, std::size_t beam_width)
-    : work_(std::make_unique<Work>(budget, beam_width)) {}
-StagedAligner::StagedAligner(StagedAligner&&) noexcept = default;
-StagedAligner& StagedAligner::operator=(StagedAligner&&) noexcept = default;
+StagedAligner::StagedAligner() : work_(std::make_unique<Work>()) {}
 StagedAligner::~StagedAligner() = default;
 
 const Alignment& StagedAligner::align(const AlignerWord* candidate, std::size_t n, const AlignerWord* reference,
-                                      std::size_t m, int stages) {
-    return work_->align(candidate, n, reference, m, stages);
+                                      std::size_t m) {
+    return work_->align(candidate, n, reference, m);
 }
 
 }  // namespace mmeval

@@ -34,14 +34,11 @@ struct Alignment {
 // Keeps its memory from one pair of texts to the next, so that each thread should have one and use it for many.
 class StagedAligner {
 public:
-    explicit StagedAligner(std::size_t budget = kDefaultBudget, std::size_t beam_width = kBeamWidth);
-    StagedAligner(StagedAligner&&) noexcept;
-    StagedAligner& operator=(StagedAligner&&) noexcept;
+    StagedAligner();
     ~StagedAligner();
 
-    // The first `stages` of the three. What it returns holds until the next call.
-    const Alignment& align(const AlignerWord* candidate, std::size_t n, const AlignerWord* reference, std::size_t m,
-                           int stages);
+    // What it returns holds until the next call.
+    const Alignment& align(const AlignerWord* candidate, std::size_t n, const AlignerWord* reference, std::size_t m);
 
 private:
     class Work;

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multimodal_eval.cli.options import PositiveNumber
+from multimodal_eval.cli.show import DASH
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from multimodal_eval.run.compare import Number, Pair, RunComparison
-
-DASH = "–"
 
 
 @click.command()

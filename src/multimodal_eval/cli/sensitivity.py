@@ -73,14 +73,14 @@ def _show(found: Sensitivity, out: Console) -> None:
 def _show_run(run: RunSensitivity, samples: int, out: Console) -> None:
     from rich.table import Table
 
-    from multimodal_eval.cli.show import as_text, number
+    from multimodal_eval.cli.show import DASH, as_text, number
 
     table = Table(title=f"{as_text(run.run)}, {samples:,} samples", title_justify="left", title_style="bold")
     table.add_column("part")
     for head in ("weight", "effective weight", "mean", "without"):
         table.add_column(head, justify="right")
     for part in run.parts:
-        effective = "–" if part.effective is None else f"{part.effective:.1%}"
+        effective = DASH if part.effective is None else f"{part.effective:.1%}"
         table.add_row(part.part, f"{part.weight:.1%}", effective, number(part.mean), number(part.without))
     out.print(table)
     out.print(f"composite {run.value:.4f}; under moved weights {run.low:.4f} … {run.high:.4f} (95 % of the draws)")

@@ -32,7 +32,7 @@ from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, uns
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.text.captions import refuse_no_list
-from multimodal_eval.text.meteor_data import open_program, parameters, resource_name
+from multimodal_eval.text.meteor_data import LANGUAGES, open_program, parameters, resource_name
 from multimodal_eval.text.synonyms import SynonymSource, get_synonyms
 from multimodal_eval.text.tokenizers import check_tokenizer
 
@@ -43,20 +43,14 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
 
 VARIANTS = ("fmean", "2005", "1.5")
-LANGUAGES = ("en", "ru")
 STEMMERS = {
     "fmean": {"en": "english", "ru": "russian"},
     "2005": {"en": "porter", "ru": "russian"},
     "1.5": {"en": "english", "ru": "russian-2014"},
 }
 DEFAULT_TOKENIZER = {"fmean": "unicode", "2005": "unicode", "1.5": "ptb"}
-_WORDS, _FUNCTION_WORDS, _MATCHED, _CHUNKS, _ALL_MATCHED = (
-    0,
-    2,
-    4,
-    20,
-    21,
-)  # columns of 1.5's statistics, two sides each
+# Columns of 1.5's statistics; all but the chunks are pairs, the answer's before the reference's.
+_WORDS, _FUNCTION_WORDS, _MATCHED, _CHUNKS, _ALL_MATCHED = 0, 2, 4, 20, 21
 _MODULES = 4
 TOO_LONG = "the texts are too long for METEOR 1.5: over 25,000,000 pairs of words, or 1,000,000 that match"
 UNPROVEN = "alignment_not_proven"

@@ -138,7 +138,8 @@ def compare_runs(
     refuse_other_data(opened, names, order)
     clusters = shared_clusters(opened, names, order)
     chosen, others = _chosen(opened, names, metrics)
-    table = _Table(opened, names, order, clusters, _pairs(opened, names, baseline), level)
+    stored = [column_names(run.folder, parts_of(run)) for run in opened]
+    table = _Table(opened, names, stored, order, clusters, _pairs(opened, names, baseline), level)
     test = partial(compare, rounds=rounds, seed=seed, threads=threads, level=level, effect=effect)
     numbers = [table.number(name, test, allow_partial=allow_partial) for name in chosen]
     return RunComparison(tuple(names), len(order[0]), rounds, seed, level, tuple(numbers), tuple(others))
@@ -215,12 +216,12 @@ class _Scores:
         return self.metric.aggregate_part(self.part, scored) if self.part else self.metric.aggregate(scored)
 
 
-def _scores(run: Run, order: Codes, name: str) -> _Scores:
+def _scores(run: Run, stored: Sequence[str], order: Codes, name: str) -> _Scores:
     metric_name, _, part = name.partition(".")
     own = _headline(run) if metric_name == COMPOSITE else metric_name
     metric = None if own is None else metric_of(run, own)
     bounds = (0, 1) if metric is None else metric.bounds
-    column = read_column(run.folder, parts_of(run), column_names(run.folder, parts_of(run)), metric_name, bounds)
+    column = read_column(run.folder, parts_of(run), stored, metric_name, bounds)
     if part and part not in column.parts:
         raise UnknownNameError(f"part of {metric_name}", part, column.parts)
     values = column.parts[part] if part else column.values
@@ -233,6 +234,7 @@ class _Table:
 
     runs: Sequence[Run]
     names: Sequence[str]
+    stored: Sequence[Sequence[str]]  # the columns of each
     order: Sequence[Codes]
     clusters: Codes | None
     pairs: Sequence[tuple[int, int]]
@@ -240,7 +242,10 @@ class _Table:
 
     def number(self, name: str, test: Test, *, allow_partial: bool) -> Number:
         """One number, with every pair."""
-        scores = [_scores(run, rows, name) for run, rows in zip(self.runs, self.order, strict=True)]
+        scores = [
+            _scores(run, stored, rows, name)
+            for run, stored, rows in zip(self.runs, self.stored, self.order, strict=True)
+        ]
         scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(one.values) for one in scores])
         refuse_too_few(name, scored, allow_partial=allow_partial)
         clusters = None if self.clusters is None else self.clusters[scored]

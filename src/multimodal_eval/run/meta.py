@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from math import isfinite
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import (
     ConfigError,
@@ -40,6 +39,7 @@ from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.evaluation.tasks_config import PRESETS
 from multimodal_eval.run.evaluate import evaluate
 from multimodal_eval.run.execute import Progress, silent
+from multimodal_eval.run.pairing import MOST_LEFT_OUT
 from multimodal_eval.stats.correlation import (
     COEFFICIENTS,
     Coefficient,
@@ -47,13 +47,9 @@ from multimodal_eval.stats.correlation import (
     coefficient_interval,
     paired_difference,
 )
-from multimodal_eval.stats.intervals import LEVEL
+from multimodal_eval.stats.intervals import LEVEL, Codes, Vector
 from multimodal_eval.stats.paired import detectable_effect, holm
 
-Vector = NDArray[np.float64]
-Codes = NDArray[np.int64]
-
-MOST_UNSCORED = 0.01  # of the judgments, without `allow_partial`
 FLICKR8K_METRICS = ("bleu.bleu_1", "coco")
 _DELIMITED = (".csv", ".tsv")
 _FLAGS = {"format_in": "--format-in", "options": "--option", "plugins": "--plugin"}
@@ -141,13 +137,7 @@ def _entry(kind: str, coefficient: Coefficient, clusters: Codes) -> dict[str, An
     interval = coefficient_interval(coefficient, clusters, share=kind == "acc_eq")
     if interval is None:
         return {"value": None, "stderr": None, "low": None, "high": None, "method": f"undefined: {coefficient.reason}"}
-    entry: dict[str, Any] = {
-        "value": interval.value,
-        "stderr": interval.stderr,
-        "low": interval.low,
-        "high": interval.high,
-        "method": interval.method,
-    }
+    entry = asdict(interval)
     return entry if coefficient.epsilon is None else {**entry, "epsilon": coefficient.epsilon}
 
 
@@ -199,7 +189,7 @@ def _judgments(table: _Table, *, allow_partial: bool) -> Judgments:
     if dropped.any():
         by_metric = ", ".join(f"{name} {int(rows_.sum()):,}" for name, rows_ in unscored.items() if rows_.any())
         reason = f"a metric has no value (by metric: {by_metric})"
-        if dropped.mean() > MOST_UNSCORED and not allow_partial:
+        if dropped.mean() > MOST_LEFT_OUT and not allow_partial:
             message = f"{int(dropped.sum()):,} of {len(rows):,} judgments cannot be used: {reason}."
             hint = "Use --allow-partial to leave them out for all metrics."
             raise InputError([Problem(code="UNSCORED", message=message, hint=hint)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -84,13 +85,7 @@ def _estimated(
     if len(values) == 0:
         return {"value": None, "stderr": None, "low": None, "high": None, "method": "nothing scored"}
     found = interval(aggregate(Rows(values, stats)), clusters, values=values if stats is None else None)
-    return {
-        "value": found.value,
-        "stderr": found.stderr,
-        "low": found.low,
-        "high": found.high,
-        "method": found.method,
-    }
+    return asdict(found)
 
 
 def _on(rows: NDArray[np.bool_] | Codes, clusters: Codes | None) -> Codes | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -19,6 +19,7 @@ from multimodal_eval.run.columns import column_names, read_column
 from multimodal_eval.run.config import load_config
 from multimodal_eval.run.pairing import paired, parts_of, refuse_other_data, refuse_other_signatures, refuse_too_few
 from multimodal_eval.run.plan import make_task
+from multimodal_eval.stats.intervals import Vector
 from multimodal_eval.stats.sensitivity import (
     CONCENTRATION,
     DRAWS,
@@ -31,8 +32,6 @@ from multimodal_eval.stats.sensitivity import (
     spread,
     without,
 )
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -98,11 +97,11 @@ def sensitivity(
     task = _task(opened, names)
     refuse_other_data(opened, names, order)
     weights = np.array(list(task.weights.values()))
-    composites = [_column(run, COMPOSITE)[rows] for run, rows in zip(opened, order, strict=True)]
-    scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(own) for own in composites])
+    columns = [[own[rows] for own in _columns(run, task)] for run, rows in zip(opened, order, strict=True)]
+    scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(composite) for composite, *_ in columns])
     refuse_too_few(COMPOSITE, scored, allow_partial=allow_partial or len(opened) == 1)
-    tables = [_parts_of(run, task)[rows][scored] for run, rows in zip(opened, order, strict=True)]
-    systems = [Parts(table, task.on_missing == "renormalise") for table in tables]
+    renormalise = task.on_missing == "renormalise"
+    systems = [Parts(np.column_stack(parts)[scored], renormalise) for _, *parts in columns]
     drawn = drawn_weights(weights, draws=draws, concentration=concentration, seed=seed)
     values, moved = composites_of(systems, weights[None, :])[:, 0], composites_of(systems, drawn)
     flips, shares = flip_probabilities(values, moved), rank_shares(moved)
@@ -137,19 +136,16 @@ def _task(runs: Sequence[Run], names: Sequence[str]) -> Task:
     return task
 
 
-def _column(run: Run, name: str) -> Vector:
-    stored = column_names(run.folder, parts_of(run))
-    return read_column(run.folder, parts_of(run), stored, name, (None, None)).values
-
-
-def _parts_of(run: Run, task: Task) -> Vector:
-    """The parts as the composite adds them (divided by their maximum and cut at 1): samples x parts; NaN: missing."""
-    stored = column_names(run.folder, parts_of(run))
-    columns = []
-    for part in task.weights:
-        values = _column(run, part) if part in stored else np.full(len(run), np.nan)
-        columns.append(np.minimum(values / task.maximum[part], 1.0) if part in task.maximum else values)
-    return np.column_stack(columns)
+def _columns(run: Run, task: Task) -> Iterator[Vector]:
+    """The composite, then its parts as it adds them (divided by their maximum and cut at 1); NaN: missing."""
+    count = parts_of(run)
+    stored = column_names(run.folder, count)
+    for name in (COMPOSITE, *task.weights):
+        there = name in stored
+        values = (
+            read_column(run.folder, count, stored, name, (None, None)).values if there else np.full(len(run), np.nan)
+        )
+        yield np.minimum(values / task.maximum[name], 1.0) if name in task.maximum else values
 
 
 def _part_weights(task: Task, system: Parts) -> tuple[PartWeight, ...]:

@@ -28,13 +28,10 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from multimodal_eval.stats.intervals import LEVEL, Interval, number_of_units, standard_error
+from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector, number_of_units, standard_error
 from multimodal_eval.stats.pairs import PairIndex
 
-Vector = NDArray[np.float64]
-Codes = NDArray[np.int64]
 Numbers = Sequence[float] | Vector
 
 ONE_PAIR = "2 judgments make a single pair"

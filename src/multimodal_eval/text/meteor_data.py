@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
 
 TABLE = "meteor-1.table"  # the number is that of the layout: another layout is made anew beside it
-LANGUAGES = {"en": "english", "ru": "russian"}
+LANGUAGES = ("en", "ru")
 # Denkowski and Lavie's, for ranking: tuned for English, and those for every other language.
 _PARAMETERS = {
     "en": (0.85, 0.20, 0.60, 0.75, 1.0, 0.6, 0.8, 0.6),
