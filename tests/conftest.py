@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import zipfile
@@ -13,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from multimodal_eval.core import registry
+from multimodal_eval.core.errors import FetchError
 from multimodal_eval.evaluation import metrics_registry, tasks_config
-from multimodal_eval.resources.catalogue import get_resource
+from multimodal_eval.resources.catalogue import CATALOGUE, get_resource
+from multimodal_eval.resources.fetch import fetch
 from multimodal_eval.resources.store import folder_of, verify
 from multimodal_eval.text.meteor_data import prepare
 
@@ -76,3 +79,42 @@ def meteor_data(meteor_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A test that asks for this has METEOR 1.5's data."""
     monkeypatch.setenv("MMEVAL_HOME", str(meteor_home))
     return meteor_home
+
+
+# What tests marked `weights` may use: fetched once, into a folder that all runs of the tests share.
+WEIGHTS = ("all-minilm-l6-v2",)
+
+
+@pytest.fixture(scope="session")
+def weights_folder() -> Path:
+    """$MMEVAL_TEST_WEIGHTS or `.weights` in the project. Without a registry such tests are skipped, unless CI asks."""
+    folder = Path(os.environ.get("MMEVAL_TEST_WEIGHTS") or Path(__file__).parents[1] / ".weights")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MMEVAL_HOME", str(folder))
+        try:
+            for name in WEIGHTS:
+                fetch(get_resource(name))
+        except FetchError as refusal:
+            if os.environ.get("MMEVAL_REQUIRE_WEIGHTS"):
+                raise
+            pytest.skip(f"the models could not be fetched: {refusal}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def full_home(meteor_home: Path, weights_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """METEOR's data and the models in one folder, with a cache that is empty at first."""
+    home = tmp_path_factory.mktemp("full")
+    (home / "resources").mkdir()
+    for origin in (meteor_home, weights_folder):
+        for folder in (origin / "resources").iterdir():
+            if any(folder.name.startswith(f"{name}-") for name in CATALOGUE):
+                (home / "resources" / folder.name).symlink_to(folder.resolve())
+    return home
+
+
+@pytest.fixture
+def weights(full_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A test that asks for this has every model and all data."""
+    monkeypatch.setenv("MMEVAL_HOME", str(full_home))
+    return full_home

@@ -7,6 +7,7 @@ MultimodalEvalError            exit 1
 ├── ConfigError                weights, tasks, options that cannot be used
 │   └── NothingNamedError      neither a task nor metrics (exit 2)
 ├── UnavailableError           a model, resource or optional package that is not on this machine
+│   └── ModelError             a model whose files cannot be used
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
 ├── FetchError                 a resource that could not be fetched or does not match its checksum
 └── ThresholdError             a score below what was asked for (exit 3)
@@ -95,6 +96,10 @@ class NothingNamedError(ConfigError):
 
 class UnavailableError(MultimodalEvalError, RuntimeError):
     """Something a metric needs is not on this machine; the message says how to get it."""
+
+
+class ModelError(UnavailableError):
+    """A model that is here, but whose files are broken or of a kind that cannot be run."""
 
 
 class RunFolderError(MultimodalEvalError):

@@ -1,0 +1,122 @@
+"""Results of models on disk, by content hash, model and revision: what was computed once is read from then on.
+
+One SQLite file a model in `$MMEVAL_HOME/cache`. `MMEVAL_CACHE=off` does without. A cache that cannot be read or written
+is no reason to fail: the values are then computed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from multimodal_eval.resources.store import home
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+_LOOKED_UP_AT_ONCE = 500
+_WAIT = 30  # seconds for another process that is writing
+
+
+def digest(content: bytes) -> bytes:
+    """The key of some content."""
+    return blake2b(content, digest_size=16).digest()
+
+
+def cache_folder() -> Path:
+    """Where the cache lies."""
+    return home() / "cache"
+
+
+class VectorCache:
+    """Float32 vectors of one model (`label` says which, with its revision and all settings that matter)."""
+
+    def __init__(self, label: str) -> None:
+        self.path = cache_folder() / (re.sub(r"[^A-Za-z0-9.@_-]+", "-", label) + ".sqlite")
+        self._off = os.environ.get("MMEVAL_CACHE", "").lower() in ("off", "0", "no")
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+
+    def vectors(self, contents: Sequence[bytes], compute: Callable[[list[int]], Vectors]) -> Vectors:
+        """One row a content. `compute` gets the positions that are neither repeated nor known, and gives their rows."""
+        import numpy as np
+
+        keys = [digest(content) for content in contents]
+        first: dict[bytes, int] = {}
+        for position, key in enumerate(keys):
+            first.setdefault(key, position)
+        known = self._look_up(list(first))
+        missing = [position for key, position in first.items() if key not in known]
+        if missing:
+            fresh = np.ascontiguousarray(compute(missing), np.float32)
+            rows = {keys[position]: row for position, row in zip(missing, fresh, strict=True)}
+            self._store(rows)
+            known |= rows
+        return np.stack([known[key] for key in keys]) if keys else np.empty((0, 0), np.float32)
+
+    def _open(self) -> sqlite3.Connection | None:
+        if self._off:
+            return None
+        if self._connection is None or self._process != os.getpid():  # a connection does not survive a fork
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = OFF")  # a lost entry is computed again
+            connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
+            self._connection, self._process = connection, os.getpid()
+        return self._connection
+
+    def _look_up(self, keys: list[bytes]) -> dict[bytes, Vectors]:
+        found: dict[bytes, Vectors] = {}
+        try:
+            connection = self._open()
+            for start in range(0, len(keys) if connection else 0, _LOOKED_UP_AT_ONCE):
+                some = keys[start : start + _LOOKED_UP_AT_ONCE]
+                question = f"SELECT key, value FROM vectors WHERE key IN ({','.join('?' * len(some))})"
+                for key, value in connection.execute(question, some):  # type: ignore[union-attr]
+                    if (vector := _unpacked(value)) is not None:
+                        found[key] = vector
+        except (sqlite3.Error, OSError) as fault:
+            self._do_without(fault)
+        return found
+
+    def _store(self, rows: dict[bytes, Vectors]) -> None:
+        try:
+            if connection := self._open():
+                connection.execute("BEGIN IMMEDIATE")
+                packed = ((key, _packed(row)) for key, row in rows.items())
+                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", packed)
+                connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as fault:
+            self._do_without(fault)
+
+    def _do_without(self, fault: Exception) -> None:
+        self._off = True
+        warnings.warn(f"the cache {self.path} cannot be used and is left alone: {fault}", stacklevel=3)
+
+
+def _packed(vector: Vectors) -> bytes:
+    content = vector.astype("<f4").tobytes()
+    return content + zlib.crc32(content).to_bytes(4, "little")
+
+
+def _unpacked(value: object) -> Vectors | None:
+    """The vector, or None where a byte of it was damaged."""
+    import numpy as np
+
+    if not isinstance(value, bytes) or len(value) < 4:
+        return None
+    content, check = value[:-4], value[-4:]
+    if zlib.crc32(content).to_bytes(4, "little") != check:
+        return None
+    return np.frombuffer(content, "<f4").astype(np.float32)

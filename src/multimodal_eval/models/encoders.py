@@ -1,0 +1,54 @@
+"""What a metric asks of a model: the protocols, and opening a model by its name.
+
+| protocol           | gives                                                 | default              |
+|--------------------|-------------------------------------------------------|----------------------|
+| `SentenceEncoder`  | a unit vector a text                                  | all-minilm-l6-v2     |
+
+An encoder is opened once a process and shared. Names are those of `mmeval ls resources`, or a directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+from multimodal_eval.resources.store import home
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DEFAULT_SENTENCE_ENCODER = "all-minilm-l6-v2"
+
+
+class SentenceEncoder(Protocol):
+    """Texts to vectors."""
+
+    label: str  # name and revision, and every setting that changes a number
+    languages: frozenset[str]  # those it was made for
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row a text, L2-normalised; zeros for a text that holds nothing the encoder knows."""
+
+    def are_cut(self, texts: Sequence[str]) -> list[bool]:
+        """Which of the texts are longer than what the encoder reads of them."""
+
+
+def find_sentence_encoder(name: str) -> str:
+    """The label of an encoder, or an `UnavailableError` that says how to get it. Loads nothing."""
+    from multimodal_eval.models import sentences
+
+    return sentences.find(name).label
+
+
+def open_sentence_encoder(name: str) -> SentenceEncoder:
+    """The encoder of that name."""
+    return _opened_sentence_encoder(name, str(home()))
+
+
+@lru_cache(maxsize=4)
+def _opened_sentence_encoder(name: str, _home: str) -> SentenceEncoder:
+    from multimodal_eval.models import sentences
+
+    return sentences.open_encoder(name)

@@ -1,0 +1,82 @@
+"""Where each tensor lies in a safetensors file. The format is a JSON header and raw little-endian numbers: no code."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from multimodal_eval.core.errors import ModelError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_LONGEST_HEADER = 100_000_000  # bytes; the format's own limit
+WIDTHS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """Type, shape and place of one tensor."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int  # from the start of the file
+    length: int
+
+
+class SafetensorsFile:
+    """A safetensors file; nothing of its numbers is read until they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with path.open("rb") as stream:
+                (size,) = struct.unpack("<Q", stream.read(8))
+                if size > _LONGEST_HEADER:
+                    raise ValueError(f"a header of {size} bytes")
+                header = json.loads(stream.read(size))
+            header.pop("__metadata__", None)
+            self.tensors = {name: _tensor(entry, 8 + size) for name, entry in header.items()}
+        except (OSError, struct.error, ValueError, KeyError, TypeError, AttributeError) as fault:
+            raise ModelError(f"{path} is no safetensors file: {fault}") from None
+        end = max((tensor.offset + tensor.length for tensor in self.tensors.values()), default=0)
+        if end > path.stat().st_size:
+            raise ModelError(f"{path} is cut off: its header promises {end:,} bytes")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tensors
+
+    def __getitem__(self, name: str) -> Tensor:
+        try:
+            return self.tensors[name]
+        except KeyError:
+            raise ModelError(f"{self.path} has no tensor {name!r}") from None
+
+    def read(self, name: str) -> NDArray[np.float32]:
+        """The numbers of a tensor as float32."""
+        import numpy as np
+
+        tensor = self[name]
+        raw = np.memmap(self.path, np.uint8, "r", tensor.offset, (tensor.length,))
+        if tensor.dtype == "BF16":  # the upper half of a float32
+            return (raw.view("<u2").astype("<u4") << 16).view("<f4").reshape(tensor.shape)
+        kind = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}.get(tensor.dtype)
+        if kind is None:
+            raise ModelError(f"{self.path}: the tensor {name!r} holds {tensor.dtype}, no floating-point numbers")
+        return np.asarray(raw.view(kind), np.float32).reshape(tensor.shape)
+
+
+def _tensor(entry: dict[str, object], start: int) -> Tensor:
+    first, last = entry["data_offsets"]  # type: ignore[misc]
+    shape = tuple(int(size) for size in entry["shape"])  # type: ignore[attr-defined]
+    count = 1
+    for size in shape:
+        count *= size
+    length = int(last) - int(first)
+    if length != count * WIDTHS[str(entry["dtype"])] or first < 0:
+        raise ValueError("a tensor whose length does not fit its shape")
+    return Tensor(str(entry["dtype"]), shape, start + int(first), length)

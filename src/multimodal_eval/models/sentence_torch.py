@@ -1,0 +1,45 @@
+"""Any sentence-transformers model through torch, on CPU or CUDA: the extra `[torch]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from multimodal_eval.core.optional import require
+from multimodal_eval.models.source import Model
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BATCH = 64
+
+
+def label_of(model: Model) -> str:
+    """Name and revision; the last digits are torch's."""
+    return f"{model.label}+torch"
+
+
+class TorchSentences:
+    """A sentence-transformers model. Its code comes from that library alone: none of the model's own is run."""
+
+    def __init__(self, model: Model) -> None:
+        library = require("sentence_transformers", extra="torch", purpose=f"the encoder {model.name!r}")
+        self.label, self.languages = label_of(model), frozenset[str]()
+        self.model = library.SentenceTransformer(
+            str(model.folder), trust_remote_code=False, local_files_only=True, model_kwargs={"use_safetensors": True}
+        )
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One unit vector a text."""
+        vectors: NDArray[np.float32] = self.model.encode(
+            list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
+        )
+        return vectors
+
+    def are_cut(self, texts: Sequence[str]) -> list[bool]:
+        """Which texts have more tokens than are read."""
+        longest = self.model.max_seq_length
+        if longest is None:
+            return [False] * len(texts)
+        return [len(text) > longest - 2 and len(self.model.tokenizer(text)["input_ids"]) > longest for text in texts]

@@ -1,0 +1,85 @@
+"""Sentence encoders by name: BERT-like ones run by onnxruntime, word vectors, and others through the extra `[torch]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from multimodal_eval.core.errors import ModelError
+from multimodal_eval.models.cache import VectorCache
+from multimodal_eval.models.encoders import SentenceEncoder
+from multimodal_eval.models.source import find_model
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+INT8 = "+int8"
+TORCH = "torch:"
+# What the catalogue's encoders were made for; of a directory nothing is known.
+LANGUAGES = {"all-minilm-l6-v2": frozenset({"en"}), "navec-ru": frozenset({"ru"})}
+
+
+@dataclass(frozen=True)
+class Found:
+    """An encoder that is here: how it is opened, and the label it will have."""
+
+    label: str
+    open: Callable[[], SentenceEncoder]
+
+
+def find(name: str) -> Found:
+    """Look an encoder up without loading it. `NAME+int8` and `torch:NAME` ask for another way to run it."""
+    if name.startswith(TORCH):
+        return _through_torch(name.removeprefix(TORCH))
+    model = find_model(name.removesuffix(INT8))
+    if model.name == "navec-ru":
+        from multimodal_eval.models import navec
+
+        return Found(f"{model.label}+{navec.WEIGHTING}", lambda: _cached(navec.NavecEncoder(model)))
+    from multimodal_eval.models import sentence_bert
+
+    if not sentence_bert.can_run(model):
+        if name.endswith(INT8):
+            raise ModelError(f"the model {model.name!r} cannot be run as int8: it is no BERT with mean pooling")
+        return _through_torch(name)
+    int8 = name.endswith(INT8)
+    languages = LANGUAGES.get(model.name, frozenset())
+    label = sentence_bert.label_of(model, int8=int8)
+    return Found(label, lambda: _cached(sentence_bert.SentenceBert(model, languages, int8=int8)))
+
+
+def open_encoder(name: str) -> SentenceEncoder:
+    """The encoder of that name, with a cache on disk."""
+    return find(name).open()
+
+
+def _through_torch(name: str) -> Found:
+    from multimodal_eval.models import sentence_torch
+
+    model = find_model(name)
+    return Found(sentence_torch.label_of(model), lambda: _cached(sentence_torch.TorchSentences(model)))
+
+
+def _cached(inner: SentenceEncoder) -> SentenceEncoder:
+    return CachedSentenceEncoder(inner)
+
+
+class CachedSentenceEncoder:
+    """Repeated texts are encoded once, and what was ever encoded is read from disk."""
+
+    def __init__(self, inner: SentenceEncoder) -> None:
+        self.inner, self.label, self.languages = inner, inner.label, inner.languages
+        self.cache = VectorCache(inner.label)
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """One row a text."""
+        contents = [text.encode("utf-8", "surrogatepass") for text in texts]
+        return self.cache.vectors(contents, lambda missing: self.inner.encode([texts[i] for i in missing]))
+
+    def are_cut(self, texts: Sequence[str]) -> list[bool]:
+        """Which texts are longer than what the encoder reads."""
+        return self.inner.are_cut(texts)

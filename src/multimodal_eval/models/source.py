@@ -1,0 +1,124 @@
+"""Finding a model by name: in the catalogue, in a directory, or among what was fetched from the Hugging Face hub.
+
+Looking does not load: a missing model is said before a run begins, and weights are opened when they are first used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any
+
+from multimodal_eval.core.errors import ModelError, UnavailableError
+from multimodal_eval.models.safetensors import SafetensorsFile
+from multimodal_eval.resources.catalogue import CATALOGUE
+from multimodal_eval.resources.store import folder_of, home, is_here
+
+WEIGHTS = (".safetensors", ".onnx", ".gguf")  # formats that hold numbers and no code
+_UNSAFE = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".h5")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model's files. `revision` is a digest of their content, so that a label names exactly these weights."""
+
+    name: str
+    folder: Path
+    revision: str
+
+    @property
+    def label(self) -> str:
+        """For signatures and for the cache."""
+        return f"{self.name}@{self.revision}"
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """config.json."""
+        return self.json("config.json")
+
+    @cached_property
+    def weights(self) -> SafetensorsFile:
+        """model.safetensors."""
+        return SafetensorsFile(self.file("model.safetensors"))
+
+    def file(self, name: str) -> Path:
+        """One of its files, which must be there."""
+        path = self.folder / name
+        if not path.is_file():
+            raise ModelError(f"the model {self.name!r} has no file {name}: {self.folder}")
+        return path
+
+    def json(self, name: str) -> dict[str, Any]:
+        """A JSON object among its files."""
+        path = self.file(name)
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as fault:
+            raise ModelError(f"{path} is no JSON: {fault}") from None
+        if not isinstance(content, dict):
+            raise ModelError(f"{path} holds no JSON object")
+        return content
+
+
+def find_model(name: str) -> Model:
+    """The model of that name: of the catalogue, or a directory. Nothing is downloaded."""
+    if name in CATALOGUE:
+        resource = CATALOGUE[name]
+        if not is_here(resource):
+            raise UnavailableError(f"{resource.about}: not on this machine. Get it with: mmeval fetch {name}")
+        return Model(name, folder_of(resource), resource.fingerprint)
+    folder = Path(name)
+    if folder.is_dir():
+        return Model(folder.resolve().name, folder, _digest_of_folder(folder))
+    raise UnavailableError(
+        f"no model is named {name!r}: neither a directory nor one of those that `mmeval ls resources` lists"
+    )
+
+
+def _digest_of_folder(folder: Path) -> str:
+    """A digest over weights and settings; that of a large file is taken once and remembered with its size and time."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix in (*WEIGHTS, ".json") and path.is_file())
+    if not any(path.suffix in WEIGHTS for path in files):
+        unsafe = next((path.name for path in sorted(folder.iterdir()) if path.suffix in _UNSAFE), None)
+        hint = f" {unsafe} may run code when it is opened; convert it to safetensors." if unsafe else ""
+        raise ModelError(f"{folder} holds no weights as {', '.join(WEIGHTS)}.{hint}")
+    known = _Digests(home() / "digests.json")
+    lines = [f"{path.relative_to(folder).as_posix()} {known.of(path)}" for path in files]
+    known.save()
+    return sha256("\n".join(lines).encode()).hexdigest()[:8]
+
+
+class _Digests:
+    """sha256 by path, size and time of change."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.known: dict[str, str] = json.loads(path.read_text())
+        except (OSError, ValueError):
+            self.known = {}
+        self.changed = False
+
+    def of(self, file: Path) -> str:
+        stat = file.stat()
+        key = f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+        if key not in self.known:
+            with file.open("rb") as stream:
+                self.known[key] = file_digest(stream, "sha256").hexdigest()
+            self.changed = True
+        return self.known[key]
+
+    def save(self) -> None:
+        if not self.changed:
+            return
+        temporary = self.path.with_suffix(f".{os.getpid()}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(json.dumps(self.known))
+            temporary.replace(self.path)
+        except OSError:  # it is only taken again next time
+            return
