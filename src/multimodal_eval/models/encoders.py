@@ -35,11 +35,18 @@ class SentenceEncoder(Protocol):
         """Which of the texts are longer than what the encoder reads of them."""
 
 
-def find_sentence_encoder(name: str) -> str:
-    """The label of an encoder, or an `UnavailableError` that says how to get it. Loads nothing."""
+def sentence_encoder_label(name: str) -> str:
+    """The label that an encoder has, without loading it. One of the catalogue need not be here."""
     from multimodal_eval.models import sentences
 
     return sentences.find(name).label
+
+
+def check_sentence_encoder(name: str) -> None:
+    """An `UnavailableError` that says how to get the encoder, where it is not on this machine. Loads nothing."""
+    from multimodal_eval.models import sentences
+
+    sentences.find(name).check()
 
 
 def open_sentence_encoder(name: str) -> SentenceEncoder:

@@ -21,8 +21,8 @@ _TYPES = {"F32": "FLOAT", "F16": "FLOAT16", "BF16": "BFLOAT16"}
 class Graph:
     """A graph under construction. Methods that add an operator give the name of its output."""
 
-    def __init__(self, weights: SafetensorsFile) -> None:
-        self.weights = weights
+    def __init__(self, weights: SafetensorsFile, *, int8: bool = False) -> None:
+        self.weights, self.int8 = weights, int8
         self._nodes: list[Any] = []
         self._initializers: dict[str, Any] = {}
         self._cast: dict[str, str] = {}
@@ -72,8 +72,19 @@ class Graph:
 
     def linear(self, x: str, prefix: str, *, bias: bool = True) -> str:
         """x W^T + b, for x of two dimensions and W as torch stores it, (out, in)."""
-        terms = [x, self.weight(f"{prefix}.weight")] + ([self.weight(f"{prefix}.bias")] if bias else [])
-        return self.op("Gemm", *terms, transB=1)
+        shift = [self.weight(f"{prefix}.bias")] if bias else []
+        if self.int8:
+            return self._linear_int8(x, self.weights.read(f"{prefix}.weight"), shift)
+        return self.op("Gemm", x, self.weight(f"{prefix}.weight"), *shift, transB=1)
+
+    def _linear_int8(self, x: str, matrix: NDArray[np.float32], shift: list[str]) -> str:
+        """The same with the matrix rounded to int8, a scale for each output, and the input while running."""
+        import numpy as np
+
+        scales = np.maximum(np.abs(matrix).max(axis=1), np.finfo(np.float32).tiny) / np.float32(127)
+        rounded = np.rint(matrix / scales[:, None]).astype(np.int8)
+        terms = (self.constant(np.ascontiguousarray(rounded.T)), self.constant(scales), "")
+        return self.op("DynamicQuantizeMatMul", x, *terms, *shift, domain=CONTRIB)
 
     def layer_norm(self, x: str, prefix: str, epsilon: float) -> str:
         """Layer normalisation over the last axis."""
