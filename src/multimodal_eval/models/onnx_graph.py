@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from multimodal_eval.models.safetensors import SafetensorsFile
 
 if TYPE_CHECKING:
@@ -50,13 +52,11 @@ class Graph:
 
     def integers(self, *values: int) -> str:
         """A constant vector of integers: shapes, axes."""
-        import numpy as np
-
         return self.constant(np.array(values, np.int64))
 
     def weight(self, name: str) -> str:
         """A tensor of the file, as float32."""
-        from onnx import TensorProto, helper
+        from onnx import TensorProto
 
         if name in self._cast:
             return self._cast[name]
@@ -67,7 +67,7 @@ class Graph:
         for key, value in place.items():
             proto.external_data.add(key=key, value=str(value))
         self._initializers[name] = proto
-        self._cast[name] = name if tensor.dtype == "F32" else self.op("Cast", name, to=helper.TensorProto.FLOAT)
+        self._cast[name] = name if tensor.dtype == "F32" else self.op("Cast", name, to=TensorProto.FLOAT)
         return self._cast[name]
 
     def linear(self, x: str, prefix: str, *, bias: bool = True) -> str:
@@ -79,8 +79,6 @@ class Graph:
 
     def _linear_int8(self, x: str, matrix: NDArray[np.float32], shift: list[str]) -> str:
         """The same with the matrix rounded to int8, a scale for each output, and the input while running."""
-        import numpy as np
-
         scales = np.maximum(np.abs(matrix).max(axis=1), np.finfo(np.float32).tiny) / np.float32(127)
         rounded = np.rint(matrix / scales[:, None]).astype(np.int8)
         terms = (self.constant(np.ascontiguousarray(rounded.T)), self.constant(scales), "")
