@@ -13,4 +13,13 @@ CAPTIONS = [
     Sample(id="4", generated_answer="ein Hund läuft", references=["ein brauner Hund läuft am Strand"], caption="a dog"),
 ]
 
-EXAMPLES: dict[str, list[Sample]] = dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS)
+QUESTIONS = [
+    Sample(id="1", question="What runs on the beach?", expected_answer="a dog", generated_answer="a red dog"),
+    Sample(id="2", prompt="Answer shortly.", question="How many cats sleep?", generated_answer="two"),
+    Sample(id="3", question="What is it?", expected_answer="a bus in the city", generated_answer="a train"),
+]
+
+EXAMPLES: dict[str, list[Sample]] = {
+    **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l", "semantic_similarity"], CAPTIONS),
+    "contextual_relevance": QUESTIONS,
+}

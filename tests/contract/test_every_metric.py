@@ -22,7 +22,7 @@ def opened(metric, samples):
 
 
 @pytest.fixture(params=METRICS)
-def metric(request, meteor_data):
+def metric(request, weights):
     return resolve(request.param)
 
 

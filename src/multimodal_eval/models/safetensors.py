@@ -39,7 +39,10 @@ class SafetensorsFile:
                 (size,) = struct.unpack("<Q", stream.read(8))
                 if size > _LONGEST_HEADER:
                     raise ValueError(f"a header of {size} bytes")
-                header = json.loads(stream.read(size))
+                packed = stream.read(size)
+            if len(packed) < size:
+                raise ValueError("its header is cut off")
+            header = json.loads(packed)
             header.pop("__metadata__", None)
             self.tensors = {name: _tensor(entry, 8 + size) for name, entry in header.items()}
         except (OSError, struct.error, ValueError, KeyError, TypeError, AttributeError) as fault:
