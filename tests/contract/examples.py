@@ -13,4 +13,14 @@ CAPTIONS = [
     Sample(id="4", generated_answer="ein Hund läuft", references=["ein brauner Hund läuft am Strand"], caption="a dog"),
 ]
 
-EXAMPLES: dict[str, list[Sample]] = dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS)
+ANSWERS = [
+    Sample(id="1", generated_answer="Two dogs", references=["2 dogs", "two dogs", "dogs", "2 dogs", "the dog"]),
+    Sample(id="2", generated_answer="yes", references=["no", "No", "yes", "maybe"]),
+    Sample(id="3", generated_answer="red", expected_answer="red"),
+    Sample(id="4", generated_answer="eine Katze", references=["ein Hund"] * 4),
+]
+
+EXAMPLES: dict[str, list[Sample]] = {
+    **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS),
+    **dict.fromkeys(["exact_match", "vqa_accuracy"], ANSWERS),
+}

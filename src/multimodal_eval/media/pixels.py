@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _ORIENTATION = 0x0112  # the EXIF tag
 _PLAIN = ("1", "L", "RGB", "RGBX", "CMYK", "YCbCr", "HSV", "P")
-_TRANSPARENT = ("LA", "La", "PA", "RGBA", "RGBa")
+_WITH_ALPHA = ("LA", "La", "PA", "RGBA", "RGBa")
 _SIXTEEN_BIT = ("I;16", "I;16L", "I;16B", "I;16N")
 
 
@@ -28,10 +28,8 @@ def _colours(image: Image.Image) -> Image.Image:
     # Pillow before 11 opens 16-bit grey PNG files as 32-bit pictures; their values are the same.
     if image.mode in _SIXTEEN_BIT or (image.mode == "I" and image.format == "PNG"):
         return _from_sixteen_bits(image)
-    if image.mode in _TRANSPARENT or (image.mode in _PLAIN and "transparency" in image.info):
-        return _over_white(image)
-    if image.mode in _PLAIN:
-        return image.convert("RGB")
+    if image.mode in _PLAIN or image.mode in _WITH_ALPHA:
+        return _over_white(image) if image.has_transparency_data else image.convert("RGB")
     raise ImageError(f"a picture of mode {image.mode!r} has no well-defined conversion to RGB")
 
 
