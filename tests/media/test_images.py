@@ -401,6 +401,13 @@ def test_threads_get_the_policy_as_an_argument(folder):
     assert sizes == [(8, 6)] * 8
 
 
+def test_the_documented_limits_are_the_codes():
+    text = (Path(__file__).parents[2] / "docs" / "images.md").read_text(encoding="utf-8")
+    policy = MediaPolicy()
+    assert f"over {policy.max_pixels // 1_000_000} megapixels" in text
+    assert f"{policy.max_bytes >> 20} MiB and {policy.max_seconds:g} seconds at most" in text
+
+
 def test_pillow_is_imported_when_a_picture_is_opened():
     script = (
         "import sys, multimodal_eval.media.images, multimodal_eval.media.policy\n"

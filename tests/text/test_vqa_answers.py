@@ -24,6 +24,7 @@ from multimodal_eval.text.vqa_answers import normalise_vqa_answer
         ("black-white", "black white"),
         ("black - white", "black white"),
         ("black -white red-blue", "black white redblue"),  # one hyphen beside a space: all of them are removed
+        ("x-;y-z", "x y z"),  # the space that the semicolon becomes was not there at first
         ("yes!", "yes"),
         ("yes/no", "yes no"),
         ("well,yes", "well yes"),

@@ -14,7 +14,6 @@ import socket
 import ssl
 import threading
 import time
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -122,10 +121,8 @@ def _parsed(url: str) -> _Target:
 
 
 def _ascii(host: str) -> str:
-    """The host as the network knows it: fullwidth digits and the like become what they stand for."""
-    name = unicodedata.normalize("NFKC", host).lower()
-    if not name.isascii():
-        name = name.encode("idna").decode("ascii")
+    """The host as the network knows it; fullwidth digits and the like become what they stand for (nameprep, NFKC)."""
+    name = host.lower() if host.isascii() else host.encode("idna").decode("ascii")
     if not _HOST.fullmatch(name):
         raise ValueError("it is no host name")
     return name
