@@ -36,8 +36,8 @@ def png(width, height, *, depth=8, colour=0, rows=b"", extra=b""):
 
 
 def png_bomb(side=9000):
-    """`side` x `side` grey pixels, all black, in a few kilobytes."""
-    return png(side, side, rows=bytes(side * (side + 1)))
+    """`side` x `side` pixels of one bit, all black, in a few kilobytes."""
+    return png(side, side, depth=1, rows=bytes(side * (1 + (side + 7) // 8)))
 
 
 def webp_bomb(side=16_000):
