@@ -1,6 +1,6 @@
 """Makes sentences.json.gz: vectors that sentence-transformers gives texts of ours with all-MiniLM-L6-v2.
 
-    python tests/golden/record_sentences.py FOLDER     (needs sentence-transformers; FOLDER as `mmeval fetch` leaves it)
+python tests/golden/record_sentences.py FOLDER     (needs sentence-transformers; FOLDER as `mmeval fetch` leaves it)
 """
 
 from __future__ import annotations

@@ -54,7 +54,14 @@ def test_numbers_of_every_floating_kind_are_read(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\x01", struct.pack("<Q", 5) + b"{}", struct.pack("<Q", 1 << 60), struct.pack("<Q", 2) + b"[]", b"\x80\x04N."],
+    [
+        b"",
+        b"\x01",
+        struct.pack("<Q", 5) + b"{}",
+        struct.pack("<Q", 1 << 60),
+        struct.pack("<Q", 2) + b"[]",
+        b"\x80\x04N.",
+    ],
 )
 def test_a_file_of_another_kind_is_refused(tmp_path, content):
     (tmp_path / "m.safetensors").write_bytes(content)

@@ -22,9 +22,11 @@ from multimodal_eval.evaluation import (  # noqa: F401 - importing a metric regi
     cider,
     cider_d,
     contextual_relevance,
+    exact_match,
     meteor,
     rouge_l,
     semantic_similarity,
+    vqa_accuracy,
 )
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
 from multimodal_eval.evaluation.tasks_config import NOT_YET, TaskMetrics, get_task
