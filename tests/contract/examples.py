@@ -19,14 +19,15 @@ QUESTIONS = [
     Sample(id="3", question="What is it?", expected_answer="a bus in the city", generated_answer="a train"),
 ]
 
-EXAMPLES: dict[str, list[Sample]] = {
-    **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l", "semantic_similarity"], CAPTIONS),
-    "contextual_relevance": QUESTIONS,
 ANSWERS = [
     Sample(id="1", generated_answer="Two dogs", references=["2 dogs", "two dogs", "dogs", "2 dogs", "the dog"]),
     Sample(id="2", generated_answer="yes", references=["no", "No", "yes", "maybe"]),
     Sample(id="3", generated_answer="red", expected_answer="red"),
     Sample(id="4", generated_answer="eine Katze", references=["ein Hund"] * 4),
-    **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS),
+]
+
+EXAMPLES: dict[str, list[Sample]] = {
+    **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l", "semantic_similarity"], CAPTIONS),
     **dict.fromkeys(["exact_match", "vqa_accuracy"], ANSWERS),
+    "contextual_relevance": QUESTIONS,
 }
