@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, Score, evaluate_sample
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.evaluation.composite_score import composite_of_scores, compute_composite, normalize_cider
-from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
+from multimodal_eval.evaluation.metrics_registry import _METRICS, TASK_METRICS
 from multimodal_eval.evaluation.tasks_config import Task, get_task
 
 EXAMPLE = {"clip_score": 0.72, "semantic_similarity": 0.81, "cider": 0.67}
