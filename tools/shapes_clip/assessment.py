@@ -13,7 +13,6 @@ from tools.shapes_clip.model import Encoders, normalised
 from tools.shapes_clip.vocabulary import TEXT_LENGTH, padded
 
 
-@torch.no_grad()
 def assess_folder(folder: Path, trials: list[Trial], device: torch.device) -> dict[str, Any]:
     """Accuracies of the model saved in a folder: caption among captions, picture among pictures."""
     from tokenizers import Tokenizer
@@ -27,9 +26,10 @@ def assess_folder(folder: Path, trials: list[Trial], device: torch.device) -> di
         # The length of every picture's and caption's vector is one: their product is the cosine.
         seen = torch.from_numpy(trial.picture[None]).to(device)
         rivals = torch.from_numpy(trial.rivals).to(device)
-        look = encoders.look(normalised(torch.cat((seen, rivals))))[1]
         ids = [padded(encoding.ids, TEXT_LENGTH) for encoding in tokenizer.encode_batch(trial.captions)]
-        read = encoders.read(torch.tensor(ids, device=device))
+        with torch.no_grad():
+            look = encoders.look(normalised(torch.cat((seen, rivals))))[1]
+            read = encoders.read(torch.tensor(ids, device=device))
         of_captions, of_pictures = (read @ look[0]).tolist(), (look @ read[0]).tolist()
         first["image to text"].append(of_captions[0] > max(of_captions[1:]))
         first[f"image to text, detail {trial.detail}"].append(of_captions[0] > max(of_captions[1:]))

@@ -62,11 +62,10 @@ def normalised(pixels: torch.Tensor) -> torch.Tensor:
     return ((pixels.float() / 255 - mean) / deviation).permute(0, 3, 1, 2).contiguous()
 
 
-class Encoders(torch.nn.Module):
+class Encoders:
     """The two halves of a CLIPModel, each up to its vector of length one."""
 
     def __init__(self, clip: Any) -> None:
-        super().__init__()
         self.clip = clip
 
     def look(self, pictures: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
     tasks = [(seed, pairs, picture) for seed in range(1, total // (2 * pairs) + 1)]
     context = multiprocessing.get_context("spawn")  # forking and CUDA do not go together
     with context.Pool(options.workers, start_worker, (tokenizer.to_str(),)) as pool:
-        held_out = pool.apply_async(make_chunk, ((0, 128, picture),))
+        held_out = pool.apply_async(make_chunk, ((0, 24 if options.tiny else 128, picture),))
         chunks = pool.imap_unordered(make_chunk, tasks)
         steps = _train(options, tokenizer, chunks, held_out, total, picture, start, say)
         say(f"trained {steps} steps in {time.monotonic() - start:.0f} s")

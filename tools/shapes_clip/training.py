@@ -33,20 +33,10 @@ class Plan:
     save_every: float = 60.0
 
 
-class FactReader(torch.nn.Module):
-    """Names a scene's facts from the picture's features: a help in training that is not kept."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.heads = torch.nn.Linear(width, sum(CLASSES))
-
-    def forward(self, pooled: torch.Tensor, facts: torch.Tensor) -> torch.Tensor:
-        """The mean cross entropy over the facts."""
-        losses = [
-            functional.cross_entropy(part.float(), facts[:, at])
-            for at, part in enumerate(self.heads(pooled).split(CLASSES, dim=1))
-        ]
-        return torch.stack(losses).mean()
+def naming(answers: torch.Tensor, facts: torch.Tensor) -> torch.Tensor:
+    """The mean cross entropy of naming each of a scene's facts."""
+    parts = enumerate(answers.float().split(CLASSES, dim=1))
+    return torch.stack([functional.cross_entropy(part, facts[:, at]) for at, part in parts]).mean()
 
 
 def contrast(look: torch.Tensor, read: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
@@ -101,9 +91,10 @@ def train(
 ) -> int:
     """Trains until `time.monotonic()` is `until`; returns the number of steps."""
     device, fast = supply.device, supply.device.type == "cuda"
-    encoders = Encoders(clip).to(device).train()
-    reader = FactReader(clip.config.vision_config.hidden_size).to(device)
-    optimizer = torch.optim.AdamW(_groups([encoders, reader], plan.decay), lr=plan.rate, betas=(0.9, 0.98), fused=fast)
+    encoders = Encoders(clip.train())
+    # Names a scene's facts from the picture's features: a help in training that is not kept.
+    reader = torch.nn.Linear(clip.config.vision_config.hidden_size, sum(CLASSES), device=device)
+    optimizer = torch.optim.AdamW(_groups([clip, reader], plan.decay), lr=plan.rate, betas=(0.9, 0.98), fused=fast)
     look, read = _compiled(encoders.look, fast, say), _compiled(encoders.read, fast, say)
     start = logged = saved = time.monotonic()
     steps, share = 0, 0.0
@@ -116,11 +107,11 @@ def train(
         with torch.autocast(device.type, torch.bfloat16, enabled=fast):
             pooled, seen = look(batch["pictures"])
             words = read(batch["captions"].flatten(0, 1)).view(plan.batch, 1 + plan.wrong, -1)
-            named = reader(pooled, batch["facts"])
+            named = naming(reader(pooled), batch["facts"])
         loss = contrast(seen, words, clip.logit_scale.exp())
         optimizer.zero_grad(set_to_none=True)
         (loss + plan.facts * (1 - share) * named).backward()
-        torch.nn.utils.clip_grad_norm_(encoders.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(clip.parameters(), 1.0)
         optimizer.step()
         with torch.no_grad():
             clip.logit_scale.clamp_(max=math.log(100))
@@ -131,7 +122,8 @@ def train(
         steps += 1
         now = time.monotonic()
         if now - logged > plan.log_every:
-            found, own = spot_check(encoders, held_out)
+            with torch.no_grad():
+                found, own = spot_check(encoders, held_out)
             say(
                 f"step {steps} loss {loss.item():.3f} facts {named.item():.3f} found {found:.3f} own {own:.3f} "
                 f"scale {clip.logit_scale.exp().item():.1f} scenes {supply.filled} seconds {now - start:.0f}"
@@ -146,10 +138,9 @@ def train(
     return steps
 
 
-@torch.no_grad()
 def spot_check(encoders: Encoders, held_out: Chunk) -> tuple[float, float]:
     """Shares of held-out pictures whose caption is first among all the captions, and among their own false ones."""
-    device = next(encoders.parameters()).device
+    device = encoders.clip.logit_scale.device
     look = encoders.look(normalised(torch.from_numpy(held_out.pictures).to(device)))[1]
     captions = torch.from_numpy(held_out.captions).to(device).long()
     n, kept, words = captions.shape

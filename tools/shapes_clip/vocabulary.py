@@ -59,7 +59,8 @@ def train_tokenizer(seed: int = 0, captions: int = 30_000) -> Any:
     )
     learner.train_from_iterator([*texts, *(COMMON * 3), *(OFF_TOPIC * 20)], trainer)
     learned = json.loads(learner.to_str())["model"]["merges"]
-    merges = [tuple(pair) if isinstance(pair, list) else tuple(pair.split(" ")) for pair in learned][:MERGES]
+    split = [pair if isinstance(pair, list) else pair.split(" ") for pair in learned[:MERGES]]
+    merges = [(left, right) for left, right in split]
     pieces = [*alphabet, *(letter + "</w>" for letter in alphabet), *("".join(pair) for pair in merges), START, END]
     return _assemble({piece: at for at, piece in enumerate(dict.fromkeys(pieces))}, merges)
 
@@ -79,7 +80,7 @@ def _pre_tokenizer() -> Any:
     return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False)])
 
 
-def _assemble(vocabulary: dict[str, int], merges: list[tuple[str, ...]]) -> Any:
+def _assemble(vocabulary: dict[str, int], merges: list[tuple[str, str]]) -> Any:
     from tokenizers import AddedToken, Tokenizer, decoders, models, processors
 
     tokenizer = Tokenizer(
