@@ -9,7 +9,7 @@ from tools.shapes_clip.scenes import CHANGES, Scene, vary
 from tools.shapes_clip.statements import Statement, describe, is_true
 from tools.shapes_clip.wording import phrase
 
-DETAILS = (1.0, 0.93, 0.8, 0.5)  # from all there is to say to a few words
+DETAILS = (1.0, 1.0, 1.0, 0.93, 0.93, 0.93, 0.8, 0.8, 0.5)  # from all there is to say to a few words
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,11 @@ class Plan:
     """The settings of a run."""
 
     batch: int = 1024
-    wrong: int = 6  # false captions a picture and step
+    wrong: int = 8  # false captions a picture and step
     rate: float = 1e-3
     decay: float = 0.05
     warm_up: float = 0.03  # of the time
-    facts: float = 0.5  # weight, at first, of naming the facts from the picture; it falls to 0 by the end
+    facts: float = 1.0  # weight, at first, of naming the facts from the picture; it falls to 0 by the end
     log_every: float = 10.0
     save_every: float = 60.0
 
@@ -48,7 +48,7 @@ def contrast(look: torch.Tensor, read: torch.Tensor, scale: torch.Tensor) -> tor
     among_captions = functional.cross_entropy(torch.cat((every, own), 1), target)
     # Its own false captions alone, so that the many other pictures' captions do not drown them.
     among_own = functional.cross_entropy(torch.cat((every.diagonal()[:, None], own), 1), torch.zeros_like(target))
-    return (among_captions + functional.cross_entropy(every.T, target)) / 2 + 0.5 * among_own
+    return (among_captions + functional.cross_entropy(every.T, target)) / 2 + among_own
 
 
 def _compiled(call: Callable[..., Any], on: bool, say: Say) -> Callable[..., Any]:
