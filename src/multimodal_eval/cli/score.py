@@ -23,6 +23,7 @@ from multimodal_eval.cli.options import MetricOption, input_options, options_by_
 @click.option("--seed", type=int, help="For metrics that draw random numbers.")
 @click.option("--plugin", "plugins", multiple=True, help="A Python file whose @metric functions are registered.")
 @click.option("--no-lint", "skip_lint", is_flag=True, help="Do not look for doubtful answers now; see mmeval lint.")
+@click.option("--fetch", "fetching", is_flag=True, help="First fetch what the metrics lack, models included.")
 @click.option("--skip-unavailable", is_flag=True, help="Leave metrics unscored that cannot run on this machine.")
 @input_options
 @output_options
@@ -84,7 +85,7 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
         limit=given["limit"],
         allow_partial=given["allow_partial"],
     )
-    plan, source = planned(config, data, predictions)
+    plan, source = planned(config, data, predictions, _fetch if given["fetching"] else None)
     check_names(given["fail_under"], plan.names)
     path = given["output"] or default_folder(plan)
     with progress_bar() as progress:
@@ -94,3 +95,10 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
             click.echo(f"\ninterrupted. Continue with: mmeval score --resume {path}", err=True)
             raise click.exceptions.Exit(130) from None
     return Run(path)
+
+
+def _fetch(names: list[str]) -> None:
+    from multimodal_eval.cli.fetch import fetch_all
+
+    for line in fetch_all(names):
+        click.echo(line, err=True)

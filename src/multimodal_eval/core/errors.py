@@ -10,6 +10,7 @@ MultimodalEvalError            exit 1
 │   └── ModelError             a model whose files cannot be used
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
 ├── FetchError                 a resource that could not be fetched or does not match its checksum
+├── ImageError                 a picture that cannot or may not be opened
 └── ThresholdError             a score below what was asked for (exit 3)
 """
 
@@ -108,6 +109,10 @@ class RunFolderError(MultimodalEvalError):
 
 class FetchError(MultimodalEvalError):
     """A resource that could not be fetched, or whose checksum is wrong."""
+
+
+class ImageError(MultimodalEvalError, ValueError):
+    """A picture that cannot or may not be opened; the message is the reason that its sample is unscored."""
 
 
 class ThresholdError(MultimodalEvalError):

@@ -52,7 +52,8 @@ class SentenceBert:
         self.tokenizer.enable_truncation(self.longest)
         graph = bert.sentence_bert(model.weights, model.config)
         self.width = int(model.config["hidden_size"])
-        self.session = open_session(_quantised(graph, model.folder) if int8 else graph, model.folder)
+        folder = model.weights.path.parent
+        self.session = open_session(_quantised(graph, folder) if int8 else graph, folder)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit vector a text."""

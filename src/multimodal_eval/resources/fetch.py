@@ -123,7 +123,7 @@ def _from_web(resource: Resource, staging: Path, progress: Progress) -> None:
     for file in resource.files:
         try:
             with urllib.request.urlopen(base + file.origin, timeout=_TIMEOUT) as stream:
-                _copy(stream, staging / file.name, file, progress)
+                copy_checked(stream, staging / file.name, file, progress)
         except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
             raise FetchError(f"{resource.name}: {base + file.origin} could not be read: {error}") from None
 
@@ -136,10 +136,10 @@ def _from_folder(resource: Resource, staging: Path, progress: Progress) -> None:
         if not path.is_file():
             raise FetchError(f"{resource.name}: {path} does not exist")
         with path.open("rb") as stream:
-            _copy(stream, staging / file.name, file, progress)
+            copy_checked(stream, staging / file.name, file, progress)
 
 
-def _copy(stream: IO[bytes], target: Path, file: File, progress: Progress) -> None:
+def copy_checked(stream: IO[bytes], target: Path, file: File, progress: Progress) -> None:
     """Copy with progress; more bytes than announced are refused before they fill the disk."""
     target.parent.mkdir(parents=True, exist_ok=True)
     done = 0
