@@ -23,7 +23,7 @@ def opened(metric, samples):
 
 
 @pytest.fixture(params=METRICS)
-def metric(request, meteor_data, monkeypatch):
+def metric(request, weights, monkeypatch):
     monkeypatch.setenv("CLIP_MODEL_ID", str(TINY_CLIP))
     return resolve(request.param)
 

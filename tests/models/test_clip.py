@@ -15,7 +15,7 @@ from PIL import Image
 from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
 from multimodal_eval.models import clip_graphs
 from multimodal_eval.models.clip import OnnxClip
-from multimodal_eval.models.encoders import find_image_text_encoder, open_image_text_encoder
+from multimodal_eval.models.encoders import check_image_text_encoder, image_text_encoder_label, open_image_text_encoder
 from multimodal_eval.models.pictures import Picture, opened
 from multimodal_eval.models.pil_resize import matrices
 from multimodal_eval.models.preprocessing import CLIP_DEFAULTS, SIGLIP_DEFAULTS, Preprocessing
@@ -133,7 +133,7 @@ def test_what_cannot_run_is_said_before_anything_is_loaded(tmp_path, change, sai
     shutil.copytree(TINY_CLIP, tmp_path / "broken")
     change(tmp_path / "broken")
     with pytest.raises(UnavailableError, match=said):
-        find_image_text_encoder(str(tmp_path / "broken"))
+        check_image_text_encoder(str(tmp_path / "broken"))
 
 
 def test_a_missing_tensor_is_named(tmp_path):
@@ -186,7 +186,7 @@ def test_a_known_picture_is_not_opened_again(monkeypatch):
 
     again = [Picture(one.key, refuse) for one in golden_pictures()]
     np.testing.assert_array_equal(encoder.encode_images([*again, again[0]]), [*first, first[0]])
-    assert encoder.label == find_image_text_encoder(str(TINY_CLIP)) == f"tiny-clip@{encoder.label[-8:]}"
+    assert encoder.label == image_text_encoder_label(str(TINY_CLIP)) == f"tiny-clip@{encoder.label[-8:]}"
 
 
 def test_a_broken_picture_stays_alone_and_is_not_kept():

@@ -22,6 +22,9 @@ from multimodal_eval.cli.options import MetricOption, input_options, options_by_
 @click.option("--by", multiple=True, help="Also score each value of this column by itself.")
 @click.option("--seed", type=int, help="For metrics that draw random numbers.")
 @click.option("--plugin", "plugins", multiple=True, help="A Python file whose @metric functions are registered.")
+@click.option("--image-root", type=click.Path(path_type=Path), help="Where pictures lie; default: DATA's folder.")
+@click.option("--allow-outside-images", is_flag=True, help="Open pictures that lie outside that folder.")
+@click.option("--allow-image-urls", is_flag=True, help="Fetch pictures from http and https addresses.")
 @click.option("--no-lint", "skip_lint", is_flag=True, help="Do not look for doubtful answers now; see mmeval lint.")
 @click.option("--fetch", "fetching", is_flag=True, help="First fetch what the metrics lack, models included.")
 @click.option("--skip-unavailable", is_flag=True, help="Leave metrics unscored that cannot run on this machine.")
@@ -84,6 +87,9 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
         map=dict(given["mapping"]) or None,
         limit=given["limit"],
         allow_partial=given["allow_partial"],
+        image_root=None if given["image_root"] is None else str(given["image_root"]),
+        allow_outside_images=given["allow_outside_images"],
+        allow_image_urls=given["allow_image_urls"],
     )
     plan, source = planned(config, data, predictions, _fetch if given["fetching"] else None)
     check_names(given["fail_under"], plan.names)

@@ -144,4 +144,4 @@ def installed_entry_points(group: str, kind: str, taken: Mapping[str, Callable[.
 
 def origin(entry: Callable[..., Any]) -> tuple[str, str]:
     """The module and the name of a definition."""
-    return getattr(entry, "__module__", "?"), getattr(entry, "__qualname__", repr(entry))
+    return getattr(entry, "__module__", "?"), getattr(entry, "__qualname__", type(entry).__qualname__)

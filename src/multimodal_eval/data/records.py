@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from functools import partial
 from math import isfinite
 from numbers import Integral
+from os import PathLike
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
 from multimodal_eval.data.problems import Problems
 
 LONGEST_TEXT = 1_000_000  # bytes
+LONGEST_DATA_URI = 1 << 27
 
 # field -> the columns that hold it; several only for `references`
 ColumnMap = Mapping[str, tuple[str, ...]]
@@ -225,6 +227,11 @@ _KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str:
 
 def checked_text(field: str, value: Any) -> str:
     """A text without NUL and half characters, not too long, in NFC; anything else is refused."""
+    return value if _is_sound_ascii(field, value, LONGEST_TEXT) else unicodedata.normalize("NFC", value)
+
+
+def _is_sound_ascii(field: str, value: Any, longest: int) -> bool:
+    """Whether a text is ASCII; one that is not sound is refused."""
     if type(value) is not str:
         raise RefusedError("TYPE", f"`{field}` must be text. Got {shorten(value)} instead.")
     if "\0" in value:
@@ -235,9 +242,9 @@ def checked_text(field: str, value: Any) -> str:
     except UnicodeEncodeError as lone:
         message = f"`{field}` holds half of a surrogate pair, at offset {lone.start}"
         raise RefusedError("CONTROL_CHAR", message) from None
-    if size > LONGEST_TEXT:
-        raise RefusedError("TOO_LONG", f"`{field}` is longer than {LONGEST_TEXT:,} bytes")
-    return value if ascii_only else unicodedata.normalize("NFC", value)
+    if size > longest:
+        raise RefusedError("TOO_LONG", f"`{field}` is longer than {longest:,} bytes")
+    return ascii_only
 
 
 def checked_name(field: str, value: Any) -> str:
@@ -326,13 +333,18 @@ def _any_value(field: str, value: Any) -> Any:
 
 def _media(field: str, value: Any) -> Any:
     """Text (path, URL, data URI), bytes, a picture in memory, or the {bytes, path} pair of dataset files."""
-    if type(value) is str:
-        return checked_text(field, value)
+    if isinstance(value, PathLike):
+        value = str(value)
     if isinstance(value, Mapping) and value.keys() <= {"bytes", "path"}:
         value = value.get("bytes") or value.get("path")
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
     if isinstance(value, bytes) or hasattr(value, "save"):
         return value
-    return checked_text(field, value)
+    # A path is kept letter by letter: in another normal form it would name another file.
+    is_data_uri = isinstance(value, str) and value[:5].lower() == "data:"
+    _is_sound_ascii(field, value, LONGEST_DATA_URI if is_data_uri else LONGEST_TEXT)
+    return value
 
 
 _CHECKS: dict[str, Check] = {

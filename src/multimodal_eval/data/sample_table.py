@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.sample import FIELDS, Sample
 
 _JSON = ("annotations", "metadata")
 _MEDIA = ("image", "audio")
+_PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # those that PNG keeps exactly
 _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(FIELDS, pa.string()),
     "references": pa.list_(pa.string()),
@@ -39,24 +41,28 @@ def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
     encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
     columns: dict[str, Any] = {"row": range(first_row, first_row + len(samples))}
     for name in FIELDS:
-        values = [getattr(sample, name) for sample in samples]
         if name in _MEDIA:
-            stored = [_stored_media(value) for value in values]
+            stored = [_stored_media(sample, name) for sample in samples]
             columns[name] = [value if isinstance(value, str) else None for value in stored]
             columns[f"{name}_bytes"] = [value if isinstance(value, bytes) else None for value in stored]
-        elif name in _JSON:
-            columns[name] = [encode(value).decode() if value else None for value in values]
-        else:
-            columns[name] = values
+            continue
+        values = [getattr(sample, name) for sample in samples]
+        columns[name] = [encode(value).decode() if value else None for value in values] if name in _JSON else values
     return pa.table({name: pa.array(columns[name], SCHEMA.field(name).type) for name in SCHEMA.names}, SCHEMA)
 
 
-def _stored_media(value: Any) -> str | bytes | None:
-    """A picture in memory becomes the bytes of a PNG; all else is kept as it is."""
+def _stored_media(sample: Sample, field: str) -> str | bytes | None:
+    """A picture in memory becomes the bytes of a file without loss; all else is kept as it is."""
+    value = getattr(sample, field)
     if value is None or isinstance(value, str | bytes):
         return value
     buffer = io.BytesIO()
-    value.save(buffer, format="PNG")
+    try:
+        value.save(buffer, format="PNG" if value.mode in _PNG_MODES else "TIFF", exif=value.getexif())
+    except Exception as error:  # noqa: BLE001 - a picture that was opened and not yet read may fail in any way
+        message = f"`{field}` cannot be stored: {type(error).__name__}: {error}."
+        hint = "Give its path or its bytes, and the sample alone is unscored."
+        raise InputError([Problem(code="FORMAT", message=message, id=sample.id, field=field, hint=hint)]) from None
     return buffer.getvalue()
 
 

@@ -6,16 +6,18 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.errors import ConfigError, ImageError, UnavailableError, did_you_mean
-from multimodal_eval.core.metric import Metric, Scorer
+from multimodal_eval.core.errors import ImageError, UnavailableError
+from multimodal_eval.core.metric import Scorer
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import BLANK_ANSWER
 from multimodal_eval.core.signature import Signature
+from multimodal_eval.evaluation.model_metric import ModelMetric
 from multimodal_eval.models.encoders import (
     DEFAULT_IMAGE_TEXT_ENCODER,
     ImageTextEncoder,
-    find_image_text_encoder,
+    check_image_text_encoder,
+    image_text_encoder_label,
     open_image_text_encoder,
 )
 
@@ -29,25 +31,13 @@ TEXT_CUT = "text_cut"
 MODEL_VARIABLE = "CLIP_MODEL_ID"
 
 
-class ImageTextMetric(Metric):
+class ImageTextMetric(ModelMetric):
     """A metric of the cosine between a picture and an answer. Option `model`: a name or a directory."""
 
     needs: tuple[str, ...] = ("image", "generated_answer")
-    placement = "model"
     blank = 0.0
+    defaults = {"model": "default"}  # noqa: RUF012 - never written to
     settings: Mapping[str, Any] = {}  # what else the signature says
-
-    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        self.options = {"model": "default", **(options or {})}
-
-    def configure(self, options: Mapping[str, Any]) -> ImageTextMetric:
-        """The same with another model."""
-        for key, value in options.items():
-            if key not in self.options:
-                raise ConfigError(f"{self.name} has no option {key!r}.{did_you_mean(key, list(self.options))}")
-            if not isinstance(value, str) or not value:
-                raise ConfigError(f"the option `{key}` must be a model's name or directory. Got {value!r} instead.")
-        return type(self)({**self.options, **options})
 
     @property
     def model(self) -> str:
@@ -55,27 +45,29 @@ class ImageTextMetric(Metric):
         chosen = str(self.options["model"])
         return chosen if chosen != "default" else os.environ.get(MODEL_VARIABLE) or DEFAULT_IMAGE_TEXT_ENCODER
 
-    def signature(self, state: Any = None) -> Signature:
-        """The model with its revision, where it is here."""
+    def model_labels(self) -> dict[str, str]:
+        """The encoder's; one that is not here stands by its name."""
         try:
-            label = find_image_text_encoder(self.model)
+            return {"model": image_text_encoder_label(self.model)}
         except UnavailableError:
-            label = self.model
-        return Signature(self.name, self.version, {"model": label, **self.settings})
+            return {"model": self.model}
 
-    def unavailable(self) -> str | None:
-        """Whether the model is missing here."""
+    def signature(self, state: Any = None) -> Signature:
+        """The model with its revision, and what the metric does to texts and cosines."""
+        return super().signature(state).extended(**self.settings)
+
+    def check_models(self) -> None:
+        """The encoder must be here."""
         try:
-            find_image_text_encoder(self.model)
+            check_image_text_encoder(self.model)
         except UnavailableError as absent:
-            return f"{absent}, or name a directory: --option {self.name}.model=DIR"
-        return None
+            raise UnavailableError(f"{absent}, or name a directory: --option {self.name}.model=DIR") from None
 
     def resources(self) -> tuple[str, ...]:
         """The model, where it can be fetched."""
         from multimodal_eval.models.source import fetchable
 
-        return fetchable(self.model.removeprefix("torch:"))
+        return fetchable(self.model)
 
     def open(self, state: Any) -> Scorer:
         """The model is opened once a process and shared."""

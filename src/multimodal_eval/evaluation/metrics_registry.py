@@ -23,9 +23,13 @@ from multimodal_eval.evaluation import (  # noqa: F401 - importing a metric regi
     cider_d,
     clip_score,
     clipscore,
+    contextual_relevance,
+    exact_match,
     meteor,
     ref_clipscore,
     rouge_l,
+    semantic_similarity,
+    vqa_accuracy,
 )
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
 from multimodal_eval.evaluation.tasks_config import NOT_YET, TaskMetrics, get_task

@@ -14,12 +14,12 @@ from multimodal_eval.models.onnx_graph import Graph
 from multimodal_eval.models.safetensors import SafetensorsFile
 
 
-def sentence_bert(weights: SafetensorsFile, config: Mapping[str, Any]) -> bytes:
+def sentence_bert(weights: SafetensorsFile, config: Mapping[str, Any], *, int8: bool = False) -> bytes:
     """Input `ids` (texts, length); output `embeddings` (texts, width), L2-normalised means over all tokens.
 
     All texts of a batch have the same number of tokens, so that there is no padding and no mask.
     """
-    graph = Graph(weights)
+    graph = Graph(weights, int8=int8)
     width, heads, epsilon = config["hidden_size"], config["num_attention_heads"], config["layer_norm_eps"]
     shape = graph.op("Shape", "ids")
     length = graph.op("Slice", shape, graph.integers(1), graph.integers(2))

@@ -40,11 +40,18 @@ class SentenceEncoder(Protocol):
         """Which of the texts are longer than what the encoder reads of them."""
 
 
-def find_sentence_encoder(name: str) -> str:
-    """The label of an encoder, or an `UnavailableError` that says how to get it. Loads nothing."""
+def sentence_encoder_label(name: str) -> str:
+    """The label that an encoder has, without loading it. One of the catalogue need not be here."""
     from multimodal_eval.models import sentences
 
     return sentences.find(name).label
+
+
+def check_sentence_encoder(name: str) -> None:
+    """An `UnavailableError` that says how to get the encoder, where it is not on this machine. Loads nothing."""
+    from multimodal_eval.models import sentences
+
+    sentences.find(name).check()
 
 
 def open_sentence_encoder(name: str) -> SentenceEncoder:
@@ -74,11 +81,18 @@ class ImageTextEncoder(Protocol):
         """Which of the texts are longer than what the encoder reads of them."""
 
 
-def find_image_text_encoder(name: str) -> str:
-    """The label of an encoder, or an `UnavailableError` that says how to get it. Loads nothing."""
+def image_text_encoder_label(name: str) -> str:
+    """The label that an encoder has, without loading it. One of the catalogue need not be here."""
     from multimodal_eval.models import image_text
 
     return image_text.find(name).label
+
+
+def check_image_text_encoder(name: str) -> None:
+    """An `UnavailableError` that says how to get the encoder, where it is not on this machine. Loads nothing."""
+    from multimodal_eval.models import image_text
+
+    image_text.find(name).check()
 
 
 def open_image_text_encoder(name: str) -> ImageTextEncoder:

@@ -22,9 +22,10 @@ TORCH = "torch:"
 
 @dataclass(frozen=True)
 class Found:
-    """An encoder that is here: how it is opened, and the label it will have."""
+    """An encoder that was looked up: the label it has, whether it is here (`check` raises if not), how it is opened."""
 
     label: str
+    check: Callable[[], None]
     open: Callable[[], ImageTextEncoder]
 
 
@@ -34,12 +35,11 @@ def find(name: str) -> Found:
         from multimodal_eval.models import clip_torch
 
         model = find_model(name.removeprefix(TORCH))
-        return Found(clip_torch.label_of(model), lambda: clip_torch.TorchClip.of(model))
+        return Found(clip_torch.label_of(model), model.check, lambda: clip_torch.TorchClip.of(model))
     from multimodal_eval.models import clip
 
     model = find_model(name)
-    clip.check(model)
-    return Found(model.label, lambda: clip.OnnxClip(model))
+    return Found(model.label, lambda: clip.check(model), lambda: clip.OnnxClip(model))
 
 
 def open_encoder(name: str) -> ImageTextEncoder:

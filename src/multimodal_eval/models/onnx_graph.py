@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.safetensors import SafetensorsFile
 
@@ -22,8 +24,8 @@ _TYPES = {"F32": "FLOAT", "F16": "FLOAT16", "BF16": "BFLOAT16"}
 class Graph:
     """A graph under construction. Methods that add an operator give the name of its output."""
 
-    def __init__(self, weights: SafetensorsFile) -> None:
-        self.weights = weights
+    def __init__(self, weights: SafetensorsFile, *, int8: bool = False) -> None:
+        self.weights, self.int8 = weights, int8
         self._nodes: list[Any] = []
         self._initializers: dict[str, Any] = {}
         self._cast: dict[str, str] = {}
@@ -51,13 +53,11 @@ class Graph:
 
     def integers(self, *values: int) -> str:
         """A constant vector of integers: shapes, axes."""
-        import numpy as np
-
         return self.constant(np.array(values, np.int64))
 
     def weight(self, name: str) -> str:
         """A tensor of the file, as float32."""
-        from onnx import TensorProto, helper
+        from onnx import TensorProto
 
         if name in self._cast:
             return self._cast[name]
@@ -68,13 +68,22 @@ class Graph:
         for key, value in place.items():
             proto.external_data.add(key=key, value=str(value))
         self._initializers[name] = proto
-        self._cast[name] = name if tensor.dtype == "F32" else self.op("Cast", name, to=helper.TensorProto.FLOAT)
+        self._cast[name] = name if tensor.dtype == "F32" else self.op("Cast", name, to=TensorProto.FLOAT)
         return self._cast[name]
 
     def linear(self, x: str, prefix: str, *, bias: bool = True) -> str:
         """x W^T + b, for x of two dimensions and W as torch stores it, (out, in)."""
-        terms = [x, self.weight(f"{prefix}.weight")] + ([self.weight(f"{prefix}.bias")] if bias else [])
-        return self.op("Gemm", *terms, transB=1)
+        shift = [self.weight(f"{prefix}.bias")] if bias else []
+        if self.int8:
+            return self._linear_int8(x, self.weights.read(f"{prefix}.weight"), shift)
+        return self.op("Gemm", x, self.weight(f"{prefix}.weight"), *shift, transB=1)
+
+    def _linear_int8(self, x: str, matrix: NDArray[np.float32], shift: list[str]) -> str:
+        """The same with the matrix rounded to int8, a scale for each output, and the input while running."""
+        scales = np.maximum(np.abs(matrix).max(axis=1), np.finfo(np.float32).tiny) / np.float32(127)
+        rounded = np.rint(matrix / scales[:, None]).astype(np.int8)
+        terms = (self.constant(np.ascontiguousarray(rounded.T)), self.constant(scales), "")
+        return self.op("DynamicQuantizeMatMul", x, *terms, *shift, domain=CONTRIB)
 
     def layer_norm(self, x: str, prefix: str, epsilon: float) -> str:
         """Layer normalisation over the last axis."""

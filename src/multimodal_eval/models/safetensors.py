@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ModelError
 
@@ -39,7 +40,10 @@ class SafetensorsFile:
                 (size,) = struct.unpack("<Q", stream.read(8))
                 if size > _LONGEST_HEADER:
                     raise ValueError(f"a header of {size} bytes")
-                header = json.loads(stream.read(size))
+                packed = stream.read(size)
+            if len(packed) < size:
+                raise ValueError("its header is cut off")
+            header = json.loads(packed)
             header.pop("__metadata__", None)
             self.tensors = {name: _tensor(entry, 8 + size) for name, entry in header.items()}
         except (OSError, struct.error, ValueError, KeyError, TypeError, AttributeError) as fault:
@@ -71,13 +75,9 @@ class SafetensorsFile:
         return np.asarray(raw.view(kind), np.float32).reshape(tensor.shape)
 
 
-def _tensor(entry: dict[str, object], start: int) -> Tensor:
-    first, last = entry["data_offsets"]  # type: ignore[misc]
-    shape = tuple(int(size) for size in entry["shape"])  # type: ignore[attr-defined]
-    count = 1
-    for size in shape:
-        count *= size
-    length = int(last) - int(first)
-    if length != count * WIDTHS[str(entry["dtype"])] or first < 0:
+def _tensor(entry: dict[str, Any], start: int) -> Tensor:
+    first, last = map(int, entry["data_offsets"])
+    shape = tuple(map(int, entry["shape"]))
+    if last - first != prod(shape) * WIDTHS[entry["dtype"]] or first < 0:
         raise ValueError("a tensor whose length does not fit its shape")
-    return Tensor(str(entry["dtype"]), shape, start + int(first), length)
+    return Tensor(entry["dtype"], shape, start + first, last - first)

@@ -2,13 +2,12 @@
 
 Equal to sentence-transformers within 1e-6. Texts are batched by their exact length, without padding, so that a text has
 the same vector to the last bit alone and among others. `int8` quantises weights and activations while running
-(Dynamic quantisation): faster, less exact, and its scales couple the texts of a batch.
+(dynamic quantisation): faster, less exact, and its scales couple the texts of a batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.models import bert
@@ -50,10 +49,10 @@ class SentenceBert:
         self.tokenizer.no_padding()
         self.longest = _longest(model)
         self.tokenizer.enable_truncation(self.longest)
-        graph = bert.sentence_bert(model.weights, model.config)
         self.width = int(model.config["hidden_size"])
-        folder = model.weights.path.parent
-        self.session = open_session(_quantised(graph, folder) if int8 else graph, folder)
+        self.session = open_session(
+            bert.sentence_bert(model.weights, model.config, int8=int8), model.weights.path.parent
+        )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit vector a text."""
@@ -67,7 +66,7 @@ class SentenceBert:
         return vectors
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Which texts have more tokens than are read; a token has at least one letter, so that short texts are quick."""
+        """Which texts have more tokens than are read. A token has at least one letter: short texts need no look."""
         return [len(text) > self.longest - 2 and bool(self.tokenizer.encode(text).overflowing) for text in texts]
 
 
@@ -75,18 +74,3 @@ def _longest(model: Model) -> int:
     settings = model.folder / "sentence_bert_config.json"
     said: Any = model.json(settings.name).get("max_seq_length") if settings.is_file() else None
     return min(int(said or LONGEST), int(model.config["max_position_embeddings"]))
-
-
-def _quantised(graph: bytes, folder: Path) -> bytes:
-    """The graph with int8 weights, made in a temporary folder beside nothing of the model's."""
-    import tempfile
-
-    import onnx
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    model = onnx.load_model_from_string(graph)
-    onnx.load_external_data_for_model(model, str(folder))
-    with tempfile.TemporaryDirectory() as scratch:
-        target = Path(scratch) / "int8.onnx"
-        quantize_dynamic(model, target, weight_type=QuantType.QInt8)
-        return target.read_bytes()

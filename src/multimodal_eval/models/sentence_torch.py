@@ -20,6 +20,12 @@ def label_of(model: Model) -> str:
     return f"{model.label}+torch"
 
 
+def check(model: Model) -> None:
+    """Whether the model and the packages are here."""
+    model.check()
+    require("sentence_transformers", extra="torch", purpose=f"the encoder {model.name!r}")
+
+
 class TorchSentences:
     """A sentence-transformers model. Its code comes from that library alone: none of the model's own is run."""
 

@@ -1,9 +1,10 @@
-"""Sentence encoders by name: BERT-like ones run by onnxruntime, word vectors, and others through the extra `[torch]`."""
+"""Sentence encoders by name: BERTs run by onnxruntime, word vectors, and others through the extra `[torch]`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import ModelError
@@ -25,9 +26,10 @@ LANGUAGES = {"all-minilm-l6-v2": frozenset({"en"}), "navec-ru": frozenset({"ru"}
 
 @dataclass(frozen=True)
 class Found:
-    """An encoder that is here: how it is opened, and the label it will have."""
+    """An encoder that was looked up: the label it has, whether it is here (`check` raises if not), how it is opened."""
 
     label: str
+    check: Callable[[], None]
     open: Callable[[], SentenceEncoder]
 
 
@@ -39,17 +41,19 @@ def find(name: str) -> Found:
     if model.name == "navec-ru":
         from multimodal_eval.models import navec
 
-        return Found(f"{model.label}+{navec.WEIGHTING}", lambda: _cached(navec.NavecEncoder(model)))
+        return Found(navec.label_of(model), model.check, lambda: CachedSentenceEncoder(navec.NavecEncoder(model)))
     from multimodal_eval.models import sentence_bert
 
-    if not sentence_bert.can_run(model):
+    if model.name not in LANGUAGES and not sentence_bert.can_run(model):
         if name.endswith(INT8):
             raise ModelError(f"the model {model.name!r} cannot be run as int8: it is no BERT with mean pooling")
         return _through_torch(name)
     int8 = name.endswith(INT8)
     languages = LANGUAGES.get(model.name, frozenset())
     label = sentence_bert.label_of(model, int8=int8)
-    return Found(label, lambda: _cached(sentence_bert.SentenceBert(model, languages, int8=int8)))
+    return Found(
+        label, model.check, lambda: CachedSentenceEncoder(sentence_bert.SentenceBert(model, languages, int8=int8))
+    )
 
 
 def open_encoder(name: str) -> SentenceEncoder:
@@ -61,11 +65,8 @@ def _through_torch(name: str) -> Found:
     from multimodal_eval.models import sentence_torch
 
     model = find_model(name)
-    return Found(sentence_torch.label_of(model), lambda: _cached(sentence_torch.TorchSentences(model)))
-
-
-def _cached(inner: SentenceEncoder) -> SentenceEncoder:
-    return CachedSentenceEncoder(inner)
+    label, check = sentence_torch.label_of(model), partial(sentence_torch.check, model)
+    return Found(label, check, lambda: CachedSentenceEncoder(sentence_torch.TorchSentences(model)))
 
 
 class CachedSentenceEncoder:

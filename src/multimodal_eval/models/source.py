@@ -46,8 +46,15 @@ class Model:
         """model.safetensors."""
         return SafetensorsFile(self.file("model.safetensors"))
 
+    def check(self) -> None:
+        """An `UnavailableError` that says how to get the model, where it is not on this machine."""
+        resource = CATALOGUE.get(self.name)
+        if resource is not None and folder_of(resource) == self.folder and not is_here(resource):
+            raise UnavailableError(f"{resource.about}: not on this machine. Get it with: mmeval fetch {self.name}")
+
     def file(self, name: str) -> Path:
         """One of its files, which must be there."""
+        self.check()
         path = self.folder / name
         if not path.is_file():
             raise ModelError(f"the model {self.name!r} has no file {name}: {self.folder}")
@@ -66,12 +73,12 @@ class Model:
 
 
 def find_model(name: str) -> Model:
-    """The model of that name: of the catalogue, a directory, or of the hub. Nothing is downloaded."""
+    """The model of that name: of the catalogue (here or not: `check` tells), a directory, or of the hub.
+
+    Nothing is downloaded.
+    """
     if name in CATALOGUE:
-        resource = CATALOGUE[name]
-        if not is_here(resource):
-            raise UnavailableError(f"{resource.about}: not on this machine. Get it with: mmeval fetch {name}")
-        return Model(name, folder_of(resource), resource.fingerprint)
+        return Model(name, folder_of(CATALOGUE[name]), CATALOGUE[name].fingerprint)
     folder = Path(name)
     if folder.is_dir():
         return Model(folder.resolve().name, folder, _digest_of_folder(folder))
@@ -87,7 +94,8 @@ def find_model(name: str) -> Model:
 
 
 def fetchable(name: str) -> tuple[str, ...]:
-    """What `mmeval fetch` would have to be told to get this model; nothing for a directory."""
+    """What `mmeval fetch` must be told to get a model, however it shall be run; nothing for a directory."""
+    name = name.removeprefix("torch:").removesuffix("+int8")
     if name in CATALOGUE:
         return (name,)
     hub = None if Path(name).is_dir() else hub_model(name)

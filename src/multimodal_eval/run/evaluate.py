@@ -47,7 +47,8 @@ def evaluate(
 
     `data` is a file (with `predictions` in a second one, joined by id), samples or records in memory, or
     a mapping of parallel lists. `settings` are further keys of the configuration: `by`, `limit`, `seed`,
-    `map`, `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`.
+    `map`, `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`,
+    `allow_outside_images`, `allow_image_urls`.
     Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it.
     """
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
@@ -74,8 +75,13 @@ def planned(
     """The plan and the opened input; a COCO pair for which nothing was named gets the COCO metrics.
 
     `fetch` is called with the names of resources that the metrics lack.
+    Pictures that a file names lie in its folder unless the configuration says otherwise.
     """
     source = open_input(data, predictions, config)
+    if config.image_root is not None and not Path(config.image_root).is_dir():
+        raise ConfigError(f"`image_root` must be a folder. Got {config.image_root!r} instead.")
+    if isinstance(source, FileInput) and config.image_root is None:
+        config = msgspec.structs.replace(config, image_root=str(source.data.resolve().parent))
     if config.task is None and not config.metrics and isinstance(source, FileInput) and source.is_coco:
         config = msgspec.structs.replace(config, metrics=["coco"])
     if fetch is not None:
@@ -199,13 +205,15 @@ def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
 
 
 def _reusable(old: Run, plan: Plan) -> set[str]:
-    """The metrics that would give the same numbers again: same settings over the same corpus."""
+    """The metrics that would give the same numbers again: same settings over the same corpus and pictures."""
     before = Worker(plan, old.path)
     stored = old.info["signatures"]
+    same_pictures = load_config(old.info["config"]).media_policy == plan.config.media_policy
     return {
         metric.name
         for metric in plan.metrics
-        if stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), plan.config.patterns)
+        if (same_pictures or "image" not in metric.needs)
+        and stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), plan.config.patterns)
     }
 
 

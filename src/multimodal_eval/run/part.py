@@ -17,6 +17,7 @@ from multimodal_eval.data.sample_table import to_samples
 from multimodal_eval.data.score_table import columns_of, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
 from multimodal_eval.lint.facts import Facts, facts_of
+from multimodal_eval.media.policy import using
 from multimodal_eval.run.plan import Plan
 
 BATCH = 1024
@@ -82,9 +83,10 @@ class Worker:
             if metric.name in self.reusable:
                 continue
             fresh: list[Score] = []
-            for start in range(0, len(samples), BATCH):
-                batch = samples[start : start + BATCH]
-                fresh += score_batch(metric, self.scorers[metric.name], batch, self.plan.config.patterns)
+            with using(self.plan.config.media_policy):
+                for start in range(0, len(samples), BATCH):
+                    batch = samples[start : start + BATCH]
+                    fresh += score_batch(metric, self.scorers[metric.name], batch, self.plan.config.patterns)
             columns |= score_columns(metric.name, fresh)
             scores[metric.name] = fresh
         if self.plan.composite:

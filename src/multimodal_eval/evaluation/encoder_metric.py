@@ -1,0 +1,97 @@
+"""Metrics that compare texts by a sentence encoder: (cos + 1) / 2, in [0, 1]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score, unscored
+from multimodal_eval.evaluation.model_metric import ModelMetric
+from multimodal_eval.models.encoders import (
+    DEFAULT_SENTENCE_ENCODER,
+    check_sentence_encoder,
+    open_sentence_encoder,
+    sentence_encoder_label,
+)
+from multimodal_eval.models.language import UNFIT, fits
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from multimodal_eval.models.encoders import SentenceEncoder
+
+CUT = "text_cut"
+UNKNOWN = "the encoder knows no word of the text"
+
+
+def half_cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
+    """(cos + 1) / 2 of two unit vectors, in [0, 1] whatever rounding does."""
+    return min(1.0, max(0.0, (float(left @ right) + 1) / 2))
+
+
+class EncoderMetric(ModelMetric):
+    """Compares the answer with some texts of the sample; the nearest one counts."""
+
+    needs: tuple[str, ...] = ("generated_answer",)
+    bounds = (0, 1)
+    blank = 0.0
+    defaults = {"encoder": DEFAULT_SENTENCE_ENCODER}  # noqa: RUF012 - never written to
+
+    def texts(self, sample: Sample) -> list[str]:
+        """What the answer is compared with; blank ones do not count."""
+        raise NotImplementedError
+
+    lacking = "no text to compare with"  # said where there is none
+
+    def model_labels(self) -> dict[str, str]:
+        """The encoder's."""
+        return {"encoder": sentence_encoder_label(self.options["encoder"])}
+
+    def check_models(self) -> None:
+        """The encoder must be here."""
+        check_sentence_encoder(self.options["encoder"])
+
+    def resources(self) -> tuple[str, ...]:
+        """The encoder, where it can be fetched."""
+        from multimodal_eval.models.source import fetchable
+
+        return fetchable(self.options["encoder"])
+
+    def open(self, state: Any) -> _Scorer:
+        """Load the encoder, once a process."""
+        return _Scorer(self, open_sentence_encoder(self.options["encoder"]))
+
+
+class _Scorer:
+    def __init__(self, metric: EncoderMetric, encoder: SentenceEncoder) -> None:
+        self.metric, self.encoder = metric, encoder
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        """All texts of the batch in one call, so that they are sorted by length and no text is encoded twice."""
+        wanted = [
+            [sample.generated_answer or "", *(text for text in self.metric.texts(sample) if text.strip())]
+            for sample in batch
+        ]
+        known = dict.fromkeys(text for texts in wanted for text in texts)
+        vectors = dict(zip(known, self.encoder.encode(list(known)), strict=True))
+        cut = dict(zip(known, self.encoder.are_cut(list(known)), strict=True))
+        return [self._one(texts, vectors, cut) for texts in wanted]
+
+    def _one(self, texts: list[str], vectors: dict[str, NDArray[np.float32]], cut: dict[str, bool]) -> Score:
+        answer, *others = texts
+        if not others:
+            return unscored("missing_input", self.metric.lacking)
+        if not answer.strip():
+            return Score(0.0)
+        comparable = [text for text in others if vectors[text].any()]
+        if not comparable or not vectors[answer].any():
+            return unscored("degenerate", UNKNOWN)
+        values = [half_cosine(vectors[answer], vectors[text]) for text in comparable]
+        best = max(range(len(values)), key=values.__getitem__)
+        languages = self.encoder.languages
+        unfit = not (fits(answer, languages) and fits(comparable[best], languages))
+        warning = UNFIT if unfit else CUT if cut[answer] or cut[comparable[best]] else None
+        details = {"compared_with": comparable[best]} if len(others) > 1 else None
+        return Score(values[best], details=details, warning=warning)

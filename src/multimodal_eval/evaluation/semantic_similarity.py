@@ -1,0 +1,33 @@
+"""Semantic similarity: does the answer mean what a reference means?
+
+With u and v the unit vectors that a sentence encoder gives the answer and a reference:
+
+    semantic_similarity = max over references of (u . v + 1) / 2
+
+Reference:
+    Reimers and Gurevych (2019). Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP.
+"""
+
+from __future__ import annotations
+
+from multimodal_eval.core.registry import register
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.evaluation.encoder_metric import EncoderMetric
+
+
+class SemanticSimilarity(EncoderMetric):
+    """Cosine of sentence embeddings between the answer and the nearest reference, (cos + 1) / 2."""
+
+    name = "semantic_similarity"
+    version = "1"
+    needs = ("generated_answer", "references")
+    summary = __doc__ or ""
+    lacking = "every reference is blank"
+
+    def texts(self, sample: Sample) -> list[str]:
+        """The references, `expected_answer` and `caption` among them."""
+        return sample.reference_texts
+
+
+compute_semantic_similarity = SemanticSimilarity()
+register(compute_semantic_similarity)

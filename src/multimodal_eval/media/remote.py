@@ -1,0 +1,256 @@
+"""A picture from the network, asked for so that nobody can turn the question against our own network.
+
+A data file names the addresses, and whoever wrote it must not be able to read what only this machine can reach
+(server-side request forgery). So a host is resolved once, every one of its addresses must be public, the connection
+goes to a checked address, and a redirect is a new address with the same checks.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urljoin, urlsplit
+
+from multimodal_eval.core.errors import ImageError, shorten
+from multimodal_eval.media.addresses import is_public, literal_address
+
+MAX_REDIRECTS = 5
+_REDIRECTS = (301, 302, 303, 307, 308)
+_PORTS = {"http": 80, "https": 443}
+_PIECE = 1 << 16
+_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")  # parsers disagree about where these end a host
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
+
+Resolver = Callable[[str, int], Sequence[str]]
+Predicate = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    scheme: str
+    host: str
+    port: int
+    path: str
+    literal: str | None  # the address, where the host is written as one
+
+    @property
+    def host_header(self) -> str:
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return name if self.port == _PORTS[self.scheme] else f"{name}:{self.port}"
+
+
+class _Deadline:
+    """The moment at which the whole of a fetch must be over."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.end = seconds, time.monotonic() + seconds
+
+    def left(self) -> float:
+        """The seconds that are left; an error where there are none."""
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """Every address of a host, as the system says."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def fetch(
+    url: str,
+    *,
+    max_bytes: int,
+    max_seconds: float,
+    resolver: Resolver = resolve,
+    is_allowed: Predicate = is_public,
+    tls: ssl.SSLContext | None = None,
+) -> bytes:
+    """The content behind an http or https URL; `ImageError` with the reason where it is refused or fails.
+
+    `resolver`, `is_allowed` and `tls` are there for tests, which have no public network.
+    """
+    deadline = _Deadline(max_seconds)
+    current = url
+    try:
+        for _ in range(MAX_REDIRECTS + 1):
+            target = _parsed(current)
+            content, location = _asked(target, max_bytes, deadline, resolver, is_allowed, tls)
+            if location is None:
+                return content
+            current = urljoin(current, location)
+    except TimeoutError:
+        raise ImageError(f"{shorten(url)} took longer than {max_seconds:g} s") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if isinstance(error, ImageError):
+            raise
+        raise ImageError(f"{shorten(current)} cannot be fetched: {type(error).__name__}: {error}") from None
+    raise ImageError(f"{shorten(url)} redirects more than {MAX_REDIRECTS} times")
+
+
+def _parsed(url: str) -> _Target:
+    if _UNSAFE.search(url):
+        raise ImageError(f"{shorten(url)} holds a space, a control character or a backslash")
+    try:
+        parts = urlsplit(url)
+        scheme, host, port = parts.scheme.lower(), parts.hostname or "", parts.port
+    except ValueError as error:
+        raise ImageError(f"{shorten(url)} is no address: {error}") from None
+    if scheme not in _PORTS:
+        raise ImageError(f"{shorten(url)}: only http and https are fetched")
+    if "@" in parts.netloc:
+        raise ImageError("an address with a user name or a password is not fetched")
+    try:
+        host = _ascii(host)
+        literal = literal_address(host)
+    except ValueError as error:
+        raise ImageError(f"{shorten(url)}: the host {host!r} is refused: {error}") from None
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+    query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~-._?')}" if parts.query else ""
+    return _Target(scheme, host, _PORTS[scheme] if port is None else port, path + query, literal)
+
+
+def _ascii(host: str) -> str:
+    """The host as the network knows it; fullwidth digits and the like become what they stand for (nameprep, NFKC)."""
+    name = host.lower() if host.isascii() else host.encode("idna").decode("ascii")
+    if not _HOST.fullmatch(name):
+        raise ValueError("it is no host name")
+    return name
+
+
+def _asked(
+    target: _Target,
+    max_bytes: int,
+    deadline: _Deadline,
+    resolver: Resolver,
+    is_allowed: Predicate,
+    tls: ssl.SSLContext | None,
+) -> tuple[bytes, str | None]:
+    """The content, or the address to ask instead."""
+    addresses = [target.literal] if target.literal else _resolved(target, resolver, deadline)
+    for address in addresses:
+        if not is_allowed(address):
+            raise ImageError(f"the host {target.host!r} has the address {address}, which is not public")
+    with _connected(target, addresses, deadline, tls) as connection:
+        connection.settimeout(deadline.left())
+        connection.sendall(_request(target))
+        response = http.client.HTTPResponse(_TimedSocket(connection, deadline), method="GET")  # type: ignore[arg-type]
+        try:
+            response.begin()
+            if response.status in _REDIRECTS:
+                location = response.getheader("Location")
+                if not location:
+                    raise ImageError(f"the host {target.host!r} redirects to nowhere")
+                return b"", location
+            return _content(target, response, max_bytes), None
+        finally:
+            response.close()
+
+
+def _resolved(target: _Target, resolver: Resolver, deadline: _Deadline) -> list[str]:
+    """The addresses of the host. The system's resolver knows no time limit, so it is waited for in a thread."""
+    answer: list[Any] = []
+
+    def ask() -> None:
+        try:
+            answer.append(list(resolver(target.host, target.port)))
+        except (OSError, UnicodeError) as error:
+            answer.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(deadline.left())
+    if not answer:
+        raise TimeoutError
+    if isinstance(answer[0], Exception) or not answer[0]:
+        raise ImageError(f"the host {target.host!r} is not known")
+    return list(answer[0])
+
+
+def _connected(
+    target: _Target, addresses: Sequence[str], deadline: _Deadline, tls: ssl.SSLContext | None
+) -> socket.socket:
+    """A connection to the first of the checked addresses that answers; TLS is checked against the host's name."""
+    failure: OSError | None = None
+    for address in addresses:
+        try:
+            plain = socket.create_connection((address, target.port), timeout=deadline.left())
+        except OSError as error:
+            failure = error
+            continue
+        if target.scheme == "http":
+            return plain
+        try:
+            plain.settimeout(deadline.left())
+            return (tls or ssl.create_default_context()).wrap_socket(plain, server_hostname=target.host)
+        except BaseException:
+            plain.close()
+            raise
+    deadline.left()
+    raise ImageError(f"the host {target.host!r} cannot be reached: {failure}")
+
+
+def _request(target: _Target) -> bytes:
+    lines = (
+        f"GET {target.path} HTTP/1.1",
+        f"Host: {target.host_header}",
+        "User-Agent: multimodal-eval",
+        "Accept: image/*",
+        "Accept-Encoding: identity",
+        "Connection: close",
+        "",
+        "",
+    )
+    return "\r\n".join(lines).encode("ascii")
+
+
+def _content(target: _Target, response: http.client.HTTPResponse, max_bytes: int) -> bytes:
+    if response.status != 200:
+        raise ImageError(f"the host {target.host!r} answers {response.status} {response.reason}")
+    if response.getheader("Content-Encoding", "identity").lower() != "identity":
+        raise ImageError(f"the host {target.host!r} sends the picture compressed once more, which was not asked for")
+    promised = response.length  # None: chunked, or until the end of the connection
+    if promised is not None and promised > max_bytes:
+        raise ImageError(f"the host {target.host!r} sends {promised:,} bytes, over the limit of {max_bytes:,}")
+    pieces, size = [], 0
+    while piece := response.read1(_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > max_bytes:
+            raise ImageError(f"the host {target.host!r} sends more than {max_bytes:,} bytes")
+    if promised is not None and size < promised:
+        raise ImageError(f"the host {target.host!r} sends {size:,} of {promised:,} bytes")
+    return b"".join(pieces)
+
+
+class _TimedSocket:
+    """What `HTTPResponse` wants of a socket: a file to read from, here one that looks at the clock at every read."""
+
+    def __init__(self, connection: socket.socket, deadline: _Deadline) -> None:
+        self.connection, self.deadline = connection, deadline
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """The buffered stream of what comes in."""
+        return io.BufferedReader(_TimedStream(self.connection, self.deadline))
+
+
+class _TimedStream(io.RawIOBase):
+    def __init__(self, connection: socket.socket, deadline: _Deadline) -> None:
+        self.connection, self.deadline = connection, deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self.connection.settimeout(self.deadline.left())
+        return self.connection.recv_into(buffer)

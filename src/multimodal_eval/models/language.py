@@ -1,0 +1,28 @@
+"""Whether a text is in a language that a model was made for. In doubt it is."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from multimodal_eval.lint.languages import LANGUAGES, hits, language_of, script_counts
+
+UNFIT = "language_unfit"
+_SCRIPTS = {"ru": "Cyrillic"}  # the others of `LANGUAGES` are written in Latin letters
+_WORD = re.compile(r"\w+")
+
+
+@lru_cache(maxsize=65_536)
+def fits(text: str, languages: frozenset[str]) -> bool:
+    """False where less than a fifth of the letters, or the language of the small words, is one of `languages`.
+
+    An empty set stands for a model of which nothing is known: everything fits.
+    """
+    if not languages:
+        return True
+    counts = script_counts(text)
+    own = sum(counts.get(script, 0) for script in {_SCRIPTS.get(language, "Latin") for language in languages})
+    if sum(counts.values()) > 1 and 5 * own < sum(counts.values()):
+        return False
+    number = language_of(hits(_WORD.findall(text.lower())))
+    return number is None or LANGUAGES[number] in languages

@@ -1,0 +1,417 @@
+"""Pictures from every kind of source, how they are converted, and what is refused with which reason."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import struct
+import subprocess
+import sys
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import quote_from_bytes
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from multimodal_eval.core.errors import ImageError
+from multimodal_eval.media.images import image_bytes, load_image_any
+from multimodal_eval.media.policy import MediaPolicy, current_policy, using
+from tests.media.pictures import (
+    FORMATS,
+    encoded,
+    gif_with_a_larger_frame,
+    gradient,
+    png,
+    png_bomb,
+    png_chunk,
+    webp_bomb,
+)
+
+PNG = encoded(gradient())
+
+
+def pixels(image):
+    return np.asarray(image).tolist()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """data/in.png, and outside.png beside data/."""
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    (tmp_path / "data" / "in.png").write_bytes(PNG)
+    (tmp_path / "outside.png").write_bytes(PNG)
+    return tmp_path / "data"
+
+
+# sources
+
+
+def test_every_kind_of_source_gives_the_same_picture(folder):
+    path = folder / "in.png"
+    sources = [
+        str(path),
+        path,
+        path.as_uri(),
+        PNG,
+        bytearray(PNG),
+        memoryview(PNG),
+        gradient(),
+        "data:image/png;base64," + base64.b64encode(PNG).decode(),
+        "data:;base64," + base64.b64encode(PNG).decode().rstrip("="),
+        "data:image/png;base64," + base64.b64encode(PNG).decode().replace("+", "%2B").replace("/", "%2F"),
+        "data:image/png," + quote_from_bytes(PNG),
+        "DATA:text/plain;BASE64," + base64.encodebytes(PNG).decode(),  # broken into lines; the type is not believed
+    ]
+    for source in sources:
+        image = load_image_any(source)
+        assert (image.mode, pixels(image)) == ("RGB", pixels(gradient()))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_is_read(kind):
+    lossless = {"WEBP": {"lossless": True}}.get(kind, {})
+    image = load_image_any(encoded(gradient(), kind, **lossless))
+    assert (image.mode, image.size) == ("RGB", (8, 6))
+    if kind in ("PNG", "WEBP", "BMP", "TIFF"):
+        assert pixels(image) == pixels(gradient())
+
+
+@pytest.mark.parametrize("kind", ["PPM", "ICO", "PCX", "TGA", "JPEG2000"])
+def test_other_formats_are_not_opened(kind):
+    with pytest.raises(ImageError, match="is no PNG, JPEG, WebP, GIF, BMP, TIFF picture"):
+        load_image_any(encoded(gradient(32, 32), kind))
+
+
+@pytest.mark.parametrize("kind", [*FORMATS, "picture"])
+def test_content_decodes_without_its_source(kind):
+    source = gradient() if kind == "picture" else encoded(gradient(), kind)
+    assert pixels(load_image_any(image_bytes(source))) == pixels(load_image_any(source))
+
+
+def test_content_of_a_file_is_the_file(folder):
+    assert hashlib.sha256(image_bytes(folder / "in.png")).digest() == hashlib.sha256(PNG).digest()
+
+
+def test_equal_pictures_in_memory_have_equal_content():
+    one, other = gradient(), Image.open(io.BytesIO(PNG))
+    assert image_bytes(one) == image_bytes(other)
+    other = gradient()
+    other.putpixel((0, 0), (1, 2, 3))
+    assert image_bytes(one) != image_bytes(other)
+    assert image_bytes(gradient(6, 8)) != image_bytes(gradient(8, 6))
+
+
+@pytest.mark.parametrize("source", [None, 3, ["x.png"], np.zeros((2, 2, 3), np.uint8)])
+def test_other_things_are_no_source(source):
+    with pytest.raises(ImageError, match="must be a path, an address, bytes or a Pillow image"):
+        load_image_any(source)
+
+
+# conversion
+
+
+def test_transparency_lies_over_white():
+    image = Image.new("RGBA", (3, 1))
+    image.putdata([(10, 20, 30, 255), (10, 20, 30, 0), (0, 0, 0, 128)])
+    # Over white, (1 - 128/255) * 255 = 127 of white is left of black at alpha 128.
+    assert pixels(load_image_any(encoded(image))) == [[[10, 20, 30], [255, 255, 255], [127, 127, 127]]]
+
+
+def test_transparent_greys_palettes_and_key_colours():
+    grey = Image.new("LA", (2, 1))
+    grey.putdata([(50, 255), (50, 0)])
+    assert pixels(load_image_any(encoded(grey))) == [[[50] * 3, [255] * 3]]
+    palette = Image.new("P", (2, 1))
+    palette.putpalette([9, 8, 7, 1, 2, 3])
+    palette.putdata([0, 1])
+    assert pixels(load_image_any(encoded(palette))) == [[[9, 8, 7], [1, 2, 3]]]
+    for kind in ("PNG", "GIF"):
+        assert pixels(load_image_any(encoded(palette, kind, transparency=1))) == [[[9, 8, 7], [255] * 3]]
+    assert pixels(load_image_any(encoded(palette, "PNG", transparency=b"\x00\xff"))) == [[[255] * 3, [1, 2, 3]]]
+    key = Image.new("RGB", (2, 1))
+    key.putdata([(1, 2, 3), (4, 5, 6)])
+    assert pixels(load_image_any(encoded(key, "PNG", transparency=(4, 5, 6)))) == [[[1, 2, 3], [255] * 3]]
+
+
+def test_sixteen_bits_are_scaled_and_not_cut():
+    values = [0, 128, 129, 256, 257, 32_896, 65_535]
+    # round(v / 257): 0.498 -> 0, 0.502 -> 1, 0.996 -> 1, 1, 128, 255
+    wanted = [0, 0, 1, 1, 1, 128, 255]
+    rows = b"\0" + struct.pack(">7H", *values)
+    for content in (
+        png(7, 1, depth=16, rows=rows),
+        encoded(Image.fromarray(np.array([values], np.uint16)), "TIFF"),
+    ):
+        assert pixels(load_image_any(content)) == [[[value] * 3 for value in wanted]]
+    key = png(7, 1, depth=16, rows=rows, extra=png_chunk(b"tRNS", struct.pack(">H", 257)))
+    assert [pixel[0] for pixel in pixels(load_image_any(key))[0]] == [0, 0, 1, 1, 255, 128, 255]
+
+
+def test_black_and_white_and_printing_inks():
+    assert pixels(load_image_any(encoded(Image.new("1", (1, 1), 1)))) == [[[255, 255, 255]]]
+    inks = Image.new("CMYK", (1, 1), (0, 255, 100, 51))
+    # (255 - ink) (255 - 51) / 255: 204, 0, 155 * 0.8 = 124
+    assert pixels(load_image_any(encoded(inks, "TIFF"))) == [[[204, 0, 124]]]
+    assert np.abs(np.asarray(load_image_any(encoded(inks, "JPEG"))).astype(int) - [204, 0, 124]).max() <= 3
+
+
+@pytest.mark.parametrize("mode", ["F", "I", "LAB"])
+def test_what_has_no_defined_range_is_refused(mode):
+    with pytest.raises(ImageError, match="no well-defined conversion"):
+        load_image_any(encoded(Image.new(mode, (2, 2)), "TIFF"))
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_the_picture_stands_upright(kind, orientation):
+    # What each value does to a picture so that it stands upright, in NumPy's words.
+    turn = {
+        1: lambda a: a,
+        2: np.fliplr,
+        3: lambda a: np.rot90(a, 2),
+        4: np.flipud,
+        5: lambda a: np.swapaxes(a, 0, 1),
+        6: lambda a: np.rot90(a, -1),
+        7: lambda a: np.rot90(np.swapaxes(a, 0, 1), 2),
+        8: np.rot90,
+    }[orientation]
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    stored = Image.fromarray(np.repeat(np.repeat(np.array([[0, 90, 180], [60, 150, 240]], np.uint8), 8, 0), 8, 1))
+    content = encoded(stored.convert("RGB"), kind, exif=exif)
+    turned = np.asarray(load_image_any(content))[..., 0].astype(int)
+    wanted = turn(np.asarray(stored)).astype(int)
+    assert turned.shape == wanted.shape
+    assert np.abs(turned - wanted).max() < 25
+    opened = Image.open(io.BytesIO(content))
+    assert pixels(load_image_any(opened)) == pixels(load_image_any(content))
+
+
+def test_damaged_exif_is_no_reason_to_refuse():
+    content = encoded(gradient(), "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\x00garbage")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow says that the EXIF data are damaged
+        assert load_image_any(content).size == (8, 6)
+
+
+# refusals
+
+
+@pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
+def test_several_frames_are_refused(kind):
+    frames = [Image.new("RGB", (4, 4), colour) for colour in ("red", "green")]
+    content = encoded(frames[0], kind, save_all=True, append_images=frames[1:])
+    with pytest.raises(ImageError, match=r"has several (frames|pages)"):
+        load_image_any(content)
+
+
+def test_a_tiff_whose_pages_go_round_in_a_circle_ends():
+    content = bytearray(encoded(gradient(), "TIFF"))
+    start = struct.unpack("<I", content[4:8])[0]
+    count = struct.unpack("<H", content[start : start + 2])[0]
+    content[start + 2 + 12 * count : start + 6 + 12 * count] = struct.pack("<I", start)
+    began = time.perf_counter()
+    assert load_image_any(bytes(content)).size == (8, 6)  # the next page is the page itself: there is one
+    assert time.perf_counter() - began < 1
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_half_a_picture_is_refused(kind):
+    content = encoded(gradient(64, 64), kind)
+    with pytest.raises(ImageError, match="cannot be decoded"):
+        load_image_any(content[: len(content) // 2])
+
+
+def test_nothing_and_nonsense_are_refused(folder):
+    with pytest.raises(ImageError, match="0 bytes"):
+        load_image_any(b"")
+    with pytest.raises(ImageError, match=r"is no PNG.*begins with b'hello'"):
+        load_image_any(b"hello")
+    with pytest.raises(ImageError, match="there is no file"):
+        load_image_any(folder / "missing.png")
+    with pytest.raises(ImageError, match="no regular file"):
+        load_image_any(folder)
+    with pytest.raises(ImageError, match="cannot be read"):
+        load_image_any("a\0b.png")
+    with pytest.raises(ImageError, match="cannot be read"):
+        load_image_any("x" * 5000)
+    with pytest.raises(ImageError, match="no pixels"):
+        load_image_any(Image.new("RGB", (0, 3)))
+    with pytest.raises(ImageError, match="no comma"):
+        load_image_any("data:image/png;base64")
+    with pytest.raises(ImageError, match="base64 cannot be decoded"):
+        load_image_any("data:;base64,####")
+    with pytest.raises(ImageError, match="another machine"):
+        load_image_any("file://example.org/x.png")
+    with pytest.raises(ImageError, match="is no file URL"):
+        load_image_any("file://[x/y.png")
+
+
+def test_a_pipe_and_a_device_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    for path in (tmp_path / "pipe.png", Path("/dev/zero")):
+        with pytest.raises(ImageError, match="no regular file"):
+            load_image_any(path)
+
+
+@pytest.mark.parametrize("address", ["ftp://h/x.png", "s3://bucket/x.png", "javascript://x"])
+def test_other_addresses_are_refused(address):
+    with pytest.raises(ImageError, match="are not opened"):
+        load_image_any(address)
+
+
+def test_urls_are_off_unless_allowed():
+    with pytest.raises(ImageError, match="--allow-image-urls"):
+        load_image_any("https://example.org/x.png")
+    with pytest.raises(ImageError, match=r"127\.0\.0\.1, which is not public"):
+        load_image_any("http://127.0.0.1/x.png", policy=MediaPolicy(allow_urls=True))
+
+
+def test_a_bomb_is_refused_from_its_header():
+    bomb = png_bomb()
+    assert len(bomb) < 11_000
+    load_image_any(PNG)  # the reader's own import is not what is measured
+    began = time.perf_counter()
+    with pytest.raises(ImageError, match="9000 x 9000 pixels, over the limit of 40,000,000"):
+        load_image_any(bomb)
+    assert time.perf_counter() - began < 0.1
+    with pytest.raises(ImageError, match="16000 x 16000 pixels"):
+        load_image_any(webp_bomb())
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_limit_of_pixels_holds_for_every_format(kind):
+    content = encoded(gradient(20, 10), kind)
+    assert load_image_any(content, policy=MediaPolicy(max_pixels=200)).size == (20, 10)
+    with pytest.raises(ImageError, match="20 x 10 pixels"):
+        load_image_any(content, policy=MediaPolicy(max_pixels=199))
+    with pytest.raises(ImageError, match="20 x 10 pixels"):
+        load_image_any(gradient(20, 10), policy=MediaPolicy(max_pixels=199))
+
+
+@pytest.mark.parametrize("limit", [None, 10_000, 89_478_485])
+def test_the_limit_is_ours_and_pillows_stays(monkeypatch, limit):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
+    for bomb in (png_bomb(), webp_bomb(), gif_with_a_larger_frame(10_000)):
+        with pytest.raises(ImageError):
+            load_image_any(bomb)
+    for kind in FORMATS:  # 14,400 pixels: Pillow would warn of them at 10,000, and warnings are errors here
+        assert load_image_any(encoded(gradient(120, 120), kind)).size == (120, 120)
+    assert limit == Image.MAX_IMAGE_PIXELS
+
+
+def test_the_limit_of_bytes(folder):
+    small = MediaPolicy(max_bytes=len(PNG) - 1)
+    uri = "data:;base64," + base64.b64encode(PNG).decode()
+    for source in (PNG, folder / "in.png", uri, "data:," + quote_from_bytes(b"\xff" * 3 * len(PNG))):
+        with pytest.raises(ImageError, match=r"larger than|more than|over the limit"):
+            load_image_any(source, policy=small)
+    assert load_image_any(PNG, policy=MediaPolicy(max_bytes=len(PNG))).size == (8, 6)
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(FORMATS), st.data())
+def test_damaged_pictures_give_a_picture_or_a_reason(kind, data):
+    content = bytearray(encoded(gradient(), kind))
+    for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=6)):
+        content[place] = data.draw(st.integers(0, 255))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of damaged tags Pillow may say what it likes
+        try:
+            image = load_image_any(bytes(content), policy=MediaPolicy(max_pixels=100_000))
+        except ImageError:
+            return
+    assert image.mode == "RGB"
+
+
+# the folder
+
+
+def test_a_root_is_where_paths_start_and_what_they_stay_in(folder):
+    policy = MediaPolicy(root=folder)
+    for inside in ("in.png", "deep/../in.png", str(folder / "in.png"), (folder / "in.png").as_uri()):
+        assert load_image_any(inside, policy=policy).size == (8, 6)
+    (folder / "link.png").symlink_to(folder.parent / "outside.png")
+    (folder / "way").symlink_to(folder.parent)
+    (folder / "here.png").symlink_to(folder / "in.png")
+    assert load_image_any("here.png", policy=policy).size == (8, 6)
+    outside = [
+        "../outside.png",
+        "deep/../../outside.png",
+        "link.png",
+        "way/outside.png",
+        str(folder.parent / "outside.png"),
+        (folder.parent / "outside.png").as_uri(),
+        f"file:{folder}/%2e%2e/outside.png",
+        "../missing.png",  # whether it is there is not told
+        "/etc/passwd",
+    ]
+    for path in outside:
+        with pytest.raises(ImageError, match=r"lies outside the folder.*--allow-outside-images"):
+            load_image_any(path, policy=policy)
+    for path in outside[:7]:
+        assert load_image_any(path, policy=MediaPolicy(root=folder, allow_outside=True)).size == (8, 6)
+
+
+def test_a_folder_whose_name_begins_alike_is_outside(folder):
+    sibling = folder.parent / "data-more"
+    sibling.mkdir()
+    (sibling / "x.png").write_bytes(PNG)
+    with pytest.raises(ImageError, match="lies outside"):
+        load_image_any("../data-more/x.png", policy=MediaPolicy(root=folder))
+
+
+def test_a_root_that_is_a_link_itself_is_followed(folder):
+    (folder.parent / "alias").symlink_to(folder)
+    assert load_image_any("in.png", policy=MediaPolicy(root=folder.parent / "alias")).size == (8, 6)
+
+
+def test_a_link_that_leads_to_itself_is_a_reason(folder):
+    (folder / "loop.png").symlink_to(folder / "loop.png")
+    for policy in (MediaPolicy(root=folder), MediaPolicy()):
+        with pytest.raises(ImageError, match="cannot be read"):
+            load_image_any(str(folder / "loop.png"), policy=policy)
+
+
+def test_without_a_root_any_path_is_taken(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert load_image_any("../outside.png").size == (8, 6)
+
+
+def test_a_policy_holds_inside_its_block(folder):
+    before = current_policy()
+    with using(MediaPolicy(root=folder)) as policy:
+        assert current_policy() is policy
+        assert load_image_any("in.png").size == (8, 6)
+        with pytest.raises(ImageError, match="outside"):
+            load_image_any("../outside.png")
+    assert current_policy() is before == MediaPolicy()
+
+
+def test_threads_get_the_policy_as_an_argument(folder):
+    with using(MediaPolicy(root=folder)) as policy, ThreadPoolExecutor(2) as pool:
+        sizes = list(pool.map(lambda name: load_image_any(name, policy=policy).size, ["in.png"] * 8))
+    assert sizes == [(8, 6)] * 8
+
+
+def test_the_documented_limits_are_the_codes():
+    text = (Path(__file__).parents[2] / "docs" / "images.md").read_text(encoding="utf-8")
+    policy = MediaPolicy()
+    assert f"over {policy.max_pixels // 1_000_000} megapixels" in text
+    assert f"{policy.max_bytes >> 20} MiB and {policy.max_seconds:g} seconds at most" in text
+
+
+def test_pillow_is_imported_when_a_picture_is_opened():
+    script = (
+        "import sys, multimodal_eval.media.images, multimodal_eval.media.policy\n"
+        "assert not {'PIL', 'numpy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
