@@ -11,6 +11,7 @@ import pytest
 import multimodal_eval
 from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError
+from multimodal_eval.core.registry import registered
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.executor import Inline, tree_sum
 
