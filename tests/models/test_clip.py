@@ -15,6 +15,7 @@ from PIL import Image
 from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
 from multimodal_eval.models import clip_graphs
 from multimodal_eval.models.clip import OnnxClip
+from multimodal_eval.models.clip_text import ClipTexts
 from multimodal_eval.models.encoders import check_image_text_encoder, image_text_encoder_label, open_image_text_encoder
 from multimodal_eval.models.pictures import Picture, opened
 from multimodal_eval.models.pil_resize import matrices
@@ -72,6 +73,28 @@ def test_texts_beyond_the_limit_are_known(folder):
     assert encoder.are_cut(["a" * longest, "a" * (longest + 1), ""]) == [False, True, False]
 
 
+def test_bytes_count_and_not_letters(tmp_path):
+    """CLIP's tokens are of bytes: a letter may be several."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    shutil.copytree(TINY_CLIP, tmp_path / "bytes")
+    letters = {letter: number for number, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    tokenizer = Tokenizer(models.BPE(letters, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.save(str(tmp_path / "bytes/tokenizer.json"))
+    texts = ClipTexts(find_model(str(tmp_path / "bytes")))
+    assert texts.are_cut(["я" * 10, "я" * 11]) == [False, True]
+
+
+def test_settings_of_pictures_and_texts_in_one_file(tmp_path):
+    shutil.copytree(TINY_CLIP, tmp_path / "five")
+    settings = json.loads((tmp_path / "five/preprocessor_config.json").read_text())
+    (tmp_path / "five/preprocessor_config.json").unlink()
+    (tmp_path / "five/processor_config.json").write_text(json.dumps({"image_processor": settings}))
+    found = OnnxClip(find_model(str(tmp_path / "five"))).encode_images(golden_pictures())
+    np.testing.assert_allclose(found, GOLDEN["tiny-clip"]["images"], atol=2e-6)
+
+
 def exported(target):
     """The towers as ONNX files with the weights inside, named as exports name them."""
     import onnx
@@ -127,6 +150,12 @@ def test_an_onnx_file_without_vectors_is_refused(tmp_path):
             "several files",
         ),
         (lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), "convert it"),
+        (
+            lambda folder: (folder / "preprocessor_config.json").write_text(
+                '{"size": {"shortest_edge": 24}, "crop_size": {"height": 24, "width": 24}}'
+            ),
+            r"takes pictures of 32 x 32, and its settings make \(24, 24\)",
+        ),
     ],
 )
 def test_what_cannot_run_is_said_before_anything_is_loaded(tmp_path, change, said):

@@ -16,10 +16,7 @@ from collections.abc import Sequence
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.evaluation.image_text import Compared, ImageTextMetric
-
-PREFIX = "A photo depicts "
-WEIGHT = 2.5
+from multimodal_eval.evaluation.image_text import PREFIX, WEIGHT, Compared, ImageTextMetric
 
 
 class ClipscoreMetric(ImageTextMetric):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.errors import ImageError, UnavailableError
+from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
 from multimodal_eval.core.metric import Scorer
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 TEXT_CUT = "text_cut"
 MODEL_VARIABLE = "CLIP_MODEL_ID"
+# What Hessel et al. (2021) put before a caption, and what they multiply the cosine with.
+PREFIX = "A photo depicts "
+WEIGHT = 2.5
 
 
 class ImageTextMetric(ModelMetric):
@@ -60,6 +63,8 @@ class ImageTextMetric(ModelMetric):
         """The encoder must be here."""
         try:
             check_image_text_encoder(self.model)
+        except ModelError:  # it is here, and broken
+            raise
         except UnavailableError as absent:
             raise UnavailableError(f"{absent}, or name a directory: --option {self.name}.model=DIR") from None
 

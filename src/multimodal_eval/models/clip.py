@@ -32,19 +32,26 @@ _EXPORTED_OUTPUTS = {"text": ("text_embeds", "pooler_output"), "vision": ("image
 
 
 def preprocessing_of(model: Model) -> Preprocessing:
-    """The way of the model's pictures."""
-    settings = model.json("preprocessor_config.json")
-    nested = settings.get("image_processor")  # as processor_config.json writes it
+    """The way of the model's pictures, which must end in the size that its tower takes."""
+    if not (model.folder / "preprocessor_config.json").is_file() and (model.folder / "processor_config.json").is_file():
+        settings = model.json("processor_config.json").get("image_processor", {})  # as transformers 5 saves both in one
+    else:
+        settings = model.json("preprocessor_config.json")
     family = SIGLIP_DEFAULTS if model.config.get("model_type") == "siglip" else CLIP_DEFAULTS
-    return Preprocessing.of(nested if isinstance(nested, dict) else settings, family)
+    preprocess = Preprocessing.of(settings, family)
+    edge = clip_graphs.tower_config(model.config, "vision_config")["image_size"]
+    if (preprocess.crop or preprocess.exact) != (edge, edge):
+        made = preprocess.crop or preprocess.exact or "pictures of any size"
+        raise ModelError(f"{model.name!r} takes pictures of {edge} x {edge}, and its settings make {made} of them")
+    return preprocess
 
 
 def check(model: Model) -> None:
     """Refuse what cannot be run, before anything is loaded."""
     for tower in ("text_config", "vision_config"):
         clip_graphs.tower_config(model.config, tower)
-    for name in ("tokenizer.json", "preprocessor_config.json"):
-        model.file(name)
+    model.file("tokenizer.json")
+    preprocessing_of(model)
     if not (model.folder / "model.safetensors").is_file() and _exports(model) is None:
         if (model.folder / "model.safetensors.index.json").is_file():
             raise ModelError(f"the weights of {model.name!r} are spread over several files; save them as one, or ONNX")

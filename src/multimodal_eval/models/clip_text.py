@@ -54,9 +54,10 @@ class ClipTexts:
         return ids.index(self.end) if self.end in ids else 0
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Which texts have more tokens than are read; a token has a letter or more, so that short texts are quick."""
+        """Which texts have more tokens than are read; a token has a byte or more, so that short texts are quick."""
         return [
-            len(text) > self.longest - 2 and bool(self.tokenizer.encode(self._prepared(text)).overflowing)
+            len(text.encode("utf-8", "replace")) > self.longest - 2
+            and bool(self.tokenizer.encode(self._prepared(text)).overflowing)
             for text in texts
         ]
 

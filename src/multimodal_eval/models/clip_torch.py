@@ -7,7 +7,7 @@ the towers run in bfloat16, and the label says so; on the CPU everything is floa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SLOTS = 3  # one is filled, one travels, one is worked on
 SLOT_BYTES = 256 << 20
 IMAGES_AT_ONCE = 256  # in the tower
-OPENED_AT_ONCE = 64
+OPENED_AT_ONCE = 48
 TOKENS_AT_ONCE = 1 << 15
 COPIERS = 8
 
@@ -66,6 +66,7 @@ class TorchClip:
         self.device, self.dtype = self.torch.device(device), dtype
         self.towers = towers.to(self.device, dtype).eval()
         self.image_features: Callable[[Any], Any] = self.towers.get_image_features
+        self._gain, self._shift = self._normalisation()
         self._ring = _Ring(self.torch, self.device)
         self._weights: dict[tuple[int, int], tuple[Any, Any]] = {}
 
@@ -98,7 +99,9 @@ class TorchClip:
         """One unit vector a text."""
         import numpy as np
 
-        torch, places, rows = self.torch, [], []
+        torch = self.torch
+        places: list[int] = []
+        rows: list[Any] = []
         with torch.inference_mode():
             for positions, ids in equal_lengths(self.texts.ids(texts), tokens=TOKENS_AT_ONCE, fewest=1):
                 out = self.towers.get_text_features(torch.tensor(ids, device=self.device))
@@ -106,10 +109,7 @@ class TorchClip:
                 rows.append(self._unit(out))
             if not rows:
                 return np.empty((0, 0), np.float32)
-            vectors = torch.cat(rows).cpu().numpy()
-        found: Vectors = np.empty_like(vectors)
-        found[places] = vectors
-        return found
+            return self._in_order(places, rows, len(texts))
 
     def encode_images(self, pictures: Sequence[Picture]) -> Vectors:
         """One unit vector a picture; NaN, and the picture's `fault`, where it could not be opened."""
@@ -118,28 +118,35 @@ class TorchClip:
         places: list[int] = []
         rows: list[Any] = []
         for positions, arrays in opened(pictures, _as_array, at_once=OPENED_AT_ONCE):
-            if positions:
-                places += positions
-                rows.append(self.encode_arrays(arrays))
+            for own, vectors in self._launched(arrays):
+                places += [positions[place] for place in own]
+                rows.append(vectors)
         if not rows:
             return np.full((len(pictures), 1), np.nan, np.float32)
+        return self._in_order(places, rows, len(pictures))
+
+    def encode_arrays(self, arrays: Sequence[Pixels]) -> Vectors:
+        """Decoded pictures, (height, width, 3) each, to unit vectors."""
+        launched = list(self._launched(arrays))
+        return self._in_order(
+            [place for own, _ in launched for place in own], [row for _, row in launched], len(arrays)
+        )
+
+    def _launched(self, arrays: Sequence[Pixels]) -> Iterator[tuple[list[int], Any]]:
+        """Positions and vectors that the device still works on: nothing here waits for it."""
+        with self.torch.inference_mode():
+            launched = []
+            for positions, batch in self._ring.carried(arrays):
+                launched.append((positions, self._unit(self.image_features(self.prepared(batch)))))
+        yield from launched
+
+    def _in_order(self, places: list[int], rows: list[Any], count: int) -> Vectors:
+        import numpy as np
+
         vectors = self.torch.cat(rows).cpu().numpy()
-        found: Vectors = np.full((len(pictures), vectors.shape[1]), np.nan, np.float32)
+        found: Vectors = np.full((count, vectors.shape[1]), np.nan, np.float32)
         found[places] = vectors
         return found
-
-    def encode_arrays(self, arrays: Sequence[Pixels]) -> Any:
-        """Decoded pictures, (height, width, 3) each, to unit vectors on the device, in their order, not waited for."""
-        torch = self.torch
-        places: list[int] = []
-        rows: list[Any] = []
-        with torch.inference_mode():
-            for positions, batch in self._ring.carried(arrays):
-                places += positions
-                rows.append(self._unit(self.image_features(self.prepared(batch))))
-            order = torch.tensor(places, device=self.device)
-            vectors = torch.cat(rows)
-            return torch.empty_like(vectors).index_copy_(0, order, vectors)
 
     def prepared(self, batch: Any) -> Any:
         """Bytes (images, height, width, 3) to the tower's input: as Pillow and numpy do it, up to rounding."""
@@ -148,17 +155,18 @@ class TorchClip:
         x = batch.permute(0, 3, 1, 2).to(self.torch.float32, memory_format=self.torch.contiguous_format)
         x = self._rounded(x @ rows.T)
         x = self._rounded(columns @ x)
-        if self.preprocess.scale is not None:
-            x = x.mul_(self.preprocess.scale)
-        if self.preprocess.mean is not None:
-            x = x.sub_(self._channels(self.preprocess.mean)).div_(self._channels(self.preprocess.std))
-        return x.to(self.dtype)
+        return x.mul_(self._gain).add_(self._shift).to(self.dtype)
 
     def _rounded(self, x: Any) -> Any:
         return x.add_(0.5).floor_().clamp_(0, 255)
 
-    def _channels(self, values: Sequence[float] | None) -> Any:
-        return self.torch.tensor(values, dtype=self.torch.float32).to(self.device, non_blocking=True).view(1, 3, 1, 1)
+    def _normalisation(self) -> tuple[Any, Any]:
+        """What (value * scale - mean) / std multiplies by and adds, a channel."""
+        scale = 1.0 if self.preprocess.scale is None else self.preprocess.scale
+        means, deviations = self.preprocess.mean or (0.0,) * 3, self.preprocess.std or (1.0,) * 3
+        pairs = ([scale / std for std in deviations], [-m / std for m, std in zip(means, deviations, strict=True)])
+        gain, shift = (self.torch.tensor(values, device=self.device).view(1, 3, 1, 1) for values in pairs)
+        return gain, shift
 
     def _matrices(self, height: int, width: int) -> tuple[Any, Any]:
         if (height, width) not in self._weights:
@@ -199,7 +207,7 @@ class _Ring:
         self.pool = ThreadPoolExecutor(COPIERS if self.on_gpu else 1)
         self.stream: Any = torch.cuda.Stream(device) if self.on_gpu else None
 
-    def carried(self, arrays: Sequence[Pixels]) -> Any:
+    def carried(self, arrays: Sequence[Pixels]) -> Iterator[tuple[list[int], Any]]:
         """(positions, batch on the device), in an order of the ring's own."""
         chunks = self._chunks(arrays)
         largest = max((len(chunk) * arrays[chunk[0]].nbytes for chunk in chunks), default=0)
@@ -255,7 +263,7 @@ class _Ring:
             self.pool.submit(copy, start, min(start + step, len(arrays))) for start in range(0, len(arrays), step)
         ]
 
-    def _sent(self, arrays: Sequence[Pixels], chunk: list[int], slot: _Slot) -> Any:
+    def _sent(self, arrays: Sequence[Pixels], chunk: list[int], slot: _Slot) -> Iterator[tuple[list[int], Any]]:
         for fill in slot.fills:
             fill.result()
         size = len(chunk) * arrays[chunk[0]].nbytes

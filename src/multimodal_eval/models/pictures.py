@@ -13,7 +13,7 @@ from multimodal_eval.core.errors import ImageError
 if TYPE_CHECKING:
     from PIL import Image
 
-THREADS = 8
+THREADS = 16
 
 T = TypeVar("T")
 

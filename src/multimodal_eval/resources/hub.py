@@ -170,7 +170,7 @@ def _chosen(model: HubModel, answer: Mapping[str, Any]) -> dict[str, Mapping[str
     files = {str(entry.get("rfilename")): entry for entry in answer["siblings"]}
     for name in files:
         _refuse_odd(model, name)
-    settings = [name for name in files if name.endswith(_SETTINGS)]
+    settings = [name for name in files if name.endswith(_SETTINGS) or name.upper().startswith(("LICENSE", "NOTICE"))]
     for weights in (
         [name for name in files if name.endswith(".safetensors") and "/" not in name],
         [name for name in files if _FULL_PRECISION.fullmatch(name)],
