@@ -200,6 +200,14 @@ def compare(kind: str, count: int, *, compiled: bool) -> TorchClip:
         ours.encode_arrays(arrays)
         ours.encode_texts(texts)
 
+    def fill_only() -> None:
+        ring = ours._ring
+        for number, chunk in enumerate(ring._chunks(arrays)):
+            slot = ring.slots[number % len(ring.slots)]
+            ring._fill(slot, [arrays[place] for place in chunk])
+            for fill in slot.fills:
+                fill.result()
+
     def prepare_only() -> None:
         with torch.inference_mode():
             for _, carried in ours._ring.carried(arrays):
@@ -213,6 +221,7 @@ def compare(kind: str, count: int, *, compiled: bool) -> TorchClip:
     jobs: dict[str, tuple[Callable[[], Any], int]] = {
         "ours, pictures": (lambda: ours.encode_arrays(arrays), count),
         "ours, pictures and texts": (whole, count),
+        "copying to pinned memory alone": (fill_only, count),
         "carrying and resizing alone": (prepare_only, count),
         "vision tower alone": (tower, rounds * len(batch)),
     }

@@ -32,7 +32,7 @@ SLOT_BYTES = 256 << 20
 IMAGES_AT_ONCE = 256  # in the tower
 OPENED_AT_ONCE = 48
 TOKENS_AT_ONCE = 1 << 15
-COPIERS = 8
+COPIERS = 12
 
 
 class Texts(Protocol):
@@ -68,7 +68,7 @@ class TorchClip:
         self.image_features: Callable[[Any], Any] = self.towers.get_image_features
         self._gain, self._shift = self._normalisation()
         self._ring = _Ring(self.torch, self.device)
-        self._weights: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self._weights: dict[tuple[int, int], tuple[_Pass, _Pass]] = {}
 
     @classmethod
     def of(cls, model: Model) -> TorchClip:
@@ -150,11 +150,11 @@ class TorchClip:
 
     def prepared(self, batch: Any) -> Any:
         """Bytes (images, height, width, 3) to the tower's input: as Pillow and numpy do it, up to rounding."""
-        height, width = batch.shape[1:3]
-        columns, rows = self._matrices(height, width)
-        x = batch.permute(0, 3, 1, 2).to(self.torch.float32, memory_format=self.torch.contiguous_format)
-        x = self._rounded(x @ rows.T)
-        x = self._rounded(columns @ x)
+        torch, (columns, rows) = self.torch, self._matrices(*batch.shape[1:3])
+        seen = batch[:, columns.first : columns.last, rows.first : rows.last]
+        x = seen.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+        x = self._rounded(x @ rows.weights.T).flatten(0, 1)
+        x = self._rounded(torch.bmm(columns.weights.expand(len(x), -1, -1), x)).unflatten(0, (-1, 3))
         return x.mul_(self._gain).add_(self._shift).to(self.dtype)
 
     def _rounded(self, x: Any) -> Any:
@@ -168,12 +168,18 @@ class TorchClip:
         gain, shift = (self.torch.tensor(values, device=self.device).view(1, 3, 1, 1) for values in pairs)
         return gain, shift
 
-    def _matrices(self, height: int, width: int) -> tuple[Any, Any]:
+    def _matrices(self, height: int, width: int) -> tuple[_Pass, _Pass]:
         if (height, width) not in self._weights:
-            pair = matrices(self.preprocess, height, width)
-            columns, rows = (self.torch.from_numpy(matrix).to(self.device) for matrix in pair)
+            columns, rows = (self._pass(matrix) for matrix in matrices(self.preprocess, height, width))
             self._weights[height, width] = (columns, rows)
         return self._weights[height, width]
+
+    def _pass(self, matrix: NDArray[np.float32]) -> _Pass:
+        import numpy as np
+
+        used = np.flatnonzero(matrix.any(axis=0))
+        first, last = int(used[0]), int(used[-1]) + 1
+        return _Pass(self.torch.from_numpy(matrix[:, first:last].copy()).to(self.device), first, last)
 
     def _unit(self, out: Any) -> Any:
         rows = getattr(out, "pooler_output", out).float()  # transformers 5 wraps the features
@@ -184,6 +190,15 @@ def _as_array(image: Any) -> Pixels:
     import numpy as np
 
     return np.asarray(image.convert("RGB"))
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """The weights of one direction, and the pixels that they are for: those that the crop shows."""
+
+    weights: Any
+    first: int
+    last: int
 
 
 @dataclass
