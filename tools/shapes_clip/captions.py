@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -35,15 +36,20 @@ def caption(scene: Scene, random: Random, detail: float | None = None) -> Captio
     return Caption(phrase(statement, random), statement)
 
 
-def hard_distractors(scene: Scene, n: int, random: Random) -> list[Distractor]:
-    """`n` captions of different wording, each true of a scene that differs in one thing, none true of this one."""
+def hard_distractors(
+    scene: Scene, n: int, random: Random, detail: float | None = None, focus: Sequence[float] | None = None
+) -> list[Distractor]:
+    """`n` captions of different wording, each true of a scene that differs in one thing, none true of this one.
+
+    They say as much as `detail` asks for, or now more, now less; `focus` weighs the changes.
+    """
     found: dict[str, Distractor] = {}
     while len(found) < n:
-        change = random.choice(CHANGES)
+        change = random.choices(CHANGES, weights=focus)[0]
         other = vary(scene, change, random)
         if other is None:
             continue
-        statement = describe(other, random, random.choice(DETAILS))
+        statement = describe(other, random, random.choice(DETAILS) if detail is None else detail)
         if is_true(statement, scene):
             continue
         text = phrase(statement, random)

@@ -16,7 +16,7 @@ class Size:
     """How large the model is."""
 
     picture: int = 112
-    patch: int = 8
+    patch: int = 14
     vision_width: int = 192
     vision_layers: int = 6
     text_width: int = 128
