@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,8 +21,12 @@ from tests.golden.clip.pictures import TINY_CLIP, TINY_SIGLIP, picture
 from tests.golden.load import golden
 
 GOLDEN = golden("clip.json.gz")
-ENCODER = OnnxClip(find_model(str(TINY_CLIP)))
 TINY = {"model": str(TINY_CLIP)}
+
+
+@cache
+def encoder():
+    return OnnxClip(find_model(str(TINY_CLIP)))
 
 
 def content(number, size):
@@ -41,7 +46,7 @@ def scores(metric, samples):
 
 def cosine(number, text):
     image = Picture(b"", lambda: picture(number, GOLDEN["sizes"][number]))
-    return float(ENCODER.encode_images([image])[0].astype(float) @ ENCODER.encode_texts([text])[0].astype(float))
+    return float(encoder().encode_images([image])[0].astype(float) @ encoder().encode_texts([text])[0].astype(float))
 
 
 def test_equal_to_torchmetrics():
@@ -77,8 +82,8 @@ def test_ref_clipscore_by_its_formula():
     ]
     expected = []
     for number, (answer, refs) in enumerate(zip(answers, references, strict=True)):
-        own = ENCODER.encode_texts(["A photo depicts " + answer])[0].astype(float)
-        by_text = max(float(own @ ENCODER.encode_texts(["A photo depicts " + ref])[0]) for ref in refs)
+        own = encoder().encode_texts(["A photo depicts " + answer])[0].astype(float)
+        by_text = max(float(own @ encoder().encode_texts(["A photo depicts " + ref])[0]) for ref in refs)
         by_image, by_text = 2.5 * max(cosine(number, "A photo depicts " + answer), 0), max(by_text, 0)
         expected.append(2 * by_image * by_text / (by_image + by_text) if by_image * by_text else 0)
     assert max(expected) > 0
