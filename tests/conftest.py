@@ -47,8 +47,11 @@ def untouched_registry() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_resource_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees or fills the user's cache."""
+    """No test sees or fills the user's caches, or has the user's choice of a model."""
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.setenv("HF_HOME", str(tmp_path_factory.mktemp("huggingface")))
+    for variable in ("HF_HUB_CACHE", "HF_ENDPOINT", "CLIP_MODEL_ID", "MMEVAL_CACHE"):
+        monkeypatch.delenv(variable, raising=False)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+
 from multimodal_eval import Sample
+from tests.golden.clip.pictures import picture
 
 CAPTIONS = [
     Sample(
@@ -11,6 +14,25 @@ CAPTIONS = [
     Sample(id="2", generated_answer="two cats sleep", references=["a cat sleeps on a chair", "two cats"]),
     Sample(id="3", generated_answer="a train", expected_answer="a bus in the city"),
     Sample(id="4", generated_answer="ein Hund läuft", references=["ein brauner Hund läuft am Strand"], caption="a dog"),
+]
+
+
+def png(number: int) -> bytes:
+    """A small picture, each number another one."""
+    stream = io.BytesIO()
+    picture(number, (40 + 3 * number, 33)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+PICTURES = [
+    Sample(
+        id=sample.id,
+        generated_answer=sample.generated_answer,
+        references=sample.references,
+        expected_answer=sample.expected_answer,
+        image=png(number),
+    )
+    for number, sample in enumerate(CAPTIONS)
 ]
 
 QUESTIONS = [
@@ -29,5 +51,6 @@ ANSWERS = [
 EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l", "semantic_similarity"], CAPTIONS),
     **dict.fromkeys(["exact_match", "vqa_accuracy"], ANSWERS),
+    **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], PICTURES),
     "contextual_relevance": QUESTIONS,
 }

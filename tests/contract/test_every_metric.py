@@ -12,6 +12,7 @@ from multimodal_eval import Rows, Sample
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 from tests.contract.examples import EXAMPLES
+from tests.golden.clip.pictures import TINY_CLIP
 
 METRICS = list_available()
 
@@ -22,7 +23,8 @@ def opened(metric, samples):
 
 
 @pytest.fixture(params=METRICS)
-def metric(request, weights):
+def metric(request, weights, monkeypatch):
+    monkeypatch.setenv("CLIP_MODEL_ID", str(TINY_CLIP))
     return resolve(request.param)
 
 
@@ -104,7 +106,7 @@ def test_its_aggregate_has_one_influence_value_a_row(metric, samples):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(answer=st.text(max_size=60), reference=st.text(min_size=1, max_size=60))
 def test_any_text_gets_a_score_or_a_reason(metric, samples, answer, reference):
-    odd = Sample(id="odd", generated_answer=answer, references=[reference])
+    odd = Sample(id="odd", generated_answer=answer, references=[reference], image=samples[0].image)
     (score,) = score_batch(metric, opened(metric, samples), [odd])
     assert score.status != "error", score.reason
     assert (score.value is None) == (score.status != "ok")
@@ -112,7 +114,7 @@ def test_any_text_gets_a_score_or_a_reason(metric, samples, answer, reference):
 
 def test_a_blank_answer_is_never_rewarded(metric, samples):
     scorer = opened(metric, samples)
-    blank = Sample(id="blank", generated_answer="  ", references=["a red dog runs"])
+    blank = Sample(id="blank", generated_answer="  ", references=["a red dog runs"], image=samples[0].image)
     (score,) = score_batch(metric, scorer, [blank])
     worst = metric.bounds[0 if metric.direction == "higher" else 1]
     assert score.value in (None, worst)

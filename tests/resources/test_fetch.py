@@ -9,9 +9,11 @@ import zipfile
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
+import multimodal_eval
 from multimodal_eval.core.errors import FetchError, UnavailableError, UnknownNameError
 from multimodal_eval.resources import fetch as fetching
 from multimodal_eval.resources.catalogue import (
@@ -19,6 +21,7 @@ from multimodal_eval.resources.catalogue import (
     File,
     HuggingFace,
     LocalFolder,
+    Packaged,
     PackageWheel,
     Resource,
     Url,
@@ -199,4 +202,18 @@ def test_the_catalogue_is_pinned():
         for file in entry.files:
             assert len(bytes.fromhex(file.sha256)) == 32
             assert file.size > 0
-        assert folder_of(entry).name == f"{name}-{entry.fingerprint}"
+        if not isinstance(entry.source, Packaged):
+            assert folder_of(entry).name == f"{name}-{entry.fingerprint}"
+
+
+def test_what_the_package_brings_is_here():
+    path = Path(multimodal_eval.__file__).parent / "data" / "demo_captions.jsonl"
+    content = path.read_bytes()
+    brought = replace(
+        resource(Packaged("data"), content), files=(File("", path.name, sha256(content).hexdigest(), len(content)),)
+    )
+    assert is_here(brought)
+    assert fetch(brought) == path.parent
+    verify(brought)
+    with pytest.raises(FetchError, match="install it again"):
+        fetch(resource(Packaged("data")))

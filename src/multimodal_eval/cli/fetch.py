@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
 
@@ -9,16 +11,25 @@ import click
 @click.argument("names", nargs=-1, required=True)
 @click.option("--verify", "verifying", is_flag=True, help="Take the checksums of what is here again.")
 def fetch(names: tuple[str, ...], verifying: bool) -> None:
-    """Fetch resources by name (see `mmeval ls resources`); offline afterwards."""
-    from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.resources import fetch as fetching
-    from multimodal_eval.resources.catalogue import get_resource
-    from multimodal_eval.resources.store import is_here, verify
+    """Fetch resources by name (see `mmeval ls resources`), or models of the Hugging Face hub: hf:ORG/NAME[@REVISION].
 
-    for resource in [get_resource(name) for name in names]:
-        already = is_here(resource)
+    Offline afterwards. The hub is asked at $HF_ENDPOINT, or at its own address.
+    """
+    from multimodal_eval.resources.named import verify_named
+
+    for line in fetch_all(names):
+        click.echo(line)
+    if verifying:
+        for name in names:
+            verify_named(name)
+
+
+def fetch_all(names: Iterable[str]) -> Iterable[str]:
+    """Fetch one after the other, with a bar; a line about each."""
+    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.resources.named import fetch_named
+
+    for name in names:
         with progress_bar() as progress:
-            folder = fetching.fetch(resource, progress)
-        if verifying:
-            verify(resource)
-        click.echo(f"{resource.name} ({resource.licence}): {'was here' if already else 'fetched'}, {folder}")
+            what, already, folder = fetch_named(name, progress)
+        yield f"{what}: {'was here' if already else 'fetched'}, {folder}"

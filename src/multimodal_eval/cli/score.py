@@ -26,6 +26,7 @@ from multimodal_eval.cli.options import MetricOption, input_options, options_by_
 @click.option("--allow-outside-images", is_flag=True, help="Open pictures that lie outside that folder.")
 @click.option("--allow-image-urls", is_flag=True, help="Fetch pictures from http and https addresses.")
 @click.option("--no-lint", "skip_lint", is_flag=True, help="Do not look for doubtful answers now; see mmeval lint.")
+@click.option("--fetch", "fetching", is_flag=True, help="First fetch what the metrics lack, models included.")
 @click.option("--skip-unavailable", is_flag=True, help="Leave metrics unscored that cannot run on this machine.")
 @input_options
 @output_options
@@ -90,7 +91,7 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
         allow_outside_images=given["allow_outside_images"],
         allow_image_urls=given["allow_image_urls"],
     )
-    plan, source = planned(config, data, predictions)
+    plan, source = planned(config, data, predictions, _fetch if given["fetching"] else None)
     check_names(given["fail_under"], plan.names)
     path = given["output"] or default_folder(plan)
     with progress_bar() as progress:
@@ -100,3 +101,10 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
             click.echo(f"\ninterrupted. Continue with: mmeval score --resume {path}", err=True)
             raise click.exceptions.Exit(130) from None
     return Run(path)
+
+
+def _fetch(names: list[str]) -> None:
+    from multimodal_eval.cli.fetch import fetch_all
+
+    for line in fetch_all(names):
+        click.echo(line, err=True)

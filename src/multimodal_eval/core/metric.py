@@ -83,6 +83,10 @@ class Metric:
         """Why the metric cannot run on this machine and what to do about it, or None."""
         return None
 
+    def resources(self) -> tuple[str, ...]:
+        """What the metric needs of the things that `mmeval fetch` brings, by the names it takes."""
+        return ()
+
     @property
     def fits(self) -> bool:
         """Whether the metric wants to see the whole corpus before it scores."""

@@ -53,6 +53,12 @@ class EncoderMetric(ModelMetric):
         """The encoder must be here."""
         check_sentence_encoder(self.options["encoder"])
 
+    def resources(self) -> tuple[str, ...]:
+        """The encoder, where it can be fetched."""
+        from multimodal_eval.models.source import fetchable
+
+        return fetchable(self.options["encoder"])
+
     def open(self, state: Any) -> _Scorer:
         """Load the encoder, once a process."""
         return _Scorer(self, open_sentence_encoder(self.options["encoder"]))

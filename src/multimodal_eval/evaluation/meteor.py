@@ -228,6 +228,10 @@ class Meteor(Metric):
             return str(absent)
         return None
 
+    def resources(self) -> tuple[str, ...]:
+        """The data of 1.5."""
+        return (resource_name(self.language),) if self.variant == "1.5" else ()
+
     def texts_scorer(self) -> TextsScorer:
         """The variant, ready to score texts."""
         if self.variant == "1.5":

@@ -60,7 +60,7 @@ class VectorCache:
         if missing:
             fresh = np.ascontiguousarray(compute(missing), np.float32)
             rows = {keys[position]: row for position, row in zip(missing, fresh, strict=True)}
-            self._store(rows)
+            self._store({key: row for key, row in rows.items() if not np.isnan(row).any()})  # NaN: it failed
             known |= rows
         return np.stack([known[key] for key in keys]) if keys else np.empty((0, 0), np.float32)
 

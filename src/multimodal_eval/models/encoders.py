@@ -3,8 +3,10 @@
 | protocol           | gives                                                 | default              |
 |--------------------|-------------------------------------------------------|----------------------|
 | `SentenceEncoder`  | a unit vector a text                                  | all-minilm-l6-v2     |
+| `ImageTextEncoder` | unit vectors of pictures and texts in one space       | openai/clip-vit-base-patch32 |
 
-An encoder is opened once a process and shared. Names are those of `mmeval ls resources`, or a directory.
+An encoder is opened once a process and shared. Names are those of `mmeval ls resources`, a directory, or a model of the
+Hugging Face hub (ORG/NAME) that was fetched or lies in its cache.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from multimodal_eval.models.pictures import Picture
+
 DEFAULT_SENTENCE_ENCODER = "all-minilm-l6-v2"
+DEFAULT_IMAGE_TEXT_ENCODER = "openai/clip-vit-base-patch32"
 
 
 class SentenceEncoder(Protocol):
@@ -59,3 +64,44 @@ def _opened_sentence_encoder(name: str, _home: str) -> SentenceEncoder:
     from multimodal_eval.models import sentences
 
     return sentences.open_encoder(name)
+
+
+class ImageTextEncoder(Protocol):
+    """Pictures and texts to vectors that can be compared."""
+
+    label: str  # name and revision, and every setting that changes a number
+
+    def encode_images(self, pictures: Sequence[Picture]) -> NDArray[np.float32]:
+        """One row a picture, L2-normalised; NaN, and the picture's `fault`, where it could not be opened."""
+
+    def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row a text, L2-normalised."""
+
+    def are_cut(self, texts: Sequence[str]) -> list[bool]:
+        """Which of the texts are longer than what the encoder reads of them."""
+
+
+def image_text_encoder_label(name: str) -> str:
+    """The label that an encoder has, without loading it. One of the catalogue need not be here."""
+    from multimodal_eval.models import image_text
+
+    return image_text.find(name).label
+
+
+def check_image_text_encoder(name: str) -> None:
+    """An `UnavailableError` that says how to get the encoder, where it is not on this machine. Loads nothing."""
+    from multimodal_eval.models import image_text
+
+    image_text.find(name).check()
+
+
+def open_image_text_encoder(name: str) -> ImageTextEncoder:
+    """The encoder of that name."""
+    return _opened_image_text_encoder(name, str(home()))
+
+
+@lru_cache(maxsize=2)
+def _opened_image_text_encoder(name: str, _home: str) -> ImageTextEncoder:
+    from multimodal_eval.models import image_text
+
+    return image_text.open_encoder(name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.safetensors import SafetensorsFile
 
 if TYPE_CHECKING:
@@ -114,6 +115,17 @@ class Graph:
 
 def open_session(model: bytes, folder: Path, threads: int | None = None) -> Any:
     """An onnxruntime session over a model whose weights lie in `folder`."""
+    options = _options(threads)
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    return _session(model, options, folder)
+
+
+def open_exported(path: Path, threads: int | None = None) -> Any:
+    """An onnxruntime session over an ONNX file."""
+    return _session(str(path), _options(threads), path)
+
+
+def _options(threads: int | None) -> Any:
     import onnxruntime as ort
 
     from multimodal_eval.core.machine import cores
@@ -121,5 +133,13 @@ def open_session(model: bytes, folder: Path, threads: int | None = None) -> Any:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads or cores()
     options.log_severity_level = 3
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return options
+
+
+def _session(model: bytes | str, options: Any, place: Path) -> Any:
+    import onnxruntime as ort
+
+    try:
+        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as fault:  # noqa: BLE001 - onnxruntime's own exceptions share no base class but this one
+        raise ModelError(f"onnxruntime cannot open the model in {place}: {str(fault).splitlines()[0]}") from None

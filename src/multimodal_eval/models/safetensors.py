@@ -33,6 +33,7 @@ class SafetensorsFile:
     """A safetensors file; nothing of its numbers is read until they are asked for."""
 
     def __init__(self, path: Path) -> None:
+        path = path.resolve()  # caches are full of links, and onnxruntime follows none that leave their folder
         self.path = path
         try:
             with path.open("rb") as stream:

@@ -50,7 +50,9 @@ class SentenceBert:
         self.longest = _longest(model)
         self.tokenizer.enable_truncation(self.longest)
         self.width = int(model.config["hidden_size"])
-        self.session = open_session(bert.sentence_bert(model.weights, model.config, int8=int8), model.folder)
+        self.session = open_session(
+            bert.sentence_bert(model.weights, model.config, int8=int8), model.weights.path.parent
+        )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit vector a text."""

@@ -16,6 +16,7 @@ from typing import Any
 from multimodal_eval.core.errors import ModelError, UnavailableError
 from multimodal_eval.models.safetensors import SafetensorsFile
 from multimodal_eval.resources.catalogue import CATALOGUE
+from multimodal_eval.resources.hub import find_snapshot, hub_model
 from multimodal_eval.resources.store import folder_of, home, is_here
 
 WEIGHTS = (".safetensors", ".onnx", ".gguf")  # formats that hold numbers and no code
@@ -72,15 +73,33 @@ class Model:
 
 
 def find_model(name: str) -> Model:
-    """The model of that name: of the catalogue (here or not: `check` tells), or a directory. Nothing is downloaded."""
+    """The model of that name: of the catalogue (here or not: `check` tells), a directory, or of the hub.
+
+    Nothing is downloaded.
+    """
     if name in CATALOGUE:
         return Model(name, folder_of(CATALOGUE[name]), CATALOGUE[name].fingerprint)
     folder = Path(name)
     if folder.is_dir():
         return Model(folder.resolve().name, folder, _digest_of_folder(folder))
-    raise UnavailableError(
-        f"no model is named {name!r}: neither a directory nor one of those that `mmeval ls resources` lists"
-    )
+    hub = hub_model(name)
+    if hub is None:
+        raise UnavailableError(
+            f"no model is named {name!r}: neither a directory nor one of those that `mmeval ls resources` lists"
+        )
+    snapshot = find_snapshot(hub)
+    if snapshot is None:
+        raise UnavailableError(f"the model {hub.repository!r} is not on this machine. Get it with: mmeval fetch {hub}")
+    return Model(hub.repository, snapshot.folder, snapshot.commit[:8])
+
+
+def fetchable(name: str) -> tuple[str, ...]:
+    """What `mmeval fetch` must be told to get a model, however it shall be run; nothing for a directory."""
+    name = name.removeprefix("torch:").removesuffix("+int8")
+    if name in CATALOGUE:
+        return (name,)
+    hub = None if Path(name).is_dir() else hub_model(name)
+    return () if hub is None else (str(hub),)
 
 
 def _digest_of_folder(folder: Path) -> str:

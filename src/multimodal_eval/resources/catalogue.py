@@ -50,7 +50,17 @@ class LocalFolder:
         return f"folder {self.path}"
 
 
-Source = PackageWheel | HuggingFace | Url | LocalFolder
+@dataclass(frozen=True, slots=True)
+class Packaged:
+    """A folder of this package: always here."""
+
+    folder: str
+
+    def __str__(self) -> str:
+        return "in the package"
+
+
+Source = PackageWheel | HuggingFace | Url | LocalFolder | Packaged
 
 
 @dataclass(frozen=True, slots=True)

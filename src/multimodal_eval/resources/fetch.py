@@ -18,7 +18,7 @@ from threading import Event, Thread
 from typing import IO
 
 from multimodal_eval.core.errors import FetchError
-from multimodal_eval.resources.catalogue import File, HuggingFace, LocalFolder, PackageWheel, Resource, Url
+from multimodal_eval.resources.catalogue import File, HuggingFace, LocalFolder, Packaged, PackageWheel, Resource, Url
 from multimodal_eval.resources.store import check_file, folder_of, is_here
 
 _CHUNK = 1 << 20
@@ -33,6 +33,8 @@ def fetch(resource: Resource, progress: Progress = lambda name, done, total: Non
     target = folder_of(resource)
     if is_here(resource):
         return target
+    if isinstance(resource.source, Packaged):
+        raise FetchError(f"{resource.name} should be part of the package, and is not in {target}: install it again")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{resource.name}-", dir=target.parent) as scratch:
         staging = Path(scratch) / "files"
@@ -123,7 +125,7 @@ def _from_web(resource: Resource, staging: Path, progress: Progress) -> None:
     for file in resource.files:
         try:
             with urllib.request.urlopen(base + file.origin, timeout=_TIMEOUT) as stream:
-                _copy(stream, staging / file.name, file, progress)
+                copy_checked(stream, staging / file.name, file, progress)
         except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
             raise FetchError(f"{resource.name}: {base + file.origin} could not be read: {error}") from None
 
@@ -136,10 +138,10 @@ def _from_folder(resource: Resource, staging: Path, progress: Progress) -> None:
         if not path.is_file():
             raise FetchError(f"{resource.name}: {path} does not exist")
         with path.open("rb") as stream:
-            _copy(stream, staging / file.name, file, progress)
+            copy_checked(stream, staging / file.name, file, progress)
 
 
-def _copy(stream: IO[bytes], target: Path, file: File, progress: Progress) -> None:
+def copy_checked(stream: IO[bytes], target: Path, file: File, progress: Progress) -> None:
     """Copy with progress; more bytes than announced are refused before they fill the disk."""
     target.parent.mkdir(parents=True, exist_ok=True)
     done = 0

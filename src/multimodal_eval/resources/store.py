@@ -7,7 +7,7 @@ from hashlib import file_digest
 from pathlib import Path
 
 from multimodal_eval.core.errors import FetchError, UnavailableError
-from multimodal_eval.resources.catalogue import File, Resource, get_resource
+from multimodal_eval.resources.catalogue import File, Packaged, Resource, get_resource
 
 
 def home() -> Path:
@@ -21,6 +21,8 @@ def home() -> Path:
 
 def folder_of(resource: Resource) -> Path:
     """Where a resource lies, or will."""
+    if isinstance(resource.source, Packaged):
+        return Path(__file__).parents[1] / resource.source.folder
     return home() / "resources" / f"{resource.name}-{resource.fingerprint}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -24,7 +24,7 @@ from multimodal_eval.run import execute
 from multimodal_eval.run.config import RunConfig, load_config, overlaid
 from multimodal_eval.run.executor import Inline
 from multimodal_eval.run.part import Worker
-from multimodal_eval.run.plan import Plan, make_plan
+from multimodal_eval.run.plan import Plan, make_plan, needed_resources
 from multimodal_eval.run.slices import SliceValues
 
 _INPUT_SETTINGS = ("limit", "map", "allow_partial")
@@ -66,9 +66,15 @@ def _place(output: str | Path | None) -> tuple[Path, Path | None]:
     return scratch / "run", scratch
 
 
-def planned(config: RunConfig, data: Data, predictions: str | Path | None) -> tuple[Plan, Input]:
+def planned(
+    config: RunConfig,
+    data: Data,
+    predictions: str | Path | None,
+    fetch: Callable[[list[str]], None] | None = None,
+) -> tuple[Plan, Input]:
     """The plan and the opened input; a COCO pair for which nothing was named gets the COCO metrics.
 
+    `fetch` is called with the names of resources that the metrics lack.
     Pictures that a file names lie in its folder unless the configuration says otherwise.
     """
     source = open_input(data, predictions, config)
@@ -78,6 +84,8 @@ def planned(config: RunConfig, data: Data, predictions: str | Path | None) -> tu
         config = msgspec.structs.replace(config, image_root=str(source.data.resolve().parent))
     if config.task is None and not config.metrics and isinstance(source, FileInput) and source.is_coco:
         config = msgspec.structs.replace(config, metrics=["coco"])
+    if fetch is not None:
+        fetch(needed_resources(config))
     return make_plan(config), source
 
 

@@ -78,6 +78,25 @@ def make_plan(config: RunConfig) -> Plan:
     return Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes))
 
 
+def needed_resources(config: RunConfig) -> list[str]:
+    """What the metrics of a run lack of the things that `mmeval fetch` brings."""
+    for plugin in config.plugins:
+        load_plugin(plugin)
+    task = make_task(config)
+    entries = config.metrics or (task.metrics if task else [])
+    needed: list[str] = []
+    for entry in entries:
+        for name in PRESETS.get(entry, (entry,)):
+            try:
+                metric = resolve(name)
+            except UnavailableError:  # not in this version
+                continue
+            options = {**config.options.get(entry, {}), **config.options.get(name, {})}
+            metric = metric.configure({key: value for key, value in options.items() if key in metric.options})
+            needed += metric.resources() if metric.unavailable() is not None else ()
+    return list(dict.fromkeys(needed))
+
+
 def _without_presets(config: RunConfig) -> RunConfig:
     """Presets replaced by those of their metrics that can run here and now: a resumed run computes the same ones."""
     presets = [entry for entry in config.metrics or () if entry in PRESETS]

@@ -1,0 +1,49 @@
+"""clip_score: does the answer say what the picture shows?
+
+With E_I and E_T the model's unit vectors of the picture and of the cleaned answer:
+
+    clip_score = (cos(E_I, E_T) + 1) / 2
+
+The answer is cleaned first: a leading `answer:` or `caption:` goes, characters other than words, white space and
+`.,!?%-:;()/#` become spaces, and the first 32 words stay.
+
+Reference:
+    Radford et al. (2021). Learning Transferable Visual Models From Natural Language Supervision. ICML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from multimodal_eval.core.registry import register
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
+from multimodal_eval.evaluation.image_text import Compared, ImageTextMetric
+from multimodal_eval.text.answers import clean_and_truncate_caption
+
+
+class ClipScore(ImageTextMetric):
+    """How near the answer lies to its picture in the space of a CLIP model: (cosine + 1) / 2."""
+
+    name = "clip_score"
+    version = "1"
+    bounds = (0, 1)
+    summary = __doc__ or ""
+
+    def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
+        """The value for one sample, rounded to 4 places; 0.0 where a needed input is missing."""
+        value = super().__call__(sample, **extra)
+        return value if isinstance(value, dict) else round(value, 4)
+
+    def text_of(self, answer: str) -> str:
+        """The answer, cleaned and cut."""
+        return clean_and_truncate_caption(answer)
+
+    def scores(self, samples: Sequence[Sample], compared: Compared) -> list[Score]:
+        """The cosine, moved to [0, 1]."""
+        return [Score((cosine + 1) / 2) for cosine in compared.cosines]
+
+
+compute_clip_score = ClipScore()
+register(compute_clip_score)

@@ -1,0 +1,41 @@
+"""CLIPScore: does the caption say what the picture shows, without references?
+
+    CLIPScore = 2.5 max(cos(E_I, E_T), 0)
+
+with E_I and E_T a CLIP model's unit vectors of the picture and of "A photo depicts " + caption.
+
+Reference:
+    Hessel, Holtzman, Forbes, Le Bras and Choi (2021). CLIPScore: A Reference-free Evaluation Metric for Image
+    Captioning. EMNLP. arXiv:2104.08718, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from multimodal_eval.core.registry import register
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
+from multimodal_eval.evaluation.image_text import PREFIX, WEIGHT, Compared, ImageTextMetric
+
+
+class ClipscoreMetric(ImageTextMetric):
+    """2.5 times the cosine between picture and caption, 0 where it is negative, as Hessel et al. define CLIPScore."""
+
+    name = "clipscore"
+    version = "1"
+    bounds = (0, WEIGHT)
+    settings = {"prefix": PREFIX.strip(), "w": WEIGHT}  # noqa: RUF012 - read only
+    summary = __doc__ or ""
+
+    def text_of(self, answer: str) -> str:
+        """The caption behind the paper's prefix."""
+        return PREFIX + answer
+
+    def scores(self, samples: Sequence[Sample], compared: Compared) -> list[Score]:
+        """w max(cosine, 0)."""
+        return [Score(WEIGHT * max(cosine, 0.0)) for cosine in compared.cosines]
+
+
+compute_clipscore = ClipscoreMetric()
+register(compute_clipscore)

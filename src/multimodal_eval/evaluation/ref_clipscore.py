@@ -1,0 +1,58 @@
+"""RefCLIPScore: does the caption say what the picture shows and what people say of it?
+
+    RefCLIPScore = H(2.5 max(cos(E_I, E_T), 0), max(max_j cos(E_T, E_Rj), 0))
+
+with H the harmonic mean, and E_I, E_T, E_Rj a CLIP model's unit vectors of the picture, the caption and each reference;
+caption and references alike stand behind "A photo depicts ", as in the authors' program, which weighs only the first
+term by 2.5. It does not cut the second at 0; the paper does, and so do we.
+
+Reference:
+    Hessel, Holtzman, Forbes, Le Bras and Choi (2021). CLIPScore: A Reference-free Evaluation Metric for Image
+    Captioning. EMNLP. arXiv:2104.08718, section 3; the program is clipscore.py of their repository, jmhessel/clipscore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from multimodal_eval.core.registry import register
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
+from multimodal_eval.evaluation.image_text import PREFIX, WEIGHT, Compared, ImageTextMetric, cosines
+
+
+class RefClipscoreMetric(ImageTextMetric):
+    """The harmonic mean of CLIPScore and the best cosine with a reference, as Hessel et al. define RefCLIPScore."""
+
+    name = "ref_clipscore"
+    version = "1"
+    needs = ("image", "generated_answer", "references")
+    bounds = (0, 2 * WEIGHT / (WEIGHT + 1))  # the harmonic mean of 2.5 and 1
+    settings = {"prefix": PREFIX.strip(), "w": WEIGHT}  # noqa: RUF012 - read only
+    summary = __doc__ or ""
+
+    def text_of(self, answer: str) -> str:
+        """The caption behind the paper's prefix."""
+        return PREFIX + answer
+
+    def scores(self, samples: Sequence[Sample], compared: Compared) -> list[Score]:
+        """The harmonic mean; 0 where either part is 0."""
+        owners = [row for row, sample in enumerate(samples) for _ in sample.reference_texts]
+        texts = [PREFIX + text for sample in samples for text in sample.reference_texts]
+        best = [0.0] * len(samples)
+        for row, cosine in zip(
+            owners, cosines(compared.texts[owners], compared.encoder.encode_texts(texts)).tolist(), strict=True
+        ):
+            best[row] = max(best[row], cosine)
+        return [
+            Score(_harmonic_mean(WEIGHT * max(cosine, 0.0), by_text))
+            for cosine, by_text in zip(compared.cosines, best, strict=True)
+        ]
+
+
+def _harmonic_mean(one: float, other: float) -> float:
+    return 2 * one * other / (one + other) if one > 0 and other > 0 else 0.0
+
+
+compute_ref_clipscore = RefClipscoreMetric()
+register(compute_ref_clipscore)

@@ -1,0 +1,236 @@
+"""Models of the Hugging Face hub: fetched once, every checksum written down, or found where its own library put them.
+
+`hf:ORG/NAME` or `hf:ORG/NAME@REVISION`. Only weights that hold no code are taken. Fetched models lie in
+`$MMEVAL_HOME/hub/ORG--NAME`: `snapshots/COMMIT` with a manifest, and `refs/REVISION` with the commit it stood for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import file_digest, sha1
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from multimodal_eval.core.errors import FetchError
+from multimodal_eval.resources.catalogue import File
+from multimodal_eval.resources.fetch import Progress, copy_checked
+from multimodal_eval.resources.store import home
+
+PREFIX = "hf:"
+MANIFEST = "mmeval-manifest.json"
+WEIGHTS = (".safetensors", ".onnx", ".gguf")
+_SETTINGS = (".json", ".txt", ".model")
+_UNSAFE = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".h5", ".msgpack")
+_FULL_PRECISION = re.compile(r"(.*/)?(model|text_model|vision_model)\.onnx(_data)?")
+_NAME = re.compile(r"(?P<repository>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revision>[\w./-]+))?")
+_PLAIN = re.compile(r"(?!\.{1,2}$)[^\\/:\x00-\x1f]+")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_TIMEOUT = 60
+_LARGEST_ANSWER = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class HubModel:
+    """A repository, and the revision that was asked for."""
+
+    repository: str
+    revision: str = "main"
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the revision is a commit, which never changes."""
+        return _COMMIT.fullmatch(self.revision) is not None
+
+    def __str__(self) -> str:
+        return PREFIX + self.repository + ("" if self.revision == "main" else f"@{self.revision}")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A model's files at one commit."""
+
+    folder: Path
+    commit: str
+
+
+def hub_model(name: str) -> HubModel | None:
+    """What a name says, or None where it is no hub model's: ORG/NAME, with or without `hf:` and a revision."""
+    found = _NAME.fullmatch(name.removeprefix(PREFIX))
+    if found is None or ".." in name:
+        if name.startswith(PREFIX):
+            raise FetchError(f"{name!r} must be written hf:ORG/NAME or hf:ORG/NAME@REVISION")
+        return None
+    return HubModel(found["repository"], found["revision"] or "main")
+
+
+def find_snapshot(model: HubModel) -> Snapshot | None:
+    """The files, fetched by us or in the cache of the hub's own library; nothing is downloaded or changed."""
+    for root in (_folder(model), _library_cache() / f"models--{model.repository.replace('/', '--')}"):
+        commit = _commit_of(root, model.revision)
+        folder = root / "snapshots" / commit if commit else None
+        if folder is not None and any(path.suffix in WEIGHTS for path in folder.rglob("*")):
+            return Snapshot(folder, commit)
+    return None
+
+
+def fetch_from_hub(model: HubModel, progress: Progress = lambda name, done, total: None) -> Snapshot:
+    """Ask the hub for the revision's files and get those that are needed, checked; interrupted, it leaves nothing."""
+    answer = _asked(model)
+    commit, files = _commit(model, answer), _chosen(model, answer)
+    root = _folder(model)
+    target = root / "snapshots" / commit
+    if not _complete(target, files):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as scratch:
+            staging = Path(scratch) / "files"
+            entries = {name: _fetched(model, commit, name, entry, staging, progress) for name, entry in files.items()}
+            manifest = {"repository": model.repository, "revision": model.revision, "commit": commit, "files": entries}
+            (staging / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+            if target.exists():  # an incomplete older copy
+                shutil.rmtree(target)
+            staging.rename(target)
+    reference = root / "refs" / quote(model.revision, safe="")
+    reference.parent.mkdir(parents=True, exist_ok=True)
+    reference.write_text(commit)
+    return Snapshot(target, commit)
+
+
+def verify_snapshot(snapshot: Snapshot) -> None:
+    """Take every checksum again; a wrong one is an error."""
+    path = snapshot.folder / MANIFEST
+    if not path.is_file():
+        raise FetchError(f"{snapshot.folder} was not fetched by mmeval and has no checksums to compare with")
+    for name, entry in json.loads(path.read_text(encoding="utf-8"))["files"].items():
+        file = snapshot.folder / name
+        if not file.is_file() or _sha256(file) != entry["sha256"]:
+            raise FetchError(f"{file} is missing or has another checksum than when it was fetched")
+
+
+def _folder(model: HubModel) -> Path:
+    return home() / "hub" / model.repository.replace("/", "--")
+
+
+def _library_cache() -> Path:
+    """Where huggingface_hub keeps models."""
+    if chosen := os.environ.get("HF_HUB_CACHE"):
+        return Path(chosen)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("HF_HOME") or cache / "huggingface") / "hub"
+
+
+def _commit_of(root: Path, revision: str) -> str:
+    if _COMMIT.fullmatch(revision) and (root / "snapshots" / revision).is_dir():
+        return revision
+    for reference in (root / "refs" / quote(revision, safe=""), root / "refs" / revision):
+        if reference.is_file():
+            commit = reference.read_text(encoding="utf-8").strip()
+            return commit if _COMMIT.fullmatch(commit) else ""
+    return ""
+
+
+def _endpoint() -> str:
+    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+
+
+def _asked(model: HubModel) -> Mapping[str, Any]:
+    url = f"{_endpoint()}/api/models/{model.repository}/revision/{quote(model.revision, safe='')}?blobs=true"
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT) as stream:
+            answer = json.loads(stream.read(_LARGEST_ANSWER))
+    except urllib.error.HTTPError as refusal:
+        reason = {401: "there is no such model, or it wants an account", 403: "it wants an account", 404: "not found"}
+        raise FetchError(
+            f"{model}: {reason.get(refusal.code, refusal.reason)} ({url} answers {refusal.code})"
+        ) from None
+    except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError) as fault:
+        raise FetchError(f"{model}: {url} could not be read: {fault}") from None
+    if not isinstance(answer, dict) or not isinstance(answer.get("siblings"), list):
+        raise FetchError(f"{model}: {url} does not list the model's files")
+    return answer
+
+
+def _commit(model: HubModel, answer: Mapping[str, Any]) -> str:
+    commit = answer.get("sha")
+    if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
+        raise FetchError(f"{model}: the hub names no commit. Got {commit!r}")
+    return commit
+
+
+def _chosen(model: HubModel, answer: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Settings and weights: safetensors at the top where there are any, else ONNX of full precision, else GGUF."""
+    files = {str(entry.get("rfilename")): entry for entry in answer["siblings"]}
+    for name in files:
+        _refuse_odd(model, name)
+    settings = [name for name in files if name.endswith(_SETTINGS) or name.upper().startswith(("LICENSE", "NOTICE"))]
+    for weights in (
+        [name for name in files if name.endswith(".safetensors") and "/" not in name],
+        [name for name in files if _FULL_PRECISION.fullmatch(name)],
+        [name for name in files if name.endswith(".gguf")],
+    ):
+        if weights:
+            return {name: files[name] for name in sorted({*settings, *weights})}
+    unsafe = [name for name in files if name.endswith(_UNSAFE)]
+    if unsafe:
+        raise FetchError(
+            f"{model} has weights only as {', '.join(unsafe[:3])}, which may run code when it is opened. Convert it to "
+            f"safetensors, or name a revision that holds them: {PREFIX}{model.repository}@refs/pr/NUMBER"
+        )
+    raise FetchError(f"{model} has no weights as {', '.join(WEIGHTS)}")
+
+
+def _refuse_odd(model: HubModel, name: str) -> None:
+    """A name that could lead out of the folder is no accident."""
+    if not all(_PLAIN.fullmatch(part) for part in name.split("/")):
+        raise FetchError(f"{model} lists a file with an unsafe name: {name!r}. Nothing was fetched")
+
+
+def _complete(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> bool:
+    path = folder / MANIFEST
+    if not path.is_file():
+        return False
+    known = json.loads(path.read_text(encoding="utf-8"))["files"]
+    return set(files) <= set(known) and all(
+        (folder / name).is_file() and (folder / name).stat().st_size == known[name]["size"] for name in files
+    )
+
+
+def _fetched(
+    model: HubModel, commit: str, name: str, entry: Mapping[str, Any], staging: Path, progress: Progress
+) -> dict[str, Any]:
+    """Get one file and check it: by its sha256, or as git names the content of a small file."""
+    large = entry.get("lfs") or {}
+    size = large.get("size", entry.get("size"))
+    if not isinstance(size, int):
+        raise FetchError(f"{model}: the hub does not say how large {name} is")
+    url = f"{_endpoint()}/{model.repository}/resolve/{commit}/{quote(name)}"
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT) as stream:
+            copy_checked(stream, staging / name, File(name, name, "", size), progress)
+    except (urllib.error.URLError, TimeoutError, ConnectionError) as fault:
+        raise FetchError(f"{model}: {url} could not be read: {fault}") from None
+    found, expected = _sha256(staging / name), large.get("sha256")
+    if expected is not None and found != expected:
+        raise FetchError(f"{model}: {name} has the checksum {found} and should have {expected}")
+    blob = entry.get("blobId")
+    if expected is None and blob is not None and _git_name(staging / name) != blob:
+        raise FetchError(f"{model}: {name} is not the content that the hub lists")
+    return {"sha256": found, "size": (staging / name).stat().st_size}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
+def _git_name(path: Path) -> str:
+    content = path.read_bytes()
+    return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -1,0 +1,71 @@
+"""A small hub of our own, which answers as the Hugging Face one does."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha1, sha256
+from urllib.parse import unquote, urlsplit
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+LARGE = (".safetensors", ".bin", ".onnx", ".onnx_data")
+
+
+class Hub:
+    """Repositories by name, each a dict of files; `served` may differ from what is listed."""
+
+    def __init__(self) -> None:
+        self.repositories: dict[str, dict[str, bytes]] = {}
+        self.served: dict[str, bytes] = {}
+        self.asked: list[str] = []
+        self.commit = COMMIT
+
+    def listing(self, name):
+        siblings = []
+        for file, content in self.repositories[name].items():
+            entry = {"rfilename": file, "size": len(content)}
+            entry["blobId"] = sha1(b"blob %d\0" % len(content) + content).hexdigest()
+            if file.endswith(LARGE):
+                entry["lfs"] = {"sha256": sha256(content).hexdigest(), "size": len(content), "pointerSize": 130}
+            siblings.append(entry)
+        return {"id": name, "sha": self.commit, "siblings": siblings}
+
+    def answer(self, path: str) -> bytes | None:
+        self.asked.append(path)
+        parts = [unquote(part) for part in urlsplit(path).path.strip("/").split("/")]
+        if parts[:2] == ["api", "models"] and parts[4] == "revision":
+            name = "/".join(parts[2:4])
+            return json.dumps(self.listing(name)).encode() if name in self.repositories else None
+        name, file = "/".join(parts[:2]), "/".join(parts[4:])
+        if parts[2:4] != ["resolve", self.commit] or file not in self.repositories.get(name, {}):
+            return None
+        return self.served.get(file, self.repositories[name][file])
+
+
+@contextmanager
+def hub_server() -> Iterator[tuple[Hub, str]]:
+    """The hub and its address."""
+    hub = Hub()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = hub.answer(self.path)
+            self.send_response(200 if content is not None else 404)
+            self.end_headers()
+            self.wfile.write(content or b"")
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield hub, f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,194 @@
+"""Models of the Hugging Face hub: what is taken, how it is checked, and where it is found afterwards."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from multimodal_eval.cli.main import cli
+from multimodal_eval.core.errors import FetchError, UnavailableError
+from multimodal_eval.models.source import fetchable, find_model
+from multimodal_eval.resources.hub import MANIFEST, HubModel, fetch_from_hub, find_snapshot, hub_model, verify_snapshot
+from multimodal_eval.resources.named import fetch_named, verify_named
+from multimodal_eval.resources.store import home
+from tests.golden.clip.pictures import TINY_CLIP, picture
+from tests.resources.hub_server import COMMIT, hub_server
+
+NAME = "someone/tiny-clip"
+FILES = {path.name: path.read_bytes() for path in TINY_CLIP.iterdir()}
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    with hub_server() as (served, address):
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        served.repositories[NAME] = {
+            **FILES,
+            ".gitattributes": b"*",
+            "README.md": b"hello",
+            "pytorch_model.bin": b"\x80",
+        }
+        yield served
+
+
+def nothing_is_left():
+    folder = home() / "hub"
+    return not [path for path in folder.rglob("*") if path.is_file()] if folder.exists() else True
+
+
+def test_it_is_fetched_once_and_found_offline(hub, monkeypatch):
+    seen = []
+    what, already, folder = fetch_named(f"hf:{NAME}", lambda *progress: seen.append(progress))
+    assert (what, already) == (f"hf:{NAME} at {COMMIT[:8]}", False)
+    assert {path.name for path in folder.iterdir()} == {*FILES, MANIFEST}, "no pickle, no README"
+    assert ("model.safetensors", len(FILES["model.safetensors"]), len(FILES["model.safetensors"])) in seen
+    manifest = json.loads((folder / MANIFEST).read_text())
+    assert (manifest["repository"], manifest["commit"]) == (NAME, COMMIT)
+    assert set(manifest["files"]) == set(FILES)
+    hub.asked.clear()
+    assert fetch_named(f"hf:{NAME}")[1] is True
+    assert len(hub.asked) == 1, "only the listing"
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    for name in (NAME, f"hf:{NAME}", f"hf:{NAME}@{COMMIT}", f"hf:{NAME}@main"):
+        model = find_model(name)
+        assert (model.label, model.folder) == (f"{NAME}@{COMMIT[:8]}", folder)
+    assert fetch_named(f"hf:{NAME}@{COMMIT}")[1] is True, "a commit never moves: nobody is asked"
+    verify_named(f"hf:{NAME}")
+
+
+def test_a_revision_of_its_own(hub):
+    fetch_from_hub(HubModel(NAME, "refs/pr/7"))
+    assert any("/revision/refs%2Fpr%2F7?" in path for path in hub.asked)
+    assert find_snapshot(HubModel(NAME, "refs/pr/7")) is not None
+    assert find_snapshot(HubModel(NAME)) is None, "main was not fetched"
+    with pytest.raises(UnavailableError, match=f"mmeval fetch hf:{NAME}$"):
+        find_model(NAME)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
+def test_a_tampered_file_is_refused(hub, file):
+    content = hub.repositories[NAME][file]
+    hub.served[file] = content[:-2] + bytes([content[-2] ^ 1]) + content[-1:]
+    with pytest.raises(FetchError, match=file):
+        fetch_named(f"hf:{NAME}")
+    assert nothing_is_left()
+
+
+def test_more_bytes_than_announced_are_refused(hub):
+    hub.served["config.json"] = hub.repositories[NAME]["config.json"] * 2
+    with pytest.raises(FetchError, match="larger than"):
+        fetch_named(f"hf:{NAME}")
+    assert nothing_is_left()
+
+
+def test_weights_that_may_run_code_are_refused(hub):
+    del hub.repositories[NAME]["model.safetensors"]
+    with pytest.raises(FetchError, match=r"only as pytorch_model\.bin.*@refs/pr/NUMBER"):
+        fetch_named(f"hf:{NAME}")
+    del hub.repositories[NAME]["pytorch_model.bin"]
+    with pytest.raises(FetchError, match="no weights as"):
+        fetch_named(f"hf:{NAME}")
+    assert nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    "name", ["../../evil.json", "/etc/evil.json", "a/../evil.json", "a\\evil.json", "a//b.json", "./x.json", "C:x.json"]
+)
+def test_a_file_name_that_leads_elsewhere_is_refused(hub, name):
+    hub.repositories[NAME][name] = b"{}"
+    with pytest.raises(FetchError, match="unsafe name"):
+        fetch_named(f"hf:{NAME}")
+    assert nothing_is_left()
+
+
+def test_onnx_of_full_precision_where_there_are_no_safetensors(hub):
+    hub.repositories[NAME] = {
+        name: b"{}" if name.endswith("json") else b"weights"
+        for name in (
+            "config.json",
+            "onnx/text_model.onnx",
+            "onnx/vision_model.onnx",
+            "onnx/vision_model.onnx_data",
+            "onnx/vision_model_quantized.onnx",
+        )
+    }
+    folder = fetch_named(NAME)[2]
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    wanted = {"config.json", "onnx/text_model.onnx", "onnx/vision_model.onnx", "onnx/vision_model.onnx_data"}
+    assert found == {*wanted, MANIFEST}
+
+
+def test_an_incomplete_copy_is_replaced(hub):
+    folder = fetch_named(NAME)[2]
+    (folder / "config.json").unlink()
+    assert (fetch_named(NAME)[2] / "config.json").is_file()
+    (folder / "config.json").write_bytes(b"?" * len(FILES["config.json"]))
+    with pytest.raises(FetchError, match="another checksum"):
+        verify_named(NAME)
+
+
+def test_an_unknown_model_and_an_unreachable_hub(hub, monkeypatch):
+    with pytest.raises(FetchError, match="hf:someone/else: not found"):
+        fetch_named("hf:someone/else")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    with pytest.raises(FetchError, match="could not be read"):
+        fetch_named(f"hf:{NAME}")
+
+
+def test_a_hub_that_talks_nonsense(hub):
+    hub.commit = "../../elsewhere"
+    with pytest.raises(FetchError, match="names no commit"):
+        fetch_named(f"hf:{NAME}")
+
+
+def test_the_hubs_own_cache_is_read(tmp_path, monkeypatch):
+    """As huggingface_hub lays it out, links and all."""
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    root = tmp_path / "hub" / "models--someone--tiny-clip"
+    (root / "blobs").mkdir(parents=True)
+    (root / "refs").mkdir()
+    (root / "refs/main").write_text(COMMIT)
+    (root / "snapshots" / COMMIT).mkdir(parents=True)
+    for number, (name, content) in enumerate(FILES.items()):
+        (root / "blobs" / str(number)).write_bytes(content)
+        (root / "snapshots" / COMMIT / name).symlink_to(f"../../blobs/{number}")
+    model = find_model(NAME)
+    assert model.label == f"{NAME}@{COMMIT[:8]}"
+    from multimodal_eval.models.encoders import open_image_text_encoder
+
+    assert open_image_text_encoder(NAME).encode_texts(["a dog"]).shape == (1, 16)
+    with pytest.raises(FetchError, match="not fetched by mmeval"):
+        verify_snapshot(find_snapshot(HubModel(NAME)))
+
+
+def test_names():
+    assert hub_model("hf:a/b@refs/pr/1") == HubModel("a/b", "refs/pr/1")
+    assert hub_model("a/b") == HubModel("a/b")
+    assert hub_model("all-minilm-l6-v2") is None
+    assert fetchable("all-minilm-l6-v2") == ("all-minilm-l6-v2",)
+    assert fetchable("a/b@v1") == ("hf:a/b@v1",)
+    assert fetchable("unknown") == ()
+    for wrong in ("hf:a", "hf:a/b/c", "hf:a/..", "hf:../b"):
+        with pytest.raises(FetchError, match="must be written"):
+            hub_model(wrong)
+
+
+def test_score_fetches_what_it_lacks_when_told_to(hub, tmp_path):
+    picture(0, (40, 30)).save(tmp_path / "one.png")
+    data = tmp_path / "data.jsonl"
+    data.write_text(json.dumps({"id": "1", "image": str(tmp_path / "one.png"), "generated_answer": "a dog"}) + "\n")
+    command = ["score", str(data), "--metrics", "clip_score", "--option", f"clip_score.model={NAME}"]
+    command += ["-o", str(tmp_path / "run"), "--format", "json"]
+    refused = CliRunner().invoke(cli, command)
+    assert refused.exit_code == 1
+    assert f"mmeval fetch hf:{NAME}" in str(refused.exception)
+    assert not hub.asked, "nothing is downloaded unless asked"
+    done = CliRunner().invoke(cli, [*command, "--fetch"])
+    assert done.exit_code == 0, done.output
+    assert f"hf:{NAME} at {COMMIT[:8]}: fetched" in done.stderr
+    hub.asked.clear()
+    again = CliRunner().invoke(cli, [*command[:-3], str(tmp_path / "again"), "--format", "json", "--fetch"])
+    assert again.exit_code == 0, again.output
+    assert not hub.asked, "what is here is not asked for"
