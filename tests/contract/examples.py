@@ -13,4 +13,14 @@ CAPTIONS = [
     Sample(id="4", generated_answer="ein Hund läuft", references=["ein brauner Hund läuft am Strand"], caption="a dog"),
 ]
 
-EXAMPLES: dict[str, list[Sample]] = dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS)
+TOKENS = [
+    Sample(id="1", generated_answer="a red dog", logprobs=[-2.0, -0.5, -1.0]),
+    Sample(id="2", generated_answer="two cats sleep", perplexity=12.5),
+    Sample(id="3", logprobs=[-0.25, -0.75]),
+    Sample(id="4", perplexity=1.0),
+]
+
+EXAMPLES: dict[str, list[Sample]] = {
+    **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS),
+    "perplexity": TOKENS,
+}

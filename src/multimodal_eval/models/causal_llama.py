@@ -1,7 +1,7 @@
 """Llama models run by onnxruntime: the default language model, SmolLM2-135M.
 
-Windows are batched by their exact length, without padding, so that a text has the same log-probabilities to the last bit
-alone and among others.
+Windows are batched by their exact length, without padding, so that a text has the same log-probabilities to the last
+bit alone and among others.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ def _fifth_bits(packed: Bytes) -> Bytes:
     """32 bits, the lowest first, each as 0 or 16."""
     import numpy as np
 
-    return np.unpackbits(packed, axis=1, bitorder="little") << 4
+    return np.unpackbits(packed, axis=1, bitorder="little") * np.uint8(16)
 
 
 def _f32(blocks: Bytes) -> Floats:

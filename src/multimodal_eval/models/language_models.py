@@ -3,9 +3,9 @@
 A model is opened once a process and shared. Names are those of `mmeval ls resources`, or a directory as transformers
 writes it: llama models are run by onnxruntime, others through the extra `[torch]`, as is `torch:NAME`.
 
-What is scored. Without a context the first token has nothing before it and is not scored, as in the loss of transformers;
-with `bos` the model's begin-of-text token is read first, and all are. A context is read and not scored: its tokens and the
-text's are made apart and put one after the other, so that the boundary between them is where the caller put it.
+What is scored. Without a context the first token has nothing before it and is not scored, as in the loss of
+transformers; with `bos` the model's begin-of-text token is read first, and all are. A context is read and not scored:
+its tokens and the text's are made apart and put one after the other, so that the boundary is where the caller put it.
 """
 
 from __future__ import annotations

@@ -46,16 +46,15 @@ _SPLITS: dict[str, list[dict[str, Any]]] = {
 
 
 def prepare(folder: Path, progress: Callable[[str, int, int], None] = lambda name, done, total: None) -> None:
-    """Make config.json, tokenizer.json and model.safetensors of the folder's GGUF file. Interrupted, it leaves none."""
+    """Make config.json, tokenizer.json and model.safetensors of the folder's GGUF file."""
     found = sorted(folder.glob("*.gguf"))
     if len(found) != 1:
         raise ModelError(f"{folder} must hold one GGUF file. It holds {len(found)}.")
     file = GgufFile(found[0])
-    config = config_of(file)
+    config, tokenizer = config_of(file), json.dumps(tokenizer_of(file), ensure_ascii=False)
     names = _names(file, config)
     shapes = {name: file[origin].shape for name, origin in names.items()}
     _atomically(folder / CONFIG, lambda path: path.write_text(json.dumps(config, indent=1), encoding="utf-8"))
-    tokenizer = json.dumps(tokenizer_of(file), ensure_ascii=False)
     _atomically(folder / TOKENIZER, lambda path: path.write_text(tokenizer, encoding="utf-8"))
     tensors = _tensors(file, names, config, progress)
     _atomically(folder / WEIGHTS, lambda path: write_float32(path, shapes, tensors))

@@ -1,7 +1,7 @@
 """How a long text is read in pieces: windows that overlap, each token scored once.
 
-The first window scores all it holds; each of the others begins `stride` tokens later and scores what is new in it, so that
-a token is scored with at least `window - stride` tokens before it (or all there are).
+The first window scores all it holds; each of the others begins `stride` tokens later and scores what is new in it, so
+that a token is scored with at least `window - stride` tokens before it (or all there are).
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from dataclasses import dataclass
 
 from multimodal_eval.core.errors import ConfigError
 
+WINDOW = 2048
+STRIDE = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The settings of reading: tokens seen at once, tokens from one window to the next, a begin-of-text token first."""
 
-    window: int = 2048
-    stride: int = 1024
+    window: int = WINDOW
+    stride: int = STRIDE
     bos: bool = False
 
     def __post_init__(self) -> None:
@@ -38,7 +41,7 @@ class Window:
 
 
 def windows(tokens: int, first: int, reading: Reading) -> Iterator[Window]:
-    """The windows of a text whose tokens from `first` on are to be scored (never the very first: nothing precedes it)."""
+    """The windows of a text whose tokens from `first` on are scored; the very first never is: nothing precedes it."""
     begin, scored = 0, max(1, first)
     while scored < tokens:
         end = min(begin + reading.window, tokens)

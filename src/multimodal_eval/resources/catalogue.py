@@ -164,7 +164,9 @@ CATALOGUE: dict[str, Resource] = {
                     "4124983274a5f15aa29d0ccf81e6aaf423d8fbaa752987d39930e191827aeb78",
                     538_090_376,
                 ),
-                File("", "tokenizer.json", "83d78dc4b060627832ce3ea7cd904753654a3fb15eac84ad98e7ebdd00db754a", 1_759_666),
+                File(
+                    "", "tokenizer.json", "83d78dc4b060627832ce3ea7cd904753654a3fb15eac84ad98e7ebdd00db754a", 1_759_666
+                ),
                 File("", "config.json", "abf48012b71d36019a0474068162c2c1a8eb0df40aff81fcf1c6d9ae6b91e3fa", 458),
             ),
         ),
