@@ -77,11 +77,15 @@ def test_a_text_has_the_same_numbers_alone_and_among_others(lm):
         assert alone.tobytes() == found.tobytes()
 
 
-def test_every_row_is_scored_whatever_their_number(lm):
-    for count in (1, 2, SCORED_AT_ONCE - 1, SCORED_AT_ONCE, SCORED_AT_ONCE + 1, SCORED_AT_ONCE + 2):
-        found = lm.inner.score([[1, 2]] * count, [1] * count)
-        assert len({each.tobytes() for each in found}) == 1
-        assert len(found) == count
+def test_the_number_of_scored_rows_changes_no_bit(tmp_path):
+    """One row more than go through the head at once: the last must not stand alone there, where another kernel runs."""
+    tiny_llama.write(tmp_path / "wide", hidden_size=576, head_dim=96)
+    scorer = open_causal_lm(str(tmp_path / "wide")).inner
+    pairs = [[number % 256, (7 * number) % 256] for number in range(SCORED_AT_ONCE + 9)]
+    whole = scorer.score(pairs, [1] * len(pairs))
+    for count in (1, 2, SCORED_AT_ONCE - 1, SCORED_AT_ONCE, *range(SCORED_AT_ONCE + 1, SCORED_AT_ONCE + 9)):
+        found = scorer.score(pairs[:count], [1] * count)
+        assert [each.tobytes() for each in found] == [each.tobytes() for each in whole[:count]]
 
 
 def rows(lm, texts):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.optional import require
 from multimodal_eval.models.batching import equal_lengths
 from multimodal_eval.models.source import Model
+from multimodal_eval.models.tokens import FILE, Tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,17 +35,18 @@ class TorchCausalLM:
         self.torch, self.label, self.languages = torch, label_of(model), languages
         safe = {"trust_remote_code": False, "local_files_only": True}
         folder = str(model.folder)
-        self.tokenizer = library.AutoTokenizer.from_pretrained(folder, **safe)
+        if (model.folder / FILE).is_file():  # as it is, whatever class the library has for this kind of model
+            self.tokens: Callable[[Sequence[str]], list[list[int]]] = Tokens(model)
+        else:
+            self.tokenizer = library.AutoTokenizer.from_pretrained(folder, **safe)
+            self.tokens = self._tokens
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        opened = library.AutoModelForCausalLM.from_pretrained(
-            folder, use_safetensors=True, torch_dtype=torch.float32, **safe
-        )
-        self.model = opened.eval().to(self.device)
+        opened = library.AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, **safe)
+        self.model = opened.eval().float().to(self.device)
         self.bos: int | None = self.model.config.bos_token_id
         self.longest = int(getattr(self.model.config, "max_position_embeddings", None) or LONGEST)
 
-    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, without any that the model adds."""
+    def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
         encode = self.tokenizer
         return [encode(text, add_special_tokens=False, split_special_tokens=True)["input_ids"] for text in texts]
 

@@ -21,5 +21,5 @@ def fits(text: str, languages: AbstractSet[str]) -> bool:
     number = language_of(counts)
     if number is None or LANGUAGES[number] in languages:
         return True
-    most = max(counts[LANGUAGES.index(language)] for language in languages if language in LANGUAGES)
+    most = max((counts[LANGUAGES.index(language)] for language in languages if language in LANGUAGES), default=0)
     return counts[number] - most < 2  # by a single small word, "man in furry hat" would be German

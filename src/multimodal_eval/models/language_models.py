@@ -54,9 +54,7 @@ class TokenScorer(Protocol):
     languages: frozenset[str]
     bos: int | None
     longest: int  # tokens that it can see at once
-
-    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, without any that the model adds."""
+    tokens: Callable[[Sequence[str]], list[list[int]]]  # the ids of each text, without any that the model adds
 
     def score(self, rows: Sequence[Sequence[int]], firsts: Sequence[int]) -> list[Floats]:
         """For each row the log-probabilities of the ids from `first` (at least 1) on, given all before."""
