@@ -130,6 +130,16 @@ def test_a_model_that_is_not_here_says_how_to_get_it():
         find_causal_lm("smollm2-135m")
 
 
+def test_a_directory_may_have_the_name_of_a_resource(tmp_path):
+    tiny_llama.write(tmp_path / "smollm2-135m")
+    assert open_causal_lm(str(tmp_path / "smollm2-135m")).languages == frozenset()
+
+
+def test_another_resource_is_no_language_model(meteor_data):
+    with pytest.raises(ModelError, match="no language model"):
+        find_causal_lm("meteor-1.5-en")
+
+
 def test_what_cannot_be_read_as_a_plain_llama_goes_through_torch(tmp_path):
     tiny_llama.write(tmp_path / "scaled", rope_scaling={"type": "linear", "factor": 2.0})
     assert find_causal_lm(str(tmp_path / "scaled")).endswith("+torch")
