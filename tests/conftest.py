@@ -85,7 +85,7 @@ def meteor_data(meteor_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 # What tests marked `weights` may use: fetched once, into a folder that all runs of the tests share.
-WEIGHTS = ("all-minilm-l6-v2", "navec-ru")
+WEIGHTS = ("all-minilm-l6-v2", "navec-ru", "smollm2-135m")
 
 
 @pytest.fixture(scope="session")

@@ -48,9 +48,17 @@ ANSWERS = [
     Sample(id="4", generated_answer="eine Katze", references=["ein Hund"] * 4),
 ]
 
+TOKENS = [
+    Sample(id="1", generated_answer="a red dog", logprobs=[-2.0, -0.5, -1.0]),
+    Sample(id="2", generated_answer="two cats sleep", perplexity=12.5),
+    Sample(id="3", logprobs=[-0.25, -0.75]),
+    Sample(id="4", perplexity=1.0),
+]
+
 EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l", "semantic_similarity"], CAPTIONS),
     **dict.fromkeys(["exact_match", "vqa_accuracy"], ANSWERS),
     **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], PICTURES),
     "contextual_relevance": QUESTIONS,
+    "perplexity": TOKENS,
 }

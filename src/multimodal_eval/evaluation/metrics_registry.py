@@ -26,6 +26,7 @@ from multimodal_eval.evaluation import (  # noqa: F401 - importing a metric regi
     contextual_relevance,
     exact_match,
     meteor,
+    perplexity,
     ref_clipscore,
     rouge_l,
     semantic_similarity,

@@ -48,7 +48,19 @@ class VectorCache:
         self._process = 0
 
     def vectors(self, contents: Sequence[bytes], compute: Callable[[list[int]], Vectors]) -> Vectors:
-        """One row a content. `compute` gets the positions that are neither repeated nor known, and gives their rows."""
+        """One row a content, all of one length, as an array. `compute` as in `rows`."""
+        import numpy as np
+
+        rows = self.rows(contents, compute)
+        return np.stack(rows) if rows else np.empty((0, 0), np.float32)
+
+    def rows(
+        self, contents: Sequence[bytes], compute: Callable[[list[int]], Sequence[Vectors] | Vectors]
+    ) -> list[Vectors]:
+        """One row a content, each of any length.
+
+        `compute` gets the positions that are neither repeated nor known, and gives their rows.
+        """
         import numpy as np
 
         keys = [digest(content) for content in contents]
@@ -58,11 +70,11 @@ class VectorCache:
         known = self._look_up(list(first))
         missing = [position for key, position in first.items() if key not in known]
         if missing:
-            fresh = np.ascontiguousarray(compute(missing), np.float32)
-            rows = {keys[position]: row for position, row in zip(missing, fresh, strict=True)}
+            fresh = compute(missing)
+            rows = {keys[i]: np.ascontiguousarray(row, np.float32) for i, row in zip(missing, fresh, strict=True)}
             self._store({key: row for key, row in rows.items() if not np.isnan(row).any()})  # NaN: it failed
             known |= rows
-        return np.stack([known[key] for key in keys]) if keys else np.empty((0, 0), np.float32)
+        return [known[key] for key in keys]
 
     def _open(self) -> sqlite3.Connection | None:
         if self._off:

@@ -113,9 +113,15 @@ class Graph:
         return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
 
 
-def open_session(model: bytes, folder: Path, threads: int | None = None) -> Any:
-    """An onnxruntime session over a model whose weights lie in `folder`."""
+def open_session(model: bytes, folder: Path, threads: int | None = None, *, prepack: bool = True) -> Any:
+    """An onnxruntime session over a model whose weights lie in `folder`.
+
+    `prepack` copies the weights into the order that multiplies fastest. Without it a session opens at once, and the
+    weights stay in the mapped file, which processes share.
+    """
     options = _options(threads)
+    if not prepack:
+        options.add_session_config_entry("session.disable_prepacking", "1")
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     return _session(model, options, folder)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -81,3 +82,24 @@ def _tensor(entry: dict[str, Any], start: int) -> Tensor:
     if last - first != prod(shape) * WIDTHS[entry["dtype"]] or first < 0:
         raise ValueError("a tensor whose length does not fit its shape")
     return Tensor(entry["dtype"], shape, start + first, last - first)
+
+
+def write_float32(path: Path, shapes: Mapping[str, tuple[int, ...]], tensors: Iterable[NDArray[np.float32]]) -> None:
+    """Write a safetensors file of float32 numbers, one tensor after the other: `tensors` come in the order of `shapes`.
+
+    The same content gives the same bytes.
+    """
+    import numpy as np
+
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        start, end = end, end + 4 * prod(shape)
+        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [start, end]}
+    encoded = json.dumps(header, separators=(",", ":")).encode()
+    encoded += b" " * (-len(encoded) % 64)  # numbers that begin at a multiple of their width can be mapped
+    with path.open("wb") as out:
+        out.write(struct.pack("<Q", len(encoded)) + encoded)
+        for shape, tensor in zip(shapes.values(), tensors, strict=True):
+            if tensor.shape != shape:
+                raise ValueError(f"a tensor of shape {tensor.shape} in the place of {shape}")
+            out.write(np.ascontiguousarray(tensor, "<f4").tobytes())

