@@ -27,6 +27,8 @@ Weights = Mapping[str, Mapping[str, int]]
 _SINGULAR = frozenset("a an another every each one".split())
 _PLURAL = frozenset("two three four five six several many these those some few both various".split())
 _FORMS_OF_BE = frozenset("is are was were am be been being 're".split())
+_SUBJECTS = frozenset("he she they we i who".split())
+_OPENERS = frozenset("a an the my our your his its their every each".split())
 _SENTENCE_ENDS = frozenset(".!?")
 _WORD = re.compile(r"[^\W_]+(?:[-'’&][^\W_]+)*|[^\w\s]|_")
 _CONTRACTION = re.compile(r"(.+?)(n['’]t|['’](?:s|re|ve|ll|d|m))", re.IGNORECASE)
@@ -95,7 +97,18 @@ class Sentence:
             return ("VERB",) if self._word(index - 1) == "there" else ("AUX",)
         if word == "next":
             return ("ADV",) if self._word(index + 1) == "to" else ("ADJ",)
-        return possible_tags(word, self.capitals[index])
+        tags = possible_tags(word, self.capitals[index])
+        excluded = self._excluded_by_word_before(index)
+        return tuple(name for name in tags if name != excluded) if len(tags) > 1 else tags
+
+    def _excluded_by_word_before(self, index: int) -> str:
+        """No noun follows "they", and behind "the" and "his" a verb can only be a participle."""
+        before = self._word(index - 1)
+        if before in _SUBJECTS and self.shapes[index][1] != "-":
+            return "NOUN"
+        if before in _OPENERS and self.shapes[index][1] in "0s":
+            return "VERB"
+        return ""
 
     def features(self, index: int) -> list[str]:
         """What is seen of a word and its surroundings, as strings."""
