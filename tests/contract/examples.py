@@ -13,4 +13,14 @@ CAPTIONS = [
     Sample(id="4", generated_answer="ein Hund läuft", references=["ein brauner Hund läuft am Strand"], caption="a dog"),
 ]
 
-EXAMPLES: dict[str, list[Sample]] = dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS)
+OBJECTS = [
+    Sample(id="1", generated_answer="a dog and a cat", references=["a dog runs", "a puppy"]),
+    Sample(id="2", generated_answer="two cats on a bed", references=["a cat sleeps"], metadata={"objects": ["bed"]}),
+    Sample(id="3", generated_answer="a train", metadata={"objects": ["bus", "person"]}),
+    Sample(id="4", generated_answer="a man with a hot dog and his dog", expected_answer="someone eats a hot dog"),
+]
+
+EXAMPLES: dict[str, list[Sample]] = {
+    **dict.fromkeys(["bleu", "cider", "cider_d", "hallucination_metric", "meteor", "rouge_l"], CAPTIONS),
+    **dict.fromkeys(["chair_i", "chair_s"], OBJECTS),
+}

@@ -17,7 +17,16 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.data.records import sample_of
-from multimodal_eval.evaluation import bleu, cider, cider_d, meteor, rouge_l  # noqa: F401 - importing a metric registers it
+from multimodal_eval.evaluation import (  # noqa: F401 - importing a metric registers it
+    bleu,
+    chair_i,
+    chair_s,
+    cider,
+    cider_d,
+    hallucination_metric,
+    meteor,
+    rouge_l,
+)
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
 from multimodal_eval.evaluation.tasks_config import NOT_YET, TaskMetrics, get_task
 
