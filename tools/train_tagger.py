@@ -96,7 +96,9 @@ def _learn(caption: Caption, weights: Averaged) -> None:
 def packed(weights: Weights) -> bytes:
     """The file's bytes."""
     lines = [
-        "\t".join([feature, *(cell for name in sorted(weights[feature]) for cell in (name, str(weights[feature][name])))])
+        "\t".join(
+            [feature, *(cell for name in sorted(weights[feature]) for cell in (name, str(weights[feature][name])))]
+        )
         for feature in sorted(weights)
     ]
     return gzip.compress(("\n".join(lines) + "\n").encode("utf-8"), 9, mtime=0)

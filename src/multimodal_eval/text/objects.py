@@ -19,7 +19,20 @@ from multimodal_eval.text.wordnet import open_wordnet
 
 _ANIMALS = ("bird", "cat", "dog", "horse", "sheep", "cow", "elephant", "bear", "zebra", "giraffe")
 _VEHICLES = ("bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat")
-_OF_ANIMALS = ("baby", "adult", "mother", "mama", "momma", "mommy", "father", "papa", "male", "female", "infant", "police")
+_OF_ANIMALS = (
+    "baby",
+    "adult",
+    "mother",
+    "mama",
+    "momma",
+    "mommy",
+    "father",
+    "papa",
+    "male",
+    "female",
+    "infant",
+    "police",
+)
 _OF_VEHICLES = ("passenger", "commuter", "police", "cop", "tourist", "kid", "child", "student", "driver")
 _YOUNG = ("baby", "calf", "cub", "pup", "colt", "foal", "chick", "lamb", "kid")
 _TOYS = ("toy", "stuffed", "plush", "teddy")
@@ -83,7 +96,9 @@ def _forms(word: str) -> list[str]:
 @cache
 def _names() -> dict[Name, str]:
     """The object of each name; empty for a name that mentions none. What is listed goes before what is made."""
-    listed = {tuple(name.split()): "" if category == "-" else category for category, names in _lines() for name in names}
+    listed = {
+        tuple(name.split()): "" if category == "-" else category for category, names in _lines() for name in names
+    }
     return dict(_made_names(listed)) | listed
 
 

@@ -168,7 +168,9 @@ class Sentence:
     def _open_noun_phrase(self, index: int) -> tuple[str, int, str]:
         """What opened the run of nouns and adjectives before a word, its nouns (2: or more), the last one's number."""
         start, nouns = index, 0
-        while start and self.tags[start - 1] in ("NOUN", "PROPN", "ADJ", "NUM") and self.words[start - 1] not in _PLURAL:
+        while (
+            start and self.tags[start - 1] in ("NOUN", "PROPN", "ADJ", "NUM") and self.words[start - 1] not in _PLURAL
+        ):
             start -= 1
             nouns += self.tags[start] in ("NOUN", "PROPN")
         opener = self._word(start - 1)
