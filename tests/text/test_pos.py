@@ -1,4 +1,4 @@
-"""The part-of-speech tagger: how often it is right on captions that it never saw, and that its weights are its script's."""
+"""The part-of-speech tagger: how often it is right on captions it never saw, and whence its weights come."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def coco_objects() -> list[str]:
 
 
 def _longest(forms: Sequence[Sequence[str]], tags: Sequence[str], start: int) -> tuple[int, str]:
-    """How many words the longest name that starts here has, and its object; one word and none where there is no name."""
+    """The words of the longest name that starts here, and its object; one word and none where there is no name."""
     for length in range(min(_longest_name(), len(forms) - start), 0, -1):
         if length == 1 and tags[start] not in ("NOUN", "PROPN"):
             break

@@ -1,7 +1,7 @@
 """What a word can be before its sentence is looked at: the classes that English, WordNet and COCO's captions give it.
 
-Three sources. Closed classes (articles, prepositions, pronouns, auxiliaries) are written out here. WordNet says which of
-noun, verb, adjective and adverb another word can be, and by which ending. COCO's captions say, through the shipped
+Three sources. Closed classes (articles, prepositions, pronouns, auxiliaries) are written out here. WordNet says which
+of noun, verb, adjective and adverb another word can be, and by which ending. COCO's captions say, through the shipped
 document frequencies, what stands beside it: after "two" stand plurals, after "is" participles and adjectives.
 """
 
@@ -28,7 +28,8 @@ _BY_CLASSES = {
     "ADP": """of at with into onto from for between among amongst beneath underneath upon amid amidst toward towards
         against beside besides during without within via per alongside atop despite than""",
     "ADP PART": "to",
-    "ADP ADV": "in on by under over behind below above around along across through off out up down past near throughout",
+    "ADP ADV": """in on by under over behind below above around along across through off out up down past near
+        throughout""",
     "ADP ADV ADJ": "about",
     "ADP ADV ADJ NOUN": "inside outside",
     "ADP SCONJ ADV": "as before after since until like",
