@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from multimodal_eval import Sample, evaluate
+from multimodal_eval import Rows, Sample, evaluate
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.chair_i import compute_chair_i
 from multimodal_eval.evaluation.chair_s import compute_chair_s
@@ -77,3 +78,10 @@ def test_the_corpus_figure_is_a_ratio_of_sums():
     assert run["chair_i"]["value"] == pytest.approx(2 / 5)
     assert (run["chair_i"]["n_scored"], run["chair_i"]["n_total"]) == (2, 3)
     assert run["chair_s"]["value"] == pytest.approx(2 / 3)
+
+
+def test_the_influence_of_a_sample_by_hand():
+    # R = 2/5 and n = 2: psi = n (h - R m) / 5, so 2 (1 - 1.6) / 5 and 2 (1 - 0.4) / 5.
+    estimate = compute_chair_i.aggregate(Rows(np.array([0.25, 1.0]), np.array([[1.0, 4.0], [1.0, 1.0]])))
+    assert estimate.value == pytest.approx(0.4)
+    assert estimate.influence == pytest.approx([-0.24, 0.24])

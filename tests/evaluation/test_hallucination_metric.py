@@ -186,8 +186,8 @@ def test_neutral_words_are_base_forms():
 @pytest.mark.weights
 def test_synonyms_are_supported_with_the_real_encoder(weights):
     found = compute_hallucination_metric(sample("a photo of a puppy on a sofa", "a dog lies on a couch"))
-    assert "sofa" not in found["hallucinated_objects"]
-    assert found["hallucination_score"] == 1 - found["hallucination_raw"]
+    assert found["hallucinated_objects"] == []
+    assert found["hallucination_score"] == 1.0
 
 
 @pytest.mark.weights
@@ -202,4 +202,4 @@ def test_an_honest_answer_beats_an_invented_one_with_the_real_encoder(weights):
     reference = "a woman rides a brown horse along the shore"
     honest = compute_hallucination_metric(sample("a woman on a horse at the beach", reference))
     invented = compute_hallucination_metric(sample("two men repair a truck in a garage", reference))
-    assert honest["composite_score"] > 0.8 > 0.3 > invented["composite_score"]
+    assert honest["composite_score"] > 0.7 > 0.2 > invented["composite_score"]
