@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+from importlib.resources import files
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ from multimodal_eval import Rows, Sample, evaluate
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.chair_i import compute_chair_i
 from multimodal_eval.evaluation.chair_s import compute_chair_s
+from multimodal_eval.text.pos import tagger_label
 
 
 def sample(answer, references=None, objects=None, name="1"):
@@ -85,3 +89,10 @@ def test_the_influence_of_a_sample_by_hand():
     estimate = compute_chair_i.aggregate(Rows(np.array([0.25, 1.0]), np.array([[1.0, 4.0], [1.0, 1.0]])))
     assert estimate.value == pytest.approx(0.4)
     assert estimate.influence == pytest.approx([-0.24, 0.24])
+
+
+def test_another_list_or_tagger_asks_for_another_version():
+    # The signature says `v:1` only: whoever changes what it stands for raises the versions, and then these.
+    names = (files("multimodal_eval.text") / "coco_objects.tsv").read_bytes()
+    assert (sha256(names).hexdigest()[:8], tagger_label()) == ("741c3c34", "captions-1@3685cdc7")
+    assert (compute_chair_i.version, compute_chair_s.version) == ("1", "1")
