@@ -55,10 +55,19 @@ TOKENS = [
     Sample(id="4", perplexity=1.0),
 ]
 
+OBJECTS = [
+    Sample(id="1", generated_answer="a dog and a cat", references=["a dog runs", "a puppy"]),
+    Sample(id="2", generated_answer="two cats on a bed", references=["a cat sleeps"], metadata={"objects": ["bed"]}),
+    Sample(id="3", generated_answer="a train", metadata={"objects": ["bus", "person"]}),
+    Sample(id="4", generated_answer="a man with a hot dog and his dog", expected_answer="someone eats a hot dog"),
+]
+
 EXAMPLES: dict[str, list[Sample]] = {
-    **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l", "semantic_similarity"], CAPTIONS),
+    **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS),
+    **dict.fromkeys(["hallucination_metric", "semantic_similarity"], CAPTIONS),
     **dict.fromkeys(["exact_match", "vqa_accuracy"], ANSWERS),
     **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], PICTURES),
     "contextual_relevance": QUESTIONS,
     "perplexity": TOKENS,
+    **dict.fromkeys(["chair_i", "chair_s"], OBJECTS),
 }

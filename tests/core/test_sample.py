@@ -42,3 +42,10 @@ def test_any_reference_field_meets_the_need_for_references(sample, there):
 def test_a_sample_cannot_be_changed_by_a_metric():
     with pytest.raises(AttributeError):
         Sample(id="1").id = "2"  # type: ignore[misc]
+
+
+def test_a_need_may_be_met_by_either_of_two_or_by_a_further_column():
+    need = "references|metadata.objects"
+    assert has(Sample(id="1", caption="c"), need)
+    assert has(Sample(id="1", metadata={"objects": []}), need)
+    assert not has(Sample(id="1", metadata={"objects": None, "other": 1}), need)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import ConfigError, ModelError, UnavailableError
 from multimodal_eval.models.causal_llama import SCORED_AT_ONCE
-from multimodal_eval.models.language_models import find_causal_lm, open_causal_lm
+from multimodal_eval.models.language_models import causal_lm_label, check_causal_lm, open_causal_lm
 from multimodal_eval.models.windows import Reading, windows
 from tests.models import tiny_llama
 from tests.reference import naive_llama
@@ -127,7 +127,7 @@ def test_settings_that_cannot_be_used_are_refused(lm, tmp_path):
 
 def test_a_model_that_is_not_here_says_how_to_get_it():
     with pytest.raises(UnavailableError, match="mmeval fetch smollm2-135m"):
-        find_causal_lm("smollm2-135m")
+        check_causal_lm("smollm2-135m")
 
 
 def test_a_directory_may_have_the_name_of_a_resource(tmp_path):
@@ -137,15 +137,15 @@ def test_a_directory_may_have_the_name_of_a_resource(tmp_path):
 
 def test_another_resource_is_no_language_model(meteor_data):
     with pytest.raises(ModelError, match="no language model"):
-        find_causal_lm("meteor-1.5-en")
+        causal_lm_label("meteor-1.5-en")
 
 
 def test_what_cannot_be_read_as_a_plain_llama_goes_through_torch(tmp_path):
     tiny_llama.write(tmp_path / "scaled", rope_scaling={"type": "linear", "factor": 2.0})
-    assert find_causal_lm(str(tmp_path / "scaled")).endswith("+torch")
-    assert find_causal_lm(f"torch:{tmp_path / 'scaled'}").endswith("+torch")
+    assert causal_lm_label(str(tmp_path / "scaled")).endswith("+torch")
+    assert causal_lm_label(f"torch:{tmp_path / 'scaled'}").endswith("+torch")
     tiny_llama.write(tmp_path / "plain")
-    assert not find_causal_lm(str(tmp_path / "plain")).endswith("+torch")
+    assert not causal_lm_label(str(tmp_path / "plain")).endswith("+torch")
 
 
 def test_torch_gives_the_same(lm, tmp_path):

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from multimodal_eval.models.language_models import find_causal_lm, open_causal_lm
+from multimodal_eval.models.language_models import open_causal_lm
 from multimodal_eval.models.windows import Reading
 from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.resources.store import folder_of, verify
@@ -68,7 +68,7 @@ def test_it_is_made_again_where_it_is_gone(weights, tmp_path, monkeypatch):
     folder_of(resource).mkdir(parents=True)
     for file in resource.files:
         (folder_of(resource) / file.name).symlink_to(origin / file.name)
-    find_causal_lm("smollm2-135m")
+    open_causal_lm("smollm2-135m")
     made = folder_of(resource) / "tokenizer.json"
     (folder_of(resource) / "model.safetensors").unlink()  # half a gigabyte that nobody needs any longer
     assert sha256(made.read_bytes()).hexdigest() == next(f.sha256 for f in resource.derived if f.name == made.name)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.batching import equal_lengths
 from multimodal_eval.models.cache import VectorCache
-from multimodal_eval.models.language import fits
 from multimodal_eval.models.safetensors import SafetensorsFile
 
 
@@ -135,22 +134,3 @@ def test_it_can_be_switched_off(monkeypatch):
         cache.vectors([b"a"], counted(asked))
     assert asked == [[0], [0]]
     assert not cache.path.exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "languages", "fit"),
-    [
-        ("a dog on the beach", {"en"}, True),
-        ("Собака бежит по пляжу", {"en"}, False),
-        ("Собака бежит по пляжу", {"ru"}, True),
-        ("Собака бежит по пляжу", {"en", "ru"}, True),
-        ("der Hund und die Katze sind auf dem Sofa", {"en"}, False),
-        ("a dog on the beach", {"ru"}, False),
-        ("犬が走る", {"en"}, False),
-        ("犬が走る", set(), True),
-        ("42", {"en"}, True),
-        ("", {"ru"}, True),
-    ],
-)
-def test_the_language_check(text, languages, fit):
-    assert fits(text, frozenset(languages)) is fit

@@ -73,7 +73,17 @@ FIELDS: tuple[str, ...] = tuple(Sample.__struct_fields__)
 
 
 def has(sample: Sample, need: str) -> bool:
-    """Whether the sample has what a metric calls `need`: a field that is not null, or any reference."""
+    """Whether the sample has what a metric calls `need`: a field that is not null, or any reference.
+
+    `metadata.KEY` is a key of the metadata that is not null; `a|b` is had where either is.
+    """
+    return any(_has_one(sample, alternative) for alternative in need.split("|"))
+
+
+def _has_one(sample: Sample, need: str) -> bool:
     if need == "references":
         return bool(sample.references) or sample.expected_answer is not None or sample.caption is not None
+    field, _, key = need.partition(".")
+    if field == "metadata" and key:
+        return sample.metadata.get(key) is not None
     return getattr(sample, need, None) is not None

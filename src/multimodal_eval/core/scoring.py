@@ -42,7 +42,7 @@ def _refusal(metric: Metric, sample: Sample, patterns: Sequence[re.Pattern[str]]
         return unscored("error", f"the answer is a generator's error message: {shorten(answer)}")
     missing = [need for need in metric.needs if not has(sample, need)]
     if missing:
-        return unscored("missing_input", f"no {', '.join(missing)}")
+        return unscored("missing_input", f"no {', '.join(missing)}".replace("|", " or "))
     if metric.blank is not None and answer is not None and not answer.strip():
         return Score(metric.blank)
     return None

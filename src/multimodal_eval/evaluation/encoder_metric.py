@@ -31,19 +31,11 @@ def half_cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
     return min(1.0, max(0.0, (float(left @ right) + 1) / 2))
 
 
-class EncoderMetric(ModelMetric):
-    """Compares the answer with some texts of the sample; the nearest one counts."""
+class SentenceEncoderMetric(ModelMetric):
+    """A metric with the option `encoder`."""
 
-    needs: tuple[str, ...] = ("generated_answer",)
     bounds = (0, 1)
-    blank = 0.0
     defaults = {"encoder": DEFAULT_SENTENCE_ENCODER}  # noqa: RUF012 - never written to
-
-    def texts(self, sample: Sample) -> list[str]:
-        """What the answer is compared with; blank ones do not count."""
-        raise NotImplementedError
-
-    lacking = "no text to compare with"  # said where there is none
 
     def model_labels(self) -> dict[str, str]:
         """The encoder's."""
@@ -59,9 +51,25 @@ class EncoderMetric(ModelMetric):
 
         return fetchable(self.options["encoder"])
 
+    def encoder(self) -> SentenceEncoder:
+        """The encoder, loaded once a process."""
+        return open_sentence_encoder(self.options["encoder"])
+
+
+class EncoderMetric(SentenceEncoderMetric):
+    """Compares the answer with some texts of the sample; the nearest one counts."""
+
+    needs: tuple[str, ...] = ("generated_answer",)
+    blank = 0.0
+    lacking = "no text to compare with"  # said where there is none
+
+    def texts(self, sample: Sample) -> list[str]:
+        """What the answer is compared with; blank ones do not count."""
+        raise NotImplementedError
+
     def open(self, state: Any) -> _Scorer:
-        """Load the encoder, once a process."""
-        return _Scorer(self, open_sentence_encoder(self.options["encoder"]))
+        """Load the encoder."""
+        return _Scorer(self, self.encoder())
 
 
 class _Scorer:

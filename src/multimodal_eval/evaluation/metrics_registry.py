@@ -19,12 +19,15 @@ from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.data.records import sample_of
 from multimodal_eval.evaluation import (  # noqa: F401 - importing a metric registers it
     bleu,
+    chair_i,
+    chair_s,
     cider,
     cider_d,
     clip_score,
     clipscore,
     contextual_relevance,
     exact_match,
+    hallucination_metric,
     meteor,
     perplexity,
     ref_clipscore,
@@ -33,7 +36,7 @@ from multimodal_eval.evaluation import (  # noqa: F401 - importing a metric regi
     vqa_accuracy,
 )
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
-from multimodal_eval.evaluation.tasks_config import NOT_YET, TaskMetrics, get_task
+from multimodal_eval.evaluation.tasks_config import TaskMetrics, get_task
 
 # Both may be changed, and `_METRICS` rebound: lookups read the module's names at call time.
 _METRICS: Dict[str, Callable[..., Any]] = registered  # noqa: UP006
@@ -48,8 +51,6 @@ def get_metric(name: str) -> Callable[..., Any]:
     if name in entry_points():
         _METRICS[name] = entry_points()[name].load()
         return _METRICS[name]
-    if name in NOT_YET:
-        raise UnavailableError(f"the metric {name!r} is not part of this version")
     raise UnknownNameError("metric", name, list_available())
 
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from multimodal_eval.core.errors import ConfigError, UnavailableError, did_you_mean
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Metric, Placement
 from multimodal_eval.core.signature import Signature
 
 
 class ModelMetric(Metric):
     """A metric with the options `defaults`; those in `choices` take one of a few values, the others a name."""
 
-    placement = "model"
+    placement: Placement = "model"
     defaults: Mapping[str, Any] = {}
     choices: Mapping[str, Sequence[str]] = {}
 

@@ -18,14 +18,22 @@ from collections.abc import Mapping, Sequence
 from math import exp, fsum, inf, isnan
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError, did_you_mean
-from multimodal_eval.core.metric import Metric, Scorer
+from multimodal_eval.core.errors import ConfigError, InputError, Problem
+from multimodal_eval.core.metric import Scorer
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, unscored
 from multimodal_eval.core.signature import Signature
+from multimodal_eval.evaluation.model_metric import ModelMetric
 from multimodal_eval.models.language import fits
-from multimodal_eval.models.language_models import DEFAULT_CAUSAL_LM, CausalLM, find_causal_lm, open_causal_lm
+from multimodal_eval.models.language_models import (
+    DEFAULT_CAUSAL_LM,
+    CausalLM,
+    causal_lm_label,
+    check_causal_lm,
+    open_causal_lm,
+)
+from multimodal_eval.models.source import fetchable
 from multimodal_eval.models.windows import STRIDE, WINDOW, Reading
 
 if TYPE_CHECKING:
@@ -34,11 +42,6 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-CHOICES = {
-    "source": ("given", "model"),
-    "context": ("none", "prompt"),
-    "average": ("default", "samples", "tokens"),
-}
 MINUS = "Is the minus sign missing?"
 BLANK = "the answer is blank: a perplexity of nothing does not exist"
 NOT_GIVEN = (
@@ -74,7 +77,7 @@ def _refusal(code: str, message: str, hint: str | None = None) -> InputError:
     return InputError([Problem(code=code, message=message, hint=hint)])
 
 
-class Perplexity(Metric):
+class Perplexity(ModelMetric):
     """How surprised a language model is by the answer: 1 is certain, higher is more surprised."""
 
     name = "perplexity"
@@ -83,37 +86,34 @@ class Perplexity(Metric):
     direction = "lower"
     summary = "How surprised a language model is by the answer: 1 is certain, higher is more surprised."
 
-    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        defaults = {
-            "source": "given",
-            "model": DEFAULT_CAUSAL_LM,
-            "context": "none",
-            "window": WINDOW,
-            "stride": STRIDE,
-            "bos": False,
-            "average": "default",
-        }
-        self.options = {**defaults, **(options or {})}
-        if self.by_model:
-            self.needs, self.placement = ("generated_answer",), "model"
+    defaults = {  # noqa: RUF012 - never written to
+        "source": "given",
+        "model": DEFAULT_CAUSAL_LM,
+        "context": "none",
+        "window": WINDOW,
+        "stride": STRIDE,
+        "bos": False,
+        "average": "default",
+    }
+    choices = {  # noqa: RUF012 - never written to
+        "source": ("given", "model"),
+        "context": ("none", "prompt"),
+        "average": ("default", "samples", "tokens"),
+    }
 
-    def configure(self, options: Mapping[str, Any]) -> Perplexity:
-        """The same with other options, which are checked here."""
-        for key in options:
-            if key not in self.options:
-                raise ConfigError(f"{self.name} has no option {key!r}.{did_you_mean(key, list(self.options))}")
-        chosen = {**self.options, **options}
-        for key, allowed in CHOICES.items():
-            if chosen[key] not in allowed:
-                raise ConfigError(
-                    f"the option `{key}` must be one of {', '.join(allowed)}. Got {chosen[key]!r} instead."
-                )
-        for key, kind in (("model", str), ("window", int), ("stride", int), ("bos", bool)):
-            if type(chosen[key]) is not kind:
-                raise ConfigError(f"the option `{key}` must be a {kind.__name__}. Got {chosen[key]!r} instead.")
-        configured = Perplexity(chosen)
-        _ = configured.reading  # its values are checked there
-        return configured
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(options)
+        self.needs = ("generated_answer",) if self.by_model else ()
+        self.placement = "model" if self.by_model else "thread"
+        _ = self.reading  # its values are checked there
+
+    def check_option(self, key: str, value: object) -> None:
+        """Numbers and switches besides names."""
+        kind = {"window": int, "stride": int, "bos": bool}.get(key)
+        if kind is None:
+            super().check_option(key, value)
+        elif type(value) is not kind:
+            raise ConfigError(f"the option `{key}` of {self.name} must be a {kind.__name__}. Got {value!r} instead.")
 
     @property
     def by_model(self) -> bool:
@@ -135,27 +135,23 @@ class Perplexity(Metric):
         """The source, the average; for a model its revision and how it reads."""
         settings: dict[str, Any] = {"source": self.options["source"]}
         if self.by_model:
-            settings["model"] = self._label()
-            settings |= {key: self.options[key] for key in ("context", "window", "stride", "bos")}
+            read = {key: self.options[key] for key in ("model", "context", "window", "stride", "bos")}
+            settings |= {**read, **self.model_labels()}
         settings["average"] = "tokens" if self.by_tokens else "samples"
         return Signature(self.name, self.version, settings)
 
-    def _label(self) -> str:
-        name = str(self.options["model"])
-        try:
-            return find_causal_lm(name)
-        except UnavailableError:
-            return name
+    def model_labels(self) -> dict[str, str]:
+        """The language model's, where one reads the answers."""
+        return {"model": causal_lm_label(self.options["model"])} if self.by_model else {}
 
-    def unavailable(self) -> str | None:
-        """Whether the model is missing here; given numbers need none."""
-        if not self.by_model:
-            return None
-        try:
-            find_causal_lm(str(self.options["model"]))
-        except UnavailableError as absent:
-            return str(absent)
-        return None
+    def check_models(self) -> None:
+        """The model must be here; given numbers need none."""
+        if self.by_model:
+            check_causal_lm(self.options["model"])
+
+    def resources(self) -> tuple[str, ...]:
+        """The model, where it can be fetched."""
+        return fetchable(self.options["model"]) if self.by_model else ()
 
     def open(self, state: Any) -> Scorer:
         """Once a worker; the model is shared."""

@@ -73,9 +73,6 @@ TASKS: dict[str, Task] = {
 # Names for several metrics at once, in `--metrics`: those of them that can run.
 PRESETS: dict[str, tuple[str, ...]] = {"coco": ("bleu", "meteor", "rouge_l", "cider_d")}
 
-# Metrics that the tasks name and that this version does not contain yet. A run says so and stops.
-NOT_YET = frozenset({"hallucination_metric"})
-
 
 def get_task(name: str) -> Task:
     """The task of that name."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from multimodal_eval.core.errors import ConfigError, ModelError
 from multimodal_eval.models.cache import VectorCache
+from multimodal_eval.models.found import Found
 from multimodal_eval.models.language_models import CausalLM
 from multimodal_eval.models.source import Model, find_model
 from multimodal_eval.models.windows import Reading, windows
@@ -38,37 +39,29 @@ class TokenScorer(Protocol):
         """For each row the log-probabilities of the ids from `first` (at least 1) on, given all before."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """A model that is here: how it is opened, and the label it will have."""
-
-    label: str
-    open: Callable[[], TokenScorer]
-
-
-def find(name: str) -> Found:
+def find(name: str) -> Found[CausalLM]:
     """Look a model up without loading it. `torch:NAME` asks for transformers."""
     from multimodal_eval.models import causal_llama, causal_torch
 
     wanted = name.removeprefix(TORCH)
-    model, languages = find_model(wanted), LANGUAGES.get(wanted, frozenset())
-    if wanted in LANGUAGES:
-        _make_what_is_missing(model)
-    elif wanted in CATALOGUE:
+    if wanted in CATALOGUE and wanted not in LANGUAGES:
         raise ModelError(f"{wanted!r} is no language model. Known: {', '.join(LANGUAGES)}, or a directory")
-    if not name.startswith(TORCH) and causal_llama.can_run(model):
-        return Found(model.label, lambda: causal_llama.CausalLlama(model, languages))
-    return Found(causal_torch.label_of(model), lambda: causal_torch.TorchCausalLM(model, languages))
+    model, languages = find_model(wanted), LANGUAGES.get(wanted, frozenset())
 
+    def opened(kind: Callable[[Model, frozenset[str]], TokenScorer]) -> CausalLM:
+        _make_what_is_missing(model)
+        return CachedCausalLM(kind(model, languages))
 
-def open_model(name: str) -> CausalLM:
-    """The model of that name, with a cache on disk."""
-    return CachedCausalLM(find(name).open())
+    if not name.startswith(TORCH) and (wanted in LANGUAGES or causal_llama.can_run(model)):
+        return Found(model.label, model.check, lambda: opened(causal_llama.CausalLlama))
+    check = partial(causal_torch.check, model)
+    return Found(causal_torch.label_of(model), check, lambda: opened(causal_torch.TorchCausalLM))
 
 
 def _make_what_is_missing(model: Model) -> None:
     """What `mmeval fetch` made of the file is made again where it is gone, or was made by another version."""
-    made = CATALOGUE[model.name].derived
+    model.check()
+    made = model.resource.derived if model.resource is not None else ()
     if any(not (model.folder / f.name).is_file() or (model.folder / f.name).stat().st_size != f.size for f in made):
         from multimodal_eval.models.llama_gguf import prepare
 

@@ -25,6 +25,13 @@ def label_of(model: Model) -> str:
     return f"{model.label}+torch"
 
 
+def check(model: Model) -> None:
+    """Whether the model and the packages are here."""
+    model.check()
+    for package in ("torch", "transformers"):
+        require(package, extra="torch", purpose=f"the language model {model.name!r}")
+
+
 class TorchCausalLM:
     """A transformers model. Its code comes from that library alone, its weights from safetensors."""
 

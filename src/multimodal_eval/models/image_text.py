@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.encoders import ImageTextEncoder
+from multimodal_eval.models.found import Found
 from multimodal_eval.models.pictures import Picture
 from multimodal_eval.models.source import find_model
 
@@ -20,16 +20,7 @@ if TYPE_CHECKING:
 TORCH = "torch:"
 
 
-@dataclass(frozen=True)
-class Found:
-    """An encoder that was looked up: the label it has, whether it is here (`check` raises if not), how it is opened."""
-
-    label: str
-    check: Callable[[], None]
-    open: Callable[[], ImageTextEncoder]
-
-
-def find(name: str) -> Found:
+def find(name: str) -> Found[ImageTextEncoder]:
     """Look an encoder up without loading it. `torch:NAME` asks for torch, which takes a GPU where there is one."""
     if name.startswith(TORCH):
         from multimodal_eval.models import clip_torch

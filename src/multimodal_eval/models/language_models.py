@@ -38,11 +38,18 @@ class CausalLM(Protocol):
         """A natural logarithm for each scored token of each text; none for a text without such a token."""
 
 
-def find_causal_lm(name: str) -> str:
-    """The label of a model, or an `UnavailableError` that says how to get it. Loads nothing."""
+def causal_lm_label(name: str) -> str:
+    """The label that a model has, without loading it. One of the catalogue need not be here."""
     from multimodal_eval.models import causal
 
     return causal.find(name).label
+
+
+def check_causal_lm(name: str) -> None:
+    """An `UnavailableError` that says how to get the model, where it is not on this machine. Loads nothing."""
+    from multimodal_eval.models import causal
+
+    causal.find(name).check()
 
 
 def open_causal_lm(name: str) -> CausalLM:
@@ -54,4 +61,4 @@ def open_causal_lm(name: str) -> CausalLM:
 def _opened(name: str, _home: str) -> CausalLM:
     from multimodal_eval.models import causal
 
-    return causal.open_model(name)
+    return causal.find(name).open()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.encoders import SentenceEncoder
+from multimodal_eval.models.found import Found
 from multimodal_eval.models.source import find_model
 
 if TYPE_CHECKING:
@@ -24,32 +24,24 @@ TORCH = "torch:"
 LANGUAGES = {"all-minilm-l6-v2": frozenset({"en"}), "navec-ru": frozenset({"ru"})}
 
 
-@dataclass(frozen=True)
-class Found:
-    """An encoder that was looked up: the label it has, whether it is here (`check` raises if not), how it is opened."""
-
-    label: str
-    check: Callable[[], None]
-    open: Callable[[], SentenceEncoder]
-
-
-def find(name: str) -> Found:
+def find(name: str) -> Found[SentenceEncoder]:
     """Look an encoder up without loading it. `NAME+int8` and `torch:NAME` ask for another way to run it."""
     if name.startswith(TORCH):
         return _through_torch(name.removeprefix(TORCH))
-    model = find_model(name.removesuffix(INT8))
-    if model.name == "navec-ru":
+    wanted = name.removesuffix(INT8)
+    model = find_model(wanted)
+    if wanted == "navec-ru":
         from multimodal_eval.models import navec
 
         return Found(navec.label_of(model), model.check, lambda: CachedSentenceEncoder(navec.NavecEncoder(model)))
     from multimodal_eval.models import sentence_bert
 
-    if model.name not in LANGUAGES and not sentence_bert.can_run(model):
+    if wanted not in LANGUAGES and not sentence_bert.can_run(model):
         if name.endswith(INT8):
             raise ModelError(f"the model {model.name!r} cannot be run as int8: it is no BERT with mean pooling")
         return _through_torch(name)
     int8 = name.endswith(INT8)
-    languages = LANGUAGES.get(model.name, frozenset())
+    languages = LANGUAGES.get(wanted, frozenset())
     label = sentence_bert.label_of(model, int8=int8)
     return Found(
         label, model.check, lambda: CachedSentenceEncoder(sentence_bert.SentenceBert(model, languages, int8=int8))
@@ -61,7 +53,7 @@ def open_encoder(name: str) -> SentenceEncoder:
     return find(name).open()
 
 
-def _through_torch(name: str) -> Found:
+def _through_torch(name: str) -> Found[SentenceEncoder]:
     from multimodal_eval.models import sentence_torch
 
     model = find_model(name)

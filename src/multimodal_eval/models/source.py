@@ -15,7 +15,7 @@ from typing import Any
 
 from multimodal_eval.core.errors import ModelError, UnavailableError
 from multimodal_eval.models.safetensors import SafetensorsFile
-from multimodal_eval.resources.catalogue import CATALOGUE
+from multimodal_eval.resources.catalogue import CATALOGUE, Resource
 from multimodal_eval.resources.hub import find_snapshot, hub_model
 from multimodal_eval.resources.store import folder_of, home, is_here
 
@@ -30,6 +30,7 @@ class Model:
     name: str
     folder: Path
     revision: str
+    resource: Resource | None = None  # of the catalogue
 
     @property
     def label(self) -> str:
@@ -48,9 +49,8 @@ class Model:
 
     def check(self) -> None:
         """An `UnavailableError` that says how to get the model, where it is not on this machine."""
-        resource = CATALOGUE.get(self.name)
-        if resource is not None and folder_of(resource) == self.folder and not is_here(resource):
-            raise UnavailableError(f"{resource.about}: not on this machine. Get it with: mmeval fetch {self.name}")
+        if self.resource is not None and not is_here(self.resource):
+            raise UnavailableError(f"{self.resource.about}: not on this machine. Get it with: mmeval fetch {self.name}")
 
     def file(self, name: str) -> Path:
         """One of its files, which must be there."""
@@ -78,7 +78,8 @@ def find_model(name: str) -> Model:
     Nothing is downloaded.
     """
     if name in CATALOGUE:
-        return Model(name, folder_of(CATALOGUE[name]), CATALOGUE[name].fingerprint)
+        resource = CATALOGUE[name]
+        return Model(name, folder_of(resource), resource.fingerprint, resource)
     folder = Path(name)
     if folder.is_dir():
         return Model(folder.resolve().name, folder, _digest_of_folder(folder))

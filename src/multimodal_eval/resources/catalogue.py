@@ -149,6 +149,50 @@ CATALOGUE: dict[str, Resource] = {
             ),
         ),
         Resource(
+            "shapes-clip",
+            "A tiny CLIP for drawn shapes, made for demonstration and tests: it knows nothing of photographs",
+            "Apache-2.0",
+            Packaged("models/shapes-clip"),
+            (
+                File(
+                    "model.safetensors",
+                    "model.safetensors",
+                    "3bcb3b6c3a165ea5c6355fe0e126f0c50953897f015744460e13f7a679945a9e",
+                    7_657_890,
+                ),
+                File(
+                    "config.json",
+                    "config.json",
+                    "f1c713308ad13fca9726200486320dc0444ec7e10f950116078fa31881ba0983",
+                    1_130,
+                ),
+                File(
+                    "preprocessor_config.json",
+                    "preprocessor_config.json",
+                    "2fc3a7f5eb2353a7efce424a40d80804228f8d29e455a5fffeef6ca6b512740c",
+                    466,
+                ),
+                File(
+                    "tokenizer.json",
+                    "tokenizer.json",
+                    "446f3f3e80563c28e49ffa4553b76eee582e7a0f2611433b82172b453c21fb70",
+                    72_706,
+                ),
+                File(
+                    "tokenizer_config.json",
+                    "tokenizer_config.json",
+                    "3d00394ea7e6afa44226bc4f87156abeb016e8d007ca3d6392e018840715a914",
+                    274,
+                ),
+                File(
+                    "special_tokens_map.json",
+                    "special_tokens_map.json",
+                    "92e1e31d71a7f63cd75b4dfa1469377bd2cd6b8292cf70b3ff5b7082b0edc1c9",
+                    133,
+                ),
+            ),
+        ),
+        Resource(
             "navec-ru",
             "Russian word vectors (navec, 250,000 words of news texts)",
             "MIT",

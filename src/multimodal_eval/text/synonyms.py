@@ -154,9 +154,9 @@ def _none(language: str) -> SynonymSource:
 
 
 def _wordnet(language: str) -> SynonymSource:
-    from multimodal_eval.text.wordnet import WordNet
+    from multimodal_eval.text.wordnet import open_wordnet
 
-    return WordNet()
+    return open_wordnet()
 
 
 def _wiktionary(language: str) -> SynonymSource:

@@ -13,10 +13,12 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from multimodal_eval.text.synsets import LONGEST_WORD, REMEMBERED_WORDS, Lazy
+
+PARTS = ("NOUN", "VERB", "ADJ", "ADV")  # in the table's order, by their universal tags
 
 Endings = Mapping[str, Sequence[tuple[str, str]]]
 
@@ -58,10 +60,22 @@ class WordNet:
         """Sorted synset numbers of each lower-case word; empty for an unknown word."""
         return [self._remembered(word) if len(word) <= LONGEST_WORD else () for word in words]
 
+    def lemmas(self, word: str, part: str) -> tuple[str, ...]:
+        """The base forms that a lower-case word has as NOUN, VERB, ADJ or ADV; none for a word unknown as such."""
+        if len(word) > LONGEST_WORD:
+            return ()
+        return tuple(dict.fromkeys(self._parts()[PARTS.index(part)].lemmas(word)))
+
     def _look_up(self, word: str) -> tuple[int, ...]:
         lemmas = {lemma for part in self._parts() for lemma in part.lemmas(word)}
         numbers = [part.numbers[lemma] for part in self._parts() for lemma in lemmas if lemma in part.numbers]
         return tuple(sorted(set(map(int, " ".join(numbers).split()))))
+
+
+@cache
+def open_wordnet() -> WordNet:
+    """The one of this process."""
+    return WordNet()
 
 
 @dataclass(frozen=True, slots=True)

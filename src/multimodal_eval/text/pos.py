@@ -1,0 +1,227 @@
+"""Parts of speech of English captions: an averaged perceptron that reads from left to right.
+
+A word has the tags that `word_classes` allows; where these are several, the one with the largest sum of weights wins.
+The features of a word are itself, its endings and shape, its neighbours, the two tags before it, and the noun phrase
+that is open before it: behind "a street light" a plural cannot stand, so "lights" is a verb there. The tags are those
+of Universal Dependencies. The weights were trained on captions of ours: tools/train_tagger.py.
+
+Reference:
+    Collins (2002). Discriminative Training Methods for Hidden Markov Models: Theory and Experiments with Perceptron
+    Algorithms. EMNLP.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+from multimodal_eval.text.synsets import LONGEST_WORD
+from multimodal_eval.text.word_classes import neighbours, possible_tags, shape
+
+Weights = Mapping[str, Mapping[str, int]]
+
+_SINGULAR = frozenset("a an another every each one".split())
+_PLURAL = frozenset("two three four five six several many these those some few both various".split())
+_FORMS_OF_BE = frozenset("is are was were am be been being 're".split())
+_SUBJECTS = frozenset("he she they we i who".split())
+_OPENERS = frozenset("a an the my our your his its their every each".split())
+_SENTENCE_ENDS = frozenset(".!?")
+_WORD = re.compile(r"[^\W_]+(?:[-'’&][^\W_]+)*|[^\w\s]|_")
+_CONTRACTION = re.compile(r"(.+?)(n['’]t|['’](?:s|re|ve|ll|d|m))", re.IGNORECASE)
+
+
+def split_words(text: str) -> list[str]:
+    """A text as the words and signs that `tag` expects: case kept, "dog's" and "isn't" split in two."""
+    words: list[str] = []
+    for match in _WORD.finditer(text):
+        word = match[0]
+        parts = _CONTRACTION.fullmatch(word)
+        words += [parts[1], parts[2].replace("’", "'")] if parts else [word]
+    return words
+
+
+def tag(words: Sequence[str]) -> list[str]:
+    """The universal part-of-speech tag of each word of a text; sentences end at `.`, `!` and `?`."""
+    tags: list[str] = []
+    for sentence in _sentences(words):
+        tags += tag_sentence(sentence, shipped_weights())
+    return tags
+
+
+@cache
+def tagger_label() -> str:
+    """What signatures say of this tagger."""
+    return f"captions-1@{sha256(_packed()).hexdigest()[:8]}"
+
+
+def tag_sentence(words: Sequence[str], weights: Weights) -> list[str]:
+    """The tags that some weights give."""
+    sentence = Sentence(words)
+    for index in range(len(words)):
+        candidates = sentence.candidates(index)
+        if len(candidates) == 1:
+            sentence.tags.append(candidates[0])
+        else:
+            sums = scores(sentence.features(index), weights)
+            sentence.tags.append(max(candidates, key=lambda candidate: sums.get(candidate, 0)))
+    return sentence.tags
+
+
+def scores(features: Sequence[str], weights: Weights) -> dict[str, int]:
+    """The sum of weights of each tag that has any."""
+    sums: dict[str, int] = {}
+    for feature in features:
+        for name, weight in weights.get(feature, {}).items():
+            sums[name] = sums.get(name, 0) + weight
+    return sums
+
+
+class Sentence:
+    """Words that are being tagged: `tags` holds those of the words so far."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        shouted = not any(character.islower() for word in words for character in word)  # capitals tell nothing there
+        self.words = [word[:LONGEST_WORD].lower() for word in words]
+        self.capitals = [word[:1].isupper() and not shouted for word in words]
+        self.shapes = [shape(word) for word in self.words]
+        self.tags: list[str] = []
+
+    def candidates(self, index: int) -> tuple[str, ...]:
+        """The tags that the word can have; words whose tag a rule settles have one."""
+        word = self.words[index]
+        if word in _FORMS_OF_BE:  # "there is" is a verb, any other form of "be" an auxiliary or copula
+            return ("VERB",) if self._word(index - 1) == "there" else ("AUX",)
+        if word == "next":
+            return ("ADV",) if self._word(index + 1) == "to" else ("ADJ",)
+        tags = possible_tags(word, self.capitals[index])
+        excluded = self._excluded_by_word_before(index)
+        return tuple(name for name in tags if name != excluded) if len(tags) > 1 else tags
+
+    def _excluded_by_word_before(self, index: int) -> str:
+        """No noun follows "they", and behind "the" and "his" a verb can only be a participle."""
+        before = self._word(index - 1)
+        if before in _SUBJECTS and self.shapes[index][1] != "-":
+            return "NOUN"
+        if before in _OPENERS and self.shapes[index][1] in "0s":
+            return "VERB"
+        return ""
+
+    def features(self, index: int) -> list[str]:
+        """What is seen of a word and its surroundings, as strings."""
+        word, form = self.words[index], self.shapes[index]
+        before, before_that = self._tag(index - 1), self._tag(index - 2)
+        left, right = self._word(index - 1), self._word(index + 1)
+        form_right, form_beyond = self._shape(index + 1), self._shape(index + 2)
+        noun_or_verb, noun_or_verb_right = form[:2], form_right[:2]
+        opened_by, nouns, number = self._open_noun_phrase(index)
+        phrase = f"{opened_by}{nouns}{number}"
+        finite = self._finite_verbs(index)
+        features = [
+            "bias",
+            f"w {word}",
+            f"s3 {word[-3:]}",
+            f"s2 {word[-2:]}",
+            f"f {form}",
+            f"t-1 {before}",
+            f"t-2 {before_that} {before}",
+            f"t-1 f {before} {form}",
+            f"t-1 w {before} {word}",
+            f"w-1 {left}",
+            f"w-2 {self._word(index - 2)}",
+            f"w+1 {right}",
+            f"f+1 {form_right}",
+            f"f w+1 {form} {right}",
+            f"f f+1 {form} {form_right}",
+            f"t-1 f f+1 {before} {form} {form_right}",
+            f"w-1 f {left} {form}",
+            f"f+1 f+2 {form_right} {form_beyond}",
+            f"t-1 w+1 {before} {right}",
+            f"f-1 f {self._shape(index - 1)} {form}",
+            f"t-1 n f+1 {before} {noun_or_verb} {noun_or_verb_right}",
+            f"t-1 n w+1 {before} {noun_or_verb} {right}",
+            f"np {phrase}",
+            f"np f {phrase} {form}",
+            f"np f f+1 {phrase} {form} {noun_or_verb_right}",
+            f"np f w+1 {phrase} {form} {right}",
+            f"np n {phrase} {noun_or_verb}",
+            f"np v {opened_by}{number} {form[1]}",
+            f"np n n+1 {opened_by}{number} {noun_or_verb} {noun_or_verb_right}",
+            f"fin {finite} {form}",
+            f"fin n {finite} {noun_or_verb} {number}",
+            f"fin np {finite[0]} {phrase} {form}",
+        ]
+        if self.capitals[index]:
+            features.append("first capital" if index == 0 else "capital")
+        if "-" in word:
+            features.append("hyphen")
+        for place, share in enumerate(neighbours(word)):
+            features.append(f"c{place} {share}")
+            if share in "23":
+                features.append(f"c{place} f {form}")
+        features += [f"c+1 {place} {form}" for place, share in enumerate(neighbours(right)) if share in "23"]
+        return features
+
+    def _open_noun_phrase(self, index: int) -> tuple[str, int, str]:
+        """What opened the run of nouns and adjectives before a word, its nouns (2: or more), the last one's number."""
+        start, nouns = index, 0
+        while (
+            start and self.tags[start - 1] in ("NOUN", "PROPN", "ADJ", "NUM") and self.words[start - 1] not in _PLURAL
+        ):
+            start -= 1
+            nouns += self.tags[start] in ("NOUN", "PROPN")
+        opener = self._word(start - 1)
+        opened_by = "sg" if opener in _SINGULAR else "pl" if opener in _PLURAL else self._tag(start - 1)
+        number = "-" if not nouns else "s" if self.shapes[index - 1][0] == "s" else "0"
+        return opened_by, min(nouns, 2), number
+
+    def _finite_verbs(self, index: int) -> str:
+        """Whether a finite verb stands before the word, and whether one surely comes behind it: two signs."""
+        before = any(
+            name == "AUX" or (name == "VERB" and not word.endswith("ing"))
+            for name, word in zip(self.tags, self.words, strict=False)
+        )
+        behind = any(
+            word in _FORMS_OF_BE or form.startswith("-s")
+            for word, form in zip(self.words[index + 1 :], self.shapes[index + 1 :], strict=True)
+        )
+        return ("f" if before else "-") + ("f" if behind else "-")
+
+    def _word(self, index: int) -> str:
+        return self.words[index] if 0 <= index < len(self.words) else "|"
+
+    def _shape(self, index: int) -> str:
+        return self.shapes[index] if 0 <= index < len(self.shapes) else "|"
+
+    def _tag(self, index: int) -> str:
+        return self.tags[index] if index >= 0 else "|"
+
+
+def _sentences(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    start = 0
+    for end, word in enumerate(words, 1):
+        if word in _SENTENCE_ENDS or end == len(words):
+            yield words[start:end]
+            start = end
+
+
+@cache
+def shipped_weights() -> Weights:
+    """The trained weights, in hundredths."""
+    return read_weights(gzip.decompress(_packed()).decode("utf-8"))
+
+
+def read_weights(text: str) -> Weights:
+    """Weights from lines `feature<TAB>TAG<TAB>weight<TAB>TAG<TAB>weight…`."""
+    weights: dict[str, dict[str, int]] = {}
+    for line in text.splitlines():
+        feature, *cells = line.split("\t")
+        weights[feature] = dict(zip(cells[::2], map(int, cells[1::2]), strict=True))
+    return weights
+
+
+def _packed() -> bytes:
+    return (files("multimodal_eval.text") / "pos_english.tsv.gz").read_bytes()

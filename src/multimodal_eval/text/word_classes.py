@@ -1,0 +1,137 @@
+"""What a word can be before its sentence is looked at: the classes that English, WordNet and COCO's captions give it.
+
+Three sources. Closed classes (articles, prepositions, pronouns, auxiliaries) are written out here. WordNet says which
+of noun, verb, adjective and adverb another word can be, and by which ending. COCO's captions say, through the shipped
+document frequencies, what stands beside it: after "two" stand plurals, after "is" participles and adjectives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, lru_cache
+
+from multimodal_eval.text.document_frequencies import coco_val2014
+from multimodal_eval.text.synsets import REMEMBERED_WORDS
+from multimodal_eval.text.wordnet import PARTS, open_wordnet
+
+_BY_CLASSES = {
+    "DET": "a an the every each another",
+    "DET INTJ": "no",
+    "DET PRON": "this these those some any both either neither which what",
+    "DET PRON ADV": "all",
+    "DET PRON ADV NOUN": "half",
+    "PRON": """he she it they we you i him them us me his her its their our your my mine hers theirs who whom whose
+        itself himself herself themselves someone something somebody anyone anything anybody everyone everything
+        everybody nobody nothing none""",
+    "PRON SCONJ DET": "that",
+    "PRON ADV": "there",
+    "ADP": """of at with into onto from for between among amongst beneath underneath upon amid amidst toward towards
+        against beside besides during without within via per alongside atop despite than""",
+    "ADP PART": "to",
+    "ADP ADV": """in on by under over behind below above around along across through off out up down past near
+        throughout""",
+    "ADP ADV ADJ": "about",
+    "ADP ADV ADJ NOUN": "inside outside",
+    "ADP SCONJ ADV": "as before after since until like",
+    "CCONJ": "and or but nor &",
+    "SCONJ": "while because if although though whereas unless whether",
+    "AUX": "is are was were be been being am can will would could may might must should shall 're 've 'll 'm 'd",
+    "AUX VERB": "has have had having do does did",
+    "PART AUX": "'s",
+    "PART": "not n't '",
+    "NUM": "two three four five six seven eight nine ten eleven twelve twenty thirty fifty hundred",
+    "NUM NOUN PRON": "one",
+    "ADV": "where when how why very too also just together away here then now ever never always often perhaps almost "
+    "quite rather upside ago",
+    "ADJ ADV": "next",
+    "ADJ": "several many few other same such various own",
+    "INTJ": "yes",
+}
+_CLOSED = {word: tuple(sorted(classes.split())) for classes, words in _BY_CLASSES.items() for word in words.split()}
+
+# Neighbours that tell something, by the sign under which they are counted.
+_NEIGHBOURS: Mapping[str, str] = {
+    "S": "a an another each every",
+    "D": "the this his her its their",
+    "Q": "two three four five several many some few various these those",
+    "B": "is are was were be being",
+    "T": "to",
+    "P": "of in on at with by for from near over under behind into through across along around above beside against "
+    "down up",
+    "W": "and or",
+    "N": "man woman person boy girl dog cat people men women children child guy lady bus train car bird horse dogs "
+    "cats cows boys girls",
+}
+_LEFT, _RIGHT = "SDQBTPN", "SDBPWN"
+_SHARES = (0.03, 0.15, 0.4)  # where a share of neighbours becomes noticeable, usual, the rule
+_RARE = 4  # images
+
+
+@lru_cache(maxsize=REMEMBERED_WORDS)
+def shape(word: str) -> str:
+    """How WordNet knows a lower-case word as noun, verb, adjective and adverb: four signs.
+
+    `-` not at all, `0` as it stands, else inflected: noun `s`; verb `s`, `g` (-ing), `d` (-ed) or `i` (irregular);
+    adjective `c`.
+    """
+    wordnet = open_wordnet()
+    signs = []
+    for part, inflected in zip(PARTS, ("s", _verb_form(word), "c", "c"), strict=True):
+        lemmas = wordnet.lemmas(word, part)
+        signs.append("-" if not lemmas else "0" if word in lemmas else inflected)
+    return "".join(signs)
+
+
+def _verb_form(word: str) -> str:
+    return next((sign for ending, sign in (("ing", "g"), ("ed", "d"), ("s", "s")) if word.endswith(ending)), "i")
+
+
+@lru_cache(maxsize=REMEMBERED_WORDS)
+def possible_tags(word: str, capital: bool) -> tuple[str, ...]:
+    """The universal tags that a lower-case word can have, sorted; `capital`: it is written with one."""
+    if not any(character.isalnum() for character in word):
+        return _CLOSED.get(word, ("PUNCT",))
+    if word in _CLOSED:
+        return _CLOSED[word]
+    if word[0].isdigit():
+        return ("NUM",)
+    found = shape(word)
+    tags = {tag for tag, sign in zip(PARTS, found, strict=True) if sign != "-"}
+    if found[1] in "gdi":  # participles
+        tags.add("ADJ")
+    if found[1] == "g":  # gerunds
+        tags.add("NOUN")
+    if not tags:
+        tags = _tags_by_ending(word)
+    return tuple(sorted(tags | {"PROPN"} if capital else tags))
+
+
+def _tags_by_ending(word: str) -> set[str]:
+    """For words that WordNet does not know."""
+    tags = {"NOUN", "ADJ"}
+    if word.endswith(("s", "ing", "ed")):
+        tags.add("VERB")
+    if word.endswith("ly"):
+        tags.add("ADV")
+    return tags
+
+
+@lru_cache(maxsize=REMEMBERED_WORDS)
+def neighbours(word: str) -> str:
+    """What stands before and behind a lower-case word in COCO's captions; empty for a word that is rare there.
+
+    A digit from 0 (hardly ever) to 3 (the rule) for each class of neighbours, left ones first.
+    """
+    frequencies = coco_val2014()
+    images = frequencies.count([word])
+    if images < _RARE:
+        return ""
+    table = _neighbour_words()
+    left = [sum(frequencies.count([other, word]) for other in table[sign]) for sign in _LEFT]
+    right = [sum(frequencies.count([word, other]) for other in table[sign]) for sign in _RIGHT]
+    return "".join(str(sum(count >= share * images for share in _SHARES)) for count in left + right)
+
+
+@cache
+def _neighbour_words() -> dict[str, list[str]]:
+    return {sign: words.split() for sign, words in _NEIGHBOURS.items()}

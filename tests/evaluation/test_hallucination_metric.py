@@ -1,0 +1,205 @@
+"""hallucination_metric: by hand with vectors made for it, and with the real encoder where it has been fetched."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from multimodal_eval import Sample
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.evaluation.hallucination_metric import (
+    NEUTRAL,
+    HallucinationScorer,
+    compute_hallucination_metric,
+)
+from multimodal_eval.text.content_words import content_words
+
+
+class Vectors:
+    """An encoder with given vectors; every other text has an axis of its own, and so a cosine of 0 with the rest."""
+
+    label = "by-hand"
+    size = 400
+
+    def __init__(self, **given):
+        self.axes: dict[str, int] = {}
+        self.given = given
+        self.calls = 0
+
+    def axis(self, text):
+        row = np.zeros(self.size, dtype=np.float32)
+        row[self.axes.setdefault(text, len(self.axes))] = 1
+        return row
+
+    def encode(self, texts):
+        self.calls += 1
+        assert len(set(texts)) == len(texts)
+        return np.array([self.row(text) for text in texts], dtype=np.float32)
+
+    def row(self, text):
+        if text not in self.given:
+            return self.axis(text)
+        other, cosine = self.given[text]
+        return cosine * self.axis(other) + sqrt(1 - cosine**2) * self.axis(text)
+
+
+def sample(answer, *references):
+    return Sample(id="1", generated_answer=answer, references=list(references))
+
+
+def score(answer, *references, **vectors):
+    subject = sample(answer, *references)
+    return score_batch(compute_hallucination_metric, HallucinationScorer(Vectors(**vectors)), [subject])[0]
+
+
+def parts(found):
+    return found.parts["hallucination_raw"], found.details["hallucinated_objects"]
+
+
+def test_nothing_is_unsupported_where_the_answer_is_a_reference():
+    found = score("a dog runs", "a dog runs")
+    assert parts(found) == (0.0, [])
+    assert found.value == pytest.approx(0.4 + 0.6)
+
+
+def test_value_by_hand():
+    # Content words: man 1, rides 0.8, red 0.3, horse 1; "red" and "horse" have no support: 1.3 of 3.1.
+    found = score(
+        "a man rides a red horse", "a man riding a bike", **{"a man rides a red horse": ("a man riding a bike", 0.5)}
+    )
+    raw = 1.3 / 3.1
+    assert found.details == {"hallucinated_objects": ["red", "horse"]}
+    assert found.parts == pytest.approx(
+        {"hallucination_raw": raw, "hallucination_score": 1 - raw, "semantic_similarity": 0.5}
+    )
+    assert found.value == pytest.approx(0.4 * (1 - (raw - 0.1)) + 0.6 * 0.5)
+
+
+def test_a_tenth_of_the_weight_is_tolerated():
+    # "red" is 0.3 of 4.3 weights, less than a tenth: it is listed, but costs nothing.
+    found = score("a red dog, a cat, a bus and a tree", "dog, cat, bus, tree")
+    assert parts(found) == (pytest.approx(0.3 / 4.3), ["red"])
+    assert found.value == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("cosine", "supported"), [(0.76, True), (0.74, False)])
+def test_support_begins_at_a_cosine_of_three_quarters(cosine, supported):
+    found = score("a puppy", "a dog", puppy=("dog", cosine))
+    assert (parts(found)[1] == []) is supported
+
+
+def test_support_comes_from_words_of_the_same_part_of_speech_only():
+    assert parts(score("a couple dances", "a dance", dance=("couple", 0.0)))[1] == ["dances"]
+
+
+@pytest.mark.parametrize(("cosine", "forgiven"), [(0.81, True), (0.79, False)])
+def test_a_word_close_to_a_neutral_one_is_forgiven(cosine, forgiven):
+    found = score("a portrait of a dog", "a dog", portrait=("photo", cosine))
+    assert parts(found) == ((0.0, []) if forgiven else (0.5, ["portrait"]))
+
+
+def test_neutral_words_and_auxiliaries_are_no_claims():
+    assert parts(score("The image shows a dog that is being washed", "people wash their dog")) == (0.0, [])
+
+
+def test_inflected_forms_need_no_encoder_to_match():
+    assert parts(score("two geese swam", "a goose swims")) == (0.0, [])
+
+
+def test_a_word_said_twice_counts_once():
+    assert parts(score("a dog and a dog and two dogs and a cat", "a dog")) == (0.5, ["cat"])
+
+
+def test_all_references_support_and_the_best_one_is_compared():
+    answer = "a dog and a cat"
+    found = score(answer, "a dog", "a cat", **{answer: ("a cat", 0.9)})
+    assert parts(found) == (0.0, [])
+    assert found.parts["semantic_similarity"] == pytest.approx(0.9)
+
+
+def test_a_negative_cosine_counts_as_0():
+    found = score("a dog", "the dog", **{"a dog": ("the dog", -0.5)})
+    assert found.parts["semantic_similarity"] == 0.0
+    assert found.value == pytest.approx(0.4)
+
+
+def test_without_content_words_nothing_is_hallucinated():
+    assert parts(score("yes", "a dog")) == (0.0, [])
+    assert parts(score("a dog", "yes")) == (1.0, ["dog"])
+
+
+def test_a_blank_answer_scores_worst_and_is_never_encoded():
+    encoder = Vectors()
+    found = score_batch(compute_hallucination_metric, HallucinationScorer(encoder), [sample(" ", "a dog")])[0]
+    assert (found.value, found.warning, encoder.calls) == (0.0, "blank_answer", 0)
+    assert found.parts == {"hallucination_raw": 1.0, "hallucination_score": 0.0, "semantic_similarity": 0.0}
+
+
+def test_a_batch_is_encoded_in_one_call():
+    encoder = Vectors()
+    batch = [sample("a dog", "a cat"), sample("a bus", "a cat"), sample("a dog", "a dog")]
+    values = [found.value for found in HallucinationScorer(encoder).score(batch)]
+    assert encoder.calls == 1
+    assert values == [HallucinationScorer(Vectors()).score([one])[0].value for one in batch]
+
+
+def test_called_directly_it_gives_the_published_dict(monkeypatch):
+    monkeypatch.setattr(type(compute_hallucination_metric), "encoder", lambda self: Vectors())
+    fresh = compute_hallucination_metric.configure({})
+    assert fresh(sample("a cat", "a dog")) == {
+        "hallucinated_objects": ["cat"],
+        "hallucination_raw": 1.0,
+        "hallucination_score": 0.0,
+        "semantic_similarity": 0.0,
+        "composite_score": pytest.approx(0.4 * 0.1),
+    }
+    assert fresh(sample(" ", "a dog"))["composite_score"] == 0.0
+    assert fresh(Sample(id="1", generated_answer="a dog")) == 0.0
+
+
+def test_options_are_checked():
+    with pytest.raises(ConfigError, match="encoder"):
+        compute_hallucination_metric.configure({"encodr": "x"})
+    with pytest.raises(ConfigError, match="must be a name"):
+        compute_hallucination_metric.configure({"encoder": 3})
+
+
+def test_content_words_have_their_base_forms():
+    found = [(word.word, word.part, word.base) for word in content_words("Anna's dogs ran; the taller one was parked.")]
+    assert found == [
+        ("anna", "NOUN", "anna"),
+        ("dogs", "NOUN", "dog"),
+        ("ran", "VERB", "run"),
+        ("taller", "ADJ", "tall"),
+        ("one", "NOUN", "one"),
+        ("parked", "VERB", "park"),
+    ]
+
+
+def test_neutral_words_are_base_forms():
+    assert all(word == word.lower() and word.replace("-", "").isalpha() for word in NEUTRAL)
+
+
+@pytest.mark.weights
+def test_synonyms_are_supported_with_the_real_encoder(weights):
+    found = compute_hallucination_metric(sample("a photo of a puppy on a sofa", "a dog lies on a couch"))
+    assert found["hallucinated_objects"] == []
+    assert found["hallucination_score"] == 1.0
+
+
+@pytest.mark.weights
+def test_what_is_not_there_is_named_with_the_real_encoder(weights):
+    found = compute_hallucination_metric(sample("a dog and an airplane on a beach", "a dog runs on the beach"))
+    assert found["hallucinated_objects"] == ["airplane"]
+    assert found["hallucination_raw"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.weights
+def test_an_honest_answer_beats_an_invented_one_with_the_real_encoder(weights):
+    reference = "a woman rides a brown horse along the shore"
+    honest = compute_hallucination_metric(sample("a woman on a horse at the beach", reference))
+    invented = compute_hallucination_metric(sample("two men repair a truck in a garage", reference))
+    assert honest["composite_score"] > 0.7 > 0.2 > invented["composite_score"]

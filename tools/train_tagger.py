@@ -1,0 +1,116 @@
+"""Write text/pos_english.tsv.gz, the weights of the part-of-speech tagger, from tagged captions.
+
+    python train_tagger.py [CAPTIONS [OUTPUT]]
+
+CAPTIONS are tools/tagged_captions.tsv: captions of ours, tagged by hand (a `word<TAB>TAG` a line, a blank line between
+captions). An averaged perceptron with a margin, greedy from left to right. The same captions give the same bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from multimodal_eval.text.pos import Sentence, Weights, scores
+
+HERE = Path(__file__).parent
+CAPTIONS = HERE / "tagged_captions.tsv"
+OUTPUT = HERE.parent / "src" / "multimodal_eval" / "text" / "pos_english.tsv.gz"
+EPOCHS = 6
+MARGIN = 3
+SCALE = 100  # weights are kept in hundredths
+
+Caption = list[tuple[str, str]]
+
+
+def read_captions(path: Path) -> list[Caption]:
+    """Captions as pairs of word and tag."""
+    return [
+        [(word, name) for word, _, name in (line.partition("\t") for line in block.splitlines())]
+        for block in path.read_text("utf-8").strip().split("\n\n")
+    ]
+
+
+class Averaged:
+    """Weights that remember their sum over all steps."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, dict[str, int]] = defaultdict(dict)
+        self.sums: dict[tuple[str, str], int] = defaultdict(int)
+        self.since: dict[tuple[str, str], int] = defaultdict(int)
+        self.step = 0
+
+    def add(self, feature: str, name: str, change: int) -> None:
+        """Change a weight from the present step on."""
+        key, old = (feature, name), self.now[feature].get(name, 0)
+        self.sums[key] += (self.step - self.since[key]) * old
+        self.since[key] = self.step
+        self.now[feature][name] = old + change
+
+    def means(self) -> Weights:
+        """The mean of each weight over all steps, in hundredths; those that round to 0 are left out."""
+        rounded: dict[str, dict[str, int]] = {}
+        for feature, by_name in self.now.items():
+            for name, last in by_name.items():
+                total = self.sums[feature, name] + (self.step - self.since[feature, name]) * last
+                mean = (2 * SCALE * total + self.step) // (2 * self.step)  # to the nearest, in whole numbers
+                if mean:
+                    rounded.setdefault(feature, {})[name] = mean
+        return rounded
+
+
+def train(captions: list[Caption], epochs: int = EPOCHS) -> Weights:
+    """Weights that tell the right tag from the next best by a margin, where they can."""
+    weights, order, rng = Averaged(), list(captions), random.Random(0)
+    for _ in range(epochs):
+        rng.shuffle(order)
+        for caption in order:
+            _learn(caption, weights)
+    return weights.means()
+
+
+def _learn(caption: Caption, weights: Averaged) -> None:
+    sentence = Sentence([word for word, _ in caption])
+    for index, (word, right) in enumerate(caption):
+        weights.step += 1
+        candidates = sentence.candidates(index)
+        if right not in candidates:
+            raise SystemExit(f"{' '.join(word for word, _ in caption)}: {word!r} cannot be {right}, only {candidates}")
+        if len(candidates) == 1:
+            sentence.tags.append(right)
+            continue
+        features = sentence.features(index)
+        sums = scores(features, weights.now)
+        rival = max((name for name in candidates if name != right), key=lambda name: sums.get(name, 0))
+        lead = sums.get(right, 0) - sums.get(rival, 0)
+        if lead < MARGIN:
+            for feature in features:
+                weights.add(feature, right, 1)
+                weights.add(feature, rival, -1)
+        sentence.tags.append(max(candidates, key=lambda name: sums.get(name, 0)))
+
+
+def packed(weights: Weights) -> bytes:
+    """The file's bytes."""
+    lines = [
+        "\t".join(
+            [feature, *(cell for name in sorted(weights[feature]) for cell in (name, str(weights[feature][name])))]
+        )
+        for feature in sorted(weights)
+    ]
+    return gzip.compress(("\n".join(lines) + "\n").encode("utf-8"), 9, mtime=0)
+
+
+def main() -> None:
+    captions = Path(sys.argv[1]) if len(sys.argv) > 1 else CAPTIONS
+    output = Path(sys.argv[2]) if len(sys.argv) > 2 else OUTPUT
+    data = packed(train(read_captions(captions)))
+    output.write_bytes(data)
+    print(f"{output}: {len(data):,} bytes")
+
+
+if __name__ == "__main__":
+    main()
