@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -191,20 +192,32 @@ def test_a_broken_plugin_keeps_its_traceback(folder):
     assert "ZeroDivisionError" in done.stderr
 
 
-def test_demo_shows_results_and_says_what_is_missing(folder):
-    out = mmeval("demo").stdout
-    assert "39 / 40" in out
-    assert "as coco-caption prints it" in out
-    assert "Alba" in out
-    assert "Not in this version yet" in out
-    assert not (folder / "runs").exists()
-    mmeval("demo", "-o", "kept")
-    assert (folder / "kept" / "results.json").exists()
+def test_the_demo_says_how_to_get_its_models(folder):
+    refused = mmeval("demo", code=1).stderr
+    assert "all-minilm-l6-v2, smollm2-135m" in refused
+    assert "mmeval demo --fetch" in refused
+
+
+@pytest.mark.weights
+def test_the_demo_shows_every_metric_and_composite(folder, weights):
+    from multimodal_eval.evaluation.metrics_registry import list_available
+    from multimodal_eval.evaluation.tasks_config import TASKS
+
+    out = mmeval("demo", "-o", "kept").stdout
+    shown = re.findall(r"^│ (\w+)", out, re.MULTILINE)
+    assert set(list_available()) <= set(shown)
+    assert shown.count("composite_score") == len(TASKS)
+    assert "23 / 24" in out  # one generator failed
+    for task in TASKS:
+        results = json.loads((folder / "kept" / task / "alba" / "results.json").read_text())
+        assert results["metrics"]["composite_score"]["value"] > 0.5
+    assert "alba" in mmeval("compare", "kept/vqa/alba", "kept/vqa/boreas").stdout
+    assert "exists already" in mmeval("demo", "-o", "kept", code=1).stderr
 
 
 def test_lists_and_cards(folder):
     assert "0 … 1" in mmeval("ls", "metrics").stdout
-    assert "not in this version" in mmeval("ls", "tasks").stdout
+    assert "contextual_relevance" in mmeval("ls", "tasks").stdout
     assert "meteor-1.5-en" in mmeval("ls", "resources").stdout
     assert "Metric Card for CIDEr" in mmeval("card", "cider").stdout
     assert json.loads(mmeval("schema").stdout)["title"] == "mmeval run configuration"

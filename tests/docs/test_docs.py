@@ -39,7 +39,7 @@ def test_ci_runs_the_readmes_test_command():
     commands = re.findall(r"^    (python3 -m venv .+)$", README, re.MULTILINE)
     assert len(commands) == 2
     demo, tests = commands
-    assert demo.endswith("mmeval demo")
+    assert demo.endswith("mmeval demo --fetch")
     setup, _, check = tests.rpartition(" && ")
     ci = (ROOT / ".ci" / "run").read_text()
     assert check.split("/", 1)[1] in ci
@@ -65,10 +65,16 @@ def test_the_changelog_speaks_of_this_version():
     assert f"## {multimodal_eval.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_the_pasted_output_is_what_the_demo_prints():
+@pytest.mark.weights
+def test_the_pasted_output_is_what_the_demo_prints(weights):
+    """Up to the last digit, which may be another one on another processor."""
     from tests.docs.update_readme import updated
 
-    assert updated(README) == README, "run: python tests/docs/update_readme.py"
+    number = re.compile(r"-?\d+\.\d+")
+    pasted, printed = README, updated(README)
+    assert number.sub("#", pasted) == number.sub("#", printed), "run: python tests/docs/update_readme.py"
+    for old, new in zip(number.findall(pasted), number.findall(printed), strict=True):
+        assert float(old) == pytest.approx(float(new), abs=2e-4, rel=1e-3)
 
 
 def test_every_code_of_lint_is_documented():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
+import msgspec
 import pytest
 
 from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
@@ -142,13 +143,12 @@ def test_error_patterns_of_the_run():
 
 
 def test_the_demo_has_only_its_blank_answer():
-    with (files("multimodal_eval.data") / "demo_captions.jsonl").open() as lines:
-        rows = [json.loads(line) for line in lines]
-    run = evaluate(rows, metrics=["cider", "coco"])
+    data = files("multimodal_eval.data") / "demo" / "hallucination.jsonl"
+    run = evaluate(data, data.with_name("hallucination.alba.jsonl"), metrics=["cider", "coco"])
     (found,) = run.lint()["findings"]
-    assert (found["code"], found["count"], found["examples"]) == ("EMPTY_ANSWER", 1, ["birds-wire/Alba"])
+    assert (found["code"], found["count"], found["examples"]) == ("EMPTY_ANSWER", 1, ["birds-wire"])
     # The same captions without their full stops are ordinary captions too.
-    bare = [{**row, "generated_answer": row["generated_answer"].rstrip(".")} for row in rows]
+    bare = [msgspec.structs.replace(s, generated_answer=s.generated_answer.rstrip(".")) for s in run.samples()]
     assert codes(evaluate(bare, metrics=["cider"])) == ["EMPTY_ANSWER"]
 
 

@@ -207,13 +207,14 @@ def test_the_catalogue_is_pinned():
 
 
 def test_what_the_package_brings_is_here():
-    path = Path(multimodal_eval.__file__).parent / "data" / "demo_captions.jsonl"
+    path = Path(multimodal_eval.__file__).parent / "data" / "demo" / "vqa.jsonl"
     content = path.read_bytes()
     brought = replace(
-        resource(Packaged("data"), content), files=(File("", path.name, sha256(content).hexdigest(), len(content)),)
+        resource(Packaged("data/demo"), content),
+        files=(File("", path.name, sha256(content).hexdigest(), len(content)),),
     )
     assert is_here(brought)
     assert fetch(brought) == path.parent
     verify(brought)
     with pytest.raises(FetchError, match="install it again"):
-        fetch(resource(Packaged("data")))
+        fetch(resource(Packaged("data/demo")))

@@ -79,14 +79,14 @@ def _show(found: RunComparison, out: Console) -> None:
 
 
 def _two_runs(found: RunComparison, title: str) -> Table:
-    table = _table(title, ["metric"], ["A", "B", "B - A", "95 % interval", "p", ""])
+    table = table_of(title, ["metric"], ["A", "B", "B - A", "95 % interval", "p", ""])
     for number in found.numbers:
         (pair,) = number.pairs
         values = {system.name: system.value for system in number.systems}
         table.add_row(
-            _shown(number),
+            shown_name(number),
             *(f"{values[name]:.4f}" for name in found.runs),
-            *_difference_cells(pair, pair.p_value),
+            *difference_cells(pair, pair.p_value),
             style="bold" if number.name == "composite_score" else "",
         )
     return table
@@ -98,12 +98,12 @@ def _power(found: RunComparison) -> Table:
 
     several = len(found.runs) > 2
     left = ["metric", "A", "B"] if several else ["metric"]
-    table = _table("", left, ["B better / tie / worse", "detectable", "needed"])
+    table = table_of("", left, ["B better / tie / worse", "detectable", "needed"])
     for number in found.numbers:
         for pair in number.pairs:
             names = [as_text(pair.first), as_text(pair.second)] if several else []
             table.add_row(
-                _shown(number),
+                shown_name(number),
                 *names,
                 f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
                 DASH if pair.detectable is None else f"{pair.detectable:.4f}",
@@ -117,7 +117,7 @@ def _ranking(number: Number) -> Table:
     from multimodal_eval.cli.show import number as shown
 
     heads = ["value", "std. error", "95 % interval"]
-    table = _table(f"{_shown(number)}, {number.samples:,} samples", ["rank", "run"], heads)
+    table = table_of(f"{shown_name(number)}, {number.samples:,} samples", ["rank", "run"], heads)
     sign = 1 if number.direction == "lower" else -1
     for system in sorted(number.systems, key=lambda one: (one.rank or 0, sign * one.value)):
         between = interval({"low": system.low, "high": system.high})
@@ -129,17 +129,19 @@ def _ranking(number: Number) -> Table:
 def _pairs(number: Number) -> Table:
     from multimodal_eval.cli.show import as_text
 
-    table = _table(f"{number.name}: B - A", ["A", "B"], ["B - A", "95 % interval", "p (Holm)", ""])
+    table = table_of(f"{number.name}: B - A", ["A", "B"], ["B - A", "95 % interval", "p (Holm)", ""])
     for pair in number.pairs:
-        table.add_row(as_text(pair.first), as_text(pair.second), *_difference_cells(pair, pair.p_holm))
+        table.add_row(as_text(pair.first), as_text(pair.second), *difference_cells(pair, pair.p_holm))
     return table
 
 
-def _shown(number: Number) -> str:
+def shown_name(number: Number) -> str:
+    """The name, with an arrow where lower is better."""
     return number.name + (" ↓" if number.direction == "lower" else "")
 
 
-def _table(title: str, left: list[str], right: list[str]) -> Table:
+def table_of(title: str, left: list[str], right: list[str]) -> Table:
+    """An empty table with columns of words, then of numbers."""
     from rich.table import Table
 
     table = Table(title=title or None, title_justify="left", title_style="bold")
@@ -150,10 +152,11 @@ def _table(title: str, left: list[str], right: list[str]) -> Table:
     return table
 
 
-def _difference_cells(pair: Pair, p_value: float | None) -> list[str]:
+def difference_cells(pair: Pair, p_value: float | None, digits: int = 4) -> list[str]:
+    """The difference, its interval, its p-value and a verdict."""
     return [
-        f"{pair.difference:+.4f}",
-        DASH if pair.low is None else f"{pair.low:+.4f} … {pair.high:+.4f}",
+        f"{pair.difference:+.{digits}f}",
+        DASH if pair.low is None else f"{pair.low:+.{digits}f} … {pair.high:+.{digits}f}",
         DASH if p_value is None else f"{p_value:.4f}",
         {"better": "[green]▲[/]", "worse": "[red]▼[/]"}.get(pair.verdict, ""),
     ]

@@ -2,58 +2,149 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from multimodal_eval.data.run import Run
+    from rich.console import Console
+    from rich.table import Table
+
+    from multimodal_eval.run.compare import Number, RunComparison, System
+    from multimodal_eval.run.config import RunConfig
+
+SYSTEMS = ("alba", "boreas")
+CLIP = "shapes-clip"  # it knows drawn shapes, which is what the demo's pictures show, and nothing else
+# What each task's data are, and which metrics are shown beside the task's own.
+TASKS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "captioning": (
+        "captions of drawn pictures",
+        ("bleu", "meteor", "rouge_l", "cider_d", "clipscore", "ref_clipscore", "perplexity"),
+    ),
+    "vqa": ("questions about the pictures, ten human answers each", ("exact_match", "vqa_accuracy")),
+    "contextual_relevance": ("the pictures described on request", ()),
+    "hallucination": ("captions of photographs, which here exist in words only", ("chair_i", "chair_s")),
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    **{name: {"model": CLIP} for name in ("clip_score", "clipscore", "ref_clipscore")},
+    "meteor": {"variant": "fmean"},
+    "perplexity": {"source": "model"},
+}
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the run in this folder.")
-def demo(output: Path | None) -> None:
-    """Score the bundled captions of two imaginary systems and show the result."""
+@click.option("--fetch", "fetching", is_flag=True, help="First fetch the two models that it needs: once, 176 MB.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the runs in this folder.")
+def demo(fetching: bool, output: Path | None) -> None:
+    """Score two imaginary systems on all four tasks, with every metric, and compare them."""
     from importlib.resources import as_file, files
 
-    from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.cli.show import console, show_run
-    from multimodal_eval.evaluation.metrics_registry import list_available
-    from multimodal_eval.evaluation.tasks_config import get_task
-    from multimodal_eval.run.evaluate import evaluate
+    from multimodal_eval.cli.fetch import fetch_all
+    from multimodal_eval.cli.show import console
+    from multimodal_eval.core.errors import RunFolderError, UnavailableError
+    from multimodal_eval.run.plan import needed_resources
 
-    task = get_task("captioning")
-    here = [name for name in task.metrics if name in list_available()]
-    absent = [name for name in task.metrics if name not in here]
-    out = console()
-    out.print("Twenty pictures, four descriptions each, captioned by two imaginary systems, Alba and Boreas.\n")
-    with as_file(files("multimodal_eval.data") / "demo_captions.jsonl") as data, progress_bar() as progress:
-        run = evaluate(data, task=task.name, metrics=[*here, "coco"], by=["system"], output=output, progress=progress)
-    show_run(run)
-    _show_extremes(run, here[0], out)
-    if absent:
-        out.print(f"\nNot in this version yet, and so without a number: {', '.join(absent)}, and the composite.")
-    out.print(
-        "\nScore your own: mmeval score captions.jsonl --metrics coco     One metric explained: mmeval card cider"
+    if output is not None and output.exists():
+        raise RunFolderError(f"{output} exists already: name another folder")
+    configs = {task: _config(task) for task in TASKS}
+    lacking = list(dict.fromkeys(name for config in configs.values() for name in needed_resources(config)))
+    if lacking and not fetching:
+        raise UnavailableError(
+            f"the demo asks models that are not here yet: {', '.join(lacking)}. Get them with: mmeval demo --fetch"
+        )
+    for line in fetch_all(lacking):
+        click.echo(line, err=True)
+    with ExitStack() as stack:
+        data = stack.enter_context(as_file(files("multimodal_eval.data") / "demo"))
+        folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mmeval-")))
+        _show(configs, data, folder, console())
+    if output is not None:
+        click.echo(f"\nruns: {output}     For instance: mmeval compare {output}/vqa/alba {output}/vqa/boreas")
+
+
+def _config(task: str) -> RunConfig:
+    from multimodal_eval.evaluation.tasks_config import get_task
+    from multimodal_eval.run.config import overlaid
+
+    metrics = list(dict.fromkeys([*get_task(task).metrics, *TASKS[task][1]]))
+    return overlaid(
+        None, task=task, metrics=metrics, options={name: OPTIONS[name] for name in metrics if name in OPTIONS}
     )
 
 
-def _show_extremes(run: Run, metric: str, out: Any) -> None:
-    """The best and the worst captions, with a reference beside them."""
-    from rich.table import Table
+def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console) -> None:
+    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.run import execute
+    from multimodal_eval.run.compare import compare_runs
+    from multimodal_eval.run.evaluate import planned
 
+    out.print(
+        "Two imaginary systems, Alba and Boreas, look at 24 drawn pictures and at 20 photographs. Who is better?\n"
+    )
+    for task, config in configs.items():
+        for system in SYSTEMS:
+            plan, source = planned(config, data / f"{task}.jsonl", data / f"{task}.{system}.jsonl")
+            with progress_bar() as progress:
+                execute.start(plan, source, folder / task / system, progress=progress)
+        found = compare_runs([folder / task / system for system in SYSTEMS], allow_partial=True)
+        out.print(_table(task, found))
+    _show_extremes(folder / "captioning", out)
+    out.print(
+        "± is half of a 95 % interval; a difference has its own, over what both answered. ▲ better, ▼ worse, beyond\n"
+        "chance; ↓ lower is better. A generator's error message is unscored, and never counts 0.\n"
+        "Score your own: mmeval score answers.jsonl --task captioning     A metric explained: mmeval card clip_score"
+    )
+
+
+def _table(task: str, found: RunComparison) -> Table:
+    from multimodal_eval.cli.compare import difference_cells, shown_name, table_of
+
+    title = f"{task}: {TASKS[task][0]}, {found.samples} samples"
+    table = table_of(title, ["metric"], [*map(str.title, SYSTEMS), "difference", "95 % interval", "p", "", "scored"])
+    numbers = sorted(found.numbers, key=lambda number: number.name == "composite_score")
+    for number in numbers:
+        (pair,) = number.pairs
+        digits = 1 if number.systems[0].value > 10 else 4
+        table.add_row(
+            shown_name(number),
+            *(_with_margin(system, digits) for system in number.systems),
+            *difference_cells(pair, pair.p_value, digits),
+            _coverage(number),
+            style="bold" if number.name == "composite_score" else "dim" if "." in number.name else "",
+        )
+    return table
+
+
+def _with_margin(system: System, digits: int) -> str:
+    if system.low is None or system.high is None:
+        return f"{system.value:.{digits}f}"
+    return f"{system.value:.{digits}f} ± {(system.high - system.low) / 2:.{digits}f}"
+
+
+def _coverage(number: Number) -> str:
+    return f"{number.samples} / {number.samples + number.left_out}"
+
+
+def _show_extremes(folder: Path, out: Console) -> None:
+    """The best and the worst captions by the composite, with a reference beside them."""
+    from multimodal_eval.cli.compare import table_of
     from multimodal_eval.cli.show import as_text
+    from multimodal_eval.data.run import Run
 
-    rows = run.scores(["id", metric]).to_pylist()
-    scores = {row["id"]: row[metric] for row in rows}
-    scored = sorted((s for s in run.samples() if scores[s.id] is not None), key=lambda s: (-scores[s.id], s.id))
-    table = Table(title=f"the best and the worst by {metric}", title_justify="left", title_style="bold")
-    for head in (metric, "system", "caption", "a reference"):
-        table.add_column(head)
-    for sample in [*scored[:3], *scored[-3:]]:
+    rows = []
+    for system in SYSTEMS:
+        run = Run(folder / system)
+        scores = {row["id"]: row["composite_score"] for row in run.scores(["id", "composite_score"]).to_pylist()}
+        rows += [(scores[s.id], system, s) for s in run.samples() if scores[s.id] is not None]
+    rows.sort(key=lambda row: (-row[0], row[1], row[2].id))
+    table = table_of(
+        "the best and the worst captions by the composite", ["composite", "system", "caption", "a reference"], []
+    )
+    for score, system, sample in [*rows[:3], *rows[-3:]]:
         answer = sample.generated_answer or ""
-        shown = answer if answer.strip() else "(blank)"
-        row = (f"{scores[sample.id]:.4f}", sample.metadata["system"], shown, sample.reference_texts[0])
-        table.add_row(*map(as_text, row))
+        cells = (f"{score:.4f}", system.title(), answer if answer.strip() else "(blank)", sample.reference_texts[0])
+        table.add_row(*map(as_text, cells))
     out.print(table)

@@ -87,10 +87,7 @@ def needed_resources(config: RunConfig) -> list[str]:
     needed: list[str] = []
     for entry in entries:
         for name in PRESETS.get(entry, (entry,)):
-            try:
-                metric = resolve(name)
-            except UnavailableError:  # not in this version
-                continue
+            metric = resolve(name)
             options = {**config.options.get(entry, {}), **config.options.get(name, {})}
             metric = metric.configure({key: value for key, value in options.items() if key in metric.options})
             needed += metric.resources() if metric.unavailable() is not None else ()
