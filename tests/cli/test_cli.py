@@ -200,6 +200,7 @@ def test_the_demo_says_how_to_get_its_models(folder):
 
 @pytest.mark.weights
 def test_the_demo_shows_every_metric_and_composite(folder, weights):
+    from multimodal_eval import load_run
     from multimodal_eval.evaluation.metrics_registry import list_available
     from multimodal_eval.evaluation.tasks_config import TASKS
 
@@ -209,8 +210,7 @@ def test_the_demo_shows_every_metric_and_composite(folder, weights):
     assert shown.count("composite_score") == len(TASKS)
     assert "23 / 24" in out  # one generator failed
     for task in TASKS:
-        results = json.loads((folder / "kept" / task / "alba" / "results.json").read_text())
-        assert results["metrics"]["composite_score"]["value"] > 0.5
+        assert load_run(folder / "kept" / task / "alba").entries["composite_score"]["value"] > 0.5
     assert "alba" in mmeval("compare", "kept/vqa/alba", "kept/vqa/boreas").stdout
     assert "exists already" in mmeval("demo", "-o", "kept", code=1).stderr
 
