@@ -26,6 +26,13 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever asks for fetched models belongs to the group `weights`: `-m "not weights"` leaves it out."""
+    for item in items:
+        if "weights_folder" in getattr(item, "fixturenames", ()):
+            item.add_marker("weights")
+
+
 @pytest.fixture(autouse=True)
 def untouched_registry() -> Iterator[None]:
     """Metrics and tasks that a test adds are gone after it."""
