@@ -119,7 +119,7 @@ def test_a_long_text_is_counted():
 
 
 def test_the_model_is_an_option_and_in_the_signature(monkeypatch):
-    assert str(compute_clip_score.signature()) == "clip_score|v:1|model:openai/clip-vit-base-patch32"
+    assert str(compute_clip_score.signature()) == "clip_score|v:1|model:openai/clip-vit-base-patch32@refs/pr/15"
     label = find_model(str(TINY_SIGLIP)).label
     assert str(compute_clip_score.configure({"model": str(TINY_SIGLIP)}).signature()) == f"clip_score|v:1|model:{label}"
     monkeypatch.setenv("CLIP_MODEL_ID", str(TINY_CLIP))
@@ -132,9 +132,9 @@ def test_the_model_is_an_option_and_in_the_signature(monkeypatch):
 
 def test_without_a_model_the_command_is_named():
     reason = compute_clip_score.unavailable()
-    assert "mmeval fetch hf:openai/clip-vit-base-patch32" in reason
+    assert "mmeval fetch hf:openai/clip-vit-base-patch32@refs/pr/15" in reason
     assert "--option clip_score.model=DIR" in reason
-    assert compute_clip_score.resources() == ("hf:openai/clip-vit-base-patch32",)
+    assert compute_clip_score.resources() == ("hf:openai/clip-vit-base-patch32@refs/pr/15",)
     assert compute_clip_score.configure(TINY).resources() == ()
     with pytest.raises(UnavailableError, match="To leave them unscored"):
         evaluate([sample(0, "a dog")], metrics=["clip_score"])

@@ -83,6 +83,10 @@ class Metric:
         """Why the metric cannot run on this machine and what to do about it, or None."""
         return None
 
+    def settled_options(self) -> dict[str, Any]:
+        """Options whose value the environment decides, with that value: a run remembers them."""
+        return {}
+
     def resources(self) -> tuple[str, ...]:
         """What the metric needs of the things that `mmeval fetch` brings, by the names it takes."""
         return ()

@@ -48,6 +48,15 @@ class ImageTextMetric(ModelMetric):
         chosen = str(self.options["model"])
         return chosen if chosen != "default" else os.environ.get(MODEL_VARIABLE) or DEFAULT_IMAGE_TEXT_ENCODER
 
+    def settled_options(self) -> dict[str, Any]:
+        """The model that is chosen now."""
+        return {"model": self.model}
+
+    @property
+    def lone_scorer(self) -> Scorer:  # not kept: the variable may change; models are
+        """The metric opened for samples on their own, with the model that is chosen now."""
+        return self.open(None)
+
     def model_labels(self) -> dict[str, str]:
         """The encoder's; one that is not here stands by its name."""
         try:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 _LOOKED_UP_AT_ONCE = 500
+VERSION = 1  # raised when our own part of the computation changes: preparing pictures, tokenizing, pooling
 _WAIT = 30  # seconds for another process that is writing
 
 
@@ -42,7 +43,7 @@ class VectorCache:
     """Float32 vectors of one model (`label` says which, with its revision and all settings that matter)."""
 
     def __init__(self, label: str) -> None:
-        self.path = cache_folder() / (re.sub(r"[^A-Za-z0-9.@_-]+", "-", label) + ".sqlite")
+        self.path = cache_folder() / (re.sub(r"[^A-Za-z0-9.@_-]+", "-", label) + f".v{VERSION}.sqlite")
         self._off = os.environ.get("MMEVAL_CACHE", "").lower() in ("off", "0", "no")
         self._connection: sqlite3.Connection | None = None
         self._process = 0

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from multimodal_eval.models.pictures import Picture
 
 DEFAULT_SENTENCE_ENCODER = "all-minilm-l6-v2"
-DEFAULT_IMAGE_TEXT_ENCODER = "openai/clip-vit-base-patch32"
+# Its main branch holds pickles alone; the weights as safetensors stand in this request.
+DEFAULT_IMAGE_TEXT_ENCODER = "openai/clip-vit-base-patch32@refs/pr/15"
 
 
 class SentenceEncoder(Protocol):

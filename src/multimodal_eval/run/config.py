@@ -14,6 +14,9 @@ from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.evaluation.tasks_config import OnMissing
 from multimodal_eval.media.policy import MediaPolicy
+from multimodal_eval.resources.catalogue import CATALOGUE
+
+MODEL_OPTIONS = ("encoder", "model")  # of metrics: a name, or a folder
 
 
 class TaskConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -111,20 +114,24 @@ def overlaid(source: str | Path | Mapping[str, Any] | None, **given: Any) -> Run
         image_root=None if config.image_root is None else str(Path(config.image_root).resolve()),
         plugins=[str(Path(plugin).resolve()) for plugin in config.plugins],
         options={
-            metric: {key: _absolute(value) for key, value in options.items()}
+            metric: {key: _absolute(key, value) for key, value in options.items()}
             for metric, options in config.options.items()
         },
     )
 
 
-def _absolute(value: Any) -> Any:
-    """A file's name, also one behind a colon ("ruwordnet:words.db"), as an absolute path; any other value as it is."""
-    if not isinstance(value, str) or not value:
+def _absolute(key: str, value: Any) -> Any:
+    """A file's name, or a model's folder, as an absolute path, also behind a colon ("ruwordnet:words.db", "torch:DIR").
+
+    Any other value, a name of the catalogue among them, stays as it is.
+    """
+    if not isinstance(value, str) or not value or value in CATALOGUE:
         return value
-    if Path(value).is_file():
-        return str(Path(value).resolve())
-    kind, colon, file = value.partition(":")
-    return f"{kind}:{Path(file).resolve()}" if colon and file and Path(file).is_file() else value
+    head, colon, tail = value.rpartition(":")
+    for kind, name in (("", value), (head + colon, tail)):
+        if name and (Path(name).is_file() or (key in MODEL_OPTIONS and Path(name).is_dir())):
+            return f"{kind}{Path(name).resolve()}"
+    return value
 
 
 def _converted(content: Any, source: str) -> RunConfig:

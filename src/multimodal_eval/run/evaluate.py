@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.errors import ConfigError, RunFolderError
+from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.inputs import FileInput, Input, MemoryInput
 from multimodal_eval.data.records import parse_map
@@ -24,7 +24,7 @@ from multimodal_eval.run import execute
 from multimodal_eval.run.config import RunConfig, load_config, overlaid
 from multimodal_eval.run.executor import Inline
 from multimodal_eval.run.part import Worker
-from multimodal_eval.run.plan import Plan, make_plan, needed_resources
+from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 from multimodal_eval.run.slices import SliceValues
 
 _INPUT_SETTINGS = ("limit", "map", "allow_partial")
@@ -82,6 +82,8 @@ def planned(
         raise ConfigError(f"`image_root` must be a folder. Got {config.image_root!r} instead.")
     if isinstance(source, FileInput) and config.image_root is None:
         config = msgspec.structs.replace(config, image_root=str(source.data.resolve().parent))
+    elif config.image_root is None:  # samples in memory name any file, relative ones from here
+        config = msgspec.structs.replace(config, image_root=str(Path.cwd()), allow_outside_images=True)
     if config.task is None and not config.metrics and isinstance(source, FileInput) and source.is_coco:
         config = msgspec.structs.replace(config, metrics=["coco"])
     if fetch is not None:
@@ -161,7 +163,11 @@ def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any]) -> Plan:
         inherited.pop("metrics", None)
     if "metrics" in changes or "metrics" not in inherited:
         inherited.pop("presets", None)
-    return make_plan(overlaid({**inherited, **changes}))
+    wanted = metric_names(overlaid({**inherited, **changes}))
+    kept = {name: own for name, own in inherited.get("options", {}).items() if name in wanted}
+    given = {name: {**kept.get(name, {}), **own} for name, own in changes.pop("options", {}).items()}
+    settings = overlaid({**inherited, **changes, "options": {**kept, **given}})
+    return make_plan(settings, stored=old.info["signatures"])
 
 
 def carry_over(old: Run, plan: Plan, path: Path, progress: execute.Progress) -> None:
@@ -176,6 +182,8 @@ def carry_over(old: Run, plan: Plan, path: Path, progress: execute.Progress) -> 
 def _carry_over(old: Run, plan: Plan, folder: RunFolder, progress: execute.Progress) -> None:
     reusable = _reusable(old, plan)
     info = folder.read_info()
+    with execute.discarded_if_refused(folder):
+        _refuse_unavailable(plan, reusable)
     if info["state"] == "reading":
         with execute.discarded_if_refused(folder):
             _refuse_slices(old, plan)
@@ -183,6 +191,14 @@ def _carry_over(old: Run, plan: Plan, folder: RunFolder, progress: execute.Progr
             info = execute.fit(plan, folder, info, Inline(), progress)
     worker = Worker(plan, folder.path, old.path, frozenset(reusable))
     execute.finish(plan, folder, info, Inline(), progress, worker)
+
+
+def _refuse_unavailable(plan: Plan, reusable: set[str]) -> None:
+    """Models are needed only for what is computed now."""
+    for metric in plan.metrics:
+        reason = None if metric.name in reusable else metric.unavailable()
+        if reason is not None:
+            raise UnavailableError(f"{metric.name}: {reason}")
 
 
 def _refuse_slices(old: Run, plan: Plan) -> None:

@@ -27,6 +27,9 @@ from multimodal_eval.run.part import States, Worker
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.slices import SliceValues
 
+# Whose version may change a number, or how a run is stored.
+PACKAGES = ("numpy", "scipy", "pyarrow", "msgspec", "onnxruntime", "tokenizers", "pillow")
+
 # (stage, samples done, samples in all or None while that is not known)
 Progress = Callable[[str, int, int | None], None]
 
@@ -212,7 +215,7 @@ def describe(plan: Plan, recipe: dict[str, Any] | None) -> dict[str, Any]:
             "multimodal_eval": __version__,
             "python": platform.python_version(),
             "platform": platform.platform(),
-            **{package: version(package) for package in ("numpy", "scipy", "pyarrow", "msgspec")},
+            **{package: version(package) for package in PACKAGES},
         },
         "task": plan.task.name if plan.task else None,
         "metrics": [metric.name for metric in plan.metrics],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -56,8 +57,11 @@ class Plan:
         return self.task.name if self.task else "metrics"
 
 
-def make_plan(config: RunConfig) -> Plan:
-    """Look everything up; what is unknown, unavailable or contradictory is said before anything is read."""
+def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
+    """Look everything up; what is unknown, unavailable or contradictory is said before anything is read.
+
+    `stored` are metrics that have scores already, and so may need no model any more.
+    """
     for plugin in config.plugins:
         load_plugin(plugin)
     for pattern in config.patterns:
@@ -66,11 +70,12 @@ def make_plan(config: RunConfig) -> Plan:
     if task is None and not config.metrics:
         raise NothingNamedError("name a task (--task captioning) or metrics (--metrics cider)")
     config = _without_presets(config)
-    names = list(dict.fromkeys(config.metrics or (task.metrics if task else [])))
+    names = metric_names(config)
     for name in config.options:
         if name not in names:
             raise ConfigError(f"options are given for {name!r}, which this run does not compute: {', '.join(names)}")
-    metrics, unavailable = _split(names, config)
+    config = _settled(config, names)
+    metrics, unavailable = _split(names, config, stored)
     if unavailable and not config.skip_unavailable:
         raise UnavailableError(_refusal(unavailable, [metric.name for metric in metrics]))
     composite, notes = _composite(task, names)
@@ -82,16 +87,31 @@ def needed_resources(config: RunConfig) -> list[str]:
     """What the metrics of a run lack of the things that `mmeval fetch` brings."""
     for plugin in config.plugins:
         load_plugin(plugin)
-    task = make_task(config)
-    entries = config.metrics or (task.metrics if task else [])
     needed: list[str] = []
-    for entry in entries:
+    for entry in metric_names(config):
         for name in PRESETS.get(entry, (entry,)):
             metric = resolve(name)
             options = {**config.options.get(entry, {}), **config.options.get(name, {})}
             metric = metric.configure({key: value for key, value in options.items() if key in metric.options})
             needed += metric.resources() if metric.unavailable() is not None else ()
     return list(dict.fromkeys(needed))
+
+
+def _settled(config: RunConfig, names: list[str]) -> RunConfig:
+    """The configuration with what metrics would take from the environment: a resumed run does not ask it again."""
+    options = dict(config.options)
+    for name in names:
+        own = options.get(name, {})
+        decided = resolve(name).configure(own).settled_options()
+        if decided:
+            options[name] = {**own, **decided}
+    return msgspec.structs.replace(config, options=options)
+
+
+def metric_names(config: RunConfig) -> list[str]:
+    """The metrics and presets that a configuration asks for."""
+    task = make_task(config)
+    return list(dict.fromkeys(config.metrics or (task.metrics if task else [])))
 
 
 def _without_presets(config: RunConfig) -> RunConfig:
@@ -175,19 +195,15 @@ def _made(name: str, changes: TaskConfig | None) -> Task:
     return task
 
 
-def _split(names: list[str], config: RunConfig) -> tuple[list[Metric], dict[str, str]]:
+def _split(names: list[str], config: RunConfig, stored: Collection[str]) -> tuple[list[Metric], dict[str, str]]:
     metrics, unavailable = [], {}
     for name in names:
-        try:
-            metric = resolve(name)
-        except UnavailableError as absent:
-            unavailable[name] = str(absent)
-            continue
+        metric = resolve(name)
         options = dict(config.options.get(name, {}))
         if "seed" in metric.options:
             options.setdefault("seed", config.seed)
         metric = metric.configure(options) if options else metric
-        reason = metric.unavailable()
+        reason = None if name in stored else metric.unavailable()
         if reason is None:
             metrics.append(metric)
         else:
@@ -219,10 +235,7 @@ def _composite(task: Task | None, names: list[str]) -> tuple[bool, list[str]]:
 def _refuse_unfit_parts(task: Task, parts: list[str]) -> None:
     """A part must grow with quality and lie in [0, 1], by itself or divided by a maximum."""
     for part in parts if task.weights else ():
-        try:
-            metric = resolve(part)
-        except UnavailableError:
-            continue
+        metric = resolve(part)
         if metric.direction == "lower":
             raise ConfigError(f"{part} is better when lower and cannot be part of a composite")
         if metric.bounds[0] not in (None, 0):

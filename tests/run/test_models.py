@@ -1,0 +1,94 @@
+"""Runs whose metrics ask models: what is remembered, and what is asked for again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from multimodal_eval import evaluate, load_run, rescore, resume
+from multimodal_eval.core.errors import UnavailableError
+from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.evaluation.clip_score import compute_clip_score
+from multimodal_eval.models.source import find_model
+from multimodal_eval.run import execute
+from tests.contract.examples import PICTURES, png
+
+ROWS = [{"id": s.id, "generated_answer": s.generated_answer, "references": s.reference_texts} for s in PICTURES]
+
+
+def interrupted(run):
+    """The run as it is after a kill before its only part was scored."""
+    folder = RunFolder(run.path)
+    info = folder.read_info() | {"state": "scoring"}
+    folder.write_info(info)
+    shutil.rmtree(run.path / "scores")
+    (run.path / "scores").mkdir()
+    (run.path / "results.json").unlink()
+
+
+def test_a_run_remembers_the_model_that_the_variable_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIP_MODEL_ID", "shapes-clip")
+    run = evaluate(PICTURES, metrics=["clip_score"], output=tmp_path / "run")
+    before = run["clip_score"]["value"]
+    assert run.info["config"]["options"] == {"clip_score": {"model": "shapes-clip"}}
+    interrupted(run)
+    monkeypatch.delenv("CLIP_MODEL_ID")
+    assert resume(tmp_path / "run")["clip_score"]["value"] == before
+
+
+def test_a_changed_variable_changes_the_next_score(monkeypatch):
+    monkeypatch.setenv("CLIP_MODEL_ID", "shapes-clip")
+    assert compute_clip_score(PICTURES[0]) > 0
+    monkeypatch.setenv("CLIP_MODEL_ID", "no/such")
+    with pytest.raises(UnavailableError, match="mmeval fetch hf:no/such"):
+        compute_clip_score(PICTURES[0])
+
+
+def test_a_model_in_a_relative_folder_is_found_from_elsewhere(tmp_path, monkeypatch):
+    shutil.copytree(find_model("shapes-clip").folder, tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    run = evaluate(PICTURES, metrics=["clip_score"], options={"clip_score": {"model": "mine"}}, output="run")
+    interrupted(load_run(tmp_path / "run"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert resume(tmp_path / "run")["clip_score"]["n_scored"] == run["clip_score"]["n_scored"] == len(PICTURES)
+
+
+def test_pictures_of_samples_in_memory_are_found_from_elsewhere(tmp_path, monkeypatch):
+    for number in range(len(ROWS)):
+        (tmp_path / f"{number}.png").write_bytes(png(number))
+    monkeypatch.chdir(tmp_path)
+    rows = [{**row, "image": f"{number}.png"} for number, row in enumerate(ROWS)]
+    evaluate(rows, metrics=["clip_score"], options={"clip_score": {"model": "shapes-clip"}}, output="run")
+    interrupted(load_run(tmp_path / "run"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert resume(tmp_path / "run")["clip_score"]["n_scored"] == len(ROWS)
+
+
+@pytest.mark.weights
+def test_rescoring_needs_no_model_for_scores_that_are_there(weights, tmp_path, monkeypatch):
+    old = evaluate(ROWS, metrics=["semantic_similarity", "cider"], output=tmp_path / "old")
+    monkeypatch.setenv("MMEVAL_HOME", str(tmp_path / "empty"))
+    tasks = {"mine": {"weights": {"semantic_similarity": 0.5, "cider": 0.5}}}
+    new = rescore(old, {"task": "mine", "tasks": tasks}, output=tmp_path / "new")
+    assert new["semantic_similarity"] == old["semantic_similarity"]
+    assert new["composite_score"]["n_scored"] == len(ROWS)
+    with pytest.raises(UnavailableError, match=r"contextual_relevance: .*mmeval fetch all-minilm-l6-v2"):
+        rescore(old, {"metrics": ["semantic_similarity", "contextual_relevance"]}, output=tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_rescoring_drops_options_of_metrics_that_go(tmp_path):
+    options = {"clip_score": {"model": "shapes-clip"}}
+    old = evaluate(PICTURES, metrics=["clip_score", "rouge_l"], options=options, output=tmp_path / "old")
+    new = rescore(old, {"metrics": ["rouge_l"]}, output=tmp_path / "new")
+    assert "clip_score" not in new.info["config"].get("options", {})
+
+
+def test_the_versions_of_what_computes_are_written_down(tmp_path):
+    run = evaluate(ROWS, metrics=["rouge_l"], output=tmp_path / "run")
+    assert set(execute.PACKAGES) < set(json.loads((tmp_path / "run" / "run.json").read_text())["versions"])
+    assert run.info["versions"]["onnxruntime"]
