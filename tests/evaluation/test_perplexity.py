@@ -217,3 +217,23 @@ def test_the_default_model(weights):
         assert score.status == "degenerate"
         assert "a language that smollm2-135m" in score.reason
     assert "|model:smollm2-135m@" in str(compute_perplexity.configure({"source": "model"}).signature())
+
+
+def test_its_interval_is_one_of_the_logarithm():
+    """Two perplexities, 10 and 1000, each of one token: the corpus has 100, mean log 2 ln 10 = ln 100.
+
+    The influence of the logarithm is ±ln 10, s = sqrt 2 ln 10, so its standard error s / sqrt 2 is ln 10; t of one
+    degree of freedom is 12.7062.
+    """
+    samples = [Sample(id=str(n), logprobs=[-log(value)]) for n, value in enumerate((10, 1000))]
+    run = evaluate(samples, metrics=["perplexity"], options={"perplexity": {"average": "tokens"}})
+    entry = run["perplexity"]
+    assert entry["value"] == pytest.approx(100)
+    assert entry["low"] == pytest.approx(100 * exp(-12.7062 * log(10)), rel=1e-3)
+    assert entry["high"] == pytest.approx(100 * exp(12.7062 * log(10)), rel=1e-3)
+    assert "of the logarithm" in entry["method"]
+
+
+def test_a_directory_that_is_not_here_stands_by_its_name():
+    metric = compute_perplexity.configure({"source": "model", "model": "no/such"})
+    assert "model:no/such|" in str(metric.signature())

@@ -193,3 +193,13 @@ def test_float32_is_written_as_it_is_read(tmp_path):
     assert file.read("b").tolist() == [1]
     with pytest.raises(ValueError, match=r"in the place of \(3, 2\)"):
         write_float32(tmp_path / "y.safetensors", {"a": (3, 2)}, [table])
+
+
+def test_a_llama_behind_links_is_opened(tmp_path):
+    tiny_llama.write(tmp_path / "plain")
+    (tmp_path / "linked").mkdir()
+    for file in (tmp_path / "plain").iterdir():
+        (tmp_path / "linked" / file.name).symlink_to(file)
+    models = [open_causal_lm(str(tmp_path / name)) for name in ("linked", "plain")]
+    (linked,), (plain,) = (model.log_probabilities(["a b c"]) for model in models)
+    assert linked.tolist() == plain.tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import random
 import shutil
 
@@ -135,3 +136,123 @@ def test_a_text_without_a_known_word_has_no_direction(weights):
     assert not vectors[:2].any()
     assert np.allclose(np.linalg.norm(vectors[2:], axis=1), 1)
     assert vectors[2] @ vectors[3] > 0.5  # with ё and without: two rows of navec's, or one
+
+
+def copied(tmp_path, name="mine"):
+    folder = tmp_path / name
+    shutil.copytree(find_model(MINILM).folder, folder)
+    return folder
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_any_number_of_cores_gives_the_same_bits(weights, monkeypatch, count):
+    monkeypatch.setenv("MMEVAL_CACHE", "off")
+    texts = [*recorded()] + [f"a text with the number {n} in it" for n in range(40)]
+    here = open_sentence_encoder(MINILM).inner.encode(texts)
+    monkeypatch.setattr("multimodal_eval.core.machine.cores", lambda: count)
+    encoder = find(MINILM).open()
+    assert np.array_equal(encoder.encode(texts), here)
+    assert np.array_equal(encoder.encode(texts[7:8])[0], here[7])
+
+
+def test_files_behind_links_are_opened(weights, tmp_path):
+    for file in find_model(MINILM).folder.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    assert np.array_equal(
+        open_sentence_encoder(str(tmp_path)).encode(["a dog"]), open_sentence_encoder(MINILM).encode(["a dog"])
+    )
+
+
+def test_broken_numbers_never_become_a_score(weights, tmp_path):
+    folder = copied(tmp_path)
+    tensor = find_model(str(folder)).weights["encoder.layer.3.output.dense.weight"]
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.seek(tensor.offset)
+        file.write(np.array([np.nan], "<f4").tobytes())
+    with pytest.raises(ModelError, match="numbers that are none"):
+        open_sentence_encoder(str(folder)).encode(["a dog"])
+
+
+def test_fetched_weights_that_were_changed_are_not_opened(weights, tmp_path, monkeypatch):
+    monkeypatch.setenv("MMEVAL_HOME", str(tmp_path))
+    shutil.copytree(weights / "resources" / "all-minilm-l6-v2-b49ed49c", find_model(MINILM).folder)
+    open_sentence_encoder(MINILM)
+    with find_model(MINILM).file("model.safetensors").open("r+b") as file:
+        file.seek(50_000_000)
+        file.write(b"changed!")
+    with pytest.raises(ModelError, match="is not what was fetched"):
+        find(MINILM).open()
+
+
+def test_a_directorys_digest_covers_every_file_that_matters(weights, tmp_path):
+    folder = copied(tmp_path)
+    before = find_model(str(folder)).revision
+    for name, matters in (("vocab.txt", True), ("model.onnx_data", True), ("README.md", False), ("LICENSE", False)):
+        (folder / name).write_text("something else")
+        assert (find_model(str(folder)).revision != before) is matters
+        before = find_model(str(folder)).revision
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("tokenizer.json", "{}", "is no tokenizer"),
+        ("config.json", '{"model_type": "bert", "hidden_act": "gelu"}', "lacks the setting"),
+        ("model.safetensors", "", "no safetensors file"),
+        ("modules.json", "{", "cannot be read"),
+    ],
+)
+def test_a_directory_whose_files_do_not_fit_is_said_before_a_run(weights, tmp_path, file, content, said):
+    folder = copied(tmp_path)
+    (folder / file).write_text(content)
+    with pytest.raises(ModelError, match=said):
+        check_sentence_encoder(str(folder))
+
+
+def test_what_is_no_plain_mean_goes_through_torch(weights, tmp_path):
+    folder = copied(tmp_path)
+    (folder / "1_Pooling").mkdir()
+    pooling = folder / "1_Pooling" / "config.json"
+    pooling.write_text('{"pooling_mode_mean_tokens": true, "pooling_mode_cls_token": false}')
+    assert not sentence_encoder_label(str(folder)).endswith("+torch")
+    pooling.write_text('{"pooling_mode_mean_tokens": true, "pooling_mode_cls_token": true}')
+    assert sentence_encoder_label(str(folder)).endswith("+torch")
+    pooling.unlink()
+    kinds = [{"type": f"sentence_transformers.models.{kind}"} for kind in ("Transformer", "Pooling", "Dense")]
+    (folder / "modules.json").write_text(json.dumps(kinds))
+    assert sentence_encoder_label(str(folder)).endswith("+torch")
+
+
+@pytest.mark.parametrize("danger", ["module", "pickle"])
+def test_code_in_a_directory_is_not_run(weights, tmp_path, danger):
+    folder = copied(tmp_path)
+    if danger == "module":
+        (folder / "modules.json").write_text('[{"idx": 0, "name": "0", "path": "", "type": "evil_module.Evil"}]')
+        (folder / "evil_module.py").write_text("raise SystemExit")
+    else:
+        (folder / "2_Dense").mkdir()
+        (folder / "2_Dense" / "pytorch_model.bin").write_bytes(b"\x80\x04N.")
+    with pytest.raises(ModelError, match="code"):
+        check_sentence_encoder(f"torch:{folder}")
+
+
+def test_another_resource_is_no_encoder():
+    with pytest.raises(ModelError, match=r"no sentence encoder\. Known: all-minilm-l6-v2, navec-ru"):
+        sentence_encoder_label("smollm2-135m")
+
+
+def test_int8_is_not_kept(weights):
+    encoder = find(f"{MINILM}+int8").open()
+    encoder.encode(["a dog"])
+    assert not encoder.cache.path.exists()
+
+
+def test_a_metric_can_go_to_another_process_after_it_was_used(weights):
+    import pickle
+
+    from multimodal_eval import Sample
+    from multimodal_eval.evaluation.semantic_similarity import compute_semantic_similarity
+
+    sample = Sample(id="1", generated_answer="a dog", references=["a cat"])
+    value = compute_semantic_similarity(sample)
+    assert pickle.loads(pickle.dumps(compute_semantic_similarity))(sample) == value

@@ -122,9 +122,25 @@ def test_a_broken_cache_is_said_and_done_without():
     cache = VectorCache("toy@1")
     cache.path.parent.mkdir(parents=True)
     cache.path.write_bytes(b"this is no database, but long enough to be taken for one" * 100)
-    with pytest.warns(UserWarning, match="cannot be used and is left alone"):
+    with pytest.warns(UserWarning, match=r"cannot be used: .*moved to toy@1\.v1\.broken"):
         assert cache.vectors([b"a"], counted([])).tolist() == [[0, 1]]
-    assert cache.path.read_bytes().startswith(b"this is no database")
+    assert cache.path.with_suffix(".broken").read_bytes().startswith(b"this is no database")
+    VectorCache("toy@1").vectors([b"a"], counted([]))
+    asked = []
+    VectorCache("toy@1").vectors([b"a"], counted(asked))
+    assert asked == []
+
+
+def test_threads_may_share_it():
+    from concurrent.futures import ThreadPoolExecutor
+
+    cache = VectorCache("toy@1")
+
+    def work(number):
+        return cache.vectors([b"%d" % (number % 7), b"%d" % number], lambda missing: np.ones((len(missing), 2)))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(rows.shape == (2, 2) for rows in pool.map(work, range(200)))  # a warning would be an error
 
 
 def test_it_can_be_switched_off(monkeypatch):

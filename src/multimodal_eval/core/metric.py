@@ -64,6 +64,10 @@ class Metric:
         score = self.lone_scorer.score([sample])[0]
         return 0.0 if score.value is None else score.value
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: without the scorer that was opened here."""
+        return {key: value for key, value in vars(self).items() if key != "lone_scorer"}
+
     @cached_property
     def lone_scorer(self) -> Scorer:
         """The metric opened for samples on their own."""

@@ -52,12 +52,14 @@ class Estimate:
 
     The influence values psi are scaled so that the estimate's error is about mean(psi): for a mean,
     psi_i = x_i - mean. Standard errors, intervals and paired tests need nothing else.
-    `corrected` says whether the standard error gets the factor C/(C-1) of a mean's.
+    `corrected` says whether the standard error gets the factor C/(C-1) of a mean's. `multiplies`: errors of a number
+    that is a ratio by nature, such as a perplexity, are factors, and its interval is one of the logarithm.
     """
 
     value: float
     influence: NDArray[np.float64]
     corrected: bool = True
+    multiplies: bool = False
 
 
 def mean_estimate(rows: Rows) -> Estimate:

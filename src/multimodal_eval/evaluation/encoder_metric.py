@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.sample import Sample
@@ -28,7 +29,8 @@ UNKNOWN = "the encoder knows no word of the text"
 
 def half_cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
     """(cos + 1) / 2 of two unit vectors, in [0, 1] whatever rounding does."""
-    return min(1.0, max(0.0, (float(left @ right) + 1) / 2))
+    value = (float(left @ right) + 1) / 2
+    return value if isnan(value) else min(1.0, max(0.0, value))  # NaN is a failure, and must not become a number
 
 
 class SentenceEncoderMetric(ModelMetric):

@@ -45,11 +45,14 @@ class ModelMetric(Metric):
 
     def signature(self, state: Any = None) -> Signature:
         """The options, with the models' revisions; a directory that is not here stands by its name alone."""
+        return Signature(self.name, self.version, {**self.options, **self.known_labels()})
+
+    def known_labels(self) -> dict[str, str]:
+        """The models' labels; none where one cannot be looked up."""
         try:
-            labels = self.model_labels()
+            return self.model_labels()
         except UnavailableError:
-            labels = {}
-        return Signature(self.name, self.version, {**self.options, **labels})
+            return {}
 
     def unavailable(self) -> str | None:
         """Whether a model is missing here."""

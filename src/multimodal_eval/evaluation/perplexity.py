@@ -15,6 +15,7 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import exp, fsum, inf, isnan
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +137,7 @@ class Perplexity(ModelMetric):
         settings: dict[str, Any] = {"source": self.options["source"]}
         if self.by_model:
             read = {key: self.options[key] for key in ("model", "context", "window", "stride", "bos")}
-            settings |= {**read, **self.model_labels()}
+            settings |= {**read, **self.known_labels()}
         settings["average"] = "tokens" if self.by_tokens else "samples"
         return Signature(self.name, self.version, settings)
 
@@ -164,11 +165,10 @@ class Perplexity(ModelMetric):
 
     def aggregate(self, rows: Rows) -> Estimate:
         """Over tokens: exp(sum of surprises / tokens); over samples: the mean of the perplexities."""
-        if not self.by_tokens:
-            return mean_estimate(rows)
         from multimodal_eval.stats.estimates import function_of_sums
 
-        return function_of_sums(rows, _corpus_perplexity, _gradient)
+        found = function_of_sums(rows, _corpus_perplexity, _gradient) if self.by_tokens else mean_estimate(rows)
+        return replace(found, multiplies=True)
 
 
 def _corpus_perplexity(sums: Vector) -> float:

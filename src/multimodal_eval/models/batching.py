@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
+T = TypeVar("T")
+
+MOST_THREADS = 8  # each holds the numbers of a batch
 FEWEST_ROWS = 2  # onnxruntime takes other kernels for a single row, with other last digits
+
+
+def side_by_side(work: Callable[[T], None], batches: Iterable[T]) -> None:
+    """Batches beside one another, each on one thread.
+
+    Several threads over one batch would cut its sums into pieces that depend on their number, with other last digits.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from multimodal_eval.core.machine import cores
+
+    with ThreadPoolExecutor(min(cores(), MOST_THREADS)) as pool:
+        list(pool.map(work, batches))
 
 
 def equal_lengths(

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from multimodal_eval.resources.store import home
@@ -42,9 +43,10 @@ def cache_folder() -> Path:
 class VectorCache:
     """Float32 vectors of one model (`label` says which, with its revision and all settings that matter)."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, *, on: bool = True) -> None:
         self.path = cache_folder() / (re.sub(r"[^A-Za-z0-9.@_-]+", "-", label) + f".v{VERSION}.sqlite")
-        self._off = os.environ.get("MMEVAL_CACHE", "").lower() in ("off", "0", "no")
+        self._off = not on or os.environ.get("MMEVAL_CACHE", "").lower() in ("off", "0", "no")
+        self._lock = Lock()
         self._connection: sqlite3.Connection | None = None
         self._process = 0
 
@@ -77,9 +79,7 @@ class VectorCache:
             known |= rows
         return [known[key] for key in keys]
 
-    def _open(self) -> sqlite3.Connection | None:
-        if self._off:
-            return None
+    def _opened(self) -> sqlite3.Connection:
         if self._connection is None or self._process != os.getpid():  # a connection does not survive a fork
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
@@ -91,31 +91,42 @@ class VectorCache:
 
     def _look_up(self, keys: list[bytes]) -> dict[bytes, Vectors]:
         found: dict[bytes, Vectors] = {}
-        try:
-            connection = self._open()
-            for start in range(0, len(keys) if connection else 0, _LOOKED_UP_AT_ONCE):
+
+        def look(connection: sqlite3.Connection) -> None:
+            for start in range(0, len(keys), _LOOKED_UP_AT_ONCE):
                 some = keys[start : start + _LOOKED_UP_AT_ONCE]
                 question = f"SELECT key, value FROM vectors WHERE key IN ({','.join('?' * len(some))})"
-                for key, value in connection.execute(question, some):  # type: ignore[union-attr]
+                for key, value in connection.execute(question, some):
                     if (vector := _unpacked(value)) is not None:
                         found[key] = vector
-        except (sqlite3.Error, OSError) as fault:
-            self._do_without(fault)
+
+        self._try(look)
         return found
 
     def _store(self, rows: dict[bytes, Vectors]) -> None:
-        try:
-            if connection := self._open():
-                connection.execute("BEGIN IMMEDIATE")
-                packed = ((key, _packed(row)) for key, row in rows.items())
-                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", packed)
-                connection.execute("COMMIT")
-        except (sqlite3.Error, OSError) as fault:
-            self._do_without(fault)
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            packed = ((key, _packed(row)) for key, row in rows.items())
+            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", packed)
+            connection.execute("COMMIT")
 
-    def _do_without(self, fault: Exception) -> None:
-        self._off = True
-        warnings.warn(f"the cache {self.path} cannot be used and is left alone: {fault}", stacklevel=3)
+        self._try(write)
+
+    def _try(self, use: Callable[[sqlite3.Connection], None]) -> None:
+        """Use the connection, one thread at a time; a failure switches the cache off."""
+        if self._off:
+            return
+        try:
+            with self._lock:
+                use(self._opened())
+        except (sqlite3.Error, OSError) as fault:
+            self._off = True
+            said = f"the cache {self.path} cannot be used: {fault}. It is done without"
+            if type(fault) is sqlite3.DatabaseError:  # no database, or a broken one
+                aside = self.path.with_suffix(".broken")
+                self.path.replace(aside)
+                said += f", and was moved to {aside.name}"
+            warnings.warn(said, stacklevel=4)
 
 
 def _packed(vector: Vectors) -> bytes:

@@ -8,12 +8,10 @@ product into other pieces), batches beside one another. The weights stay in the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from multimodal_eval.core.machine import cores
 from multimodal_eval.models import llama
-from multimodal_eval.models.batching import equal_lengths
+from multimodal_eval.models.batching import equal_lengths, side_by_side
 from multimodal_eval.models.onnx_graph import open_session
 from multimodal_eval.models.source import Model
 from multimodal_eval.models.tokens import FILE, Tokens
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 
 LONGEST = 8192  # tokens seen at once, whatever the model allows: the attention grows with the square
 TOKENS_AT_ONCE = 1024  # of a batch
-MOST_THREADS = 8  # each holds the numbers of a batch: some 200 MB
 SCORED_AT_ONCE = 256  # rows of (vocabulary) numbers in memory
 FEWEST_SCORED = 2  # onnxruntime takes another kernel for one row
 _SILENT = {"attention_bias": False, "mlp_bias": False, "rope_scaling": None}
@@ -54,8 +51,9 @@ class CausalLlama:
         self.longest = min(int(config["max_position_embeddings"]), LONGEST)
         self.tokens: Callable[[Sequence[str]], list[list[int]]] = Tokens(model)
         self.width = int(config["hidden_size"])
-        self.body = open_session(llama.body(model.weights, config, self.longest), model.folder, 1, prepack=False)
-        self.head = open_session(llama.head(model.weights, config), model.folder, 1, prepack=False)
+        folder = model.weights.path.parent  # where a link leads
+        self.body = open_session(llama.body(model.weights, config, self.longest), folder, 1, prepack=False)
+        self.head = open_session(llama.head(model.weights, config), folder, 1, prepack=False)
 
     def score(self, rows: Sequence[Sequence[int]], firsts: Sequence[int]) -> list[Floats]:
         """For each row of ids the log-probabilities of those from `first` (at least 1) on, given all before."""
@@ -69,8 +67,7 @@ class CausalLlama:
             for place, values in zip(places, found, strict=True):
                 scores[place] = values
 
-        with ThreadPoolExecutor(min(cores(), MOST_THREADS)) as pool:
-            list(pool.map(run, equal_lengths(rows, tokens=TOKENS_AT_ONCE, fewest=1)))
+        side_by_side(run, equal_lengths(rows, tokens=TOKENS_AT_ONCE, fewest=1))
         return scores
 
     def _batch(self, ids: NDArray[np.int64], firsts: list[int]) -> list[Floats]:

@@ -36,6 +36,7 @@ class TorchCausalLM:
     """A transformers model. Its code comes from that library alone, its weights from safetensors."""
 
     def __init__(self, model: Model, languages: frozenset[str] = frozenset()) -> None:
+        model.verify()
         purpose = f"the language model {model.name!r}"
         torch = require("torch", extra="torch", purpose=purpose)
         library = require("transformers", extra="torch", purpose=purpose)

@@ -62,6 +62,10 @@ class Graph:
         if name in self._cast:
             return self._cast[name]
         tensor = self.weights[name]
+        if tensor.dtype not in _TYPES:
+            raise ModelError(
+                f"{self.weights.path}: the tensor {name!r} holds {tensor.dtype}, and not {', '.join(_TYPES)}"
+            )
         kind = getattr(TensorProto, _TYPES[tensor.dtype])
         proto = TensorProto(name=name, data_type=kind, dims=tensor.shape, data_location=TensorProto.EXTERNAL)
         place = {"location": self.weights.path.name, "offset": tensor.offset, "length": tensor.length}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from multimodal_eval.core.errors import ModelError
 from multimodal_eval.core.optional import require
-from multimodal_eval.models.source import Model
+from multimodal_eval.models.source import UNSAFE, Model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,17 +23,35 @@ def label_of(model: Model) -> str:
 
 
 def check(model: Model) -> None:
-    """Whether the model and the packages are here."""
+    """Whether the model and the packages are here, and none of its files could run code."""
     model.check()
+    _refuse_code(model)
     require("sentence_transformers", extra="torch", purpose=f"the encoder {model.name!r}")
+
+
+def _refuse_code(model: Model) -> None:
+    """Some releases of the library import modules that lie in the folder, and open pickles, whatever they are told."""
+    for path in sorted(model.folder.rglob("*")):
+        if path.suffix in UNSAFE and not any(path.parent.glob("*.safetensors")):
+            raise ModelError(f"{path} may run code when it is opened: convert it to safetensors")
+    listed = model.folder / "modules.json"
+    try:
+        kinds = [str(entry["type"]) for entry in json.loads(listed.read_text("utf-8"))] if listed.is_file() else []
+    except (ValueError, KeyError, TypeError) as fault:
+        raise ModelError(f"{listed} cannot be read: {fault}") from None
+    for kind in kinds:
+        if not kind.startswith("sentence_transformers."):
+            raise ModelError(f"{listed} names {kind!r}, which is no part of sentence-transformers: its code is not run")
 
 
 class TorchSentences:
     """A sentence-transformers model. Its code comes from that library alone: none of the model's own is run."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, languages: frozenset[str] = frozenset()) -> None:
         library = require("sentence_transformers", extra="torch", purpose=f"the encoder {model.name!r}")
-        self.label, self.languages = label_of(model), frozenset[str]()
+        _refuse_code(model)
+        model.verify()
+        self.label, self.languages = label_of(model), languages
         self.model = library.SentenceTransformer(
             str(model.folder), trust_remote_code=False, local_files_only=True, model_kwargs={"use_safetensors": True}
         )

@@ -6,21 +6,21 @@ Looking does not load: a missing model is said before a run begins, and weights 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from multimodal_eval.core.errors import ModelError, UnavailableError
+from multimodal_eval.models.digests import sha256_of
 from multimodal_eval.models.safetensors import SafetensorsFile
 from multimodal_eval.resources.catalogue import CATALOGUE, Resource
 from multimodal_eval.resources.hub import find_snapshot, hub_model
-from multimodal_eval.resources.store import folder_of, home, is_here
+from multimodal_eval.resources.store import folder_of, is_here
 
 WEIGHTS = (".safetensors", ".onnx", ".gguf")  # formats that hold numbers and no code
-_UNSAFE = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".h5")
+UNSAFE = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".h5")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,24 @@ class Model:
         path = self.folder / name
         if not path.is_file():
             raise ModelError(f"the model {self.name!r} has no file {name}: {self.folder}")
+        self._verify(name, path)
         return path
+
+    def _verify(self, name: str, path: Path) -> None:
+        """Files of the catalogue have the pinned content, or are not opened."""
+        resource = self.resource
+        pinned = {} if resource is None else {f.name: f.sha256 for f in (*resource.files, *resource.derived)}
+        if name in pinned and sha256_of(path) != [pinned[name]]:
+            raise ModelError(
+                f"{path} is not what was fetched: its checksum is another one. "
+                f"Delete {self.folder} and get it again with: mmeval fetch {self.name}"
+            )
+
+    def verify(self) -> None:
+        """The same of all its files, for a program that opens them by itself."""
+        self.check()
+        for file in (*self.resource.files, *self.resource.derived) if self.resource is not None else ():
+            self.file(file.name)
 
     def json(self, name: str) -> dict[str, Any]:
         """A JSON object among its files."""
@@ -104,45 +121,18 @@ def fetchable(name: str) -> tuple[str, ...]:
 
 
 def _digest_of_folder(folder: Path) -> str:
-    """A digest over weights and settings; that of a large file is taken once and remembered with its size and time."""
-    files = sorted(path for path in folder.rglob("*") if path.suffix in (*WEIGHTS, ".json") and path.is_file())
+    """A digest over every file that may change a result; what is only read by people is left out, and so are pickles,
+    which nothing here opens.
+    """
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_aside(path))
     if not any(path.suffix in WEIGHTS for path in files):
-        unsafe = next((path.name for path in sorted(folder.iterdir()) if path.suffix in _UNSAFE), None)
+        unsafe = next((path.name for path in sorted(folder.rglob("*")) if path.suffix in UNSAFE), None)
         hint = f" {unsafe} may run code when it is opened; convert it to safetensors." if unsafe else ""
         raise ModelError(f"{folder} holds no weights as {', '.join(WEIGHTS)}.{hint}")
-    known = _Digests(home() / "digests.json")
-    lines = [f"{path.relative_to(folder).as_posix()} {known.of(path)}" for path in files]
-    known.save()
+    names = [path.relative_to(folder).as_posix() for path in files]
+    lines = [f"{name} {digest}" for name, digest in zip(names, sha256_of(*files), strict=True)]
     return sha256("\n".join(lines).encode()).hexdigest()[:8]
 
 
-class _Digests:
-    """sha256 by path, size and time of change."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self.known: dict[str, str] = json.loads(path.read_text())
-        except (OSError, ValueError):
-            self.known = {}
-        self.changed = False
-
-    def of(self, file: Path) -> str:
-        stat = file.stat()
-        key = f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns}"
-        if key not in self.known:
-            with file.open("rb") as stream:
-                self.known[key] = file_digest(stream, "sha256").hexdigest()
-            self.changed = True
-        return self.known[key]
-
-    def save(self) -> None:
-        if not self.changed:
-            return
-        temporary = self.path.with_suffix(f".{os.getpid()}")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(self.known))
-            temporary.replace(self.path)
-        except OSError:  # it is only taken again next time
-            return
+def _is_aside(path: Path) -> bool:
+    return path.suffix in (*UNSAFE, ".md") or path.name.startswith((".", "LICENSE", "NOTICE", "README"))

@@ -8,7 +8,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum, sqrt
+from math import exp, fsum, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,11 @@ def interval(
 
 
 def t_interval(estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL) -> Interval:
-    """estimate ± t * SE, with t of C - 1 degrees of freedom for C clusters."""
+    """estimate ± t * SE, with t of C - 1 degrees of freedom for C clusters.
+
+    Where errors multiply, the same of the logarithm, whose standard error is SE / estimate: the interval is
+    estimate * exp(± t * SE / estimate), and never reaches 0.
+    """
     from scipy.special import stdtrit
 
     error = standard_error(estimate.influence, clusters, corrected=estimate.corrected)
@@ -77,6 +81,10 @@ def t_interval(estimate: Estimate, clusters: Codes | None = None, level: float =
         return Interval(estimate.value, None, None, None, f"no interval: {_units(count, clusters)}")
     half = float(stdtrit(count - 1, (1 + level) / 2)) * error
     method = f"{level:.0%} t interval, {_units(count, clusters)}"
+    if estimate.multiplies and estimate.value > 0:
+        method = method.replace("t interval", "t interval of the logarithm")
+        factor = exp(min(half / estimate.value, 700))  # beyond that no floating-point number is left
+        return Interval(estimate.value, error, estimate.value / factor, estimate.value * factor, method)
     return Interval(estimate.value, error, estimate.value - half, estimate.value + half, method)
 
 
