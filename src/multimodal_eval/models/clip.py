@@ -18,6 +18,7 @@ from multimodal_eval.models.onnx_graph import open_exported, open_session
 from multimodal_eval.models.pictures import Picture, opened
 from multimodal_eval.models.preprocessing import CLIP_DEFAULTS, SIGLIP_DEFAULTS, Preprocessing
 from multimodal_eval.models.source import Model
+from multimodal_eval.resources.formats import ONNX_TOWERS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 TOKENS_AT_ONCE = 1024
 IMAGES_AT_ONCE = 16
-_EXPORTS = ("onnx/{}_model.onnx", "{}_model.onnx")
 _EXPORTED_OUTPUTS = {"text": ("text_embeds", "pooler_output"), "vision": ("image_embeds", "pooler_output")}
 
 
@@ -61,7 +61,7 @@ def check(model: Model) -> None:
 
 
 def _exports(model: Model) -> dict[str, Path] | None:
-    for pattern in _EXPORTS:
+    for pattern in ONNX_TOWERS:
         paths = {tower: model.folder / pattern.format(tower) for tower in ("text", "vision")}
         if all(path.is_file() for path in paths.values()):
             return paths

@@ -16,11 +16,9 @@ from typing import Any
 from multimodal_eval.core.errors import ModelError, UnavailableError
 from multimodal_eval.models.safetensors import SafetensorsFile
 from multimodal_eval.resources.catalogue import CATALOGUE, Resource
+from multimodal_eval.resources.formats import UNSAFE, WEIGHTS
 from multimodal_eval.resources.hub import find_snapshot, hub_model
 from multimodal_eval.resources.store import folder_of, home, is_here
-
-WEIGHTS = (".safetensors", ".onnx", ".gguf")  # formats that hold numbers and no code
-_UNSAFE = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".h5")
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def _digest_of_folder(folder: Path) -> str:
     """A digest over weights and settings; that of a large file is taken once and remembered with its size and time."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in (*WEIGHTS, ".json") and path.is_file())
     if not any(path.suffix in WEIGHTS for path in files):
-        unsafe = next((path.name for path in sorted(folder.iterdir()) if path.suffix in _UNSAFE), None)
+        unsafe = next((path.name for path in sorted(folder.iterdir()) if path.suffix in UNSAFE), None)
         hint = f" {unsafe} may run code when it is opened; convert it to safetensors." if unsafe else ""
         raise ModelError(f"{folder} holds no weights as {', '.join(WEIGHTS)}.{hint}")
     known = _Digests(home() / "digests.json")
