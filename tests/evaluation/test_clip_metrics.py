@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from multimodal_eval import Sample, evaluate, evaluate_sample
-from multimodal_eval.core.errors import ConfigError, UnavailableError
+from multimodal_eval.core.errors import ConfigError, ImageError, UnavailableError
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.clip_score import compute_clip_score
 from multimodal_eval.evaluation.clipscore import compute_clipscore
@@ -113,9 +113,34 @@ def test_a_broken_picture_is_unscored_with_its_reason():
 def test_a_long_text_is_counted():
     found = scores(compute_clipscore, [sample(0, "word " * 30), sample(0, "hi")])
     assert [score.warning for score in found] == ["text_cut", None]  # the prefix has 16 of 18 letters
-    found = scores(compute_clip_score, [sample(0, "word " * 30), sample(0, "hi"), sample(0, "@@@")])
-    assert [score.warning for score in found] == ["text_cut", None, "blank_answer"]
-    assert found[2].value == 0.0
+    found = scores(compute_clip_score, [sample(0, "word " * 30), sample(0, "hi"), sample(0, "@@@"), sample(0, " ")])
+    assert [score.warning for score in found] == ["text_cut", None, "nothing_left_of_answer", "blank_answer"]
+    assert [score.value for score in found[2:]] == [0.0, 0.0]
+
+
+def test_words_that_cleaning_leaves_out_are_counted():
+    """shapes-clip reads more than 33 tokens: here only the cleaning cuts."""
+    metric = compute_clip_score.configure({"model": "shapes-clip"})
+    found = score_batch(metric, metric.open(None), [sample(0, "a " * 32), sample(0, "Answer: " + "a " * 33)])
+    assert [score.warning for score in found] == [None, "text_cut"]
+    assert found[0].value == found[1].value
+
+
+@pytest.mark.parametrize("metric", [compute_clip_score, compute_clipscore], ids=lambda metric: metric.name)
+def test_a_broken_picture_is_unscored_whatever_was_answered(metric):
+    broken = content(0, (40, 30))[:200]
+    samples = [
+        Sample(id="1", image=image, generated_answer=" ") for image in ("nowhere.png", broken, content(0, (4, 3)))
+    ]
+    assert [(score.value, score.status) for score in scores(metric, samples)] == [
+        (None, "error"),
+        (None, "error"),
+        (0.0, "ok"),
+    ]
+    with pytest.raises(ImageError, match=r"there is no file 'nowhere\.png'"):
+        metric.configure(TINY)(Sample(id="1", image="nowhere.png", generated_answer="a dog"))
+    with pytest.raises(ImageError, match="cannot be decoded"):
+        metric.configure(TINY)(Sample(id="1", image=broken, generated_answer="a dog"))
 
 
 def test_the_model_is_an_option_and_in_the_signature(monkeypatch):

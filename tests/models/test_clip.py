@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -205,6 +206,25 @@ def test_resizing_by_matrices_is_pillows(width, height, edge, resample):
     assert (difference > 0).mean() < 0.01
 
 
+@pytest.mark.parametrize(("size", "family"), [((1, 15_000), "clip"), ((15_000, 1), "clip"), ((1, 300_000), "siglip")])
+def test_a_line_that_would_fill_the_memory_is_refused(size, family):
+    """224 x 3,360,000 pixels of 4 bytes, a few hundred bytes as a PNG file; SigLIP's rows alone are 224 x 300,000."""
+    preprocess = Preprocessing.of({}, CLIP_DEFAULTS if family == "clip" else SIGLIP_DEFAULTS)
+    with pytest.raises(ImageError, match=f"a picture of {size[0]} x {size[1]} is too long and thin"):
+        preprocess(Image.new("1", size))
+    assert preprocess(Image.new("1", (10, 7000))).shape == (3, 224, 224)
+
+
+def test_matrices_hold_only_what_the_crop_keeps():
+    """All weights of 400 x 40,000 pixels are 22,400 x 40,000 numbers."""
+    tracemalloc.start()
+    columns, rows = matrices(Preprocessing.of({}, CLIP_DEFAULTS), 40_000, 400)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (columns.shape, rows.shape) == ((224, 40_000), (224, 400))
+    assert most < 50_000_000
+
+
 def test_a_size_that_says_nothing_is_refused():
     with pytest.raises(ModelError, match="shortest_edge"):
         Preprocessing.of({"size": {"longest_edge": 3}}, CLIP_DEFAULTS)
@@ -246,6 +266,19 @@ def test_only_broken_pictures():
 
     found = open_image_text_encoder(str(TINY_CLIP)).encode_images([Picture(b"y", broken)])
     assert np.isnan(found).all()
+
+
+def test_a_broken_picture_among_known_ones():
+    def broken():
+        raise ImageError("cut off")
+
+    encoder = open_image_text_encoder(str(TINY_CLIP))
+    known = encoder.encode_images(golden_pictures())
+    pictures = [*golden_pictures(), Picture(b"z", broken)]
+    found = encoder.encode_images(pictures)
+    np.testing.assert_array_equal(found[:-1], known)
+    assert np.isnan(found[-1]).all()
+    assert [one.fault for one in pictures] == [None] * len(known) + ["cut off"]
 
 
 def test_few_pictures_are_open_at_a_time():

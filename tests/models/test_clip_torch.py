@@ -84,3 +84,10 @@ def test_sizes_and_batches_do_not_mix_pictures_up(monkeypatch):
     assert pictures[7].fault == "cut off"
     kept = [n for n in range(25) if n != 7]
     np.testing.assert_allclose(found[kept], together[kept], atol=1e-5)
+
+
+def test_it_refuses_the_line_that_the_other_encoder_refuses():
+    encoder = clip_torch.TorchClip.of(find_model(str(TINY_CLIP)))
+    line = Picture(b"line", lambda: picture(1, (1, 1)).resize((1, 100_000)))
+    assert np.isnan(encoder.encode_images([line])).all()
+    assert "too long and thin" in line.fault

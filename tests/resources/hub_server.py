@@ -15,11 +15,16 @@ LARGE = (".safetensors", ".bin", ".onnx", ".onnx_data")
 
 
 class Hub:
-    """Repositories by name, each a dict of files; `served` may differ from what is listed."""
+    """Repositories by name, each a dict of files.
+
+    `served` may differ from what is listed, `listed` changes what is said of a file, `broken` files break off.
+    """
 
     def __init__(self) -> None:
         self.repositories: dict[str, dict[str, bytes]] = {}
         self.served: dict[str, bytes] = {}
+        self.listed: dict[str, object] = {}
+        self.broken: set[str] = set()
         self.asked: list[str] = []
         self.commit = COMMIT
 
@@ -30,7 +35,8 @@ class Hub:
             entry["blobId"] = sha1(b"blob %d\0" % len(content) + content).hexdigest()
             if file.endswith(LARGE):
                 entry["lfs"] = {"sha256": sha256(content).hexdigest(), "size": len(content), "pointerSize": 130}
-            siblings.append(entry)
+            changes = self.listed.get(file, {})
+            siblings.append({**entry, **changes} if isinstance(changes, dict) else changes)
         return {"id": name, "sha": self.commit, "siblings": siblings}
 
     def answer(self, path: str) -> bytes | None:
@@ -54,6 +60,9 @@ def hub_server() -> Iterator[tuple[Hub, str]]:
         def do_GET(self) -> None:
             content = hub.answer(self.path)
             self.send_response(200 if content is not None else 404)
+            if self.path.rpartition("/")[2] in hub.broken:
+                self.send_header("Transfer-Encoding", "chunked")
+                content = b"400\r\nthe beginning of 1024 bytes"
             self.end_headers()
             self.wfile.write(content or b"")
 

@@ -159,6 +159,19 @@ def test_from_hugging_face_asks_for_the_pinned_revision(monkeypatch):
     assert asked == ["https://huggingface.co/someone/model/resolve/abc123/table.txt"]
 
 
+def test_from_another_hub(web, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", web + "/")
+    (tmp_path / "someone/model/resolve/abc123").mkdir(parents=True)
+    (tmp_path / "someone/model/resolve/abc123/table.txt").write_bytes(CONTENT)
+    assert (fetch(resource(HuggingFace("someone/model", "abc123"))) / "table.txt").read_bytes() == CONTENT
+
+
+def test_a_smaller_file_than_announced_is_refused(local, tmp_path):
+    (tmp_path / "source" / "table.txt").write_bytes(CONTENT[:-1])
+    with pytest.raises(FetchError, match="ended after 15 of 16 bytes"):
+        fetch(local)
+
+
 @pytest.mark.registry
 def test_from_a_wheel_of_the_registry():
     digest = "8bb850c565aa389fdc16f3a46965ad23d82adff60f2393fc2762b63185e8e6c9"

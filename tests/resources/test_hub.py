@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -83,6 +84,40 @@ def test_more_bytes_than_announced_are_refused(hub):
     assert nothing_is_left()
 
 
+def test_fewer_bytes_than_announced_are_refused(hub):
+    hub.served["model.safetensors"] = hub.repositories[NAME]["model.safetensors"][:-1]
+    with pytest.raises(FetchError, match=r"model\.safetensors ended after"):
+        fetch_named(f"hf:{NAME}")
+    assert nothing_is_left()
+
+
+def test_a_connection_that_breaks_is_no_crash(hub):
+    hub.broken.add("model.safetensors")
+    with pytest.raises(FetchError, match=r"model\.safetensors could not be read"):
+        fetch_named(f"hf:{NAME}")
+    assert nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("file", "listed", "said"),
+    [
+        ("config.json", {"blobId": None}, "no checksum of config.json"),
+        ("config.json", {"blobId": "0"}, "no checksum of config.json"),
+        ("model.safetensors", {"lfs": {"size": 3}}, "no checksum of model.safetensors"),
+        ("config.json", {"size": None}, "how large config.json is"),
+        ("config.json", {"size": -1}, "how large config.json is"),
+        ("config.json", {"rfilename": 3}, "does not list the model's files"),
+        ("config.json", None, "does not list the model's files"),
+    ],
+)
+def test_a_listing_by_which_nothing_can_be_checked_is_refused(hub, file, listed, said):
+    hub.listed[file] = listed
+    with pytest.raises(FetchError, match=re.escape(said)):
+        fetch_named(f"hf:{NAME}")
+    assert len(hub.asked) == 1, "only the listing"
+    assert nothing_is_left()
+
+
 def test_weights_that_may_run_code_are_refused(hub):
     del hub.repositories[NAME]["model.safetensors"]
     with pytest.raises(FetchError, match=r"only as pytorch_model\.bin.*@refs/pr/NUMBER"):
@@ -94,7 +129,17 @@ def test_weights_that_may_run_code_are_refused(hub):
 
 
 @pytest.mark.parametrize(
-    "name", ["../../evil.json", "/etc/evil.json", "a/../evil.json", "a\\evil.json", "a//b.json", "./x.json", "C:x.json"]
+    "name",
+    [
+        "../../evil.json",
+        "/etc/evil.json",
+        "a/../evil.json",
+        "a\\evil.json",
+        "a//b.json",
+        "./x.json",
+        "C:x.json",
+        MANIFEST,
+    ],
 )
 def test_a_file_name_that_leads_elsewhere_is_refused(hub, name):
     hub.repositories[NAME][name] = b"{}"
@@ -112,6 +157,8 @@ def test_onnx_of_full_precision_where_there_are_no_safetensors(hub):
             "onnx/vision_model.onnx",
             "onnx/vision_model.onnx_data",
             "onnx/vision_model_quantized.onnx",
+            "onnx/model.onnx",
+            "text_model.onnx",
         )
     }
     folder = fetch_named(NAME)[2]
@@ -170,7 +217,8 @@ def test_names():
     assert fetchable("all-minilm-l6-v2") == ("all-minilm-l6-v2",)
     assert fetchable("a/b@v1") == ("hf:a/b@v1",)
     assert fetchable("unknown") == ()
-    for wrong in ("hf:a", "hf:a/b/c", "hf:a/..", "hf:../b"):
+    assert hub_model("a/b@/etc/passwd") is None
+    for wrong in ("hf:a", "hf:a/b/c", "hf:a/..", "hf:../b", "hf:a/b@/etc/passwd", "hf:a/b@x/../../y"):
         with pytest.raises(FetchError, match="must be written"):
             hub_model(wrong)
 

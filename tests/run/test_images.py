@@ -63,11 +63,20 @@ def test_pictures_lie_beside_the_data_and_nowhere_else(folder, monkeypatch, tmp_
     assert values(run) == [10.0, None, None, None, 30.0]
     said = reasons(run)
     assert "lies outside the folder" in said[1]
-    assert "there is no file" in said[2]
+    assert said[2] == f"there is no file 'img/missing.png' in the folder {str(folder)!r}"
     assert "--allow-image-urls" in said[3]
     assert run["brightness"]["n_scored"] == 2
     assert run.info["config"]["image_root"] == str(folder)
     assert current_policy() == MediaPolicy()
+
+
+def test_pictures_lie_beside_the_link_that_was_named(folder, tmp_path):
+    (tmp_path / "store").mkdir()
+    (folder / "data.jsonl").rename(tmp_path / "store" / "blob")
+    (folder / "data.jsonl").symlink_to("../store/blob")
+    run = evaluate(folder / "data.jsonl", **RUN)
+    assert values(run) == [10.0, None, None, None, 30.0]
+    assert run.info["config"]["image_root"] == str(folder)
 
 
 def test_what_was_allowed_is_opened(folder):
@@ -138,14 +147,15 @@ def test_pictures_in_memory_are_kept_and_scored(tmp_path):
     assert stored[1] == stored[2] == content
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "I;16"])
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "La", "P", "RGB", "RGBA", "RGBa", "CMYK", "YCbCr", "HSV", "I;16"])
 @pytest.mark.parametrize("orientation", [None, 6])
 def test_a_stored_picture_is_the_picture(mode, orientation):
     if mode == "I;16":
         image = Image.fromarray(np.arange(0, 48_000, 1000, dtype=np.uint16).reshape(6, 8))
-    elif mode in ("LA", "RGBA"):
-        image = gradient(mode=mode)
+    elif mode in ("LA", "La", "RGBA", "RGBa"):
+        image = gradient(mode=mode.upper())
         image.putalpha(gradient(mode="L"))
+        image = image.convert(mode)
     else:
         image = gradient(mode=mode)
     if orientation:

@@ -15,6 +15,8 @@ from multimodal_eval.core.sample import FIELDS, Sample
 _JSON = ("annotations", "metadata")
 _MEDIA = ("image", "audio")
 _PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # those that PNG keeps exactly
+# No format keeps these.
+_CONVERTED = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA"}
 _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(FIELDS, pa.string()),
     "references": pa.list_(pa.string()),
@@ -52,13 +54,14 @@ def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
 
 
 def _stored_media(sample: Sample, field: str) -> str | bytes | None:
-    """A picture in memory becomes the bytes of a file without loss; all else is kept as it is."""
+    """A picture in memory becomes the bytes of a file; all else is kept as it is."""
     value = getattr(sample, field)
     if value is None or isinstance(value, str | bytes):
         return value
     buffer = io.BytesIO()
     try:
-        value.save(buffer, format="PNG" if value.mode in _PNG_MODES else "TIFF", exif=value.getexif())
+        picture = value.convert(_CONVERTED[value.mode]) if value.mode in _CONVERTED else value
+        picture.save(buffer, format="PNG" if picture.mode in _PNG_MODES else "TIFF", exif=value.getexif())
     except Exception as error:  # noqa: BLE001 - a picture that was opened and not yet read may fail in any way
         message = f"`{field}` cannot be stored: {type(error).__name__}: {error}."
         hint = "Give its path or its bytes, and the sample alone is unscored."

@@ -20,7 +20,7 @@ from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.evaluation.image_text import Compared, ImageTextMetric
-from multimodal_eval.text.answers import clean_and_truncate_caption
+from multimodal_eval.text.answers import clean_and_truncate_caption, is_truncated
 
 
 class ClipScore(ImageTextMetric):
@@ -32,13 +32,20 @@ class ClipScore(ImageTextMetric):
     summary = __doc__ or ""
 
     def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
-        """The value for one sample, rounded to 4 places; 0.0 where a needed input is missing."""
+        """The value for one sample, rounded to 4 places; 0.0 where a needed input is missing.
+
+        Raises ImageError where the picture cannot be opened.
+        """
         value = super().__call__(sample, **extra)
         return value if isinstance(value, dict) else round(value, 4)
 
     def text_of(self, answer: str) -> str:
         """The answer, cleaned and cut."""
         return clean_and_truncate_caption(answer)
+
+    def cuts(self, answer: str) -> bool:
+        """Whether it has more than 32 words."""
+        return is_truncated(answer)
 
     def scores(self, samples: Sequence[Sample], compared: Compared) -> list[Score]:
         """The cosine, moved to [0, 1]."""

@@ -28,10 +28,6 @@ class ClipscoreMetric(ImageTextMetric):
     settings = {"prefix": PREFIX.strip(), "w": WEIGHT}  # noqa: RUF012 - read only
     summary = __doc__ or ""
 
-    def text_of(self, answer: str) -> str:
-        """The caption behind the paper's prefix."""
-        return PREFIX + answer
-
     def scores(self, samples: Sequence[Sample], compared: Compared) -> list[Score]:
         """w max(cosine, 0)."""
         return [Score(WEIGHT * max(cosine, 0.0)) for cosine in compared.cosines]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
 from multimodal_eval.core.metric import Scorer
-from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import BLANK_ANSWER
 from multimodal_eval.core.signature import Signature
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from multimodal_eval.models.pictures import Picture
-
 TEXT_CUT = "text_cut"
+NOTHING_LEFT = "nothing_left_of_answer"
 MODEL_VARIABLE = "CLIP_MODEL_ID"
 # What Hessel et al. (2021) put before a caption, and what they multiply the cosine with.
 PREFIX = "A photo depicts "
@@ -38,9 +37,17 @@ class ImageTextMetric(ModelMetric):
     """A metric of the cosine between a picture and an answer. Option `model`: a name or a directory."""
 
     needs: tuple[str, ...] = ("image", "generated_answer")
-    blank = 0.0
     defaults = {"model": "default"}  # noqa: RUF012 - never written to
     settings: Mapping[str, Any] = {}  # what else the signature says
+
+    def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
+        """The value for one sample; 0.0 where a needed input is missing, ImageError where its picture is no good."""
+        if not all(has(sample, need) for need in self.needs):
+            return 0.0
+        score = self.lone_scorer.score([sample])[0]
+        if score.value is None:
+            raise ImageError(score.reason)
+        return score.value
 
     @property
     def model(self) -> str:
@@ -88,8 +95,12 @@ class ImageTextMetric(ModelMetric):
         return _Scorer(self, open_image_text_encoder(self.model))
 
     def text_of(self, answer: str) -> str:
-        """The answer as the model shall read it; blank where nothing is left of it."""
-        raise NotImplementedError
+        """The answer as the model shall read it, "" where nothing is left of it; here, behind the paper's prefix."""
+        return PREFIX + answer
+
+    def cuts(self, answer: str) -> bool:
+        """Whether `text_of` leaves words of the answer out."""
+        return False
 
     def scores(self, samples: Sequence[Sample], compared: Compared) -> list[Score]:
         """One score a sample whose picture and answer could be read."""
@@ -117,41 +128,36 @@ class _Scorer:
         self.metric, self.encoder = metric, encoder
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
-        import msgspec
+        """The pictures first: a sample without one is unscored, whatever was answered."""
         import numpy as np
 
-        scores: list[Score | None] = [None] * len(batch)
-        texts = [self.metric.text_of(sample.generated_answer or "") for sample in batch]
-        pictures: dict[int, Picture] = {}
-        for row, sample in enumerate(batch):
-            if not (sample.generated_answer or "").strip() or not texts[row]:
-                scores[row] = Score(0.0, warning=BLANK_ANSWER)
-                continue
-            try:
-                pictures[row] = picture_of(sample.image)
-            except ImageError as fault:
-                scores[row] = unscored("error", str(fault))
-        images = self.encoder.encode_images(list(pictures.values()))
-        seen = [place for place, picture in enumerate(pictures.values()) if picture.fault is None]
-        for row, picture in pictures.items():
+        from multimodal_eval.evaluation.pictures import pictures_of
+
+        with pictures_of([sample.image for sample in batch]) as pictures:
+            opened = [row for row, picture in enumerate(pictures) if picture.fault is None]
+            images = np.asarray(self.encoder.encode_images([pictures[row] for row in opened]))
+        texts = [self._text(sample.generated_answer or "") for sample in batch]
+        scores: list[Score] = []
+        for sample, picture, text in zip(batch, pictures, texts, strict=True):
+            blank = not (sample.generated_answer or "").strip()
             if picture.fault is not None:
-                scores[row] = unscored("error", picture.fault)
-        rows = [row for row, picture in pictures.items() if picture.fault is None]
+                scores.append(unscored("error", picture.fault))
+            else:  # the value of an answer of which nothing can be read; the others get theirs below
+                scores.append(Score(0.0, warning=None if text else BLANK_ANSWER if blank else NOTHING_LEFT))
+        places = [place for place, row in enumerate(opened) if texts[row] and pictures[row].fault is None]
+        rows = [opened[place] for place in places]
         if rows:
             read = [texts[row] for row in rows]
-            compared = Compared(self.encoder, self.encoder.encode_texts(read), np.asarray(images)[seen])
+            compared = Compared(self.encoder, self.encoder.encode_texts(read), images[places])
             fresh = self.metric.scores([batch[row] for row in rows], compared)
             for row, score, cut in zip(rows, fresh, self.encoder.are_cut(read), strict=True):
-                scores[row] = msgspec.structs.replace(score, warning=TEXT_CUT) if cut else score
-        return [score for score in scores if score is not None]
+                scores[row] = self._with_warning(score, cut or self.metric.cuts(batch[row].generated_answer or ""))
+        return scores
 
+    def _text(self, answer: str) -> str:
+        return self.metric.text_of(answer) if answer.strip() else ""
 
-def picture_of(source: Any) -> Picture:
-    """A sample's picture: its content is read for the key and let go; it is decoded when a model wants it."""
-    from multimodal_eval.media.images import image_bytes, load_image_any
-    from multimodal_eval.media.policy import current_policy
-    from multimodal_eval.models.cache import digest
-    from multimodal_eval.models.pictures import Picture
+    def _with_warning(self, score: Score, cut: bool) -> Score:
+        import msgspec
 
-    policy = current_policy()  # the threads that decode have a context of their own
-    return Picture(digest(image_bytes(source, policy=policy)), lambda: load_image_any(source, policy=policy))
+        return msgspec.structs.replace(score, warning=TEXT_CUT) if cut else score

@@ -31,10 +31,6 @@ class RefClipscoreMetric(ImageTextMetric):
     settings = {"prefix": PREFIX.strip(), "w": WEIGHT}  # noqa: RUF012 - read only
     summary = __doc__ or ""
 
-    def text_of(self, answer: str) -> str:
-        """The caption behind the paper's prefix."""
-        return PREFIX + answer
-
     def scores(self, samples: Sequence[Sample], compared: Compared) -> list[Score]:
         """The harmonic mean; 0 where either part is 0."""
         owners = [row for row, sample in enumerate(samples) for _ in sample.reference_texts]

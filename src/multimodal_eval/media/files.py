@@ -36,7 +36,8 @@ def read_file(path: str | Path, policy: MediaPolicy) -> bytes:
     except ImageError:
         raise
     except FileNotFoundError:
-        raise ImageError(f"there is no file {shorten(str(path))}") from None
+        where = "" if policy.root is None or Path(path).is_absolute() else f" in the folder {str(policy.root)!r}"
+        raise ImageError(f"there is no file {shorten(str(path))}{where}") from None
     except (OSError, ValueError, RuntimeError) as error:  # no right to read it; a NUL in its name; a loop of links
         raise ImageError(f"{shorten(str(path))} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(content) > policy.max_bytes:  # it has grown since

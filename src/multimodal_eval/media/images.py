@@ -49,7 +49,7 @@ def load_image_any(source: Any, *, policy: MediaPolicy | None = None) -> Image.I
 
 
 def image_bytes(source: Any, *, policy: MediaPolicy | None = None) -> bytes:
-    """The raw content of a picture, for a checksum; `load_image_any` decodes it without reading the source again.
+    """The raw content of a picture, for a checksum; given to `load_image_any`, it is decoded without its source.
 
     A Pillow image has no content of its own: it becomes an uncompressed BMP of its RGB pixels, the same bytes for
     the same pixels.
@@ -73,13 +73,22 @@ def _text(path: PathLike[Any]) -> str:
     return name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
 
 
+def is_url(source: object) -> bool:
+    """Whether a source names a picture on the network."""
+    return isinstance(source, str) and _scheme(source) in ("http", "https")
+
+
+def _scheme(name: str) -> str:
+    found = _SCHEME.match(name)
+    return found[1].lower() if found else ""
+
+
 def _content_named(name: str, policy: MediaPolicy) -> bytes:
     """What a text names: its scheme tells, and without one it is a path."""
-    found = _SCHEME.match(name)
-    scheme = found[1].lower() if found else ""
+    scheme = _scheme(name)
     if scheme == "data":
         return decode_data_uri(name, policy.max_bytes)
-    if scheme in ("http", "https"):
+    if is_url(name):
         return _fetched(name, policy)
     if scheme == "file":
         return read_file(path_of_file_url(name), policy)

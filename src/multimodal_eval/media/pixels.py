@@ -60,7 +60,7 @@ def _upright(image: Image.Image) -> Image.Image:
 def _over_white(image: Image.Image) -> Image.Image:
     from PIL import Image
 
-    with_alpha = image.convert("RGBA")
+    with_alpha = (image.convert("LA") if image.mode == "La" else image).convert("RGBA")
     white = Image.new("RGBA", with_alpha.size, (255, 255, 255, 255))
     return Image.alpha_composite(white, with_alpha).convert("RGB")
 

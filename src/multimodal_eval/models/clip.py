@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models import clip_graphs
-from multimodal_eval.models.batching import FEWEST_ROWS, equal_lengths
+from multimodal_eval.models.batching import FEWEST_ROWS, equal_lengths, side_by_side
 from multimodal_eval.models.clip_text import ClipTexts
 from multimodal_eval.models.onnx_graph import open_exported, open_session
 from multimodal_eval.models.pictures import Picture, opened
 from multimodal_eval.models.preprocessing import CLIP_DEFAULTS, SIGLIP_DEFAULTS, Preprocessing
 from multimodal_eval.models.source import Model
+from multimodal_eval.resources.formats import ONNX_TOWERS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 TOKENS_AT_ONCE = 1024
 IMAGES_AT_ONCE = 16
-_EXPORTS = ("onnx/{}_model.onnx", "{}_model.onnx")
+IMAGES_A_BATCH = 4  # by one thread
 _EXPORTED_OUTPUTS = {"text": ("text_embeds", "pooler_output"), "vision": ("image_embeds", "pooler_output")}
 
 
@@ -61,7 +62,7 @@ def check(model: Model) -> None:
 
 
 def _exports(model: Model) -> dict[str, Path] | None:
-    for pattern in _EXPORTS:
+    for pattern in ONNX_TOWERS:
         paths = {tower: model.folder / pattern.format(tower) for tower in ("text", "vision")}
         if all(path.is_file() for path in paths.values()):
             return paths
@@ -80,13 +81,13 @@ class OnnxClip:
         self.vision_tower: _Tower
         if (model.folder / "model.safetensors").is_file():
             folder = model.weights.path.parent
-            self.text_tower = _Tower(open_session(clip_graphs.text_graph(model.weights, model.config), folder))
-            self.vision_tower = _Tower(open_session(clip_graphs.vision_graph(model.weights, model.config), folder))
+            self.text_tower = _Tower(open_session(clip_graphs.text_graph(model.weights, model.config), folder, 1))
+            self.vision_tower = _Tower(open_session(clip_graphs.vision_graph(model.weights, model.config), folder, 1))
         else:
             exports = _exports(model)
             assert exports is not None
-            self.text_tower = _Tower(open_exported(exports["text"]), _EXPORTED_OUTPUTS["text"])
-            self.vision_tower = _Tower(open_exported(exports["vision"]), _EXPORTED_OUTPUTS["vision"])
+            self.text_tower = _Tower(open_exported(exports["text"], 1), _EXPORTED_OUTPUTS["text"])
+            self.vision_tower = _Tower(open_exported(exports["vision"], 1), _EXPORTED_OUTPUTS["vision"])
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """One unit vector a text."""
@@ -94,7 +95,9 @@ class OnnxClip:
 
         ids = self.texts.ids(texts)
         vectors: list[Any] = [None] * len(ids)
-        for positions, rows in equal_lengths(ids, tokens=TOKENS_AT_ONCE):
+
+        def run(job: tuple[list[int], list[Sequence[int]]]) -> None:
+            positions, rows = job
             length = len(rows[0])
             speakers = [number * length + self.texts.speaker(row) for number, row in enumerate(rows)]
             array = np.array(rows, np.int64)
@@ -103,22 +106,27 @@ class OnnxClip:
             )
             for position, row in zip(positions, out, strict=False):  # a lone row was doubled
                 vectors[position] = row
+
+        side_by_side(run, equal_lengths(ids, tokens=TOKENS_AT_ONCE))
         return np.stack(vectors) if vectors else np.empty((0, 0), np.float32)
 
     def encode_images(self, pictures: Sequence[Picture]) -> Vectors:
         """One unit vector a picture; NaN, and the picture's `fault`, where it could not be opened."""
         import numpy as np
 
-        vectors: Vectors | None = None
-        for positions, arrays in opened(pictures, self.preprocess, at_once=IMAGES_AT_ONCE):
-            if not positions:
-                continue
+        vectors: dict[int, Vectors] = {}
+
+        def run(job: list[tuple[int, Vectors]]) -> None:
+            arrays = [array for _, array in job]
             pixels = np.stack(arrays + arrays[:1] * (FEWEST_ROWS - len(arrays)))
-            out = self.vision_tower(pixels=pixels, pixel_values=pixels)[: len(positions)]
-            if vectors is None:
-                vectors = np.full((len(pictures), out.shape[1]), np.nan, np.float32)
-            vectors[positions] = out
-        return np.full((len(pictures), 1), np.nan, np.float32) if vectors is None else vectors
+            out = self.vision_tower(pixels=pixels, pixel_values=pixels)
+            vectors.update({position: row for (position, _), row in zip(job, out, strict=False)})
+
+        for positions, arrays in opened(pictures, self.preprocess, at_once=IMAGES_AT_ONCE):
+            ready = list(zip(positions, arrays, strict=True))
+            side_by_side(run, [ready[start : start + IMAGES_A_BATCH] for start in range(0, len(ready), IMAGES_A_BATCH)])
+        failed = np.full_like(next(iter(vectors.values())), np.nan) if vectors else np.full(1, np.nan, np.float32)
+        return np.stack([vectors.get(position, failed) for position in range(len(pictures))])
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
         """Which texts are longer than what the model reads."""

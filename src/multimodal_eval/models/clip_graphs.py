@@ -95,7 +95,7 @@ def text_graph(weights: SafetensorsFile, config: Config) -> bytes:
     x = graph.layer_norm(x, "text_model.final_layer_norm", own["layer_norm_eps"])
     x = graph.linear(x, "text_projection", bias=False) if clip else graph.linear(x, "text_model.head")
     inputs: dict[str, tuple[str, list[int | str]]] = {"ids": ("INT64", ["texts", "length"])}
-    return graph.model({**inputs, "pooled": ("INT64", ["texts"])}, {"embeddings": _unit(graph, x)})
+    return graph.model({**inputs, "pooled": ("INT64", ["texts"])}, {"embeddings": x})
 
 
 def vision_graph(weights: SafetensorsFile, config: Config) -> bytes:
@@ -127,7 +127,7 @@ def vision_graph(weights: SafetensorsFile, config: Config) -> bytes:
         x = graph.layer_norm(x, "vision_model.post_layernorm", epsilon)
         x = _attention_pooling(graph, x, own, folded, count)
     size = own["image_size"]
-    return graph.model({"pixels": ("FLOAT", ["images", 3, size, size])}, {"embeddings": _unit(graph, x)})
+    return graph.model({"pixels": ("FLOAT", ["images", 3, size, size])}, {"embeddings": x})
 
 
 def _layers(graph: Graph, x: str, prefix: str, own: Config, folded: str, *, causal: bool) -> str:
@@ -175,7 +175,3 @@ def _third(graph: Graph, tensor: str, part: int, width: int) -> str:
     """Query, key or value rows of a packed projection."""
     bounds = (graph.integers(part * width), graph.integers((part + 1) * width), graph.integers(0))
     return graph.op("Slice", tensor, *bounds)
-
-
-def _unit(graph: Graph, x: str) -> str:
-    return graph.op("Div", x, graph.op("ReduceL2", x, graph.integers(1), keepdims=1))

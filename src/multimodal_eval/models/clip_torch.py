@@ -117,7 +117,7 @@ class TorchClip:
 
         places: list[int] = []
         rows: list[Any] = []
-        for positions, arrays in opened(pictures, _as_array, at_once=OPENED_AT_ONCE):
+        for positions, arrays in opened(pictures, self._as_array, at_once=OPENED_AT_ONCE):
             for own, vectors in self._launched(arrays):
                 places += [positions[place] for place in own]
                 rows.append(vectors)
@@ -131,6 +131,12 @@ class TorchClip:
         return self._in_order(
             [place for own, _ in launched for place in own], [row for _, row in launched], len(arrays)
         )
+
+    def _as_array(self, image: Any) -> Pixels:
+        import numpy as np
+
+        self.preprocess.passes(image.height, image.width)  # refuses what the other encoder refuses
+        return np.asarray(image.convert("RGB"))
 
     def _launched(self, arrays: Sequence[Pixels]) -> Iterator[tuple[list[int], Any]]:
         """Positions and vectors that the device still works on: nothing here waits for it."""
@@ -184,12 +190,6 @@ class TorchClip:
     def _unit(self, out: Any) -> Any:
         rows = getattr(out, "pooler_output", out).float()  # transformers 5 wraps the features
         return rows / rows.norm(dim=-1, keepdim=True)
-
-
-def _as_array(image: Any) -> Pixels:
-    import numpy as np
-
-    return np.asarray(image.convert("RGB"))
 
 
 @dataclass(frozen=True)

@@ -51,9 +51,14 @@ class CachedImageTextEncoder:
         return self.cache.vectors(contents, lambda missing: self.inner.encode_texts([texts[i] for i in missing]))
 
     def encode_images(self, pictures: Sequence[Picture]) -> Vectors:
-        """One row a picture."""
+        """One row a picture; NaN, and the picture's `fault`, where it could not be opened."""
+        import numpy as np
+
         contents = [b"image:" + picture.key for picture in pictures]
-        vectors = self.cache.vectors(contents, lambda missing: self.inner.encode_images([pictures[i] for i in missing]))
+        rows = self.cache.rows(contents, lambda missing: self.inner.encode_images([pictures[i] for i in missing]))
+        vectors = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
+        for place, row in enumerate(rows):  # where no picture could be opened, the rows of NaN have no known width
+            vectors[place, : len(row)] = row
         faults = {picture.key: picture.fault for picture in pictures if picture.fault}
         for picture in pictures:  # only the first of equal pictures was opened
             picture.fault = faults.get(picture.key)

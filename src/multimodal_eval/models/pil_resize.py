@@ -5,7 +5,6 @@ Pillow up to 12 resizes rows first, rounds to whole numbers, and then columns. W
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -31,35 +30,24 @@ def matrices(preprocess: Preprocessing, height: int, width: int) -> tuple[NDArra
     )
 
 
-@lru_cache(maxsize=256)
 def _kept(size: int, resized: int, kept: int, resample: int) -> NDArray[np.float32]:
+    """The weights of one direction, (kept, size). Those of all `resized` pixels could fill any memory."""
     import numpy as np
 
-    whole = _weights(size, resized, resample)
     found = np.zeros((kept, size), np.float32)
     before = ceil(max(0, kept - resized) / 2)  # black rows before the picture
     first = max(0, (resized - kept) // 2)
-    count = min(kept, resized)
-    found[before : before + count] = whole[first : first + count]
-    return found
-
-
-def _weights(size: int, resized: int, resample: int) -> NDArray[np.float32]:
-    """All weights of one direction, (resized, size)."""
-    import numpy as np
-
-    found = np.zeros((resized, size), np.float64)
     scale = size / resized
     stretch = max(scale, 1.0)
     reach = (2.0 if resample == BICUBIC else 1.0) * stretch
-    for place in range(resized):
-        centre = (place + 0.5) * scale
+    for place in range(min(kept, resized)):
+        centre = (first + place + 0.5) * scale
         low, high = max(0, int(centre - reach + 0.5)), min(size, int(centre + reach + 0.5))
         distances = np.abs((np.arange(low, high) - centre + 0.5) / stretch)
         weights = _cubic(distances) if resample == BICUBIC else np.maximum(0.0, 1.0 - distances)
         weights /= weights.sum()
-        found[place, low:high] = np.trunc(weights * _FIXED_POINT + np.copysign(0.5, weights)) / _FIXED_POINT
-    return found.astype(np.float32)
+        found[before + place, low:high] = np.trunc(weights * _FIXED_POINT + np.copysign(0.5, weights)) / _FIXED_POINT
+    return found
 
 
 def _cubic(distance: NDArray[np.float64]) -> NDArray[np.float64]:

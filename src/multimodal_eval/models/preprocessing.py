@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.errors import ModelError
+from multimodal_eval.core.errors import ImageError, ModelError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 BILINEAR, BICUBIC = 2, 3  # Pillow's numbers, which the configuration uses
+MOST_PIXELS = 40_000_000  # of a picture at any moment on its way: a line of 1 x 15,000 becomes 224 x 3,360,000
 CLIP_DEFAULTS: Mapping[str, Any] = {
     "size": {"shortest_edge": 224},
     "crop_size": {"height": 224, "width": 224},
@@ -82,13 +83,22 @@ class Preprocessing:
         longer = int(self.shortest_edge * max(height, width) / min(height, width))
         return (longer, self.shortest_edge) if width <= height else (self.shortest_edge, longer)
 
+    def passes(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Width and height after the rows are resized, and after the columns are; ImageError where that is too much."""
+        tall, wide = self.resized_to(height, width)
+        if wide * max(height, tall) > MOST_PIXELS:
+            raise ImageError(
+                f"a picture of {width} x {height} is too long and thin: it would have {wide} x {max(height, tall)} "
+                f"pixels when it is resized, over the limit of {MOST_PIXELS:,}"
+            )
+        return (wide, height), (wide, tall)
+
     def __call__(self, image: Image.Image) -> NDArray[np.float32]:
         """One picture as (channels, height, width)."""
         import numpy as np
 
         image = image.convert("RGB")
-        height, width = self.resized_to(image.height, image.width)
-        for size in ((width, image.height), (width, height)):
+        for size in self.passes(image.height, image.width):
             if size != image.size:
                 image = image.resize(size, self.resample)
         pixels = np.asarray(image)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.core.optional import require
-from multimodal_eval.models.source import UNSAFE, Model
+from multimodal_eval.models.source import Model
+from multimodal_eval.resources.formats import UNSAFE
 
 if TYPE_CHECKING:
     import numpy as np

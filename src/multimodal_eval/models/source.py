@@ -16,11 +16,9 @@ from multimodal_eval.core.errors import ModelError, UnavailableError
 from multimodal_eval.models.digests import sha256_of
 from multimodal_eval.models.safetensors import SafetensorsFile
 from multimodal_eval.resources.catalogue import CATALOGUE, Resource
+from multimodal_eval.resources.formats import UNSAFE, WEIGHTS
 from multimodal_eval.resources.hub import find_snapshot, hub_model
 from multimodal_eval.resources.store import folder_of, is_here
-
-WEIGHTS = (".safetensors", ".onnx", ".gguf")  # formats that hold numbers and no code
-UNSAFE = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".h5")
 
 
 @dataclass(frozen=True)

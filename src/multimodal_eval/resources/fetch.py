@@ -8,8 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,9 +18,9 @@ from typing import IO
 from multimodal_eval.core.errors import FetchError
 from multimodal_eval.resources.catalogue import File, HuggingFace, LocalFolder, Packaged, PackageWheel, Resource, Url
 from multimodal_eval.resources.store import check_file, folder_of, is_here
+from multimodal_eval.resources.web import hub_address, reading
 
 _CHUNK = 1 << 20
-_TIMEOUT = 60
 
 # (file, bytes done, bytes in all)
 Progress = Callable[[str, int, int], None]
@@ -118,16 +116,13 @@ def _extract(resource: Resource, archive: zipfile.ZipFile, origin: str, target: 
 def _from_web(resource: Resource, staging: Path, progress: Progress) -> None:
     source = resource.source
     if isinstance(source, HuggingFace):
-        base = f"https://huggingface.co/{source.repository}/resolve/{source.revision}/"
+        base = f"{hub_address()}/{source.repository}/resolve/{source.revision}/"
     else:
         assert isinstance(source, Url)
         base = source.base.rstrip("/") + "/"
     for file in resource.files:
-        try:
-            with urllib.request.urlopen(base + file.origin, timeout=_TIMEOUT) as stream:
-                copy_checked(stream, staging / file.name, file, progress)
-        except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-            raise FetchError(f"{resource.name}: {base + file.origin} could not be read: {error}") from None
+        with reading(base + file.origin, resource.name) as stream:
+            copy_checked(stream, staging / file.name, file, progress)
 
 
 def _from_folder(resource: Resource, staging: Path, progress: Progress) -> None:
@@ -142,7 +137,7 @@ def _from_folder(resource: Resource, staging: Path, progress: Progress) -> None:
 
 
 def copy_checked(stream: IO[bytes], target: Path, file: File, progress: Progress) -> None:
-    """Copy with progress; more bytes than announced are refused before they fill the disk."""
+    """Copy with progress; more bytes than announced are refused before they fill the disk, and fewer at the end."""
     target.parent.mkdir(parents=True, exist_ok=True)
     done = 0
     with target.open("wb") as out:
@@ -152,6 +147,8 @@ def copy_checked(stream: IO[bytes], target: Path, file: File, progress: Progress
                 raise FetchError(f"{file.name} is larger than the {file.size:,} bytes it should have")
             out.write(chunk)
             progress(file.name, done, file.size)
+    if done != file.size:
+        raise FetchError(f"{file.name} ended after {done:,} of {file.size:,} bytes")
 
 
 _FETCHERS: dict[type, Callable[[Resource, Path, Progress], None]] = {

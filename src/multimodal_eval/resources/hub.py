@@ -12,8 +12,7 @@ import re
 import shutil
 import tempfile
 import urllib.error
-import urllib.request
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from hashlib import file_digest, sha1
 from pathlib import Path
@@ -23,18 +22,17 @@ from urllib.parse import quote
 from multimodal_eval.core.errors import FetchError
 from multimodal_eval.resources.catalogue import File
 from multimodal_eval.resources.fetch import Progress, copy_checked
+from multimodal_eval.resources.formats import ONNX_TOWERS, UNSAFE, WEIGHTS
 from multimodal_eval.resources.store import home
+from multimodal_eval.resources.web import hub_address, reading
 
 PREFIX = "hf:"
 MANIFEST = "mmeval-manifest.json"
-WEIGHTS = (".safetensors", ".onnx", ".gguf")
 _SETTINGS = (".json", ".txt", ".model")
-_UNSAFE = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".h5", ".msgpack")
-_FULL_PRECISION = re.compile(r"(.*/)?(model|text_model|vision_model)\.onnx(_data)?")
-_NAME = re.compile(r"(?P<repository>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revision>[\w./-]+))?")
+_NAME = re.compile(r"(?P<repository>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revision>(?!/)[\w./-]+))?")
 _PLAIN = re.compile(r"(?!\.{1,2}$)[^\\/:\x00-\x1f]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_TIMEOUT = 60
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _LARGEST_ANSWER = 20_000_000
 
 
@@ -60,6 +58,15 @@ class Snapshot:
 
     folder: Path
     commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A file as the hub lists it: of a large one its sha256, of a small one the name that git gives its content."""
+
+    size: int
+    checksum: str
+    by_git: bool
 
 
 def hub_model(name: str) -> HubModel | None:
@@ -92,7 +99,7 @@ def fetch_from_hub(model: HubModel, progress: Progress = lambda name, done, tota
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as scratch:
             staging = Path(scratch) / "files"
-            entries = {name: _fetched(model, commit, name, entry, staging, progress) for name, entry in files.items()}
+            entries = {name: _fetched(model, commit, name, listed, staging, progress) for name, listed in files.items()}
             manifest = {"repository": model.repository, "revision": model.revision, "commit": commit, "files": entries}
             (staging / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
             if target.exists():  # an incomplete older copy
@@ -137,25 +144,28 @@ def _commit_of(root: Path, revision: str) -> str:
     return ""
 
 
-def _endpoint() -> str:
-    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
-
-
 def _asked(model: HubModel) -> Mapping[str, Any]:
-    url = f"{_endpoint()}/api/models/{model.repository}/revision/{quote(model.revision, safe='')}?blobs=true"
+    url = f"{hub_address()}/api/models/{model.repository}/revision/{quote(model.revision, safe='')}?blobs=true"
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT) as stream:
+        with reading(url, str(model)) as stream:
             answer = json.loads(stream.read(_LARGEST_ANSWER))
-    except urllib.error.HTTPError as refusal:
+    except FetchError as fault:
+        refusal = fault.__cause__
+        if not isinstance(refusal, urllib.error.HTTPError):
+            raise
         reason = {401: "there is no such model, or it wants an account", 403: "it wants an account", 404: "not found"}
         raise FetchError(
             f"{model}: {reason.get(refusal.code, refusal.reason)} ({url} answers {refusal.code})"
         ) from None
-    except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError) as fault:
-        raise FetchError(f"{model}: {url} could not be read: {fault}") from None
-    if not isinstance(answer, dict) or not isinstance(answer.get("siblings"), list):
+    if not isinstance(answer, dict) or not _lists_files(answer.get("siblings")):
         raise FetchError(f"{model}: {url} does not list the model's files")
     return answer
+
+
+def _lists_files(siblings: object) -> bool:
+    return isinstance(siblings, list) and all(
+        isinstance(entry, dict) and isinstance(entry.get("rfilename"), str) for entry in siblings
+    )
 
 
 def _commit(model: HubModel, answer: Mapping[str, Any]) -> str:
@@ -165,20 +175,20 @@ def _commit(model: HubModel, answer: Mapping[str, Any]) -> str:
     return commit
 
 
-def _chosen(model: HubModel, answer: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Settings and weights: safetensors at the top where there are any, else ONNX of full precision, else GGUF."""
-    files = {str(entry.get("rfilename")): entry for entry in answer["siblings"]}
+def _chosen(model: HubModel, answer: Mapping[str, Any]) -> dict[str, _Listed]:
+    """Settings and weights: safetensors at the top where there are any, else the towers as ONNX, else GGUF."""
+    files: dict[str, Mapping[str, Any]] = {entry["rfilename"]: entry for entry in answer["siblings"]}
     for name in files:
         _refuse_odd(model, name)
     settings = [name for name in files if name.endswith(_SETTINGS) or name.upper().startswith(("LICENSE", "NOTICE"))]
     for weights in (
         [name for name in files if name.endswith(".safetensors") and "/" not in name],
-        [name for name in files if _FULL_PRECISION.fullmatch(name)],
+        _towers(files),
         [name for name in files if name.endswith(".gguf")],
     ):
         if weights:
-            return {name: files[name] for name in sorted({*settings, *weights})}
-    unsafe = [name for name in files if name.endswith(_UNSAFE)]
+            return {name: _listed(model, name, files[name]) for name in sorted({*settings, *weights})}
+    unsafe = [name for name in files if name.endswith(UNSAFE)]
     if unsafe:
         raise FetchError(
             f"{model} has weights only as {', '.join(unsafe[:3])}, which may run code when it is opened. Convert it to "
@@ -187,13 +197,34 @@ def _chosen(model: HubModel, answer: Mapping[str, Any]) -> dict[str, Mapping[str
     raise FetchError(f"{model} has no weights as {', '.join(WEIGHTS)}")
 
 
+def _towers(names: Collection[str]) -> list[str]:
+    """Both towers, with the files that hold the numbers of large ones."""
+    for pattern in ONNX_TOWERS:
+        towers = [pattern.format(tower) for tower in ("text", "vision")]
+        if all(tower in names for tower in towers):
+            return [name for tower in towers for name in (tower, f"{tower}_data") if name in names]
+    return []
+
+
+def _listed(model: HubModel, name: str, entry: Mapping[str, Any]) -> _Listed:
+    """What is needed to check the file: without its size and checksum, nobody could tell what was fetched."""
+    large = entry.get("lfs")
+    said, key = (large, "sha256") if isinstance(large, dict) else (entry, "blobId")
+    size, checksum, by_git = said.get("size"), said.get(key), said is entry
+    if type(size) is not int or size < 0:
+        raise FetchError(f"{model}: the hub does not say how large {name} is. Nothing was fetched")
+    if not isinstance(checksum, str) or not (_COMMIT if by_git else _SHA256).fullmatch(checksum):
+        raise FetchError(f"{model}: the hub lists no checksum of {name}. Nothing was fetched")
+    return _Listed(size, checksum, by_git)
+
+
 def _refuse_odd(model: HubModel, name: str) -> None:
-    """A name that could lead out of the folder is no accident."""
-    if not all(_PLAIN.fullmatch(part) for part in name.split("/")):
+    """A name that could lead out of the folder is no accident, nor is that of our manifest."""
+    if name.lower() == MANIFEST or not all(_PLAIN.fullmatch(part) for part in name.split("/")):
         raise FetchError(f"{model} lists a file with an unsafe name: {name!r}. Nothing was fetched")
 
 
-def _complete(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> bool:
+def _complete(folder: Path, files: Collection[str]) -> bool:
     path = folder / MANIFEST
     if not path.is_file():
         return False
@@ -204,26 +235,17 @@ def _complete(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> bool:
 
 
 def _fetched(
-    model: HubModel, commit: str, name: str, entry: Mapping[str, Any], staging: Path, progress: Progress
+    model: HubModel, commit: str, name: str, listed: _Listed, staging: Path, progress: Progress
 ) -> dict[str, Any]:
-    """Get one file and check it: by its sha256, or as git names the content of a small file."""
-    large = entry.get("lfs") or {}
-    size = large.get("size", entry.get("size"))
-    if not isinstance(size, int):
-        raise FetchError(f"{model}: the hub does not say how large {name} is")
-    url = f"{_endpoint()}/{model.repository}/resolve/{commit}/{quote(name)}"
-    try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT) as stream:
-            copy_checked(stream, staging / name, File(name, name, "", size), progress)
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as fault:
-        raise FetchError(f"{model}: {url} could not be read: {fault}") from None
-    found, expected = _sha256(staging / name), large.get("sha256")
-    if expected is not None and found != expected:
-        raise FetchError(f"{model}: {name} has the checksum {found} and should have {expected}")
-    blob = entry.get("blobId")
-    if expected is None and blob is not None and _git_name(staging / name) != blob:
-        raise FetchError(f"{model}: {name} is not the content that the hub lists")
-    return {"sha256": found, "size": (staging / name).stat().st_size}
+    """Get one file and check it."""
+    url = f"{hub_address()}/{model.repository}/resolve/{commit}/{quote(name)}"
+    with reading(url, str(model)) as stream:
+        copy_checked(stream, staging / name, File(name, name, "", listed.size), progress)
+    sha256 = _sha256(staging / name)
+    found = _git_name(staging / name) if listed.by_git else sha256
+    if found != listed.checksum:
+        raise FetchError(f"{model}: {name} has the checksum {found} and should have {listed.checksum}")
+    return {"sha256": sha256, "size": listed.size}
 
 
 def _sha256(path: Path) -> str:

@@ -81,7 +81,7 @@ def planned(
     if config.image_root is not None and not Path(config.image_root).is_dir():
         raise ConfigError(f"`image_root` must be a folder. Got {config.image_root!r} instead.")
     if isinstance(source, FileInput) and config.image_root is None:
-        config = msgspec.structs.replace(config, image_root=str(source.data.resolve().parent))
+        config = msgspec.structs.replace(config, image_root=str(source.data.absolute().parent))
     elif config.image_root is None:  # samples in memory name any file, relative ones from here
         config = msgspec.structs.replace(config, image_root=str(Path.cwd()), allow_outside_images=True)
     if config.task is None and not config.metrics and isinstance(source, FileInput) and source.is_coco:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_signature
 from multimodal_eval.run.executor import Executor, Inline
 from multimodal_eval.run.part import States, Worker
+from multimodal_eval.run.parts import parts_of
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.slices import SliceValues
 
@@ -77,7 +77,7 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
     samples = source.samples(problems, summary, plan.config.limit)
     sizes: list[int] = []
     slices = SliceValues(plan.config.by)
-    while batch := list(islice(samples, plan.part_size)):
+    for batch in parts_of(samples, plan.part_size):
         slices.see(batch)
         if not problems.total:  # of a refused input nothing is kept
             folder.write_part("samples", len(sizes), to_table(batch, sum(sizes)))

@@ -16,7 +16,16 @@ def clean_and_truncate_caption(text: str) -> str:
     In this order: strip; drop one leading label, in any case; characters other than word characters, white space and
     `.,!?%-:;()/#` become spaces; white space folds; the first 32 words stay.
     """
+    return " ".join(_words(text)[:CAPTION_WORDS])
+
+
+def is_truncated(text: str) -> bool:
+    """Whether `clean_and_truncate_caption` leaves words of the text out for their number."""
+    return len(_words(text)) > CAPTION_WORDS
+
+
+def _words(text: str) -> list[str]:
     bare = text.strip()
     if label := _LABEL.match(bare):
         bare = bare[label.end() :]
-    return " ".join(_STRANGE.sub(" ", bare).split()[:CAPTION_WORDS])
+    return _STRANGE.sub(" ", bare).split()

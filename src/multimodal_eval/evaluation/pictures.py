@@ -1,0 +1,58 @@
+"""The pictures of samples, known by their content before a model opens them.
+
+A key stands for content, and vectors are kept by it for ever: what is decoded must be what the key was made of. So what
+came over the network is kept and not asked for again, and a file that has changed in between is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from multimodal_eval.core.errors import ImageError, shorten
+from multimodal_eval.media.images import image_bytes, is_url, load_image_any
+from multimodal_eval.media.policy import MediaPolicy, current_policy
+from multimodal_eval.media.spool import Spool
+from multimodal_eval.models.cache import digest
+from multimodal_eval.models.pictures import Picture
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+READ_AT_ONCE = 8  # files or addresses; each may hold as many bytes as the policy allows
+
+
+@contextmanager
+def pictures_of(sources: Sequence[Any]) -> Iterator[list[Picture]]:
+    """One picture a source, to be opened inside the block, or its `fault`. Equal names are read once."""
+    policy = current_policy()  # the threads have a context of their own
+    with Spool() as spool:
+        read = partial(_picture, policy=policy, spool=spool)
+        names = list(dict.fromkeys(source for source in sources if isinstance(source, str | PathLike)))
+        with ThreadPoolExecutor(READ_AT_ONCE) as pool:
+            named = dict(zip(names, pool.map(read, names), strict=True))
+        yield [named[source] if isinstance(source, str | PathLike) else read(source) for source in sources]
+
+
+def _picture(source: Any, *, policy: MediaPolicy, spool: Spool) -> Picture:
+    load = partial(load_image_any, source, policy=policy)
+    try:
+        content = image_bytes(source, policy=policy)
+    except ImageError as fault:
+        return Picture(b"", load, str(fault))
+    key = digest(content)
+    if not isinstance(source, str | PathLike):  # it is in memory
+        return Picture(key, load)
+    again = spool.keep(content) if is_url(source) else partial(image_bytes, source, policy=policy)
+    return Picture(key, partial(_opened, source, key, again, policy))
+
+
+def _opened(source: Any, key: bytes, again: Callable[[], bytes], policy: MediaPolicy) -> Image.Image:
+    content = again()
+    if digest(content) != key:
+        raise ImageError(f"{shorten(str(source))} changed while it was being read")
+    return load_image_any(content, policy=policy)
