@@ -24,6 +24,8 @@ from multimodal_eval.text.word_classes import neighbours, possible_tags, shape
 
 Weights = Mapping[str, Mapping[str, int]]
 
+LANGUAGES = frozenset({"en"})  # what it can tag
+
 _SINGULAR = frozenset("a an another every each one".split())
 _PLURAL = frozenset("two three four five six several many these those some few both various".split())
 _FORMS_OF_BE = frozenset("is are was were am be been being 're".split())
