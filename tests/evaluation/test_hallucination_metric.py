@@ -153,8 +153,8 @@ def test_a_text_is_tagged_once(monkeypatch):
         return content_words(text)
 
     monkeypatch.setattr(hallucination_metric, "content_words", counted)
-    score("a cat", "a dog", "a puppy")
-    assert sorted(tagged) == ["a cat", "a dog", "a puppy"]
+    score("a red cat sleeps", "a dog", "a puppy")
+    assert sorted(tagged) == ["a dog", "a puppy", "a red cat sleeps"]
 
 
 def test_all_references_support_and_the_best_one_is_compared():

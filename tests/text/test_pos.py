@@ -135,7 +135,7 @@ def test_every_text_gets_a_universal_tag_a_word_and_loses_no_letter(text):
     assert "".join(words) == "".join(text.replace("’", "'").split()) or "’" in text or "'" in text
 
 
-class Counted(list):
+class Counted(list[str]):
     """A list that counts the items that are read from it."""
 
     reads = 0

@@ -79,7 +79,7 @@ class Case:
         if not references or not answer.strip():
             return cls(answer, references, (), (), {})
         claims = [word for word in content_words(answer) if NEUTRAL.isdisjoint((word.word, *word.lemmas))]
-        known = {part: _base_forms(references, part) for part in {word.part for word in claims}}
+        known = _base_forms(references)
         unmatched = [word for word in claims if known[word.part].keys().isdisjoint(word.lemmas)]
         support = {word.part: tuple(known[word.part]) for word in unmatched}
         return cls(answer, references, claims, unmatched, support)
@@ -98,10 +98,12 @@ class Case:
         return [*own, *(form for forms in self.support.values() for form in forms), *NEUTRAL_FORMS]
 
 
-def _base_forms(references: Sequence[str], part: str) -> dict[str, None]:
-    """The base forms of one part of speech in all references together, in order."""
-    words = (word for text in references for word in content_words(text) if word.part == part)
-    return dict.fromkeys(lemma for word in words for lemma in word.lemmas)
+def _base_forms(references: Sequence[str]) -> dict[str, dict[str, None]]:
+    """The base forms of all references together, in order, by part of speech."""
+    found: dict[str, dict[str, None]] = {part: {} for part in WEIGHTS}
+    for word in (word for text in references for word in content_words(text)):
+        found[word.part] |= dict.fromkeys(word.lemmas)
+    return found
 
 
 class HallucinationScorer:
