@@ -80,17 +80,17 @@ def _learn(caption: Caption, weights: Averaged) -> None:
         if right not in candidates:
             raise SystemExit(f"{' '.join(word for word, _ in caption)}: {word!r} cannot be {right}, only {candidates}")
         if len(candidates) == 1:
-            sentence.tags.append(right)
+            sentence.add(right)
             continue
         features = sentence.features(index)
-        sums = scores(features, weights.now)
-        rival = max((name for name in candidates if name != right), key=lambda name: sums.get(name, 0))
-        lead = sums.get(right, 0) - sums.get(rival, 0)
+        sums = scores(features, candidates, weights.now)
+        rival = max((name for name in candidates if name != right), key=sums.__getitem__)
+        lead = sums[right] - sums[rival]
         if lead < MARGIN:
             for feature in features:
                 weights.add(feature, right, 1)
                 weights.add(feature, rival, -1)
-        sentence.tags.append(max(candidates, key=lambda name: sums.get(name, 0)))
+        sentence.add(max(candidates, key=sums.__getitem__))
 
 
 def packed(weights: Weights) -> bytes:

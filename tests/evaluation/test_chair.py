@@ -62,6 +62,24 @@ def test_without_references_and_objects_it_is_unscored():
     assert compute_chair_i(sample("a dog")) == compute_chair_s(sample("a dog")) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("Собака и кошка на пляже", "a dog runs on the beach"),
+        ("a dog runs on the beach", "Собака бежит по пляжу"),
+        ("ein Hund und der Mann auf dem Platz mit einem Ball", "a dog"),
+    ],
+)
+def test_another_language_is_a_warning(answer, reference):
+    subject = sample(answer, ["a dog", reference])
+    assert [score(metric, subject).warning for metric in (compute_chair_i, compute_chair_s)] == ["language_unfit"] * 2
+
+
+def test_english_is_no_warning():
+    subject = sample("a dog and a cat run on the beach", ["the dog runs"], ["собака"])
+    assert [score(metric, subject).warning for metric in (compute_chair_i, compute_chair_s)] == [None] * 2
+
+
 @pytest.mark.parametrize("objects", ["dog", [1], {"dog": 1}])
 def test_objects_that_are_no_list_of_strings_are_an_error(objects):
     found = score(compute_chair_s, sample("a dog", objects=objects))

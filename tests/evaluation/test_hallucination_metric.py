@@ -10,6 +10,7 @@ import pytest
 from multimodal_eval import Sample
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.evaluation import hallucination_metric
 from multimodal_eval.evaluation.hallucination_metric import (
     NEUTRAL,
     HallucinationScorer,
@@ -23,8 +24,11 @@ class Vectors:
 
     label = "by-hand"
     size = 400
+    languages = frozenset({"en"})
+    longest = 1000
 
-    def __init__(self, **given):
+    def __init__(self, unknown=(), **given):
+        self.unknown = unknown
         self.axes: dict[str, int] = {}
         self.given = given
         self.calls = 0
@@ -39,7 +43,12 @@ class Vectors:
         assert len(set(texts)) == len(texts)
         return np.array([self.row(text) for text in texts], dtype=np.float32)
 
+    def are_cut(self, texts):
+        return [len(text) > self.longest for text in texts]
+
     def row(self, text):
+        if text in self.unknown:
+            return np.zeros(self.size)
         if text not in self.given:
             return self.axis(text)
         other, cosine = self.given[text]
@@ -111,6 +120,41 @@ def test_inflected_forms_need_no_encoder_to_match():
 
 def test_a_word_said_twice_counts_once():
     assert parts(score("a dog and a dog and two dogs and a cat", "a dog")) == (0.5, ["cat"])
+    # "ride" and "riding" are one claim of 0.8 beside three nouns.
+    assert parts(score("they ride a bike and he is riding a bus and a cat", "bike, bus, cat"))[0] == 0.8 / 3.8
+
+
+def test_the_base_form_is_embedded():
+    assert parts(score("he is staring", "he gazes", stare=("gaze", 0.8))) == (0.0, [])
+    assert parts(score("he is staring", "he gazes", star=("gaze", 0.8))) == (1.0, ["staring"])
+
+
+def test_of_several_base_forms_the_closest_counts():
+    # "men" is a word of WordNet itself, and a form of "man"; so with "hands" and "hand".
+    assert parts(score("two men", "a guy", man=("guy", 0.8))) == (0.0, [])
+    assert parts(score("two men", "a guy", men=("guy", 0.8))) == (0.0, [])
+    assert parts(score("a paw", "two hands", paw=("hand", 0.8))) == (0.0, [])
+
+
+def test_many_words_are_compared_a_few_at_a_time(monkeypatch):
+    subject = ("a puppy, a cat, a bus and a pony", "a dog and a horse")
+    vectors = {"puppy": ("dog", 0.8), "pony": ("horse", 0.8)}
+    whole = score(*subject, **vectors)
+    monkeypatch.setattr(hallucination_metric, "CELLS_AT_ONCE", 1)
+    assert score(*subject, **vectors) == whole
+    assert parts(whole) == (0.5, ["cat", "bus"])
+
+
+def test_a_text_is_tagged_once(monkeypatch):
+    tagged = []
+
+    def counted(text):
+        tagged.append(text)
+        return content_words(text)
+
+    monkeypatch.setattr(hallucination_metric, "content_words", counted)
+    score("a red cat sleeps", "a dog", "a puppy")
+    assert sorted(tagged) == ["a dog", "a puppy", "a red cat sleeps"]
 
 
 def test_all_references_support_and_the_best_one_is_compared():
@@ -158,6 +202,7 @@ def test_called_directly_it_gives_the_published_dict(monkeypatch):
     }
     assert fresh(sample(" ", "a dog"))["composite_score"] == 0.0
     assert fresh(Sample(id="1", generated_answer="a dog")) == 0.0
+    assert fresh(sample("a dog", " ")) == 0.0  # a run says `missing_input`
 
 
 def test_options_are_checked():
@@ -167,16 +212,38 @@ def test_options_are_checked():
         compute_hallucination_metric.configure({"encoder": 3})
 
 
-def test_content_words_have_their_base_forms():
-    found = [(word.word, word.part, word.base) for word in content_words("Anna's dogs ran; the taller one was parked.")]
-    assert found == [
-        ("anna", "NOUN", "anna"),
-        ("dogs", "NOUN", "dog"),
-        ("ran", "VERB", "run"),
-        ("taller", "ADJ", "tall"),
-        ("one", "NOUN", "one"),
-        ("parked", "VERB", "park"),
-    ]
+def test_a_text_that_the_encoder_cuts_is_a_warning():
+    def warning(answer, *references, nearest):
+        return score(answer, *references, **{nearest: (answer, 0.9)}).warning
+
+    long = "a dog " * 200
+    assert score("a dog", "the dog").warning is None
+    assert score(long, "a dog").warning == "text_cut"
+    assert warning("a cat", "a dog", long, nearest=long) == "text_cut"
+    assert warning("a cat", "a dog", long, nearest="a dog") is None
+
+
+def test_a_text_of_unknown_words_is_no_score():
+    for unknown in ("a dog", "a cat"):
+        found = score("a dog", "a cat", unknown=[unknown])
+        assert (found.value, found.status, found.reason) == (
+            None,
+            "degenerate",
+            "the encoder knows no word of the text",
+        )
+    other = score("a dog", "a cat", "the dog", unknown=["a cat"], **{"a dog": ("the dog", -0.5)})
+    assert (other.status, other.parts["semantic_similarity"]) == ("ok", 0.0)
+
+
+def test_the_language_must_be_the_taggers_and_the_encoders(monkeypatch):
+    russian = ("Собака бежит по пляжу", "Пёс бежит")
+    assert score(*russian).warning == "language_unfit"
+    assert score("a dog", "a cat", russian[0]).warning == "language_unfit"
+    monkeypatch.setattr(Vectors, "languages", frozenset({"ru"}))
+    assert score(*russian).warning == "language_unfit"
+    assert score("a dog runs", "a dog on the beach").warning == "language_unfit"
+    monkeypatch.setattr(Vectors, "languages", frozenset())  # nothing is known of the encoder
+    assert score("a dog runs", "a dog on the beach").warning is None
 
 
 def test_neutral_words_are_base_forms():
@@ -203,3 +270,19 @@ def test_an_honest_answer_beats_an_invented_one_with_the_real_encoder(weights):
     honest = compute_hallucination_metric(sample("a woman on a horse at the beach", reference))
     invented = compute_hallucination_metric(sample("two men repair a truck in a garage", reference))
     assert honest["composite_score"] > 0.7 > 0.2 > invented["composite_score"]
+
+
+@pytest.mark.weights
+def test_unknown_and_foreign_texts_with_a_russian_encoder(weights):
+    metric = compute_hallucination_metric.configure({"encoder": "navec-ru"})
+    unknown, russian = score_batch(
+        metric, metric.open(None), [sample("ыыыъ", "Пёс бежит"), sample("Собака бежит", "Пёс бежит")]
+    )
+    assert (unknown.value, unknown.status) == (None, "degenerate")
+    assert russian.warning == "language_unfit"  # of the tagger
+
+
+@pytest.mark.weights
+def test_a_long_answer_is_cut_by_the_real_encoder(weights):
+    metric = compute_hallucination_metric
+    assert score_batch(metric, metric.open(None), [sample("a dog and a cat " * 100, "a dog")])[0].warning == "text_cut"

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.text.pos import read_weights, shipped_weights, split_words, tag, tag_sentence, tagger_label
+from multimodal_eval.text.pos import (
+    Sentence,
+    read_weights,
+    scores,
+    shipped_weights,
+    split_words,
+    tag,
+    tag_sentence,
+    tagger_label,
+)
 from multimodal_eval.text.word_classes import neighbours, possible_tags, shape
 
 ROOT = Path(__file__).parents[2]
@@ -126,8 +135,50 @@ def test_every_text_gets_a_universal_tag_a_word_and_loses_no_letter(text):
     assert "".join(words) == "".join(text.replace("’", "'").split()) or "’" in text or "'" in text
 
 
-def test_a_token_of_a_megabyte_is_tagged_in_no_time():
-    assert len(tag(["x" * 1_000_000, "runs"])) == 2
+class Counted(list[str]):
+    """A list that counts the items that are read from it."""
+
+    reads = 0
+
+    def __getitem__(self, key):
+        found = super().__getitem__(key)
+        self.reads += len(found) if isinstance(key, slice) else 1
+        return found
+
+    def __iter__(self):
+        for item in super().__iter__():
+            self.reads += 1
+            yield item
+
+
+def reads_per_word(text):
+    sentence = Sentence(split_words(text))
+    lists = sentence.words, sentence.shapes, sentence.tags = [
+        Counted(row) for row in (sentence.words, sentence.shapes, sentence.tags)
+    ]
+    for index in range(len(sentence.words)):
+        candidates = sentence.candidates(index)
+        sums = scores(sentence.features(index), candidates, shipped_weights())
+        sentence.add(max(candidates, key=sums.__getitem__))
+    return sum(row.reads for row in lists) / len(sentence.words)
+
+
+@pytest.mark.parametrize("words", ["a man near the bike and dogs ", "tall red dog house ", "sitting "])
+def test_a_word_costs_the_same_in_a_sentence_of_any_length(words):
+    assert reads_per_word(words * 200) < 1.1 * reads_per_word(words * 20) < 44
+
+
+def test_a_sentence_of_200_000_words_is_tagged():
+    words = split_words("a man near a tall house and dogs ") * 25_000
+    tags = tag(words)
+    assert len(tags) == 200_000
+    assert tags[8:16] == tags[-16:-8]
+
+
+@pytest.mark.parametrize("text", ["x", "s", ",", "dog,cat", "\n", "a'", "n't", "é-"])
+def test_a_megabyte_of_anything_is_tagged(text):
+    words = split_words(text * (1_000_000 // len(text.encode())))
+    assert len(tag(words)) == len(words)
 
 
 @pytest.mark.parametrize(

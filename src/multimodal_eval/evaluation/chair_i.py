@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, unscored
-from multimodal_eval.text.chair import NEEDS, is_blank, object_counts
+from multimodal_eval.core.score import Estimate, Rows, Score
+from multimodal_eval.models.language import UNFIT, fits
+from multimodal_eval.text.chair import NEEDS, is_blank, object_counts, texts_of
+from multimodal_eval.text.pos import LANGUAGES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,11 +39,13 @@ def score_chair_i(samples: Sequence[Sample]) -> list[Score]:
 def _score(sample: Sample) -> Score:
     if is_blank(sample):  # silence is not rewarded: it counts like one mention of something that is not there
         return Score(1.0, stats=(1.0, 1.0))
+    warning = None if all(fits(text, LANGUAGES) for text in texts_of(sample)) else UNFIT
     counts = object_counts(sample)
     hallucinated, mentioned = float(len(counts.hallucinated)), float(len(counts.mentioned))
     if not mentioned:
-        return unscored("degenerate", "the answer mentions none of COCO's objects")
-    return Score(hallucinated / mentioned, stats=(hallucinated, mentioned), details=counts.details)
+        return Score(None, "degenerate", "the answer mentions none of COCO's objects", warning=warning)
+    stats = (hallucinated, mentioned)
+    return Score(hallucinated / mentioned, stats=stats, details=counts.details, warning=warning)
 
 
 def _ratio(sums: Vector) -> float:

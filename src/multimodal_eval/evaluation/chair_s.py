@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.text.chair import NEEDS, is_blank, object_counts
+from multimodal_eval.models.language import UNFIT, fits
+from multimodal_eval.text.chair import NEEDS, is_blank, object_counts, texts_of
+from multimodal_eval.text.pos import LANGUAGES
 
 
 def score_chair_s(samples: Sequence[Sample]) -> list[Score]:
@@ -26,8 +28,9 @@ def score_chair_s(samples: Sequence[Sample]) -> list[Score]:
 def _score(sample: Sample) -> Score:
     if is_blank(sample):  # silence is not rewarded
         return Score(1.0)
+    warning = None if all(fits(text, LANGUAGES) for text in texts_of(sample)) else UNFIT
     counts = object_counts(sample)
-    return Score(float(bool(counts.hallucinated)), details=counts.details)
+    return Score(float(bool(counts.hallucinated)), details=counts.details, warning=warning)
 
 
 @metric("chair_s", version="1", needs=NEEDS, bounds=(0, 1), direction="lower", batch=score_chair_s)

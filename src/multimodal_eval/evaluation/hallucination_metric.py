@@ -3,7 +3,8 @@
 The content words of the answer weigh 1 (nouns and names), 0.8 (verbs) and 0.3 (adjectives); neutral words ("photo",
 "scene", "show") are left out. A word is supported where a reference has a word of the same part of speech with the same
 base form, or one whose embedding has a cosine of 0.75 or more with its own; it is forgiven where that cosine is 0.8 or
-more with a neutral word.
+more with a neutral word. Embedded are base forms; where a word may have several ("men" is one, and so is "man"), the
+best cosine counts.
 
     hallucination_raw    = weight of unsupported words / weight of all content words    (0 where there are none)
     hallucination_score  = 1 - hallucination_raw
@@ -15,7 +16,8 @@ The embeddings are those of a sentence encoder, of single words and of whole tex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,10 +27,10 @@ from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.signature import Signature
-from multimodal_eval.evaluation.encoder_metric import SentenceEncoderMetric
+from multimodal_eval.evaluation.encoder_metric import CUT, UNKNOWN, SentenceEncoderMetric
 from multimodal_eval.models.language import UNFIT, fits
 from multimodal_eval.text.content_words import ContentWord, content_words
-from multimodal_eval.text.pos import tagger_label
+from multimodal_eval.text.pos import LANGUAGES, tagger_label
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 
 WEIGHTS = {"NOUN": 1.0, "VERB": 0.8, "ADJ": 0.3}
 SUPPORTED, FORGIVEN = 0.75, 0.8  # least cosines with a word of the references, with a neutral word
-LANGUAGES = frozenset({"en"})  # of the tagger
 TOLERATED = 0.1  # the share of unsupported weight that costs nothing
 
 # Base forms that speak of the picture as such, of places in it, of amounts, or of hardly anything.
@@ -56,6 +57,55 @@ NEUTRAL = frozenset(
 )
 
 
+NEUTRAL_FORMS = tuple(sorted(NEUTRAL))
+CELLS_AT_ONCE = 1 << 22  # cosines that are held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What one sample says and what can support it."""
+
+    answer: str
+    references: list[str]  # those that are not blank
+    claims: Sequence[ContentWord]  # the content words of the answer that are not neutral
+    unmatched: Sequence[ContentWord]  # those of them that share no base form with a reference
+    support: Mapping[str, Sequence[str]]  # base forms of the references by part of speech, where a claim is unmatched
+
+    @classmethod
+    def of(cls, sample: Sample) -> Case:
+        """The words of a sample, tagged."""
+        answer = sample.generated_answer or ""
+        references = [text for text in sample.reference_texts if text.strip()]
+        if not references or not answer.strip():
+            return cls(answer, references, (), (), {})
+        claims = [word for word in content_words(answer) if NEUTRAL.isdisjoint((word.word, *word.lemmas))]
+        known = _base_forms(references)
+        unmatched = [word for word in claims if known[word.part].keys().isdisjoint(word.lemmas)]
+        support = {word.part: tuple(known[word.part]) for word in unmatched}
+        return cls(answer, references, claims, unmatched, support)
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts that are compared as a whole."""
+        return [self.answer, *self.references] if self.answer.strip() and self.references else []
+
+    @property
+    def words(self) -> list[str]:
+        """The words whose embeddings decide about the claims that are unmatched."""
+        if not self.unmatched:
+            return []
+        own = [lemma for word in self.unmatched for lemma in word.lemmas]
+        return [*own, *(form for forms in self.support.values() for form in forms), *NEUTRAL_FORMS]
+
+
+def _base_forms(references: Sequence[str]) -> dict[str, dict[str, None]]:
+    """The base forms of all references together, in order, by part of speech."""
+    found: dict[str, dict[str, None]] = {part: {} for part in WEIGHTS}
+    for word in (word for text in references for word in content_words(text)):
+        found[word.part] |= dict.fromkeys(word.lemmas)
+    return found
+
+
 class HallucinationScorer:
     """The metric with its encoder at hand."""
 
@@ -64,44 +114,36 @@ class HallucinationScorer:
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """One score a sample; everything that the batch needs is encoded in one call."""
-        texts = [(s.generated_answer or "", [text for text in s.reference_texts if text.strip()]) for s in batch]
-        vectors = self._encoded(text for answer, references in texts for text in _to_encode(answer, references))
-        return [self._one(answer, references, vectors) for answer, references in texts]
+        cases = [Case.of(sample) for sample in batch]
+        distinct = list(dict.fromkeys(text for case in cases for text in (*case.texts, *case.words)))
+        vectors = dict(zip(distinct, self.encoder.encode(distinct), strict=True)) if distinct else {}
+        return [self._one(case, vectors) for case in cases]
 
-    def _one(self, answer: str, references: Sequence[str], vectors: Mapping[str, Vector]) -> Score:
-        """With a warning where tagger and encoder were not made for the language."""
-        if not references:
+    def _one(self, case: Case, vectors: Mapping[str, Vector]) -> Score:
+        if not case.references:
             return unscored("missing_input", "every reference is blank")
-        score = _score(answer, references, vectors)
-        fit = all(fits(text, LANGUAGES) for text in (answer, *references))
-        return score if fit else msgspec.structs.replace(score, warning=UNFIT)
+        if not case.answer.strip():
+            return Score(0.0, parts=_parts(1.0, 0.0), details={"hallucinated_objects": []})
+        comparable = [text for text in case.references if vectors[text].any()]
+        if not comparable or not vectors[case.answer].any():
+            return unscored("degenerate", UNKNOWN)
+        cosines = [float(vectors[text] @ vectors[case.answer]) for text in comparable]
+        best = max(range(len(cosines)), key=cosines.__getitem__)
+        score = _score(case, max(0.0, min(1.0, cosines[best])), vectors)
+        return msgspec.structs.replace(score, warning=self._warning(case, comparable[best]))
 
-    def _encoded(self, texts: Iterable[str]) -> dict[str, Vector]:
-        distinct = list(dict.fromkeys(texts))
-        return dict(zip(distinct, self.encoder.encode(distinct), strict=True)) if distinct else {}
-
-
-def _to_encode(answer: str, references: Sequence[str]) -> list[str]:
-    """The texts and words whose embeddings one sample asks for."""
-    if not answer.strip():
-        return []
-    support = _support(references)
-    open_words = [word for word in _claims(answer) if not _matches(word, support)]
-    if not open_words:
-        return [answer, *references]
-    parts = {word.part for word in open_words}
-    known = [word.base for word in support if word.part in parts]
-    return [answer, *references, *(word.base for word in open_words), *known, *sorted(NEUTRAL)]
+    def _warning(self, case: Case, nearest: str) -> str | None:
+        """The tagger and the encoder must both be made for the language, and the encoder read the texts to the end."""
+        languages = (LANGUAGES, self.encoder.languages)
+        if not all(fits(text, known) for text in case.texts for known in languages):
+            return UNFIT
+        return CUT if any(self.encoder.are_cut([case.answer, nearest])) else None
 
 
-def _score(answer: str, references: Sequence[str], vectors: Mapping[str, Vector]) -> Score:
-    if not answer.strip():
-        return Score(0.0, parts=_parts(1.0, 0.0), details={"hallucinated_objects": []})
-    claims, support = _claims(answer), _support(references)
-    unsupported = [word for word in claims if not _is_supported(word, support, vectors)]
-    total = sum(WEIGHTS[word.part] for word in claims)
+def _score(case: Case, similarity: float, vectors: Mapping[str, Vector]) -> Score:
+    unsupported = _unsupported(case, vectors)
+    total = sum(WEIGHTS[word.part] for word in case.claims)
     raw = sum(WEIGHTS[word.part] for word in unsupported) / total if total else 0.0
-    similarity = max(0.0, min(1.0, _best_cosine(answer, references, vectors)))
     value = 0.4 * (1 - max(0.0, raw - TOLERATED)) + 0.6 * similarity
     details = {"hallucinated_objects": [word.word for word in unsupported]}
     return Score(value, parts=_parts(raw, similarity), details=details)
@@ -111,34 +153,28 @@ def _parts(raw: float, similarity: float) -> dict[str, float]:
     return {"hallucination_raw": raw, "hallucination_score": 1 - raw, "semantic_similarity": similarity}
 
 
-def _claims(answer: str) -> list[ContentWord]:
-    """The content words of an answer that are not neutral."""
-    return [word for word in content_words(answer) if NEUTRAL.isdisjoint((word.word, *word.lemmas))]
+def _unsupported(case: Case, vectors: Mapping[str, Vector]) -> list[ContentWord]:
+    """The unmatched claims none of whose base forms is close to one of the references or to a neutral word."""
+    excused: set[tuple[str, str]] = set()
+    for part, known in case.support.items():
+        forms = [lemma for word in case.unmatched if word.part == part for lemma in word.lemmas]
+        for others, least in ((known, SUPPORTED), (NEUTRAL_FORMS, FORGIVEN)):
+            excused |= {(part, form) for form in _close(forms, others, least, vectors)}
+    return [word for word in case.unmatched if excused.isdisjoint((word.part, lemma) for lemma in word.lemmas)]
 
 
-def _support(references: Sequence[str]) -> list[ContentWord]:
-    """The content words of all references together."""
-    return list(dict.fromkeys(word for text in references for word in content_words(text)))
+def _close(forms: Sequence[str], others: Sequence[str], least: float, vectors: Mapping[str, Vector]) -> Iterator[str]:
+    """Those of the forms that have such a cosine with any of the others."""
+    import numpy as np
 
-
-def _matches(word: ContentWord, support: Iterable[ContentWord]) -> bool:
-    """Whether a word of the same part of speech has a base form in common with it."""
-    return any(other.part == word.part and not set(word.lemmas).isdisjoint(other.lemmas) for other in support)
-
-
-def _is_supported(word: ContentWord, support: Sequence[ContentWord], vectors: Mapping[str, Vector]) -> bool:
-    if _matches(word, support):
-        return True
-    peers = [other.base for other in support if other.part == word.part]
-    return (
-        _best_cosine(word.base, peers, vectors) >= SUPPORTED
-        or _best_cosine(word.base, sorted(NEUTRAL), vectors) >= FORGIVEN
-    )
-
-
-def _best_cosine(text: str, others: Sequence[str], vectors: Mapping[str, Vector]) -> float:
-    """The largest cosine with any of the others; -1 where there are none."""
-    return max((float(vectors[other] @ vectors[text]) for other in others), default=-1.0)
+    if not others:
+        return
+    right = np.array([vectors[other] for other in others]).T
+    step = max(1, CELLS_AT_ONCE // len(others))
+    for start in range(0, len(forms), step):
+        some = forms[start : start + step]
+        best = (np.array([vectors[form] for form in some]) @ right).max(axis=1)
+        yield from (form for form, cosine in zip(some, best, strict=True) if cosine >= least)
 
 
 class HallucinationMetric(SentenceEncoderMetric):
@@ -150,10 +186,12 @@ class HallucinationMetric(SentenceEncoderMetric):
     summary = __doc__ or ""
 
     def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
-        """The parts of one sample's score by name; 0.0 where a needed input is missing."""
+        """The parts of one sample's score by name; 0.0 where a needed input is missing, and where there is no score."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
         score = self.lone_scorer.score([sample])[0]
+        if score.value is None:
+            return 0.0
         return {**(score.details or {}), **(score.parts or {}), "composite_score": score.value}
 
     def signature(self, state: Any = None) -> Signature:

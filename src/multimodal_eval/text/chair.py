@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.text.objects import Mention, mentions, objects_of
+from multimodal_eval.text.remembered import remembered
 
 NEEDS = ("generated_answer", "references|metadata.objects")
-_REMEMBERED_TEXTS = 1 << 12  # references come back: with every answer to the same picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,17 @@ def object_counts(sample: Sample) -> ObjectCounts:
     return ObjectCounts(said, tuple(mention for mention in said if mention.object not in present))
 
 
+def texts_of(sample: Sample) -> list[str]:
+    """The texts in which objects are looked for."""
+    return [sample.generated_answer or "", *sample.reference_texts]
+
+
 def is_blank(sample: Sample) -> bool:
     """Whether the answer has nothing in it."""
     return not (sample.generated_answer or "").strip()
 
 
-@lru_cache(maxsize=_REMEMBERED_TEXTS)
+@remembered
 def _objects_in(text: str) -> frozenset[str]:
     return frozenset(mention.object for mention in mentions(text))
 

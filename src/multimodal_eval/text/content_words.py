@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from multimodal_eval.text.pos import split_words, tag
+from multimodal_eval.text.remembered import remembered
 from multimodal_eval.text.wordnet import open_wordnet
 
 # Universal tags of content words. A name is a noun here; auxiliaries and copulas (AUX) are none.
 _PARTS = {"NOUN": "NOUN", "PROPN": "NOUN", "VERB": "VERB", "ADJ": "ADJ"}
-_REMEMBERED_TEXTS = 1 << 12  # references come back: with every answer to the same picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,23 +20,23 @@ class ContentWord:
     part: str
     lemmas: tuple[str, ...]
 
-    @property
-    def base(self) -> str:
-        """The word itself where it is a base form, else its first one."""
-        return self.word if self.word in self.lemmas else self.lemmas[0]
 
-
-@lru_cache(maxsize=_REMEMBERED_TEXTS)
+@remembered
 def content_words(text: str) -> tuple[ContentWord, ...]:
-    """The content words of an English text, each base form of a part of speech once, in order."""
+    """The content words of an English text in order; those that share a base form with an earlier one are left out."""
     words = split_words(text)
-    found: dict[tuple[str, str], ContentWord] = {}
+    found: list[ContentWord] = []
+    said: set[tuple[str, str]] = set()
     for word, name in zip(words, tag(words), strict=True):
         part = _PARTS.get(name)
-        if part is not None:
-            content = ContentWord(word.lower(), part, _lemmas(word.lower(), part))
-            found.setdefault((content.base, part), content)
-    return tuple(found.values())
+        if part is None:
+            continue
+        content = ContentWord(word.lower(), part, _lemmas(word.lower(), part))
+        forms = {(part, lemma) for lemma in content.lemmas}
+        if said.isdisjoint(forms):
+            found.append(content)
+            said |= forms
+    return tuple(found)
 
 
 def _lemmas(word: str, part: str) -> tuple[str, ...]:

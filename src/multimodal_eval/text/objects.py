@@ -72,11 +72,6 @@ def objects_of(names: Iterable[str]) -> set[str]:
     return found
 
 
-def coco_objects() -> list[str]:
-    """The names of the 80 objects, in COCO's order."""
-    return [category for category, _ in _lines() if category != "-"]
-
-
 def _longest(forms: Sequence[Sequence[str]], tags: Sequence[str], start: int) -> tuple[int, str]:
     """The words of the longest name that starts here, and its object; one word and none where there is no name."""
     for length in range(min(_longest_name(), len(forms) - start), 0, -1):

@@ -24,11 +24,14 @@ from multimodal_eval.text.word_classes import neighbours, possible_tags, shape
 
 Weights = Mapping[str, Mapping[str, int]]
 
+LANGUAGES = frozenset({"en"})  # what it can tag
+
 _SINGULAR = frozenset("a an another every each one".split())
 _PLURAL = frozenset("two three four five six several many these those some few both various".split())
 _FORMS_OF_BE = frozenset("is are was were am be been being 're".split())
 _SUBJECTS = frozenset("he she they we i who".split())
 _OPENERS = frozenset("a an the my our your his its their every each".split())
+_NOMINAL = frozenset("NOUN PROPN ADJ NUM".split())
 _SENTENCE_ENDS = frozenset(".!?")
 _WORD = re.compile(r"[^\W_]+(?:[-'’&][^\W_]+)*|[^\w\s]|_")
 _CONTRACTION = re.compile(r"(.+?)(n['’]t|['’](?:s|re|ve|ll|d|m))", re.IGNORECASE)
@@ -64,24 +67,25 @@ def tag_sentence(words: Sequence[str], weights: Weights) -> list[str]:
     for index in range(len(words)):
         candidates = sentence.candidates(index)
         if len(candidates) == 1:
-            sentence.tags.append(candidates[0])
+            sentence.add(candidates[0])
         else:
-            sums = scores(sentence.features(index), weights)
-            sentence.tags.append(max(candidates, key=lambda candidate: sums.get(candidate, 0)))
+            sums = scores(sentence.features(index), candidates, weights)
+            sentence.add(max(candidates, key=sums.__getitem__))
     return sentence.tags
 
 
-def scores(features: Sequence[str], weights: Weights) -> dict[str, int]:
-    """The sum of weights of each tag that has any."""
-    sums: dict[str, int] = {}
-    for feature in features:
-        for name, weight in weights.get(feature, {}).items():
-            sums[name] = sums.get(name, 0) + weight
-    return sums
+def scores(features: Sequence[str], candidates: Sequence[str], weights: Weights) -> dict[str, int]:
+    """The sum of weights of each of these tags."""
+    rows = [row for row in map(weights.get, features) if row]
+    return {name: sum(row.get(name, 0) for row in rows) for name in candidates}
 
 
 class Sentence:
-    """Words that are being tagged: `tags` holds those of the words so far."""
+    """Words that are being tagged: `tags` holds those of the words so far.
+
+    What the features ask of the words further away is kept up to date by `add`, so that a word costs the same in a
+    sentence of any length.
+    """
 
     def __init__(self, words: Sequence[str]) -> None:
         shouted = not any(character.islower() for word in words for character in word)  # capitals tell nothing there
@@ -89,6 +93,23 @@ class Sentence:
         self.capitals = [word[:1].isupper() and not shouted for word in words]
         self.shapes = [shape(word) for word in self.words]
         self.tags: list[str] = []
+        self._phrase_start, self._phrase_nouns = 0, 0  # of the run of nouns and adjectives that is open
+        self._finite_before = False
+        self._last_finite = max((index for index in range(len(words)) if self._is_surely_finite(index)), default=-1)
+
+    def add(self, name: str) -> None:
+        """Settle the tag of the next word."""
+        word = self.words[len(self.tags)]
+        self.tags.append(name)
+        if name in _NOMINAL and word not in _PLURAL:
+            self._phrase_nouns += name in ("NOUN", "PROPN")
+        else:
+            self._phrase_start, self._phrase_nouns = len(self.tags), 0
+        self._finite_before |= name == "AUX" or (name == "VERB" and not word.endswith("ing"))
+
+    def _is_surely_finite(self, index: int) -> bool:
+        """Whether a word can be nothing but a finite verb."""
+        return self.words[index] in _FORMS_OF_BE or self.shapes[index].startswith("-s")
 
     def candidates(self, index: int) -> tuple[str, ...]:
         """The tags that the word can have; words whose tag a rule settles have one."""
@@ -167,12 +188,7 @@ class Sentence:
 
     def _open_noun_phrase(self, index: int) -> tuple[str, int, str]:
         """What opened the run of nouns and adjectives before a word, its nouns (2: or more), the last one's number."""
-        start, nouns = index, 0
-        while (
-            start and self.tags[start - 1] in ("NOUN", "PROPN", "ADJ", "NUM") and self.words[start - 1] not in _PLURAL
-        ):
-            start -= 1
-            nouns += self.tags[start] in ("NOUN", "PROPN")
+        start, nouns = self._phrase_start, self._phrase_nouns
         opener = self._word(start - 1)
         opened_by = "sg" if opener in _SINGULAR else "pl" if opener in _PLURAL else self._tag(start - 1)
         number = "-" if not nouns else "s" if self.shapes[index - 1][0] == "s" else "0"
@@ -180,15 +196,7 @@ class Sentence:
 
     def _finite_verbs(self, index: int) -> str:
         """Whether a finite verb stands before the word, and whether one surely comes behind it: two signs."""
-        before = any(
-            name == "AUX" or (name == "VERB" and not word.endswith("ing"))
-            for name, word in zip(self.tags, self.words, strict=False)
-        )
-        behind = any(
-            word in _FORMS_OF_BE or form.startswith("-s")
-            for word, form in zip(self.words[index + 1 :], self.shapes[index + 1 :], strict=True)
-        )
-        return ("f" if before else "-") + ("f" if behind else "-")
+        return ("f" if self._finite_before else "-") + ("f" if self._last_finite > index else "-")
 
     def _word(self, index: int) -> str:
         return self.words[index] if 0 <= index < len(self.words) else "|"

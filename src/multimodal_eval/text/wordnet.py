@@ -11,11 +11,12 @@ Reference:
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
+from multimodal_eval.text.inflections import is_regular_form
 from multimodal_eval.text.synsets import LONGEST_WORD, REMEMBERED_WORDS, Lazy
 
 PARTS = ("NOUN", "VERB", "ADJ", "ADV")  # in the table's order, by their universal tags
@@ -55,16 +56,25 @@ class WordNet:
     def __init__(self) -> None:
         self._parts = Lazy(_read_table)
         self._remembered = lru_cache(maxsize=REMEMBERED_WORDS)(self._look_up)
+        self._remembered_lemmas = lru_cache(maxsize=REMEMBERED_WORDS)(self._lemmas)
 
     def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
         """Sorted synset numbers of each lower-case word; empty for an unknown word."""
         return [self._remembered(word) if len(word) <= LONGEST_WORD else () for word in words]
 
     def lemmas(self, word: str, part: str) -> tuple[str, ...]:
-        """The base forms that a lower-case word has as NOUN, VERB, ADJ or ADV; none for a word unknown as such."""
-        if len(word) > LONGEST_WORD:
-            return ()
-        return tuple(dict.fromkeys(self._parts()[PARTS.index(part)].lemmas(word)))
+        """The base forms that a lower-case word has as NOUN, VERB, ADJ or ADV; none for a word unknown as such.
+
+        Base forms that would be inflected otherwise are left out where there are others: "riding" is to ride, and not
+        to rid. METEOR's synonyms know no such care.
+        """
+        return self._remembered_lemmas(word, part) if len(word) <= LONGEST_WORD else ()
+
+    def _lemmas(self, word: str, part: str) -> tuple[str, ...]:
+        table = self._parts()[PARTS.index(part)]
+        found = tuple(dict.fromkeys(table.lemmas(word)))
+        irregular = table.irregular.get(word, "").split()
+        return tuple(lemma for lemma in found if lemma in irregular or is_regular_form(word, lemma)) or found
 
     def _look_up(self, word: str) -> tuple[int, ...]:
         lemmas = {lemma for part in self._parts() for lemma in part.lemmas(word)}
@@ -92,20 +102,22 @@ class _PartOfSpeech:
         if form in self.irregular:
             found += self.irregular[form].split()
         if form[-1:] in self.endings:
-            shorter = self._shortened({form})
+            shorter = self._shortened([form])
             found += [word for word in shorter if word in self.numbers]
             while shorter and not found:
                 shorter = self._shortened(shorter)
                 found = [word for word in shorter if word in self.numbers]
         return found
 
-    def _shortened(self, forms: set[str]) -> set[str]:
-        return {
+    def _shortened(self, forms: Iterable[str]) -> list[str]:
+        """Each once, in an order that is the same in every process."""
+        shorter = (
             form[: -len(ending)] + base
             for form in forms
             for ending, base in self.endings.get(form[-1:], ())
             if form.endswith(ending)
-        }
+        )
+        return list(dict.fromkeys(shorter))
 
 
 def _read_table() -> tuple[_PartOfSpeech, ...]:
