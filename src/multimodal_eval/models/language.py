@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from multimodal_eval.lint.languages import LANGUAGES, hits, language_of, script_counts
 
@@ -12,7 +11,6 @@ _SCRIPTS = {"ru": "Cyrillic"}  # the others of `LANGUAGES` are written in Latin 
 _WORD = re.compile(r"\w+")
 
 
-@lru_cache(maxsize=65_536)
 def fits(text: str, languages: frozenset[str]) -> bool:
     """False where less than a fifth of the letters, or the language of the small words, is one of `languages`.
 
