@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.core.optional import require
+from multimodal_eval.models.sentence_bert import LONGEST
 from multimodal_eval.models.source import Model
 from multimodal_eval.resources.formats import UNSAFE
 
@@ -56,6 +57,8 @@ class TorchSentences:
         self.model = library.SentenceTransformer(
             str(model.folder), trust_remote_code=False, local_files_only=True, model_kwargs={"use_safetensors": True}
         )
+        if model.resource is not None:  # its files do not say how much of a text it reads
+            self.model.max_seq_length = LONGEST
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit vector a text."""
