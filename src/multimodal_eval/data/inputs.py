@@ -133,7 +133,7 @@ class FileInput:
 
     def describe(self) -> list[dict[str, Any]]:
         """What run.json says of the input: paths, sizes and checksums of the files as they are stored."""
-        return [{"path": str(path), "bytes": path.stat().st_size, "sha256": _sha256(path)} for path in self._paths()]
+        return [describe_file(path) for path in self._paths()]
 
     def recipe(self) -> dict[str, Any]:
         """How to open the input again, from any working directory."""
@@ -142,7 +142,7 @@ class FileInput:
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples, in the order of the data file; what is wrong is noted in `problems`."""
-        checker = _checker(self.data, problems, self.columns)
+        checker = checker_of(self.data, problems, self.columns)
         unused_map = [checker.unused_map]
         if self.predictions is None:
             yield from self._checked(checker, problems, summary, limit)
@@ -161,34 +161,17 @@ class FileInput:
     def _checked(
         self, checker: RecordChecker, problems: Problems, summary: Summary, limit: int | None
     ) -> Iterator[Sample]:
-        for _, fields in self._records(self.data, checker, problems, limit):
+        for _, fields in checked_records(self.data, checker, problems, limit):
             summary.samples += 1
             yield Sample(**fields)
-
-    def _records(
-        self, path: Path, checker: RecordChecker, problems: Problems, limit: int | None
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """(line, checked fields) of one file, then its duplicate ids."""
-        seen = SeenIds()
-        for line, record in islice(_reader(path)(path, problems), limit):
-            fields = checker.fields(line, record)
-            if fields is not None:
-                seen.add(fields["id"])
-                yield line, fields
-
-        def ids() -> Iterator[tuple[int, str | None]]:
-            again = islice(_reader(path)(path, Problems()), limit)
-            return ((line, checker.id_of(record)) for line, record in again)
-
-        seen.note_duplicates(problems, str(path), ids)
 
     def _fill(self, index: PredictionIndex, problems: Problems, summary: Summary) -> set[str]:
         assert self.predictions is not None
         columns = dict(self.columns)
         if self.is_coco:
             columns = {**_COCO_RESULTS, **columns}
-        checker = _checker(self.predictions, problems, columns)
-        for line, fields in self._records(self.predictions, checker, problems, None):
+        checker = checker_of(self.predictions, problems, columns)
+        for line, fields in checked_records(self.predictions, checker, problems):
             index.add(line, fields)
         index.seal()
         summary.add(checker)
@@ -203,7 +186,7 @@ class FileInput:
         limit: int | None,
     ) -> Iterator[Sample]:
         without: list[str] = []
-        for line, fields in self._records(self.data, checker, problems, limit):
+        for line, fields in checked_records(self.data, checker, problems, limit):
             prediction = index.take(fields["id"])
             if prediction is None:
                 summary.unmatched_data += 1
@@ -238,8 +221,27 @@ class FileInput:
         problems.add("UNMATCHED", "; ".join(parts) + ".", hint=hint, field="id")
 
 
-def _checker(path: Path, problems: Problems, columns: ColumnMap) -> RecordChecker:
+def checker_of(path: Path, problems: Problems, columns: ColumnMap) -> RecordChecker:
+    """What checks the records of a file; `columns` says which column holds a field, where it has another name."""
     return RecordChecker(str(path), problems, columns, textual=is_textual(path))
+
+
+def checked_records(
+    path: Path, checker: RecordChecker, problems: Problems, limit: int | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line, checked fields) of one file, then its duplicate ids."""
+    seen = SeenIds()
+    for line, record in islice(_reader(path)(path, problems), limit):
+        fields = checker.fields(line, record)
+        if fields is not None:
+            seen.add(fields["id"])
+            yield line, fields
+
+    def ids() -> Iterator[tuple[int, str | None]]:
+        again = islice(_reader(path)(path, Problems()), limit)
+        return ((line, checker.id_of(record)) for line, record in again)
+
+    seen.note_duplicates(problems, str(path), ids)
 
 
 def read_records(path: Path, problems: Problems) -> Iterator[Record]:
@@ -276,9 +278,10 @@ def _reader(path: Path) -> Reader:
     return _READERS[suffix]
 
 
-def _sha256(path: Path) -> str:
+def describe_file(path: Path) -> dict[str, Any]:
+    """What run.json says of a file: its path, its size and its checksum as it is stored."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return {"path": str(path), "bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
 Input = FileInput | MemoryInput

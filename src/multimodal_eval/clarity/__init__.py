@@ -1,0 +1,1 @@
+"""CLARITY: how clear an answer is, labelled by several annotators."""
