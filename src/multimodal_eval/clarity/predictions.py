@@ -53,15 +53,26 @@ class Predictions:
         return sum(evasion in EVASION_TO_CLARITY and EVASION_TO_CLARITY[evasion] != clarity for evasion, clarity in given)
 
 
-def read_predictions(path: Path, problems: Problems, unknown_labels: UnknownLabels = "refuse") -> Predictions:
-    """The predictions of a file; what is wrong with it is noted, line by line."""
+def read_predictions(
+    path: Path,
+    problems: Problems,
+    *,
+    only: TaskName | None = None,
+    unknown_labels: UnknownLabels = "refuse",
+) -> Predictions:
+    """The predictions of a file; what is wrong with it is noted, line by line.
+
+    `only` names the one task that matters: labels of the other are then not looked at.
+    """
     if _is_zip(path):
         found = _from_zip(path, problems)
     else:
         found = _from_table(path, problems)
+    if only is not None and only in found.tasks:
+        found.tasks = (only,)
     for name in found.tasks:
         _check_labels(found, TASKS[name], problems, unknown_labels)
-    if found.tasks == ("evasion",):
+    if found.tasks == ("evasion",) and only != "evasion":
         _derive_clarity(found)
     return found
 
@@ -164,7 +175,7 @@ def _check_labels(found: Predictions, task: ClarityTask, problems: Problems, unk
 def _derive_clarity(found: Predictions) -> None:
     """Clarity predictions through the taxonomy, where only evasion was predicted."""
     for row in found.rows:
-        label = row.labels["evasion"]
+        label = row.labels.get("evasion")
         row.labels["clarity"] = None if label is None else EVASION_TO_CLARITY.get(label, label)
     found.tasks, found.derived = ("clarity", "evasion"), True
     found.unknown["clarity"] = found.unknown["evasion"]
