@@ -1,1 +1,1 @@
-"""CLARITY: how clear an answer is, labelled by several annotators."""
+"""CLARITY: how clearly are questions answered, and by which technique evaded? Labels, scoring, early stopping."""
