@@ -1,7 +1,7 @@
 """Invented interviews for the tests and the guide: `python -m tests.clarity.make_data` writes tests/clarity/data.
 
-Nothing in them was said by anybody. `dev.csv` has one gold label a row, `test.csv` three annotators who err now and then,
-leave cells empty, use other spellings, and twice name a label that the taxonomy does not have. Two systems answer.
+Nothing in them was said by anybody. `dev.csv` has one gold label a row, `test.csv` three annotators who err now and
+then, leave cells empty, use other spellings, and twice name a label outside the taxonomy. Two systems answer.
 """
 
 from __future__ import annotations

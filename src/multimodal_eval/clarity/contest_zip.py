@@ -42,7 +42,9 @@ def _only_member(archive: zipfile.ZipFile, file: str, problems: Problems) -> zip
     if len(found) > 1:
         others = [member.filename for member in found if member not in right[:1]]
         shown = ", ".join(shorten(name) for name in others[:5])
-        told = f"{len(archive.infolist()):,} entries" if right else f"{len(archive.infolist()):,} entries, none so named"
+        told = (
+            f"{len(archive.infolist()):,} entries" if right else f"{len(archive.infolist()):,} entries, none so named"
+        )
         message = f"the archive must hold one file, {MEMBER!r}, and holds {told}: besides, {shown}."
         if not right:
             message = f"the archive must hold one file, {MEMBER!r}, and holds {told}: {shown}."

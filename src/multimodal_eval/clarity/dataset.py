@@ -66,9 +66,7 @@ def paired(data: Dataset, predictions: Predictions, problems: Problems) -> list[
     return [(row, by_id[row["id"]]) for row in data.rows if row["id"] in by_id]
 
 
-def _by_order(
-    data: Dataset, predictions: Predictions, problems: Problems
-) -> list[tuple[dict[str, Any], Predicted]]:
+def _by_order(data: Dataset, predictions: Predictions, problems: Problems) -> list[tuple[dict[str, Any], Predicted]]:
     if len(data.rows) != len(predictions.rows) and data.rows and predictions.rows:
         message = (
             f"the submission has {len(predictions.rows):,} lines and {data.path} {len(data.rows):,} rows: "
@@ -92,9 +90,7 @@ def _note_unmatched(
     problems.add("UNMATCHED", "; ".join(parts) + ".", file=str(predictions.path), field="id")
 
 
-def samples_of(
-    task: ClarityTask, pairs: list[tuple[dict[str, Any], Predicted]], annotators: list[str]
-) -> list[Sample]:
+def samples_of(task: ClarityTask, pairs: list[tuple[dict[str, Any], Predicted]], annotators: list[str]) -> list[Sample]:
     """The samples of a task: gold label, predicted label, and the annotators' labels, as the taxonomy spells them.
 
     Labels outside the taxonomy stay as they are, so that the run shows what was left out.

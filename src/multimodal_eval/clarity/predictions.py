@@ -50,7 +50,9 @@ class Predictions:
         if self.derived or len(self.tasks) < 2:
             return 0
         given = ((row.labels.get("evasion"), row.labels.get("clarity")) for row in self.rows)
-        return sum(evasion in EVASION_TO_CLARITY and EVASION_TO_CLARITY[evasion] != clarity for evasion, clarity in given)
+        return sum(
+            evasion in EVASION_TO_CLARITY and EVASION_TO_CLARITY[evasion] != clarity for evasion, clarity in given
+        )
 
 
 def read_predictions(
@@ -64,10 +66,7 @@ def read_predictions(
 
     `only` names the one task that matters: labels of the other are then not looked at.
     """
-    if _is_zip(path):
-        found = _from_zip(path, problems)
-    else:
-        found = _from_table(path, problems)
+    found = _from_zip(path, problems) if _is_zip(path) else _from_table(path, problems)
     if only is not None and only in found.tasks:
         found.tasks = (only,)
     for name in found.tasks:

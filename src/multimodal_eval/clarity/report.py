@@ -93,7 +93,9 @@ def _clusters(samples: Sequence[Sample]) -> Codes | None:
     if all(sample.group is None for sample in samples):
         return None
     known: dict[object, int] = {}
-    return np.array([known.setdefault(s.group if s.group is not None else (i,), len(known)) for i, s in enumerate(samples)])
+    return np.array(
+        [known.setdefault(s.group if s.group is not None else (i,), len(known)) for i, s in enumerate(samples)]
+    )
 
 
 def _by_count(counts: Counter[str]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import click
 
-from multimodal_eval.cli.options import output_options
+from multimodal_eval.cli.options import Threshold
 
 TASKS = ("clarity", "evasion")
 
@@ -42,7 +42,7 @@ def clarity() -> None:
     """
 
 
-@clarity.command()
+@clarity.command(short_help="Score PREDICTIONS; the word can be left out.")
 @click.argument("data", type=click.Path(path_type=Path))
 @click.argument("predictions", type=click.Path(path_type=Path))
 @click.option("--task", type=click.Choice([*TASKS, "both"]), help="Default: all that the files hold.")
@@ -55,9 +55,16 @@ def clarity() -> None:
     show_default=True,
     help="Predictions outside the taxonomy.",
 )
-@output_options
+@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--fail-under",
+    type=Threshold(),
+    multiple=True,
+    help="Exit 3 if a value is lower: evasion=0.5 (the official score), evasion.f1_majority=0.4.",
+)
+@click.option("--min-coverage", type=click.FloatRange(0, 1), help="Exit 3 if the official score has fewer rows: 0.95.")
 def score(data: Path, predictions: Path, output: Path | None, task: Any, **given: Any) -> None:
-    """Score PREDICTIONS (the same as without the word `score`)."""
+    """Score PREDICTIONS; the word `score` can be left out."""
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.run.clarity import carry_out, prepare
 
@@ -72,9 +79,6 @@ def score(data: Path, predictions: Path, output: Path | None, task: Any, **given
     thresholds = _thresholds(given["fail_under"], {name: own.plan.names for name, own in prepared.items()})
     with progress_bar() as progress:
         runs = carry_out(prepared, output, progress)
-    if given["jsonl"]:
-        for run in runs.values():
-            run.write_jsonl()
     _show(cast(dict[str, Any], runs), given["format_"])
     _judge(cast(dict[str, Any], runs), thresholds, given["min_coverage"])
 
@@ -111,9 +115,7 @@ def _show(runs: dict[str, Any], format_: str) -> None:
         show_classification(run.folder.read_classification(), run)
 
 
-def _judge(
-    runs: dict[str, Any], thresholds: dict[str, list[tuple[str, float]]], min_coverage: float | None
-) -> None:
+def _judge(runs: dict[str, Any], thresholds: dict[str, list[tuple[str, float]]], min_coverage: float | None) -> None:
     from multimodal_eval.cli.finish import missed_thresholds
     from multimodal_eval.core.errors import ThresholdError
 
@@ -126,7 +128,7 @@ def _judge(
         raise ThresholdError("\n".join(missed))
 
 
-@clarity.command("check-submission")
+@clarity.command("check-submission", short_help="Find every problem of a submission before its upload.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--data", type=click.Path(path_type=Path), help="The rows that it must answer, each once.")
 @click.option("--task", type=click.Choice(TASKS), help="Default: told by the labels.")

@@ -281,7 +281,11 @@ def _reader(path: Path) -> Reader:
 def describe_file(path: Path) -> dict[str, Any]:
     """What run.json says of a file: its path, its size and its checksum as it is stored."""
     with path.open("rb") as file:
-        return {"path": str(path), "bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+        return {
+            "path": str(path),
+            "bytes": path.stat().st_size,
+            "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
+        }
 
 
 Input = FileInput | MemoryInput

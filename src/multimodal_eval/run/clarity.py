@@ -97,7 +97,12 @@ def _prepared(task: ClarityTask, samples: list[Sample], files: list[Path], found
         skip_lint=True,  # it looks for doubtful texts, and labels repeat by nature
         error_patterns=[],  # a label that is none is wrong, whatever it says
     )
-    content = {"task": task.name, "files": [str(path) for path in files], **report, "notes": _notes(task, found, report)}
+    content = {
+        "task": task.name,
+        "files": [str(path) for path in files],
+        **report,
+        "notes": _notes(task, found, report),
+    }
     return Prepared(make_plan(config), PairedInput(samples, files), content)
 
 
