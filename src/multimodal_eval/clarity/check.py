@@ -57,8 +57,8 @@ def _spelling(found: Predictions) -> list[str]:
         f"{shorten(given)} for {label!r} ({count:,})" for (given, label), count in found.respelled.most_common(SHOWN)
     )
     more = ", …" if len(found.respelled) > SHOWN else ""
-    told = f"{found.respelled.total():,} labels are not spelled as in the taxonomy: {shown}{more}"
-    return [f"{told}. They are understood here; write them as the taxonomy does for anybody else."]
+    told = f"labels that are not spelled as in the taxonomy: {found.respelled.total():,}, {shown}{more}"
+    return [f"{told}. They are understood here; another program may not understand them."]
 
 
 def _oddities(found: Predictions, counts: dict[TaskName, Counter[str | None]]) -> list[str]:
@@ -70,5 +70,5 @@ def _oddities(found: Predictions, counts: dict[TaskName, Counter[str | None]]) -
         elif never:
             notes.append(f"never predicted in the task {name}, so that its F1 is 0: {', '.join(never)}")
     if contradicting := found.contradictions():
-        notes.append(f"{contradicting:,} rows predict a clarity label that is not that of their evasion label")
+        notes.append(f"rows whose predicted clarity label is not that of their evasion label: {contradicting:,}")
     return notes

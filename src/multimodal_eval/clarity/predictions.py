@@ -61,16 +61,18 @@ def read_predictions(
     *,
     only: TaskName | None = None,
     unknown_labels: UnknownLabels = "refuse",
+    advice: str = "",
 ) -> Predictions:
     """The predictions of a file; what is wrong with it is noted, line by line.
 
-    `only` names the one task that matters: labels of the other are then not looked at.
+    `only` names the one task that matters: labels of the other are then not looked at. `advice` is what else can be
+    done about a label that is not known.
     """
     found = _from_zip(path, problems) if _is_zip(path) else _from_table(path, problems)
     if only is not None and only in found.tasks:
         found.tasks = (only,)
     for name in found.tasks:
-        _check_labels(found, TASKS[name], problems, unknown_labels)
+        _check_labels(found, TASKS[name], problems, None if unknown_labels == "wrong" else advice)
     if found.tasks == ("evasion",) and only != "evasion":
         _derive_clarity(found)
     return found
@@ -145,8 +147,8 @@ def id_map(columns: list[str]) -> dict[str, tuple[str, ...]]:
     return {"id": ("index",)} if "index" in columns and "id" not in columns else {}
 
 
-def _check_labels(found: Predictions, task: ClarityTask, problems: Problems, unknown_labels: UnknownLabels) -> None:
-    """Spell every label as the taxonomy does; note, or count, those that it does not know."""
+def _check_labels(found: Predictions, task: ClarityTask, problems: Problems, advice: str | None) -> None:
+    """Spell every label as the taxonomy does. Those that it does not know are counted, and with an advice noted."""
     unknown: Counter[str] = Counter()
     file = f"{found.path}/{MEMBER}" if found.is_zip else str(found.path)
     column = "the line" if found.is_zip else f"`{task.prediction_column}`"
@@ -158,14 +160,14 @@ def _check_labels(found: Predictions, task: ClarityTask, problems: Problems, unk
                 found.respelled[given, label] += 1
             continue
         unknown[given or ""] += 1
-        if unknown_labels == "wrong":
+        if advice is None:
             continue
         where: dict[str, Any] = {"file": file, "line": row.line, "id": row.id, "field": task.prediction_column}
         if given is None:
-            hint = "Predict a label for every row, or count it as wrong with --unknown-labels wrong."
+            hint = f"Predict a label for every row. {advice}".strip()
             problems.add("EMPTY_LABEL", f"{column} is blank.", hint=hint, **where)
         else:
-            hint = f"{task.near(given)} To count such labels as wrong: --unknown-labels wrong."
+            hint = f"{task.near(given)} {advice}".strip()
             message = f"{column} is {shorten(given)}, which is no label of the task {task.name}."
             problems.add("UNKNOWN_LABEL", message, value=shorten(given), hint=hint, **where)
     found.unknown[task.name] = unknown

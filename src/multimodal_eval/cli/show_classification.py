@@ -16,7 +16,7 @@ SHOWN_DIFFERENCES = 8
 NAMES = {
     "strict": "strict",
     "any_match": "any-match",
-    "any_match_all": "any-match, a miss charged to all",
+    "any_match_all": "any-match, charging all",
     "majority": "majority vote",
     "dawid_skene": "Dawid-Skene labels",
 }
@@ -75,7 +75,7 @@ def _scores(report: dict[str, Any]) -> Table:
     ceiling = report["human_ceiling"]
     if ceiling is not None:
         table.add_row(
-            "people, by any-match", *_cells(ceiling["macro_f1"]), *_cells(ceiling["accuracy"]), "", style="dim"
+            "human ceiling, any-match", *_cells(ceiling["macro_f1"]), *_cells(ceiling["accuracy"]), "", style="dim"
         )
     return table
 
@@ -119,9 +119,14 @@ def _annotators(report: dict[str, Any]) -> Table:
     return table
 
 
+def _figures(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Without a Fleiss' kappa that gaps leave undefined: alpha takes them."""
+    return [one for one in report["figures"] if one["value"] is not None or not one["name"].startswith("Fleiss")]
+
+
 def _agreement(report: dict[str, Any]) -> Table:
     table = _table("agreement of the annotators", "figure", "value", "95 % interval", "rows")
-    for figure in report["figures"]:
+    for figure in _figures(report):
         name = figure["name"] if figure["value"] is not None else f"{figure['name']} (undefined)"
         table.add_row(name, *_cells(figure), f"{figure['n_units']:,}")
     for pair in report["pairs"]:
@@ -134,6 +139,7 @@ def _agreement(report: dict[str, Any]) -> Table:
 def _consensus(rows: list[dict[str, Any]], names: list[str]) -> Table:
     """Where the model of the annotators differs from their vote."""
     table = _table("the vote and Dawid-Skene differ", "id", "annotators", "vote", "Dawid-Skene", "probability", left=4)
+    table.columns[1].max_width = 40
     for row in rows[:SHOWN_DIFFERENCES]:
         said = ", ".join(str((row["annotations"] or {}).get(name) or DASH) for name in names)
         table.add_row(
@@ -160,7 +166,7 @@ def _notes(report: dict[str, Any], official: dict[str, Any]) -> list[str]:
         few = ", ".join(official["few_gold"])
         notes.append(f"fewer than 10 gold examples, so that the interval of macro F1 covers too little: {few}")
     if report["agreement"] is not None:
-        figures = [*report["agreement"]["figures"], *(pair["kappa"] for pair in report["agreement"]["pairs"])]
+        figures = [*_figures(report["agreement"]), *(pair["kappa"] for pair in report["agreement"]["pairs"])]
         notes += dict.fromkeys(f"{figure['name']}: {figure['reason']}" for figure in figures if figure["reason"])
         notes += report["agreement"]["notes"]
     return notes

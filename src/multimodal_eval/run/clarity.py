@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from multimodal_eval.clarity.report import classification_report
 from multimodal_eval.clarity.tasks import TASKS, ClarityTask, TaskName
 from multimodal_eval.core.errors import RunFolderError, shorten
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run import Run
 from multimodal_eval.run import execute
@@ -26,6 +28,7 @@ TAXONOMIES = {"clarity": CLARITY, "evasion": EVASION}
 OFFICIAL = {"any_match": "f1_any_match", "strict": "f1_strict"}
 OF_ANNOTATORS = ("f1_any_match", "f1_majority", "soft_score")
 SHOWN_LABELS = 5
+ADVICE = "To count it as wrong: --unknown-labels wrong."
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def prepare(
     """
     problems, files = Problems(), [Path(data), Path(predictions)]
     dataset = read_dataset(files[0], problems, group)
-    found = read_predictions(files[1], problems, only=task, unknown_labels=unknown_labels)
+    found = read_predictions(files[1], problems, only=task, unknown_labels=unknown_labels, advice=ADVICE)
     asked: tuple[TaskName, ...] = (task,) if task is not None else tuple(TASKS) if both else ()
     for name in asked:
         if name not in found.tasks and found.rows:
@@ -65,7 +68,7 @@ def prepare(
     for name in samples.keys() - usable.keys() if asked or not usable else ():
         _note_no_gold(TASKS[name], dataset, problems)
     problems.raise_if_any()
-    return {name: _prepared(TASKS[name], own, files, found) for name, own in usable.items()}
+    return {name: _prepared(TASKS[name], own, files, found, unknown_labels) for name, own in usable.items()}
 
 
 def _has_gold(task: ClarityTask, samples: list[Sample]) -> bool:
@@ -84,18 +87,21 @@ def _note_no_gold(task: ClarityTask, dataset: Dataset, problems: Problems) -> No
     problems.add("NO_GOLD", message, file=str(dataset.path), hint="There is nothing to score against.")
 
 
-def _prepared(task: ClarityTask, samples: list[Sample], files: list[Path], found: Predictions) -> Prepared:
+def _prepared(
+    task: ClarityTask, samples: list[Sample], files: list[Path], found: Predictions, unknown_labels: UnknownLabels
+) -> Prepared:
     # The contest's rule switches for evasion alone: annotators give no clarity labels of their own.
     report = classification_report(samples, TAXONOMIES[task.name], switches=task.name == "evasion")
     annotated = report["soft"] is not None
     metrics = ["f1_strict", *(OF_ANNOTATORS if annotated else ())]
+    options = {"labels": list(task.labels), **({"unknown_labels": "wrong"} if unknown_labels == "wrong" else {})}
     config = overlaid(
         None,
         task=task.name,
         tasks={task.name: {"metrics": metrics, "headline": OFFICIAL[report["official"]]}},
-        options={name: {"labels": list(task.labels)} for name in metrics},
+        options=dict.fromkeys(metrics, options),
         skip_lint=True,  # it looks for doubtful texts, and labels repeat by nature
-        error_patterns=[],  # a label that is none is wrong, whatever it says
+        error_patterns=_patterns(samples),
     )
     content = {
         "task": task.name,
@@ -106,6 +112,13 @@ def _prepared(task: ClarityTask, samples: list[Sample], files: list[Path], found
     return Prepared(make_plan(config), PairedInput(samples, files), content)
 
 
+def _patterns(samples: list[Sample]) -> list[str] | None:
+    """None, the usual ones, unless a prediction is a generator's error message: a contest counts it as wrong."""
+    usual = [re.compile(pattern) for pattern in ERROR_PATTERNS]
+    said = {sample.generated_answer or "" for sample in samples}
+    return [] if any(pattern.match(label) for pattern in usual for label in said) else None
+
+
 def _notes(task: ClarityTask, found: Predictions, report: dict[str, Any]) -> list[str]:
     """What a reader of the scores should know of what was read."""
     notes = []
@@ -114,7 +127,7 @@ def _notes(task: ClarityTask, found: Predictions, report: dict[str, Any]) -> lis
     if task.name == "clarity" and report["soft"] is not None:
         notes.append("annotators' clarity labels are derived from their evasion labels, through the taxonomy")
     if contradicting := found.contradictions():
-        notes.append(f"{contradicting:,} rows predict a clarity label that is not that of their evasion label")
+        notes.append(f"rows whose predicted clarity label is not that of their evasion label: {contradicting:,}")
     outside = report["outside_taxonomy"]
     if unknown := found.unknown[task.name]:
         notes.append(f"{unknown.total():,} predictions are no label of the task and count as wrong: {_told(unknown)}")

@@ -13,7 +13,7 @@ from multimodal_eval.data.run import Run
 from multimodal_eval.run.columns import Codes, cluster_codes, read_scores
 
 MOST_LEFT_OUT = 0.01  # share of the samples that may be unscored in one of the runs
-_SAID_BY_THE_DATA = ("question", "references", "expected_answer", "caption")
+_SAID_BY_THE_DATA = ("question", "references", "expected_answer", "caption", "annotations")
 _SHOWN = 3
 
 
