@@ -15,7 +15,7 @@ from multimodal_eval.core.errors import did_you_mean, shorten
 from multimodal_eval.data.inputs import checked_records, checker_of, read_records
 from multimodal_eval.data.problems import Problems
 
-UnknownLabels = Literal["refuse", "wrong"]
+UnknownLabels = Literal["error", "wrong"]
 COLUMNS = tuple(task.prediction_column for task in TASKS.values())
 
 
@@ -60,7 +60,7 @@ def read_predictions(
     problems: Problems,
     *,
     only: TaskName | None = None,
-    unknown_labels: UnknownLabels = "refuse",
+    unknown_labels: UnknownLabels = "error",
     advice: str = "",
 ) -> Predictions:
     """The predictions of a file; what is wrong with it is noted, line by line.

@@ -50,8 +50,8 @@ def clarity() -> None:
 @click.option("--group", help="The column that says which rows belong together, for the intervals: an interview.")
 @click.option(
     "--unknown-labels",
-    type=click.Choice(["refuse", "wrong"]),
-    default="refuse",
+    type=click.Choice(["error", "wrong"]),
+    default="error",
     show_default=True,
     help="Predictions outside the taxonomy.",
 )

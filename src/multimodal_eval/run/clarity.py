@@ -46,7 +46,7 @@ def prepare(
     *,
     task: TaskName | None = None,
     both: bool = False,
-    unknown_labels: UnknownLabels = "refuse",
+    unknown_labels: UnknownLabels = "error",
     group: str | None = None,
 ) -> dict[TaskName, Prepared]:
     """Read and check everything, and plan a run for each task.
@@ -94,12 +94,12 @@ def _prepared(
     report = classification_report(samples, TAXONOMIES[task.name], switches=task.name == "evasion")
     annotated = report["soft"] is not None
     metrics = ["f1_strict", *(OF_ANNOTATORS if annotated else ())]
-    options = {"labels": list(task.labels), **({"unknown_labels": "wrong"} if unknown_labels == "wrong" else {})}
     config = overlaid(
         None,
         task=task.name,
         tasks={task.name: {"metrics": metrics, "headline": OFFICIAL[report["official"]]}},
-        options=dict.fromkeys(metrics, options),
+        labels=list(task.labels),
+        unknown_labels=unknown_labels,
         skip_lint=True,  # it looks for doubtful texts, and labels repeat by nature
         error_patterns=_patterns(samples),
     )

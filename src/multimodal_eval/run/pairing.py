@@ -91,7 +91,7 @@ def refuse_other_data(runs: Sequence[Run], names: Sequence[str], order: Sequence
                 read_scores(runs[0].folder, parts_of(runs[0]), ["id"]).column("id").take(differing[:_SHOWN]).to_pylist()
             )
             raise ConfigError(
-                f"{len(differing):,} samples have other questions or references in {name} than in {names[0]}: "
+                f"{len(differing):,} samples have other questions, references or annotations in {name} than in {names[0]}: "
                 f"{', '.join(map(repr, ids))}{' …' if len(differing) > _SHOWN else ''}"
             )
 
