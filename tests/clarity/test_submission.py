@@ -209,7 +209,7 @@ def test_labels_of_the_other_task_do_not_matter_where_one_is_named(folder):
 def test_all_problems_are_told_together(folder):
     path = written(folder, "p.csv", "id,evasion_pred\n1,Explicitt\n1,Dodging\n2,\n9,General\n")
     found = problems(path, folder / "data.csv")
-    assert [problem.code for problem in found] == ["DUPLICATE", "UNKNOWN_LABEL", "EMPTY_LABEL"]
+    assert [problem.code for problem in found] == ["DUPLICATE", "UNKNOWN_LABEL", "EMPTY_LABEL", "UNMATCHED"]
 
 
 def test_a_missing_file(folder):

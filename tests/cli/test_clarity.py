@@ -365,17 +365,56 @@ def test_a_data_file_is_checked_too(folder):
     )
 
 
+def test_annotators_who_never_meet_have_no_ceiling_and_no_agreement(folder):
+    (folder / "apart.jsonl").write_text(
+        '{"index": 1, "annotator2": "Explicit"}\n{"index": 2, "annotator10": "Dodging"}\n'
+        '{"index": 3, "evasion_label": "General"}\n'
+    )
+    (folder / "p.csv").write_text("id,evasion_pred\n1,Explicit\n2,General\n3,General\n")
+    out = mmeval("clarity", "apart.jsonl", "p.csv", "-o", "run").stdout
+    assert "human ceiling" not in out
+    assert "Krippendorff's alpha (nominal): no unit has two ratings" in out
+    report = load_run("run").folder.read_classification()
+    assert report is not None
+    assert report["human_ceiling"] is None
+    assert report["scores"]["any_match"]["accuracy"]["value"] == 0.5
+    assert report["scores"]["strict"]["accuracy"]["value"] == 1.0
+    assert list(report["consensus"]) == []
+    assert next(sample.annotations for sample in load_run("run").samples()) == {
+        "annotator2": "Explicit",
+        "annotator10": None,
+    }
+
+
+def test_one_annotator_is_enough(folder):
+    (folder / "one.csv").write_text("index,annotator1\n1,Explicit\n2,Dodging\n")
+    (folder / "p.csv").write_text("id,evasion_pred\n1,Explicit\n2,General\n")
+    out = mmeval("clarity", "one.csv", "p.csv", "-o", "run").stdout
+    assert "any-match ★" in out
+    assert "agreement of the annotators" not in out
+
+
+def test_rows_that_the_reader_refuses_are_not_missed_a_second_time(folder):
+    lines = (folder / "dev.csv").read_text().splitlines()
+    (folder / "torn.csv").write_text("\n".join([*lines[:5], "77", *lines[6:]]) + "\n")
+    for predictions in ("alba.dev.csv", "alba.evasion.zip"):
+        told = mmeval("clarity", "torn.csv", predictions, code=1).stderr
+        assert "torn.csv:6: LENGTH: the row has 1 cells and the header 10" in told
+        assert "UNMATCHED" not in told
+        assert "line i must be" not in told
+
+
 # exit codes
 
 
 def test_thresholds(folder):
     mmeval("clarity", "test.csv", "alba.csv", "-o", "a", "--fail-under", "evasion=0.5", "--min-coverage", "0.9")
     told = mmeval("clarity", "test.csv", "alba.csv", "-o", "b", "--fail-under", "evasion=0.99", code=3).stderr
-    assert "composite_score is 0." in told
+    assert told.startswith("error: evasion: composite_score is 0.")
     told = mmeval(
         "clarity", "test.csv", "alba.csv", "-o", "c", "--fail-under", "evasion.f1_majority=0.99", code=3
     ).stderr
-    assert told.startswith("error: f1_majority is 0.")
+    assert told.startswith("error: evasion: f1_majority is 0.")
     assert "below 0.99" in mmeval("clarity", "test.csv", "alba.csv", "-o", "d", "--min-coverage", "0.99", code=3).stderr
     # one name for both tasks
     told = mmeval("clarity", "test.csv", "alba.csv", "-o", "e", "--fail-under", "soft_score=0.99", code=3).stderr

@@ -1,4 +1,4 @@
-"""The transcripts in docs/clarity.md are what the commands print: `python -m tests.docs.test_clarity_guide` pastes them."""
+"""The transcripts in docs/clarity.md are real. `python -m tests.docs.test_clarity_guide` pastes them anew."""
 
 from __future__ import annotations
 

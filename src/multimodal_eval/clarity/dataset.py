@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.clarity.predictions import Predicted, Predictions, first_columns, id_map
+from multimodal_eval.clarity.predictions import Predicted, Predictions, first_columns, id_map, lost_rows
 from multimodal_eval.clarity.tasks import TASKS, ClarityTask
 from multimodal_eval.core.errors import did_you_mean, shorten
 from multimodal_eval.core.sample import Sample
@@ -20,36 +20,40 @@ SHOWN_IDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The checked rows, in the order of the file, and the columns that hold annotators' labels."""
+    """The checked rows, in the order of the file, and the columns in which annotators have given labels."""
 
     path: Path
     rows: list[dict[str, Any]]
     annotators: list[str]
+    refused: bool  # whether the reader could not take some row
 
 
 def read_dataset(path: Path, problems: Problems, group: str | None = None) -> Dataset:
     """The rows of a file. `group` names the column that says which rows belong together, for the intervals."""
     columns = first_columns(path)
-    mapping = id_map(columns) | ({} if group is None else {"group": (group,)})
+    mapping = id_map(columns, "index", "id") | ({} if group is None else {"group": (group,)})
     checker = checker_of(path, problems, mapping)
     before = problems.total
-    rows = [fields for _, fields in checked_records(path, checker, problems)]
+    rows = []
+    for line, fields in checked_records(path, checker, problems):
+        rows.append(fields)
+        _check_labels(line, fields, str(path), problems)
     if not rows and problems.total == before:
         problems.add("EMPTY", "the file has no rows", file=str(path))
     if rows and group in checker.unused_map:
         hint = did_you_mean(group, columns).strip() + "."
         problems.add("UNKNOWN_COLUMN", f"no column is named {group!r}.", file=str(path), hint=hint)
-    for row in rows:
-        _check_labels(row, str(path), problems)
-    return Dataset(path, rows, [column for column in columns if ANNOTATOR.fullmatch(column)])
+    annotators = [column for column in checker.metadata_columns if ANNOTATOR.fullmatch(column)]
+    annotators.sort(key=lambda column: int(column.removeprefix("annotator")))
+    return Dataset(path, rows, annotators, lost_rows(problems, before))
 
 
-def _check_labels(row: dict[str, Any], file: str, problems: Problems) -> None:
+def _check_labels(line: int, row: dict[str, Any], file: str, problems: Problems) -> None:
     for column, cell in row.get("metadata", {}).items():
         is_label = ANNOTATOR.fullmatch(column) or column in {task.gold_column for task in TASKS.values()}
         if is_label and not isinstance(cell, str):
             message = f"`{column}` must be a label. Got {shorten(cell)} instead."
-            problems.add("TYPE", message, file=file, id=row["id"], field=column, value=shorten(cell))
+            problems.add("TYPE", message, file=file, line=line, id=row["id"], field=column, value=shorten(cell))
 
 
 def paired(data: Dataset, predictions: Predictions, problems: Problems) -> list[tuple[dict[str, Any], Predicted]]:
@@ -61,20 +65,21 @@ def paired(data: Dataset, predictions: Predictions, problems: Problems) -> list[
     known = {row["id"] for row in data.rows}
     extra = [row.id for row in predictions.rows if row.id not in known]
     # A row that was refused for another reason would turn up here once more, as one without its partner.
-    if (without or extra) and not predictions.refused and data.rows:
+    if (without or extra) and not predictions.refused and not data.refused:
         _note_unmatched(data, predictions, problems, without, [name for name in extra if name is not None])
     return [(row, by_id[row["id"]]) for row in data.rows if row["id"] in by_id]
 
 
 def _by_order(data: Dataset, predictions: Predictions, problems: Problems) -> list[tuple[dict[str, Any], Predicted]]:
-    if len(data.rows) != len(predictions.rows) and data.rows and predictions.rows:
+    if len(data.rows) == len(predictions.rows):
+        return list(zip(data.rows, predictions.rows, strict=True))
+    if predictions.rows and not data.refused:
         message = (
             f"the submission has {len(predictions.rows):,} lines and {data.path} {len(data.rows):,} rows: "
             "line i must be the label of row i."
         )
         problems.add("LENGTH", message, file=str(predictions.path))
-        return []
-    return list(zip(data.rows, predictions.rows, strict=False))
+    return []
 
 
 def _note_unmatched(

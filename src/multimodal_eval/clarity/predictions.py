@@ -35,7 +35,7 @@ class Predictions:
     path: Path
     rows: list[Predicted]
     tasks: tuple[TaskName, ...] = ()
-    refused: int = 0  # rows that the reader could not take, so that their ids are not known
+    refused: bool = False  # whether the reader could not take some row, so that its id is not known
     unknown: dict[TaskName, Counter[str]] = field(default_factory=dict)
     respelled: Counter[tuple[str, str]] = field(default_factory=Counter)  # (as given, as the taxonomy spells it)
     derived: bool = False  # whether clarity labels come from evasion labels
@@ -109,7 +109,7 @@ def _from_table(path: Path, problems: Problems) -> Predictions:
         problems.add("FORMAT", message, file=str(path), hint=f"{HOW}.")
         return Predictions(path, [])
     columns = first_columns(path)
-    checker = checker_of(path, problems, id_map(columns))
+    checker = checker_of(path, problems, id_map(columns, "id", "index"))
     before = problems.total
     rows: list[Predicted] = []
     seen: set[TaskName] = set()
@@ -132,8 +132,7 @@ def _from_table(path: Path, problems: Problems) -> Predictions:
         message = f"no row has a label in {' or '.join(f'`{column}`' for column in COLUMNS)}."
         hint = " ".join(did_you_mean(column, columns).strip() for column in COLUMNS if column not in columns)
         problems.add("UNKNOWN_COLUMN", message, file=str(path), hint=hint or None)
-    refused = max(problems.total - before, 0)
-    return Predictions(path, rows, tuple(name for name in TASKS if name in seen), refused)
+    return Predictions(path, rows, tuple(name for name in TASKS if name in seen), lost_rows(problems, before))
 
 
 def first_columns(path: Path) -> list[str]:
@@ -142,9 +141,14 @@ def first_columns(path: Path) -> list[str]:
     return list(record)
 
 
-def id_map(columns: list[str]) -> dict[str, tuple[str, ...]]:
-    """`index` is the data's name for the id, `id` that of predictions; either is taken."""
-    return {"id": ("index",)} if "index" in columns and "id" not in columns else {}
+def id_map(columns: list[str], first: str, second: str) -> dict[str, tuple[str, ...]]:
+    """Which column holds the id. `index` is the data's name for it, `id` that of predictions; either is taken."""
+    return {"id": (second if second in columns and first not in columns else first,)}
+
+
+def lost_rows(problems: Problems, before: int) -> bool:
+    """Whether reading has noted more than ids that occur twice since there were `before` problems."""
+    return any(problem.code != "DUPLICATE" for problem in problems.kept[before:])
 
 
 def _check_labels(found: Predictions, task: ClarityTask, problems: Problems, advice: str | None) -> None:

@@ -123,7 +123,8 @@ def _judge(runs: dict[str, Any], thresholds: dict[str, list[tuple[str, float]]],
     for name, run in runs.items():
         # Coverage is that of the official score: what only other rules can score is no lack of it.
         official = {"composite_score": run.entries["composite_score"]}
-        missed += missed_thresholds(run.entries, thresholds[name], None) + missed_thresholds(official, [], min_coverage)
+        own = missed_thresholds(run.entries, thresholds[name], None) + missed_thresholds(official, [], min_coverage)
+        missed += [f"{name}: {line}" for line in own]
     if missed:
         raise ThresholdError("\n".join(missed))
 

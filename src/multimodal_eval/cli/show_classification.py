@@ -32,11 +32,12 @@ def show_classification(report: dict[str, Any], run: Run) -> None:
         under = NAMES[report["official"]]
         out.print(_classes(official, under))
         out.print(_confusions(report, official, under))
-    if report["agreement"] is not None:
+    if report["human_ceiling"] is not None:
         out.print(_annotators(report))
+    if report["agreement"] is not None:
         out.print(_agreement(report["agreement"]))
     if report["consensus"]:
-        out.print(_consensus(report["consensus"], list(report["human_ceiling"]["by_annotator"])))
+        out.print(_consensus(report["consensus"]))
     if report["agreement"] is not None:
         out.print(_vote(report["agreement"]["consensus"]), soft_wrap=True)
     for note in _notes(report, official):
@@ -136,12 +137,12 @@ def _agreement(report: dict[str, Any]) -> Table:
     return table
 
 
-def _consensus(rows: list[dict[str, Any]], names: list[str]) -> Table:
+def _consensus(rows: list[dict[str, Any]]) -> Table:
     """Where the model of the annotators differs from their vote."""
     table = _table("the vote and Dawid-Skene differ", "id", "annotators", "vote", "Dawid-Skene", "probability", left=4)
     table.columns[1].max_width = 40
     for row in rows[:SHOWN_DIFFERENCES]:
-        said = ", ".join(str((row["annotations"] or {}).get(name) or DASH) for name in names)
+        said = ", ".join(label or DASH for label in (row["annotations"] or {}).values())
         table.add_row(
             *map(as_text, (row["id"], said, row["majority"], row["dawid_skene"])), percent(row["probability"])
         )

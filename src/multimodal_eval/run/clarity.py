@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,17 +71,16 @@ def prepare(
 
 
 def _has_gold(task: ClarityTask, samples: list[Sample]) -> bool:
-    return any(map(task.knows, _all_labels(samples)))
-
-
-def _all_labels(samples: list[Sample]) -> Iterable[str | None]:
-    for sample in samples:
-        yield sample.expected_answer
-        yield from (sample.annotations or {}).values()
+    """Whether the official score has anything to score against; annotators speak of evasion only."""
+    people = (label for sample in samples for label in (sample.annotations or {}).values())
+    return any(task.knows(sample.expected_answer) for sample in samples) or (
+        task.name == "evasion" and any(map(task.knows, people))
+    )
 
 
 def _note_no_gold(task: ClarityTask, dataset: Dataset, problems: Problems) -> None:
-    columns = ", ".join(f"`{column}`" for column in [task.gold_column, *(dataset.annotators or ["annotator1"])])
+    people = (dataset.annotators or ["annotator1"]) if task.name == "evasion" else []
+    columns = ", ".join(f"`{column}`" for column in [task.gold_column, *people])
     message = f"no row has a label of the task {task.name} in {columns}."
     problems.add("NO_GOLD", message, file=str(dataset.path), hint="There is nothing to score against.")
 
