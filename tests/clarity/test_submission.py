@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -308,7 +309,13 @@ def test_an_encrypted_zip(folder):
 def test_a_zip_bomb_is_refused_by_the_size_that_it_declares(folder):
     bomb = archive(("prediction", b"\n" * (contest_zip.LARGEST + 1)))
     assert len(bomb) < 100_000
-    assert only_problem(written(folder, "s.zip", bomb)).code == "TOO_LONG"
+    path = written(folder, "s.zip", bomb)
+    tracemalloc.start()
+    try:
+        assert only_problem(path).code == "TOO_LONG"
+        assert tracemalloc.get_traced_memory()[1] < contest_zip.LARGEST / 4
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_zip_bomb_that_lies_about_its_size_is_not_unpacked(folder, monkeypatch):
