@@ -39,16 +39,12 @@ class Encoded:
     unknown: Counter[str]
 
 
-class _CodeOf(dict[Any, int]):
-    """Cell -> code, filled as cells are met: most were met before, and cost one look."""
-
-    def __init__(self, code: Callable[[Any], int]) -> None:
-        super().__init__()
-        self._code = code
+class _Numbers(dict[Any, int]):
+    """Cell -> the number of the distinct cell, given as cells are met: a million cells hold a few texts."""
 
     def __missing__(self, cell: Any) -> int:
-        code = self[cell] = self._code(cell)
-        return code
+        number = self[cell] = len(self)
+        return number
 
 
 @dataclass(frozen=True)
@@ -99,25 +95,28 @@ class Taxonomy:
         """The codes of many labels. Blank cells are no label; others outside the taxonomy are counted."""
         import numpy as np
 
-        code_of = _CodeOf(self.code)
-        cells = cells if isinstance(cells, Sequence) else list(cells)
+        numbers = _Numbers()
+        cells = cells if isinstance(cells, list | tuple) else list(cells)
         try:
-            codes = np.fromiter(map(code_of.__getitem__, cells), dtype=np.int64, count=len(cells))
+            which = np.fromiter(map(numbers.__getitem__, cells), dtype=np.int64, count=len(cells))
         except TypeError:  # a list among the labels cannot be looked up
             odd_one = next(cell for cell in cells if getattr(cell, "__hash__", None) is None)
             raise InputError([Problem(code="TYPE", message=_must_be_text(odd_one))]) from None
-        odd = {cell for cell, code in code_of.items() if code == NO_LABEL and label_text(cell).strip()}
-        unknown = Counter(label_text(cell) for cell in cells if cell in odd) if odd else Counter()
-        return Encoded(codes, unknown)
+        codes = np.array([self.code(cell) for cell in numbers], dtype=np.int64)
+        unknown: Counter[str] = Counter()
+        for cell, code, count in zip(numbers, codes, np.bincount(which, minlength=len(numbers)), strict=True):
+            if code == NO_LABEL and label_text(cell).strip():
+                unknown[label_text(cell).strip()] += int(count)
+        return Encoded(codes[which], unknown)
 
     def encode_rows(self, rows: Sequence[Sequence[Any]]) -> Encoded:
         """The codes of one list of labels a row, as a table with -1 behind shorter lists."""
         import numpy as np
 
-        for number, row in enumerate(rows, 1):
-            if isinstance(row, str) or row is None:
-                message = f"every row must be a list of labels. Got {shorten(row)} instead."
-                raise InputError([Problem(code="TYPE", message=message, line=number)])
+        if not {str, type(None), float}.isdisjoint(map(type, rows)):
+            number, row = next((at, row) for at, row in enumerate(rows, 1) if isinstance(row, str | None | float))
+            message = f"every row must be a list of labels. Got {shorten(row)} instead."
+            raise InputError([Problem(code="TYPE", message=message, line=number)])
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         flat = self.encode(list(chain.from_iterable(rows)))
         width = int(lengths.max()) if len(rows) else 0

@@ -81,7 +81,8 @@ class ClassificationScores:
     @property
     def accuracy(self) -> Estimate:
         """The share of kept rows that are right."""
-        return mean_estimate(Rows(self.right.astype(np.float64)))
+        share = int(np.count_nonzero(self.right)) / len(self.right)
+        return Estimate(share, self.right.astype(np.float64) - share)
 
     @property
     def precision(self) -> Vector:
