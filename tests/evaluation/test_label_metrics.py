@@ -122,6 +122,12 @@ def test_only_strict_is_scored_where_no_annotator_column_holds_data():
         assert (run[name]["value"], run[name]["n_scored"]) == (None, 0)
 
 
+def test_without_gold_labels_and_annotators_there_is_nothing_to_score_against():
+    with pytest.raises(InputError, match="NO_REFERENCE: no sample has a gold label") as caught:
+        evaluate([{"id": "1", "generated_answer": "red", "ann": ""}], task="classification", labels=LABELS)
+    assert "--annotators" in str(caught.value)
+
+
 def test_a_predicted_label_outside_the_taxonomy_is_refused_with_the_nearest():
     rows = [
         {"id": "1", "generated_answer": "gren", "expected_answer": "green"},

@@ -117,7 +117,7 @@ class RecordChecker:
                 self._note(refusal, field, value, record)
                 continue
             if is_annotator:
-                if checked is not None and checked != "":
+                if checked is not None:
                     labels[column] = checked
                 continue
             if column not in route:

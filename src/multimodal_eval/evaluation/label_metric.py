@@ -31,10 +31,12 @@ UNKNOWN_CHOICES = ("error", "wrong")
 class LabelsSeen(msgspec.Struct, frozen=True):
     """What a run's labels look like before it is scored: `+` joins the parts of a run in their order.
 
-    `forms` are the labels of gold and annotators, by the form in which labels are compared; `unknown` are predicted
-    labels outside a given taxonomy: the first of them as problems, and their number.
+    `n_labelled` counts samples with a gold label or an annotation. `forms` are these labels, by the form in which
+    labels are compared, where no taxonomy is given; `unknown` are predicted labels outside a given one: the first of
+    them as problems, and their number.
     """
 
+    n_labelled: int = 0
     forms: dict[str, str] = {}
     unknown: list[Problem] = []
     n_unknown: int = 0
@@ -43,7 +45,12 @@ class LabelsSeen(msgspec.Struct, frozen=True):
         forms = dict(self.forms)
         for form, label in other.forms.items():
             forms[form] = min(label, forms.get(form, label))
-        return LabelsSeen(forms, [*self.unknown, *other.unknown][:KEPT], self.n_unknown + other.n_unknown)
+        return LabelsSeen(
+            self.n_labelled + other.n_labelled,
+            forms,
+            [*self.unknown, *other.unknown][:KEPT],
+            self.n_unknown + other.n_unknown,
+        )
 
     @property
     def taxonomy(self) -> Taxonomy | None:
@@ -96,16 +103,18 @@ class LabelMetric(Metric):
         """The labels in use, and the predicted ones outside the taxonomy."""
         forms: dict[str, str] = {}
         unknown: list[Problem] = []
-        count = 0
+        count = labelled = 0
         for sample in samples:
+            in_use = _labels_in_use(sample)
+            labelled += bool(in_use)
             if self.given is None:
-                for label in _labels_in_use(sample):
+                for label in in_use:
                     forms[folded(label)] = min(label, forms.get(folded(label), label))
             elif self._refuses(sample):
                 count += 1
                 if len(unknown) < KEPT:
                     unknown.append(_problem(sample, self.given))
-        return LabelsSeen(forms, unknown, count)
+        return LabelsSeen(labelled, forms, unknown, count)
 
     def _refuses(self, sample: Sample) -> bool:
         answer = sample.generated_answer
@@ -119,9 +128,13 @@ class LabelMetric(Metric):
         )
 
     def check_state(self, state: LabelsSeen) -> None:
-        """Refuse predicted labels outside the taxonomy, and a corpus whose labels are no labels."""
+        """Refuse predicted labels outside the taxonomy, and a corpus without labels or whose labels are none."""
         if state.n_unknown:
             raise InputError(state.unknown, state.n_unknown)
+        if not state.n_labelled:
+            message = "no sample has a gold label (`expected_answer`) or an annotator's label (`annotations`)."
+            hint = "Name their columns with --map expected_answer=COLUMN or --annotators 'annotator*'."
+            raise InputError([Problem(code="NO_REFERENCE", message=message, hint=hint)])
         if len(state.forms) > MOST_FOUND_LABELS:
             message = f"{len(state.forms):,} different labels: are these labels? Name them with --labels labels.yaml."
             raise ConfigError(f"{self.name}: {message}")
