@@ -23,6 +23,7 @@ SYSTEMS = {"alba": 0.12, "boreas": 0.45}  # how often each is wrong
 SCENES, PIXELS, PEOPLE = 24, 200, 10
 KINDS = ("single", "group", "pair", "two groups", "inside", "pair")
 OFF_TOPIC = ("I like pictures with bright colors.", "This reminds me of a rainy day.", "Could you send it again?")
+ARRANGEMENTS = ("one thing", "one group", "two things", "two groups", "one inside another")
 FAILED, SILENT = "[ERROR] request timed out after 30 s", " "
 
 Row = dict[str, Any]
@@ -39,6 +40,7 @@ def main() -> None:
     write("vqa", questions(scenes, random))
     write("contextual_relevance", requests(scenes, random))
     write("hallucination", photographs())
+    write("classification", arrangements(scenes, Random("arrangements")))
 
 
 def write(task: str, rows: list[tuple[Row, dict[str, str]]]) -> None:
@@ -138,6 +140,31 @@ def requests(scenes: dict[str, Scene], random: Random) -> list[tuple[Row, dict[s
             answers[system] = random.choice(OFF_TOPIC) if strays else _said(scene, random, wrong / 2)
         rows.append((row, answers))
     return rows
+
+
+def arrangements(scenes: dict[str, Scene], random: Random) -> list[tuple[Row, dict[str, str]]]:
+    """How the things lie, as one of five labels; three people say it, not always alike, and not always all of them."""
+    rows = []
+    for name, scene in scenes.items():
+        truth = _arrangement(scene)
+        others = [label for label in ARRANGEMENTS if label != truth]
+        people = [truth if random.random() < 0.75 else random.choice(others) for _ in range(3)]
+        given = {f"person {number}": label for number, label in enumerate(people, 1) if random.random() < 0.9}
+        row = {"id": name, "image": _image(name), "expected_answer": truth, "annotations": given}
+        answers = {
+            system: random.choice(others) if random.random() < wrong else truth for system, wrong in SYSTEMS.items()
+        }
+        rows.append((row, answers))
+    return rows
+
+
+def _arrangement(scene: Scene) -> str:
+    if scene.relation == "inside":
+        return "one inside another"
+    several = any(group.count > 1 for group in scene.groups)
+    if len(scene.groups) == 1:
+        return "one group" if several else "one thing"
+    return "two groups" if several else "two things"
 
 
 def photographs() -> list[tuple[Row, dict[str, str]]]:

@@ -62,6 +62,13 @@ OBJECTS = [
     Sample(id="4", generated_answer="a man with a hot dog and his dog", expected_answer="someone eats a hot dog"),
 ]
 
+LABELS = [
+    Sample(id="1", generated_answer="Yes", expected_answer="yes", annotations={"a": "yes", "b": "no", "c": "yes"}),
+    Sample(id="2", generated_answer="no", expected_answer="maybe", annotations={"a": "maybe", "b": None, "c": ""}),
+    Sample(id="3", generated_answer="maybe", expected_answer="maybe", annotations={"a": "no", "b": "maybe"}),
+    Sample(id="4", generated_answer="perhaps", expected_answer="no", annotations={"a": "yes"}),
+]
+
 EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS),
     **dict.fromkeys(["hallucination_metric", "semantic_similarity"], CAPTIONS),
@@ -69,5 +76,6 @@ EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], PICTURES),
     "contextual_relevance": QUESTIONS,
     "perplexity": TOKENS,
+    **dict.fromkeys(["f1_any_match", "f1_majority", "f1_strict", "soft_score"], LABELS),
     **dict.fromkeys(["chair_i", "chair_s"], OBJECTS),
 }

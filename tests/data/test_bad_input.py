@@ -53,7 +53,7 @@ ROWS = [
     ("TYPE", '{"id": "b", "references": ["a", 3]}'),
     ("TYPE", '{"id": "b", "generated_answer": 3}'),
     ("TYPE", '{"id": "b", "relevant": "yes"}'),
-    ("TYPE", '{"id": "b", "annotations": ["x"]}'),
+    ("TYPE", '{"id": "b", "annotations": "x"}'),
     ("TYPE", '{"id": true}'),
     ("TYPE", '{"id": 1.5}'),
     ("TYPE", '{"id": "  "}'),

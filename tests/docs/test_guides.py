@@ -85,7 +85,8 @@ def test_the_registry_is_the_guides():
     space: dict[str, Any] = {f"compute_{name}": compute(name) for name in names}
     space |= {"Dict": Dict, "List": List, "Callable": Callable}  # noqa: UP006
     exec(REGISTRY, space)
-    assert space["TASK_METRICS"] == metrics_registry.TASK_METRICS
+    for task, metrics in space["TASK_METRICS"].items():  # ours has further tasks
+        assert metrics_registry.TASK_METRICS[task] == metrics
     for name, function in space["_METRICS"].items():
         assert metrics_registry.get_metric(name) is function
 

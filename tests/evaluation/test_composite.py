@@ -62,7 +62,7 @@ def test_hallucination_has_no_formula_here_and_says_whose_it_is():
 
 
 def test_an_unknown_task_lists_the_choices():
-    with pytest.raises(UnknownNameError, match="captioning, contextual_relevance, hallucination, vqa"):
+    with pytest.raises(UnknownNameError, match="captioning, classification, contextual_relevance, hallucination, vqa"):
         compute_composite(EXAMPLE, "capt")
 
 

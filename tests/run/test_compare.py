@@ -113,7 +113,9 @@ def test_other_signatures_are_refused_with_the_difference(make):
 def test_other_references_under_the_same_ids_are_refused(make):
     other = samples(2, 0.5)
     other[3]["references"] = ["zebra " + other[3]["references"][0]]
-    with pytest.raises(ConfigError, match=r"1 samples have other questions or references in b than in a: 's3'"):
+    with pytest.raises(
+        ConfigError, match=r"1 samples have other questions, references or annotations in b than in a: 's3'"
+    ):
         compare_runs([make("a", samples(1, 0.5)), make("b", other)])
 
 

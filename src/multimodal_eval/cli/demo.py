@@ -27,6 +27,7 @@ TASKS: dict[str, tuple[str, tuple[str, ...]]] = {
     "vqa": ("questions about the pictures, ten human answers each", ("exact_match", "vqa_accuracy")),
     "contextual_relevance": ("the pictures described on request", ()),
     "hallucination": ("captions of photographs, which here exist in words only", ("chair_i", "chair_s")),
+    "classification": ("how things lie in the pictures, labelled by three people", ()),
 }
 OPTIONS: dict[str, dict[str, Any]] = {
     **{name: {"model": CLIP} for name in ("clip_score", "clipscore", "ref_clipscore")},
@@ -39,7 +40,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @click.option("--fetch", "fetching", is_flag=True, help="First fetch the two models that it needs: once, 176 MB.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the runs in this folder.")
 def demo(fetching: bool, output: Path | None) -> None:
-    """Score two imaginary systems on all four tasks, with every metric, and compare them."""
+    """Score two imaginary systems on all five tasks, with every metric, and compare them."""
     from importlib.resources import as_file, files
 
     from multimodal_eval.cli.fetch import fetch_all

@@ -9,6 +9,7 @@ import click
 from multimodal_eval import __version__
 from multimodal_eval.cli.agree import agree
 from multimodal_eval.cli.card import card
+from multimodal_eval.cli.clarity import clarity
 from multimodal_eval.cli.compare import compare
 from multimodal_eval.cli.demo import demo
 from multimodal_eval.cli.fetch import fetch
@@ -32,7 +33,22 @@ def cli() -> None:
     """
 
 
-for command in (score, rescore, compare, sensitivity, meta, agree, lint, validate, demo, ls, card, fetch, schema):
+for command in (
+    score,
+    rescore,
+    compare,
+    sensitivity,
+    meta,
+    agree,
+    clarity,
+    lint,
+    validate,
+    demo,
+    ls,
+    card,
+    fetch,
+    schema,
+):
     cli.add_command(command)
 
 

@@ -107,6 +107,12 @@ def input_options(command: Command) -> Command:
     return command
 
 
+def annotators_option(command: Command) -> Command:
+    """Where the labels of several annotators stand."""
+    text = "Columns with one annotator's labels each: ann1,ann2, or 'annotator*'."
+    return click.option("--annotators", help=text)(command)
+
+
 def output_options(command: Command) -> Command:
     """How results are shown and judged."""
     for option in (

@@ -7,18 +7,30 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import MetricOption, input_options, options_by_metric, output_options
+from multimodal_eval.cli.options import (
+    MetricOption,
+    annotators_option,
+    input_options,
+    options_by_metric,
+    output_options,
+)
 
 
 @click.command()
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.argument("predictions", required=False, type=click.Path(path_type=Path))
-@click.option("--task", help="captioning, vqa, hallucination, contextual_relevance, or one of your own.")
+@click.option("--task", help="captioning, vqa, hallucination, contextual_relevance, classification, or your own.")
 @click.option("--metrics", help="Names, separated by commas; default: the task's.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder; default runs/<time>-<task>.")
 @click.option("--config", type=click.Path(path_type=Path), help="Tasks, weights and settings in a YAML file.")
 @click.option("--resume", "resumed", type=click.Path(path_type=Path), help="Continue the run in this folder.")
 @click.option("--option", "options", type=MetricOption(), multiple=True, help="meteor.variant=fmean, for instance.")
+@click.option("--labels", type=click.Path(path_type=Path), help="The labels of a classification, in a YAML file.")
+@click.option(
+    "--unknown-labels",
+    type=click.Choice(["error", "wrong"]),
+    help="Predicted labels that are none of these: refuse the input, or count them as wrong.  [default: error]",
+)
 @click.option("--by", multiple=True, help="Also score each value of this column by itself.")
 @click.option("--seed", type=int, help="For metrics that draw random numbers.")
 @click.option("--plugin", "plugins", multiple=True, help="A Python file whose @metric functions are registered.")
@@ -28,6 +40,7 @@ from multimodal_eval.cli.options import MetricOption, input_options, options_by_
 @click.option("--no-lint", "skip_lint", is_flag=True, help="Do not look for doubtful answers now; see mmeval lint.")
 @click.option("--fetch", "fetching", is_flag=True, help="First fetch what the metrics lack, models included.")
 @click.option("--skip-unavailable", is_flag=True, help="Leave metrics unscored that cannot run on this machine.")
+@annotators_option
 @input_options
 @output_options
 def score(data: Path | None, predictions: Path | None, resumed: Path | None, **given: Any) -> None:
@@ -85,6 +98,9 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
         skip_unavailable=given["skip_unavailable"],
         skip_lint=given["skip_lint"],
         map=dict(given["mapping"]) or None,
+        annotators=given["annotators"],
+        labels=None if given["labels"] is None else str(given["labels"]),
+        unknown_labels=given["unknown_labels"],
         limit=given["limit"],
         allow_partial=given["allow_partial"],
         image_root=None if given["image_root"] is None else str(given["image_root"]),

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import input_options
+from multimodal_eval.cli.options import annotators_option, input_options
 
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
 @click.argument("predictions", required=False, type=click.Path(path_type=Path))
+@annotators_option
 @input_options
 def validate(data: Path, predictions: Path | None, limit: int | None, **given: Any) -> None:
     """Check DATA (and PREDICTIONS) as `score` would and list every problem; nothing is written."""
@@ -22,7 +23,8 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **given: A
     from multimodal_eval.data.problems import Problems
     from multimodal_eval.data.records import parse_map
 
-    source = FileInput(data, predictions, parse_map(dict(given["mapping"])), given["allow_partial"])
+    people = tuple(part.strip() for part in (given["annotators"] or "").split(",") if part.strip())
+    source = FileInput(data, predictions, parse_map(dict(given["mapping"])), given["allow_partial"], people)
     problems, summary = Problems(), Summary()
     with progress_bar() as progress:
         for _ in source.samples(problems, summary, limit):

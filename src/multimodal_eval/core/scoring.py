@@ -34,6 +34,17 @@ def score_batch(
     ]
 
 
+def with_failures_marked(samples: Sequence[Sample], error_patterns: Sequence[str]) -> list[Sample]:
+    """The samples, with `error` set where the answer is a generator's error message: no metric shall learn from it."""
+    patterns = [re.compile(pattern) for pattern in error_patterns]
+    return [
+        msgspec.structs.replace(sample, error=answer)
+        if (answer := sample.generated_answer) is not None and any(pattern.match(answer) for pattern in patterns)
+        else sample
+        for sample in samples
+    ]
+
+
 def _refusal(metric: Metric, sample: Sample, patterns: Sequence[re.Pattern[str]]) -> Score | None:
     answer = sample.generated_answer
     if sample.error:

@@ -68,8 +68,13 @@ def refuse_empty(summary: Summary, name: str | None) -> None:
 class MemoryInput:
     """Samples, records or columns that are in memory."""
 
-    def __init__(self, data: Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]]) -> None:
+    def __init__(
+        self,
+        data: Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]],
+        annotators: tuple[str, ...] = (),
+    ) -> None:
         self.rows = _rows_of_columns(data) if isinstance(data, Mapping) else list(data)
+        self.annotators = annotators
 
     def describe(self) -> list[dict[str, Any]]:
         """What run.json says of the input."""
@@ -80,7 +85,7 @@ class MemoryInput:
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples; what is wrong is noted in `problems`."""
-        checker, seen = RecordChecker(None, problems, {}), SeenIds()
+        checker, seen = RecordChecker(None, problems, {}, annotators=self.annotators), SeenIds()
         rows = self.rows[:limit]
         for number, row in enumerate(rows, 1):
             fields = checker.fields(number, _as_record(row))
@@ -91,6 +96,7 @@ class MemoryInput:
         ids = ((number, checker.id_of(_as_record(row))) for number, row in enumerate(rows, 1))
         seen.note_duplicates(problems, None, lambda: ids)
         summary.add(checker)
+        _note_unused("annotators", checker.unused_annotators, checker, problems, summary)
 
 
 def _as_record(row: Sample | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -118,6 +124,7 @@ class FileInput:
     predictions: Path | None = None
     columns: ColumnMap = field(default_factory=dict)
     allow_partial: bool = False
+    annotators: tuple[str, ...] = ()  # columns with one annotator's labels each
 
     def __post_init__(self) -> None:
         for path in self._paths():
@@ -133,7 +140,7 @@ class FileInput:
 
     def describe(self) -> list[dict[str, Any]]:
         """What run.json says of the input: paths, sizes and checksums of the files as they are stored."""
-        return [{"path": str(path), "bytes": path.stat().st_size, "sha256": _sha256(path)} for path in self._paths()]
+        return [describe_file(path) for path in self._paths()]
 
     def recipe(self) -> dict[str, Any]:
         """How to open the input again, from any working directory."""
@@ -142,57 +149,44 @@ class FileInput:
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples, in the order of the data file; what is wrong is noted in `problems`."""
-        checker = _checker(self.data, problems, self.columns)
-        unused_map = [checker.unused_map]
+        checker = self._checker(self.data, problems, self.columns)
+        checkers = [checker]
         if self.predictions is None:
             yield from self._checked(checker, problems, summary, limit)
         else:
             index = PredictionIndex()
             try:
-                unused_map.append(self._fill(index, problems, summary))
+                checkers.append(self._fill(index, problems, summary))
                 yield from self._joined(index, checker, problems, summary, limit)
             finally:
                 index.close()
         summary.add(checker)
-        for column in sorted(set.intersection(*unused_map)) if summary.samples else ():
-            hint = f"The records have {', '.join(map(repr, [*checker.present, *checker.metadata_columns]))}."
-            problems.add("UNKNOWN_COLUMN", f"--map names the column {column!r}, which no record has.", hint=hint)
+        unused_map = set.intersection(*(one.unused_map for one in checkers))
+        unused_annotators = set.intersection(*(one.unused_annotators for one in checkers))
+        _note_unused("map", unused_map, checker, problems, summary)
+        _note_unused("annotators", unused_annotators, checker, problems, summary)
 
     def _checked(
         self, checker: RecordChecker, problems: Problems, summary: Summary, limit: int | None
     ) -> Iterator[Sample]:
-        for _, fields in self._records(self.data, checker, problems, limit):
+        for _, fields in checked_records(self.data, checker, problems, limit):
             summary.samples += 1
             yield Sample(**fields)
 
-    def _records(
-        self, path: Path, checker: RecordChecker, problems: Problems, limit: int | None
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """(line, checked fields) of one file, then its duplicate ids."""
-        seen = SeenIds()
-        for line, record in islice(_reader(path)(path, problems), limit):
-            fields = checker.fields(line, record)
-            if fields is not None:
-                seen.add(fields["id"])
-                yield line, fields
+    def _checker(self, path: Path, problems: Problems, columns: ColumnMap) -> RecordChecker:
+        return checker_of(path, problems, columns, self.annotators)
 
-        def ids() -> Iterator[tuple[int, str | None]]:
-            again = islice(_reader(path)(path, Problems()), limit)
-            return ((line, checker.id_of(record)) for line, record in again)
-
-        seen.note_duplicates(problems, str(path), ids)
-
-    def _fill(self, index: PredictionIndex, problems: Problems, summary: Summary) -> set[str]:
+    def _fill(self, index: PredictionIndex, problems: Problems, summary: Summary) -> RecordChecker:
         assert self.predictions is not None
         columns = dict(self.columns)
         if self.is_coco:
             columns = {**_COCO_RESULTS, **columns}
-        checker = _checker(self.predictions, problems, columns)
-        for line, fields in self._records(self.predictions, checker, problems, None):
+        checker = self._checker(self.predictions, problems, columns)
+        for line, fields in checked_records(self.predictions, checker, problems):
             index.add(line, fields)
         index.seal()
         summary.add(checker)
-        return checker.unused_map
+        return checker
 
     def _joined(
         self,
@@ -203,7 +197,7 @@ class FileInput:
         limit: int | None,
     ) -> Iterator[Sample]:
         without: list[str] = []
-        for line, fields in self._records(self.data, checker, problems, limit):
+        for line, fields in checked_records(self.data, checker, problems, limit):
             prediction = index.take(fields["id"])
             if prediction is None:
                 summary.unmatched_data += 1
@@ -238,8 +232,34 @@ class FileInput:
         problems.add("UNMATCHED", "; ".join(parts) + ".", hint=hint, field="id")
 
 
-def _checker(path: Path, problems: Problems, columns: ColumnMap) -> RecordChecker:
-    return RecordChecker(str(path), problems, columns, textual=is_textual(path))
+def _note_unused(option: str, columns: set[str], checker: RecordChecker, problems: Problems, summary: Summary) -> None:
+    """Columns that the user named and no record has."""
+    hint = f"The records have {', '.join(map(repr, [*checker.present, *checker.metadata_columns]))}."
+    for column in sorted(columns) if summary.samples else ():
+        problems.add("UNKNOWN_COLUMN", f"--{option} names the column {column!r}, which no record has.", hint=hint)
+
+
+def checker_of(path: Path, problems: Problems, columns: ColumnMap, annotators: tuple[str, ...] = ()) -> RecordChecker:
+    """What checks the records of a file; `columns` says which column holds a field, where it has another name."""
+    return RecordChecker(str(path), problems, columns, textual=is_textual(path), annotators=annotators)
+
+
+def checked_records(
+    path: Path, checker: RecordChecker, problems: Problems, limit: int | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line, checked fields) of one file, then its duplicate ids."""
+    seen = SeenIds()
+    for line, record in islice(_reader(path)(path, problems), limit):
+        fields = checker.fields(line, record)
+        if fields is not None:
+            seen.add(fields["id"])
+            yield line, fields
+
+    def ids() -> Iterator[tuple[int, str | None]]:
+        again = islice(_reader(path)(path, Problems()), limit)
+        return ((line, checker.id_of(record)) for line, record in again)
+
+    seen.note_duplicates(problems, str(path), ids)
 
 
 def read_records(path: Path, problems: Problems) -> Iterator[Record]:
@@ -276,9 +296,11 @@ def _reader(path: Path) -> Reader:
     return _READERS[suffix]
 
 
-def _sha256(path: Path) -> str:
+def describe_file(path: Path) -> dict[str, Any]:
+    """What run.json says of a file: its path, its size and its checksum as it is stored."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"path": str(path), "bytes": path.stat().st_size, "sha256": digest}
 
 
 Input = FileInput | MemoryInput

@@ -6,6 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import partial
 from math import isfinite
 from numbers import Integral
@@ -54,8 +55,19 @@ def parse_map(pairs: Mapping[str, str] | None) -> dict[str, tuple[str, ...]]:
 class RecordChecker:
     """Checks the records of one file; what is wrong is noted, what is sound is returned."""
 
-    def __init__(self, file: str | None, problems: Problems, columns: ColumnMap, *, textual: bool = False) -> None:
+    def __init__(
+        self,
+        file: str | None,
+        problems: Problems,
+        columns: ColumnMap,
+        *,
+        textual: bool = False,
+        annotators: tuple[str, ...] = (),
+    ) -> None:
         self.file, self.problems = file, problems
+        self.unused_annotators = set(annotators)
+        self._annotators = annotators
+        self._is_annotator: dict[str, bool] = {}
         self.blank_answers = 0
         self.unused_map = {column for names in columns.values() for column in names}
         self._textual = textual
@@ -90,10 +102,12 @@ class RecordChecker:
         self._line = line
         fields: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
+        labels: dict[str, Any] = {}
         route, unused_map = self._route, self.unused_map
         for column, value in record.items():
             if unused_map:
                 unused_map.discard(column)
+            is_annotator = bool(self._annotators) and column not in route and self._annotates(column)
             if value is None:
                 continue
             field, check = route.get(column) or (column, self._checked_metadatum)
@@ -101,6 +115,10 @@ class RecordChecker:
                 checked = check(field, value)
             except RefusedError as refusal:
                 self._note(refusal, field, value, record)
+                continue
+            if is_annotator:
+                if checked is not None:
+                    labels[column] = checked
                 continue
             if column not in route:
                 if checked is not None:
@@ -119,6 +137,13 @@ class RecordChecker:
             self._note(RefusedError("MISSING_ID", "the sample has no `id`.", hint), "id", None, record)
         if self.problems.total > before:
             return None
+        if labels:
+            inner = fields.setdefault("annotations", {})
+            for column in labels.keys() & inner.keys():
+                twice = RefusedError("DUPLICATE", f"`annotations` and a column both hold the labels of {column!r}")
+                self._note(twice, column, None, record)
+                return None
+            fields["annotations"] = inner | labels
         if metadata:
             inner = fields.setdefault("metadata", {})
             for column in metadata.keys() & inner.keys():
@@ -130,6 +155,15 @@ class RecordChecker:
         shape = tuple(fields)
         self._shapes[shape] = self._shapes.get(shape, 0) + 1
         return fields
+
+    def _annotates(self, column: str) -> bool:
+        """Whether a column is one of those that hold an annotator's labels."""
+        known = self._is_annotator.get(column)
+        if known is None:
+            meant = [name for name in self._annotators if name == column or fnmatchcase(column, name)]
+            self.unused_annotators.difference_update(meant)
+            known = self._is_annotator[column] = bool(meant)
+        return known
 
     def _check_for(self, field: str, column: str, textual: bool) -> Check:
         """The check of a field, with what its column or its file's format asks for around it."""
@@ -205,7 +239,7 @@ class RecordChecker:
     @property
     def metadata_columns(self) -> list[str]:
         """The columns that are no field."""
-        return [column for column in self._kinds if column not in self._route]
+        return [column for column in self._kinds if column not in self._route and not self._is_annotator.get(column)]
 
     def suspicions(self) -> list[str]:
         """Columns kept as metadata whose names look like a misspelt field."""
@@ -316,6 +350,17 @@ def _mapping(field: str, value: Any) -> dict[str, Any]:
     return {key: _any_value(field, item) for key, item in value.items()}
 
 
+def _annotations(field: str, value: Any) -> dict[str, Any]:
+    """Annotator -> label; of a list, the first is the first annotator's; a map of Parquet is a list of pairs."""
+    if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
+        if len(dict(value)) < len(value):
+            raise RefusedError("DUPLICATE", f"`{field}` names an annotator twice: {shorten(value)}")
+        value = dict(value)
+    elif isinstance(value, list | tuple):
+        value = {str(place): item for place, item in enumerate(value, 1)}
+    return _mapping(field, value)
+
+
 def _any_value(field: str, value: Any) -> Any:
     """A value of any type: texts in it are checked and normalised, numbers must be finite."""
     if type(value) is str:
@@ -352,7 +397,8 @@ _CHECKS: dict[str, Check] = {
     **dict.fromkeys(("id", "group"), checked_name),
     **dict.fromkeys(("expected_answer", "caption"), _reference_text),
     **dict.fromkeys(("image", "audio"), _media),
-    **dict.fromkeys(("annotations", "metadata"), _mapping),
+    "annotations": _annotations,
+    "metadata": _mapping,
     "references": _references,
     "relevant": _boolean,
     "perplexity": _perplexity,

@@ -6,6 +6,7 @@ state/METRIC.bin             corpus statistics
 scores/part-00000.parquet    one row a sample; its presence means that the part is finished
 results.json                 the aggregates
 lint.json                    what makes them doubtful
+classification.json          classes, confusions and annotators, where the run is one of `mmeval clarity`
 """
 
 from __future__ import annotations
@@ -138,6 +139,17 @@ class RunFolder:
     def write_lint(self, lint: Mapping[str, Any]) -> None:
         """Replace lint.json."""
         write_atomically(self.path / "lint.json", lambda path: path.write_bytes(to_json(lint)))
+
+    def read_classification(self) -> dict[str, Any] | None:
+        """The content of classification.json; None where there is none."""
+        try:
+            return msgspec.json.decode((self.path / "classification.json").read_bytes(), type=dict[str, Any])
+        except FileNotFoundError:
+            return None
+
+    def write_classification(self, report: Mapping[str, Any]) -> None:
+        """Replace classification.json."""
+        write_atomically(self.path / "classification.json", lambda path: path.write_bytes(to_json(report)))
 
     # parts
 

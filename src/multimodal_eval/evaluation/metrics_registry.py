@@ -27,12 +27,16 @@ from multimodal_eval.evaluation import (  # noqa: F401 - importing a metric regi
     clipscore,
     contextual_relevance,
     exact_match,
+    f1_any_match,
+    f1_majority,
+    f1_strict,
     hallucination_metric,
     meteor,
     perplexity,
     ref_clipscore,
     rouge_l,
     semantic_similarity,
+    soft_score,
     vqa_accuracy,
 )
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores

@@ -67,6 +67,8 @@ TASKS: dict[str, Task] = {
             ["hallucination_metric", "semantic_similarity"],
             headline="hallucination_metric",
         ),
+        # No headline: which gold label any-match counts depends on the prediction, so it is never shown alone.
+        Task("classification", ["f1_strict", "f1_any_match", "f1_majority", "soft_score"]),
     )
 }
 

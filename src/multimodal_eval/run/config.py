@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import yaml
@@ -36,7 +36,10 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     metrics: list[str] | None = None
     tasks: dict[str, TaskConfig] = {}
     options: dict[str, dict[str, Any]] = {}
+    labels: str | list[Any] | dict[str, Any] | None = None  # of a classification: a list, or a YAML file
+    unknown_labels: Literal["error", "wrong"] = "error"  # predicted labels that are none of these
     map: dict[str, str] = {}
+    annotators: list[str] = []  # columns that hold one annotator's labels each: names, or patterns with * and ?
     by: list[str] = []
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     seed: int = 0
@@ -101,7 +104,9 @@ def overlaid(source: str | Path | Mapping[str, Any] | None, **given: Any) -> Run
             raise ConfigError(f"no setting is named {key!r}.{did_you_mean(key, RunConfig.__struct_fields__)}")
     base = msgspec.to_builtins(load_config(source))
     if isinstance(given.get("metrics"), str):
-        given["metrics"] = [name.strip() for name in given["metrics"].split(",") if name.strip()]
+        given["metrics"] = _listed(given["metrics"])
+    if isinstance(given.get("annotators"), str):
+        given["annotators"] = _listed(given["annotators"])
     said = {key: msgspec.to_builtins(value) for key, value in given.items() if value is not None and value is not False}
     if isinstance(said.get("options"), dict):
         stays = base.get("options", {})
@@ -118,6 +123,11 @@ def overlaid(source: str | Path | Mapping[str, Any] | None, **given: Any) -> Run
             for metric, options in config.options.items()
         },
     )
+
+
+def _listed(names: str) -> list[str]:
+    """What stands between commas."""
+    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def _absolute(key: str, value: Any) -> Any:

@@ -27,7 +27,7 @@ from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 from multimodal_eval.run.slices import SliceValues
 
-_INPUT_SETTINGS = ("limit", "map", "allow_partial")
+_INPUT_SETTINGS = ("limit", "map", "annotators", "allow_partial")
 
 Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]]
 
@@ -47,8 +47,8 @@ def evaluate(
 
     `data` is a file (with `predictions` in a second one, joined by id), samples or records in memory, or
     a mapping of parallel lists. `settings` are further keys of the configuration: `by`, `limit`, `seed`,
-    `map`, `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`,
-    `allow_outside_images`, `allow_image_urls`.
+    `map`, `annotators`, `labels`, `unknown_labels`, `options`, `tasks`, `plugins`, `error_patterns`,
+    `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`, `allow_image_urls`.
     Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it.
     """
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
@@ -105,10 +105,10 @@ def open_input(data: Data, predictions: str | Path | None, config: RunConfig) ->
     """The input that a call names."""
     if isinstance(data, str | Path):
         second = Path(predictions) if predictions is not None else None
-        return FileInput(Path(data), second, parse_map(config.map), config.allow_partial)
+        return FileInput(Path(data), second, parse_map(config.map), config.allow_partial, tuple(config.annotators))
     if predictions is not None:
         raise ConfigError("predictions in a second file go with data in a file; samples in memory hold their answers")
-    return MemoryInput(data)
+    return MemoryInput(data, tuple(config.annotators))
 
 
 def resume(path: str | Path, *, progress: execute.Progress = execute.silent) -> Run:

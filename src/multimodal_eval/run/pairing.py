@@ -13,7 +13,7 @@ from multimodal_eval.data.run import Run
 from multimodal_eval.run.columns import Codes, cluster_codes, read_scores
 
 MOST_LEFT_OUT = 0.01  # share of the samples that may be unscored in one of the runs
-_SAID_BY_THE_DATA = ("question", "references", "expected_answer", "caption")
+_SAID_BY_THE_DATA = ("question", "references", "expected_answer", "caption", "annotations")
 _SHOWN = 3
 
 
@@ -91,8 +91,8 @@ def refuse_other_data(runs: Sequence[Run], names: Sequence[str], order: Sequence
                 read_scores(runs[0].folder, parts_of(runs[0]), ["id"]).column("id").take(differing[:_SHOWN]).to_pylist()
             )
             raise ConfigError(
-                f"{len(differing):,} samples have other questions or references in {name} than in {names[0]}: "
-                f"{', '.join(map(repr, ids))}{' …' if len(differing) > _SHOWN else ''}"
+                f"{len(differing):,} samples have other questions, references or annotations in {name} "
+                f"than in {names[0]}: {', '.join(map(repr, ids))}{' …' if len(differing) > _SHOWN else ''}"
             )
 
 

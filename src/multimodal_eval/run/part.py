@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from multimodal_eval.core.metric import Metric, Scorer
 from multimodal_eval.core.score import Score
-from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.core.scoring import score_batch, with_failures_marked
 from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.data.sample_table import to_samples
 from multimodal_eval.data.score_table import columns_of, key_columns, score_columns, stored_scores
@@ -53,7 +53,7 @@ class Worker:
 
     def fit(self, part: int) -> States:
         """The corpus statistics of a part."""
-        samples = self.folder.read_samples(part)
+        samples = with_failures_marked(self.folder.read_samples(part), self.plan.config.patterns)
         return States({metric.name: metric.fit(samples) for metric in self.plan.metrics if metric.fits})
 
     def state(self, metric: Metric) -> Any:

@@ -11,6 +11,7 @@ import msgspec
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError, UnknownNameError
 from multimodal_eval.core.metric import Bounds, Metric
 from multimodal_eval.core.registry import load_plugin
+from multimodal_eval.data.taxonomy import load_taxonomy
 from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.evaluation.metrics_registry import resolve
@@ -74,7 +75,7 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     for name in config.options:
         if name not in names:
             raise ConfigError(f"options are given for {name!r}, which this run does not compute: {', '.join(names)}")
-    config = _settled(config, names)
+    config = _settled(_with_labels(config, names), names)
     metrics, unavailable = _split(names, config, stored)
     if unavailable and not config.skip_unavailable:
         raise UnavailableError(_refusal(unavailable, [metric.name for metric in metrics]))
@@ -106,6 +107,15 @@ def _settled(config: RunConfig, names: list[str]) -> RunConfig:
         if decided:
             options[name] = {**own, **decided}
     return msgspec.structs.replace(config, options=options)
+
+
+def _with_labels(config: RunConfig, names: list[str]) -> RunConfig:
+    """The configuration with the labels themselves in place of their file: a resumed run does not read it again."""
+    if config.labels is None:
+        return config
+    if not any("labels" in resolve(name).options for name in names):
+        raise ConfigError(f"labels are given, and no metric of this run compares labels: {', '.join(names)}")
+    return msgspec.structs.replace(config, labels=load_taxonomy(config.labels).to_builtins())
 
 
 def metric_names(config: RunConfig) -> list[str]:
@@ -202,6 +212,10 @@ def _split(names: list[str], config: RunConfig, stored: Collection[str]) -> tupl
         options = dict(config.options.get(name, {}))
         if "seed" in metric.options:
             options.setdefault("seed", config.seed)
+        if "labels" in metric.options and config.labels is not None:
+            options.setdefault("labels", config.labels)
+        if "unknown_labels" in metric.options and config.unknown_labels != metric.options["unknown_labels"]:
+            options.setdefault("unknown_labels", config.unknown_labels)
         metric = metric.configure(options) if options else metric
         reason = None if name in stored else metric.unavailable()
         if reason is None:

@@ -1,0 +1,230 @@
+"""What metrics that compare labels have in common: the taxonomy, unknown labels, and macro F1 over a run.
+
+The predicted label is `generated_answer`, the gold label `expected_answer`, and the annotators' labels are the values
+of `annotations`. The taxonomy is the option `labels`; without it, it is every label that gold and annotators use in a
+run, so that a predicted label that nobody uses is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import msgspec
+
+from multimodal_eval.core.errors import ConfigError, InputError, Problem, did_you_mean, shorten
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Estimate, Rows, Score, unscored
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.data.problems import KEPT
+from multimodal_eval.data.taxonomy import Taxonomy, folded, label_text, load_taxonomy
+
+UNKNOWN_LABEL = "unknown_label"  # a predicted label outside the taxonomy
+OUTSIDE = "annotation_outside_taxonomy"
+MOST_FOUND_LABELS = 1000
+NO_ANNOTATION = "no annotator has given a label"
+UNKNOWN_CHOICES = ("error", "wrong")
+
+
+class LabelsSeen(msgspec.Struct, frozen=True):
+    """What a run's labels look like before it is scored: `+` joins the parts of a run in their order.
+
+    `n_labelled` counts samples with a gold label or an annotation. `forms` are these labels, by the form in which
+    labels are compared, where no taxonomy is given; `unknown` are predicted labels outside a given one: the first of
+    them as problems, and their number.
+    """
+
+    n_labelled: int = 0
+    forms: dict[str, str] = {}
+    unknown: list[Problem] = []
+    n_unknown: int = 0
+
+    def __add__(self, other: LabelsSeen) -> LabelsSeen:
+        forms = dict(self.forms)
+        for form, label in other.forms.items():
+            forms[form] = min(label, forms.get(form, label))
+        return LabelsSeen(
+            self.n_labelled + other.n_labelled,
+            forms,
+            [*self.unknown, *other.unknown][:KEPT],
+            self.n_unknown + other.n_unknown,
+        )
+
+    @property
+    def taxonomy(self) -> Taxonomy | None:
+        """The labels found, in the alphabet's order; None where there are none."""
+        return Taxonomy(tuple(sorted(self.forms.values()))) if self.forms else None
+
+
+class LabelMetric(Metric):
+    """A metric of a predicted label. Subclasses say what a sample counts for."""
+
+    bounds = (0, 1)
+    state_type = LabelsSeen
+    defaults: Mapping[str, Any] = {"labels": None, "unknown_labels": "error"}
+    choices: Mapping[str, Sequence[str]] = {"unknown_labels": UNKNOWN_CHOICES}
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        self.options = {**self.defaults, **(options or {})}
+        labels = self.options["labels"]
+        self.given = None if labels is None else load_taxonomy(labels)
+
+    def configure(self, options: Mapping[str, Any]) -> Self:
+        """The same with other options, which are checked here."""
+        for key, value in options.items():
+            if key not in self.options:
+                raise ConfigError(f"{self.name} has no option {key!r}.{did_you_mean(key, list(self.options))}")
+            if key in self.choices and value not in self.choices[key]:
+                allowed = ", ".join(self.choices[key])
+                raise ConfigError(f"the option `{key}` of {self.name} must be one of {allowed}. Got {value!r} instead.")
+        return type(self)({**self.options, **options})
+
+    def settled_options(self) -> dict[str, Any]:
+        """The labels themselves where a file holds them: a run remembers them."""
+        return {"labels": self.given.to_builtins()} if isinstance(self.options["labels"], str) and self.given else {}
+
+    def signature(self, state: LabelsSeen | None = None) -> Signature:
+        """The taxonomy by its size and digest, and the options that change numbers."""
+        found = None if state is None else state.taxonomy
+        if self.given is not None:
+            labels = self.given.fingerprint
+        else:
+            labels = "found" if found is None else f"found-{found.fingerprint}"
+        others = {key: value for key, value in self.options.items() if key not in LabelMetric.defaults}
+        return Signature(self.name, self.version, {"labels": labels, **others, **self.fixed_settings()})
+
+    def fixed_settings(self) -> dict[str, Any]:
+        """Settings that are no options and yet belong beside the number."""
+        return {"zero_division": 0}
+
+    def fit(self, samples: Iterable[Sample]) -> LabelsSeen:
+        """The labels in use, and the predicted ones outside the taxonomy."""
+        forms: dict[str, str] = {}
+        unknown: list[Problem] = []
+        count = labelled = 0
+        for sample in samples:
+            in_use = _labels_in_use(sample)
+            labelled += bool(in_use)
+            if self.given is None:
+                for label in in_use:
+                    forms[folded(label)] = min(label, forms.get(folded(label), label))
+            elif self._refuses(sample):
+                count += 1
+                if len(unknown) < KEPT:
+                    unknown.append(_problem(sample, self.given))
+        return LabelsSeen(labelled, forms, unknown, count)
+
+    def _refuses(self, sample: Sample) -> bool:
+        answer = sample.generated_answer
+        return (
+            self.options["unknown_labels"] == "error"
+            and self.given is not None
+            and not sample.error
+            and answer is not None
+            and bool(answer.strip())
+            and self.given.code(answer) < 0
+        )
+
+    def check_state(self, state: LabelsSeen) -> None:
+        """Refuse predicted labels outside the taxonomy, and a corpus without labels or whose labels are none."""
+        if state.n_unknown:
+            raise InputError(state.unknown, state.n_unknown)
+        if not state.n_labelled:
+            message = "no sample has a gold label (`expected_answer`) or an annotator's label (`annotations`)."
+            hint = "Name their columns with --map expected_answer=COLUMN or --annotators 'annotator*'."
+            raise InputError([Problem(code="NO_REFERENCE", message=message, hint=hint)])
+        if len(state.forms) > MOST_FOUND_LABELS:
+            message = f"{len(state.forms):,} different labels: are these labels? Name them with --labels labels.yaml."
+            raise ConfigError(f"{self.name}: {message}")
+
+    def open(self, state: LabelsSeen | None) -> _Scorer:
+        """The taxonomy at hand."""
+        return _Scorer(self, self.given or (None if state is None else state.taxonomy))
+
+    def score_codes(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> Score | None:
+        """The score of a sample whose labels are codes; None where it has no gold label."""
+        raise NotImplementedError
+
+    uses_annotations = True
+
+    def score_sample(self, sample: Sample, taxonomy: Taxonomy | None) -> Score:
+        """One sample. Without a taxonomy its own labels are one: enough for its value, but not for macro F1."""
+        cells = _annotated(sample) if self.uses_annotations else [sample.expected_answer]
+        chosen = taxonomy or self.fit([sample]).taxonomy
+        if chosen is None:
+            return unscored("missing_input", NO_ANNOTATION)
+        if self._refuses(sample):
+            return unscored("error", str(_problem(sample, chosen)))
+        codes = [chosen.code(cell) for cell in cells]
+        outside = [label_text(cell) for cell, code in zip(cells, codes, strict=True) if code < 0]
+        outside = [label for label in outside if label.strip()]
+        answer = sample.generated_answer or ""
+        predicted = chosen.code(answer)
+        score = self.score_codes(predicted, codes[0] if codes else -1, codes, chosen)
+        if score is None:
+            what = f"the label {shorten(outside[0])} is not in the taxonomy" if outside else NO_ANNOTATION
+            return unscored("degenerate" if outside else "missing_input", what)
+        warning = UNKNOWN_LABEL if predicted < 0 and answer.strip() else OUTSIDE if outside else None
+        details = {**(score.details or {}), **({"outside": outside} if outside else {})}
+        stats = None if taxonomy is None else score.stats
+        return msgspec.structs.replace(score, stats=stats, warning=warning, details=details or None)
+
+
+class MacroF1Metric(LabelMetric):
+    """A label metric whose value over a run is macro F1; a sample's own value says whether it is right."""
+
+    def golds(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> list[int]:
+        """The labels that a sample counts for; none where it has no gold label."""
+        raise NotImplementedError
+
+    def score_codes(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> Score | None:
+        """1 if the predicted label is one that the sample counts for, with the statistics of macro F1."""
+        from multimodal_eval.stats.multi_annotator import row_statistics
+
+        golds = self.golds(predicted, gold, annotations, taxonomy)
+        if not golds:
+            return None
+        details = {"gold": [taxonomy.labels[code] for code in golds]}
+        stats = row_statistics(predicted, golds, len(taxonomy))
+        return Score(float(predicted in golds), stats=stats, details=details)
+
+    def aggregate(self, rows: Rows) -> Estimate:
+        """Macro F1 over all labels of the taxonomy."""
+        from multimodal_eval.stats.estimates import function_of_sums
+        from multimodal_eval.stats.multi_annotator import macro_f1_gradient, macro_f1_of_sums
+
+        return replace(function_of_sums(rows, macro_f1_of_sums, macro_f1_gradient), corrected=False)
+
+
+class _Scorer:
+    def __init__(self, metric: LabelMetric, taxonomy: Taxonomy | None) -> None:
+        self.metric, self.taxonomy = metric, taxonomy
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        return [self.metric.score_sample(sample, self.taxonomy) for sample in batch]
+
+
+def _annotated(sample: Sample) -> list[Any]:
+    return list((sample.annotations or {}).values())
+
+
+def _labels_in_use(sample: Sample) -> list[str]:
+    """Gold label and annotations; what is no label is left for `score`, where the failure stays with its sample."""
+    cells = [sample.expected_answer, *_annotated(sample)]
+    texts = [label_text(cell) for cell in cells if isinstance(cell, str | int) and not isinstance(cell, bool)]
+    return [" ".join(text.split()) for text in texts if text.strip()]
+
+
+def _problem(sample: Sample, taxonomy: Taxonomy) -> Problem:
+    near = taxonomy.nearest(sample.generated_answer)
+    guess = f"Did you mean {near!r}? " if near else f"Known: {', '.join(taxonomy.labels)}. "
+    return Problem(
+        code="UNKNOWN_LABEL",
+        message=f"the predicted label {shorten(sample.generated_answer)} is not in the taxonomy.",
+        id=sample.id,
+        field="generated_answer",
+        value=shorten(sample.generated_answer),
+        hint=guess + "--unknown-labels wrong counts such labels as wrong.",
+    )

@@ -1,0 +1,444 @@
+"""`mmeval clarity`: scores of the two tasks as runs, with everything that stands beside them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import zipfile
+
+import krippendorff
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix, f1_score
+
+from multimodal_eval import load_run
+from multimodal_eval.clarity.eval import evaluate_all, majority_vote_gold
+from multimodal_eval.clarity.labels import CLARITY_LABELS, EVASION_LABELS, EVASION_TO_CLARITY, normalize_label
+from multimodal_eval.cli.main import cli
+from tests.clarity.make_data import ANNOTATORS, FOLDER, OUTSIDE
+from tests.cli.test_cli import mmeval
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for file in FOLDER.iterdir():
+        shutil.copy(file, tmp_path)
+    return tmp_path
+
+
+def rows(name):
+    with (FOLDER / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+TEST, DEV = rows("test.csv"), rows("dev.csv")
+OPINIONS = [[normalize_label(row[name]) for name in ANNOTATORS] for row in TEST]
+
+
+def scored(*arguments):
+    done = CliRunner().invoke(cli, ["clarity", *arguments, "--format", "json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def predicted(name, column="evasion_pred"):
+    return [row[column] for row in rows(name)]
+
+
+# the numbers
+
+
+def test_without_annotators_strict_is_the_score_and_scikit_learns(folder):
+    found = scored("dev.csv", "alba.dev.csv", "--task", "evasion", "-o", "run")["evasion"]
+    gold, said = [row["evasion_label"] for row in DEV], predicted("alba.dev.csv")
+    report = found["classification"]
+    assert report["official"] == "strict"
+    strict = report["scores"]["strict"]
+    expected = f1_score(gold, said, labels=EVASION_LABELS, average="macro", zero_division=0)
+    assert strict["macro_f1"]["value"] == pytest.approx(expected)
+    assert strict["accuracy"]["value"] == pytest.approx(accuracy_score(gold, said))
+    assert strict["confusion_matrix"] == confusion_matrix(gold, said, labels=EVASION_LABELS).tolist()
+    assert list(found["metrics"]) == ["f1_strict"]
+    assert found["composite"]["value"] == found["metrics"]["f1_strict"]["value"] == strict["macro_f1"]["value"]
+
+
+def test_with_annotators_any_match_is_the_score_and_everything_stands_beside_it(folder):
+    both = scored("test.csv", "alba.csv", "-o", "run")
+    assert list(both) == ["clarity", "evasion"]
+    report = both["evasion"]["classification"]
+    assert report["official"] == "any_match"
+    said = predicted("alba.csv")
+    clarity_said = predicted("alba.csv", "clarity_pred")
+    clarity_gold = [row["clarity_label"] for row in TEST]
+    expected = evaluate_all(said, clarity_said, None, clarity_gold, OPINIONS)
+    for name, key in (("any_match", "task2_evasion_multiannotator"), ("majority", "task2_evasion_majority_vote")):
+        assert report["scores"][name]["macro_f1"]["value"] == pytest.approx(expected[key]["macro_f1"])
+        assert report["scores"][name]["accuracy"]["value"] == pytest.approx(expected[key]["accuracy"])
+        assert report["scores"][name]["n_skipped"] == expected[key]["n_skipped"] == 2
+    clarity = both["clarity"]["classification"]
+    assert clarity["official"] == "strict"
+    assert clarity["scores"]["strict"]["macro_f1"]["value"] == pytest.approx(expected["task1_clarity"]["macro_f1"])
+    # soft, by hand: the share of the valid labels that are the predicted one
+    shares = [
+        sum(label == own for label in labels) / len(labels)
+        for own, opinions in zip(said, OPINIONS, strict=True)
+        if (labels := [label for label in opinions if label in EVASION_LABELS])
+    ]
+    assert report["soft"]["value"] == pytest.approx(np.mean(shares))
+    assert report["soft"]["n_scored"] == len(shares) == 94
+    assert report["scores"]["any_match_all"]["macro_f1"]["value"] < report["scores"]["any_match"]["macro_f1"]["value"]
+
+
+def test_the_run_and_the_tables_hold_the_same_numbers(folder):
+    both = scored("test.csv", "boreas.csv", "-o", "run", "--group", "interview")
+    names = {"strict": "f1_strict", "any_match": "f1_any_match", "majority": "f1_majority"}
+    for task in ("clarity", "evasion"):
+        report, metrics = both[task]["classification"], both[task]["metrics"]
+        for name, metric in names.items():
+            own = report["scores"][name]["macro_f1"]
+            for key in ("value", "stderr", "low", "high") if own else ():
+                assert own[key] == pytest.approx(metrics[metric][key], rel=1e-12), (task, name, key)
+        for key in ("value", "stderr", "low", "high"):
+            assert report["soft"][key] == pytest.approx(metrics["soft_score"][key], rel=1e-12)
+        assert "24 clusters" in report["scores"]["any_match"]["macro_f1"]["method"]
+
+
+def test_agreement_is_the_oracles(folder):
+    report = scored("test.csv", "alba.csv", "--task", "evasion", "-o", "run")["evasion"]["classification"]
+    table = np.array(
+        [[EVASION_LABELS.index(x) if x in EVASION_LABELS else np.nan for x in row] for row in OPINIONS], dtype=float
+    )
+    figures = {figure["name"]: figure["value"] for figure in report["agreement"]["figures"]}
+    expected = krippendorff.alpha(reliability_data=table.T, level_of_measurement="nominal")
+    assert figures["Krippendorff's alpha (nominal)"] == pytest.approx(expected)
+    for pair in report["agreement"]["pairs"]:
+        left, right = (table[:, ANNOTATORS.index(name)] for name in pair["annotators"])
+        shared = ~np.isnan(left) & ~np.isnan(right)
+        assert pair["kappa"]["value"] == pytest.approx(cohen_kappa_score(left[shared], right[shared]))
+        assert pair["kappa"]["low"] < pair["kappa"]["value"] < pair["kappa"]["high"]
+
+
+def test_the_ceiling_scores_each_annotator_against_the_others(folder):
+    report = scored("test.csv", "alba.csv", "--task", "evasion", "-o", "run")["evasion"]["classification"]
+    ceiling = report["human_ceiling"]
+    accuracies = []
+    for place, name in enumerate(ANNOTATORS):
+        right = [
+            row[place] in others
+            for row in OPINIONS
+            if row[place] in EVASION_LABELS
+            and (others := {x for i, x in enumerate(row) if i != place and x in EVASION_LABELS})
+        ]
+        assert ceiling["by_annotator"][name]["accuracy"]["value"] == pytest.approx(np.mean(right))
+        assert ceiling["by_annotator"][name]["n_scored"] == len(right)
+        accuracies.append(np.mean(right))
+    assert ceiling["accuracy"]["value"] == pytest.approx(np.mean(accuracies))
+
+
+def test_the_consensus_lists_the_rows_in_which_vote_and_model_differ(folder):
+    report = scored("test.csv", "alba.csv", "--task", "evasion", "-o", "run")["evasion"]["classification"]
+    vote = dict(zip([row["index"] for row in TEST], majority_vote_gold(OPINIONS), strict=True))
+    assert report["consensus"]
+    assert len(report["consensus"]) == report["agreement"]["consensus"]["differs_from_majority"]
+    for row in report["consensus"]:
+        assert row["majority"] == vote[row["id"]] != row["dawid_skene"]
+        assert row["probability"] > row["probability_of_majority"]
+
+
+def test_clarity_is_derived_from_evasion_where_it_is_not_predicted(folder):
+    found = scored("test.csv", "alba.evasion.zip", "-o", "run")
+    derived = [EVASION_TO_CLARITY[label] for label in predicted("alba.csv")]
+    gold = [row["clarity_label"] for row in TEST]
+    expected = f1_score(gold, derived, labels=CLARITY_LABELS, average="macro", zero_division=0)
+    assert found["clarity"]["composite"]["value"] == pytest.approx(expected)
+    assert any("derived from the evasion predictions" in note for note in found["clarity"]["classification"]["notes"])
+
+
+def test_table_and_zip_score_the_same(folder):
+    table = scored("test.csv", "boreas.csv", "--task", "evasion", "-o", "a")["evasion"]
+    zipped = scored("test.csv", "boreas.evasion.zip", "--task", "evasion", "-o", "b")["evasion"]
+    assert table["metrics"] == zipped["metrics"]
+    assert table["classification"]["scores"] == zipped["classification"]["scores"]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_the_format_of_the_data_does_not_matter(folder, suffix):
+    content = [{key: value or None for key, value in row.items()} | {"index": int(row["index"])} for row in TEST]
+    if suffix == "parquet":
+        pq.write_table(pa.Table.from_pylist(content), "data.parquet")
+    else:
+        (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in content))
+    found = scored(f"data.{suffix}", "alba.csv", "-o", "a")
+    plain = scored("test.csv", "alba.csv", "-o", "b")
+    for task in ("clarity", "evasion"):
+        assert found[task]["metrics"] == plain[task]["metrics"]
+
+
+def test_the_order_of_the_predictions_does_not_matter(folder):
+    lines = (folder / "alba.csv").read_text().splitlines()
+    (folder / "turned.csv").write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n")
+    plain, turned = (scored("test.csv", name, "-o", name[:-4])["evasion"] for name in ("alba.csv", "turned.csv"))
+    assert plain["metrics"] == turned["metrics"]
+
+
+# the run
+
+
+def test_a_sample_holds_the_labels_as_the_taxonomy_spells_them(folder):
+    mmeval("clarity", "test.csv", "alba.csv", "-o", "run", "--group", "interview")
+    samples = {sample.id: sample for sample in load_run("run/evasion").samples()}
+    odd = samples["1011"]
+    assert odd.annotations == {
+        "annotator1": "Partial/half-answer",
+        "annotator2": "Partial/half-answer",
+        "annotator3": OUTSIDE,
+    }
+    assert odd.expected_answer is None
+    assert odd.group == "interview-03"
+    assert set(odd.metadata) == {"interview_question", "interview_answer"}
+    assert {sample.expected_answer for sample in load_run("run/clarity").samples()} == set(CLARITY_LABELS)
+    info = load_run("run/evasion").info
+    assert [entry["path"] for entry in info["input"]] == ["test.csv", "alba.csv"]
+    assert all(len(entry["sha256"]) == 64 for entry in info["input"])
+
+
+def test_runs_are_listed_compared_and_rescored(folder):
+    for name in ("alba", "boreas"):
+        mmeval("clarity", "test.csv", f"{name}.csv", "-o", name, "--group", "interview")
+    assert re.search(r"evasion +│ evasion +│ done +│ 96 +│ composite 0\.\d{4}", mmeval("ls", "runs", "alba").stdout)
+    out = mmeval("compare", "alba/evasion", "boreas/evasion", "--allow-partial", "--format", "json").stdout
+    numbers = {number["name"]: number for number in json.loads(out)["numbers"]}
+    assert set(numbers) == {"f1_any_match", "f1_majority", "soft_score", "composite_score"}
+    assert numbers["f1_any_match"]["pairs"][0]["difference"] < 0
+    mmeval("compare", "alba/clarity", "boreas/clarity", "--metrics", "f1_strict")
+    (folder / "new.yaml").write_text("options: {f1_any_match: {charge: all}}\n")
+    mmeval("rescore", "alba/evasion", "--config", "new.yaml", "-o", "again")
+    report = load_run("alba/evasion").folder.read_classification()
+    assert report is not None
+    again = load_run("again")["f1_any_match"]
+    assert again["value"] == pytest.approx(report["scores"]["any_match_all"]["macro_f1"]["value"])
+    assert again["low"] == pytest.approx(report["scores"]["any_match_all"]["macro_f1"]["low"])
+
+
+def test_runs_against_other_annotators_are_not_compared(folder):
+    text = (folder / "test.csv").read_text()
+    (folder / "other.csv").write_text(text.replace("Dodging,Dodging,Dodging", "Dodging,Dodging,Explicit"))
+    mmeval("clarity", "test.csv", "alba.csv", "--task", "evasion", "-o", "a")
+    mmeval("clarity", "other.csv", "alba.csv", "--task", "evasion", "-o", "b")
+    told = mmeval("compare", "a", "b", "--allow-partial", code=1).stderr
+    assert "8 samples have other questions, references or annotations in b than in a" in told
+
+
+def test_a_single_task_is_the_folder_itself_and_the_default_is_below_runs(folder):
+    mmeval("clarity", "test.csv", "alba.csv", "--task", "evasion", "-o", "run")
+    assert (folder / "run" / "classification.json").is_file()
+    mmeval("clarity", "test.csv", "alba.csv")
+    assert sorted(path.name.partition("-")[2].partition("-")[2] for path in (folder / "runs").iterdir()) == [
+        "clarity",
+        "evasion",
+    ]
+
+
+def test_nothing_is_written_where_one_of_the_folders_is_taken(folder):
+    (folder / "run" / "evasion").mkdir(parents=True)
+    (folder / "run" / "evasion" / "file").touch()
+    assert "exists already" in mmeval("clarity", "test.csv", "alba.csv", "-o", "run", code=1).stderr
+    assert not (folder / "run" / "clarity").exists()
+
+
+# what is printed
+
+
+def test_the_tables_fit_into_100_columns(folder):
+    out = mmeval("clarity", "test.csv", "boreas.csv", "-o", "run").stdout
+    tables = [line for line in out.splitlines() if line[:1] in "┏┃┡│└"]
+    assert max(map(len, tables)) <= 100
+    assert out.count("★ annotators hold data: any-match is the official score") == 1
+    assert out.count("★ the task's official score is strict, against its one gold label") == 1
+    for said in (
+        "any-match ★",
+        "majority vote",
+        "Dawid-Skene labels",
+        "soft: share of annotators",
+        "human ceiling, any-match",
+        "Krippendorff's alpha (nominal)",
+        "Cohen's kappa, annotator1 and annotator2",
+        "! 2 annotations are outside the taxonomy and left out: '2.5 Contradictory' (2)",
+        "! 2 of 96 rows have no label to score against and are skipped",
+        "! strict: no row has a gold label of the taxonomy",
+        "! fewer than 10 gold examples",
+        "f1_any_match|v:1|labels:9@",
+        "run folder: run/evasion",
+    ):
+        assert said in out, said
+
+
+def test_without_annotators_nothing_is_said_of_them(folder):
+    out = mmeval("clarity", "dev.csv", "alba.dev.csv", "-o", "run").stdout
+    assert out.count("★ no annotator holds data: strict is the official score") == 2
+    for unsaid in ("any-match", "soft", "Krippendorff", "Dawid-Skene"):
+        assert unsaid not in out
+
+
+def test_help_tells_both_ways(folder):
+    out = mmeval("clarity", "--help").stdout
+    assert "clarity DATA PREDICTIONS" in out
+    assert "clarity check-submission FILE" in out
+    assert "--unknown-labels" in out
+    assert mmeval("clarity", "score", "dev.csv", "alba.dev.csv", "-o", "a").stdout
+    assert mmeval("clarity", "--task", "evasion", "dev.csv", "alba.dev.csv", "-o", "b").stdout
+
+
+# what is refused
+
+
+def test_an_unknown_label_is_refused_or_wrong(folder):
+    text = (folder / "alba.csv").read_text().replace("1001,Clear Reply,Explicit", "1001,Clear Reply,Explicitly")
+    text = text.replace("1002,Ambivalent Reply,Dodging", "1002,Ambivalent Reply,[ERROR] timeout")
+    (folder / "odd.csv").write_text(text)
+    told = mmeval("clarity", "test.csv", "odd.csv", "-o", "run", code=1).stderr
+    assert "odd.csv:2: UNKNOWN_LABEL: `evasion_pred` is 'Explicitly', which is no label of the task evasion." in told
+    assert "Did you mean 'Explicit'? To count it as wrong: --unknown-labels wrong." in told
+    assert not (folder / "run").exists()
+    found = scored("test.csv", "odd.csv", "-o", "run", "--unknown-labels", "wrong")["evasion"]
+    right = scored("test.csv", "alba.csv", "-o", "fine")["evasion"]
+    assert found["metrics"]["f1_any_match"]["n_scored"] == right["metrics"]["f1_any_match"]["n_scored"] == 94
+    report = found["classification"]
+    assert report["outside_taxonomy"]["predictions"] == {"Explicitly": 1, "[ERROR] timeout": 1}
+    own = report["scores"]["any_match"]
+    assert own["macro_f1"]["value"] == pytest.approx(found["metrics"]["f1_any_match"]["value"])
+    # both rows were right and no longer are
+    before = right["classification"]["scores"]["any_match"]["accuracy"]["value"]
+    assert own["accuracy"]["value"] == pytest.approx(before - 2 / 94)
+    out = mmeval("clarity", "test.csv", "odd.csv", "-o", "shown", "--unknown-labels", "wrong").stdout
+    assert "2 predictions are no label of the task and count as wrong: 'Explicitly' (1), '[ERROR] timeout' (1)" in out
+    assert "none" in out  # their column in the confusion matrix
+
+
+def test_blank_predictions_can_count_as_wrong(folder):
+    with zipfile.ZipFile("blank.zip", "w") as archive:
+        archive.writestr("prediction", "\n".join(["", *predicted("alba.csv")[1:]]) + "\n")
+    assert "blank.zip/prediction:1: EMPTY_LABEL" in mmeval("clarity", "test.csv", "blank.zip", code=1).stderr
+    report = scored("test.csv", "blank.zip", "-o", "run", "--unknown-labels", "wrong")["evasion"]["classification"]
+    assert report["blank_predictions"] == 1
+    assert report["scores"]["any_match"]["n_scored"] == 94
+
+
+def test_files_that_lack_what_was_asked_for(folder):
+    mmeval("clarity", "test.csv", "alba.clarity.zip", "-o", "run")
+    told = mmeval("clarity", "test.csv", "alba.clarity.zip", "--task", "both", code=1).stderr
+    assert "NO_PREDICTION: no label of the task evasion is predicted. They hold clarity labels." in told
+    text = (folder / "dev.csv").read_text()
+    (folder / "bare.csv").write_text(re.sub(r",(?:Clear|Ambivalent)[^,]*Reply,[^,\n]*,,,$", ",,,,,", text, flags=re.M))
+    told = mmeval("clarity", "bare.csv", "alba.dev.csv", code=1).stderr
+    for task in ("clarity", "evasion"):
+        assert f"NO_GOLD: no row has a label of the task {task}" in told
+
+
+def test_a_task_without_gold_labels_is_left_out_unless_it_is_asked_for(folder):
+    (folder / "half.csv").write_text((folder / "dev.csv").read_text().replace("evasion_label", "elsewhere"))
+    assert list(scored("half.csv", "alba.dev.csv", "-o", "run")) == ["clarity"]
+    assert "NO_GOLD" in mmeval("clarity", "half.csv", "alba.dev.csv", "--task", "both", code=1).stderr
+
+
+def test_a_group_that_is_no_column(folder):
+    told = mmeval("clarity", "test.csv", "alba.csv", "--group", "intervew", code=1).stderr
+    assert "UNKNOWN_COLUMN: no column is named 'intervew'. Did you mean 'interview'?" in told
+
+
+def test_a_data_file_is_checked_too(folder):
+    (folder / "twice.csv").write_text(
+        (folder / "dev.csv").read_text() + (folder / "dev.csv").read_text().splitlines()[1]
+    )
+    assert "DUPLICATE" in mmeval("clarity", "twice.csv", "alba.dev.csv", code=1).stderr
+    (folder / "typed.jsonl").write_text('{"index": 1, "evasion_label": 3}\n')
+    (folder / "p.csv").write_text("id,evasion_pred\n1,Explicit\n")
+    assert (
+        "TYPE: `evasion_label` must be a label. Got 3 instead."
+        in mmeval("clarity", "typed.jsonl", "p.csv", code=1).stderr
+    )
+
+
+def test_annotators_who_never_meet_have_no_ceiling_and_no_agreement(folder):
+    (folder / "apart.jsonl").write_text(
+        '{"index": 1, "annotator2": "Explicit"}\n{"index": 2, "annotator10": "Dodging"}\n'
+        '{"index": 3, "evasion_label": "General"}\n'
+    )
+    (folder / "p.csv").write_text("id,evasion_pred\n1,Explicit\n2,General\n3,General\n")
+    out = mmeval("clarity", "apart.jsonl", "p.csv", "-o", "run").stdout
+    assert "human ceiling" not in out
+    assert "Krippendorff's alpha (nominal): no unit has two ratings" in out
+    report = load_run("run").folder.read_classification()
+    assert report is not None
+    assert report["human_ceiling"] is None
+    assert report["scores"]["any_match"]["accuracy"]["value"] == 0.5
+    assert report["scores"]["strict"]["accuracy"]["value"] == 1.0
+    assert list(report["consensus"]) == []
+    assert next(sample.annotations for sample in load_run("run").samples()) == {
+        "annotator2": "Explicit",
+        "annotator10": None,
+    }
+
+
+def test_one_annotator_is_enough(folder):
+    (folder / "one.csv").write_text("index,annotator1\n1,Explicit\n2,Dodging\n")
+    (folder / "p.csv").write_text("id,evasion_pred\n1,Explicit\n2,General\n")
+    out = mmeval("clarity", "one.csv", "p.csv", "-o", "run").stdout
+    assert "any-match ★" in out
+    assert "agreement of the annotators" not in out
+
+
+def test_rows_that_the_reader_refuses_are_not_missed_a_second_time(folder):
+    lines = (folder / "dev.csv").read_text().splitlines()
+    (folder / "torn.csv").write_text("\n".join([*lines[:5], "77", *lines[6:]]) + "\n")
+    for predictions in ("alba.dev.csv", "alba.evasion.zip"):
+        told = mmeval("clarity", "torn.csv", predictions, code=1).stderr
+        assert "torn.csv:6: LENGTH: the row has 1 cells and the header 10" in told
+        assert "UNMATCHED" not in told
+        assert "line i must be" not in told
+
+
+# exit codes
+
+
+def test_thresholds(folder):
+    mmeval("clarity", "test.csv", "alba.csv", "-o", "a", "--fail-under", "evasion=0.5", "--min-coverage", "0.9")
+    told = mmeval("clarity", "test.csv", "alba.csv", "-o", "b", "--fail-under", "evasion=0.99", code=3).stderr
+    assert told.startswith("error: evasion: composite_score is 0.")
+    told = mmeval(
+        "clarity", "test.csv", "alba.csv", "-o", "c", "--fail-under", "evasion.f1_majority=0.99", code=3
+    ).stderr
+    assert told.startswith("error: evasion: f1_majority is 0.")
+    assert "below 0.99" in mmeval("clarity", "test.csv", "alba.csv", "-o", "d", "--min-coverage", "0.99", code=3).stderr
+    # one name for both tasks
+    told = mmeval("clarity", "test.csv", "alba.csv", "-o", "e", "--fail-under", "soft_score=0.99", code=3).stderr
+    assert told.count("soft_score") == 2
+
+
+def test_wrong_usage(folder):
+    assert "Missing argument 'PREDICTIONS'" in mmeval("clarity", "test.csv", code=2).stderr
+    assert "does not compute it" in mmeval("clarity", "dev.csv", "alba.dev.csv", "--fail-under", "x=1", code=2).stderr
+    mmeval("clarity", "dev.csv", "alba.dev.csv", "--task", "nonsense", code=2)
+    mmeval("clarity", "check-submission", code=2)
+    told = mmeval(
+        "clarity", "dev.csv", "alba.dev.csv", "--task", "clarity", "--fail-under", "evasion=0.1", code=2
+    ).stderr
+    assert "does not compute it" in told
+    assert not (folder / "runs").exists()
+
+
+def test_check_submission(folder):
+    out = mmeval("clarity", "check-submission", "alba.evasion.zip", "--data", "test.csv").stdout
+    assert "no problem found in alba.evasion.zip (zip; answers every row of test.csv once)" in out
+    assert "--data DATA" in mmeval("clarity", "check-submission", "alba.csv").stdout
+    told = mmeval("clarity", "check-submission", "alba.evasion.zip", "--data", "dev.csv", code=1).stderr
+    assert "LENGTH: the submission has 96 lines and dev.csv 72 rows" in told
+    found = json.loads(mmeval("clarity", "check-submission", "boreas.clarity.zip", "--format", "json").stdout)
+    assert found["rows"] == 96
+    assert sum(found["labels"]["clarity"].values()) == 96

@@ -1,0 +1,68 @@
+"""The transcripts in docs/clarity.md are real. `python -m tests.docs.test_clarity_guide` pastes them anew."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.clarity.make_data import FOLDER
+
+GUIDE = Path(__file__).parents[2] / "docs" / "clarity.md"
+TRANSCRIPT = re.compile(r"^    mmeval (?P<command>[^\n]*)\n\n```\n(?P<printed>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command prints; of one that refuses its input, the refusal."""
+    called = [sys.executable, "-m", "multimodal_eval.cli.main", *command.split()]
+    done = subprocess.run(called, cwd=folder, capture_output=True, text=True, check=False, env=os.environ)
+    return "\n".join(line.rstrip() for line in (done.stdout + done.stderr).splitlines()).strip() + "\n"
+
+
+def prepared(folder: Path, guide: str) -> None:
+    for file in FOLDER.iterdir():
+        shutil.copy(file, folder)
+    table = re.search(r"```csv\n(.*?)```", guide, re.DOTALL)
+    assert table
+    (folder / "submission.csv").write_text(table[1])
+
+
+def test_the_transcripts_are_real(tmp_path):
+    guide = GUIDE.read_text(encoding="utf-8")
+    prepared(tmp_path, guide)
+    found = list(TRANSCRIPT.finditer(guide))
+    assert len(found) == 2
+    for transcript in found:
+        assert run(transcript["command"], tmp_path) == transcript["printed"]
+
+
+def test_the_other_commands_run(tmp_path):
+    guide = GUIDE.read_text(encoding="utf-8")
+    prepared(tmp_path, guide)
+    run("clarity test.csv alba.csv --task evasion --group interview -o runs/alba", tmp_path)
+    block = re.search(r"((?:    mmeval [^\n]*\n)+)\n`--allow-partial`", guide)
+    assert block
+    for line in block[1].splitlines():
+        assert not re.search("^error:", run(line.removeprefix("    mmeval "), tmp_path), re.MULTILINE)
+
+
+def test_the_python_of_the_guide_runs():
+    code = re.search(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    assert code
+    exec(code[1], {})
+
+
+if __name__ == "__main__":
+    text = GUIDE.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as scratch:
+        prepared(Path(scratch), text)
+        GUIDE.write_text(
+            TRANSCRIPT.sub(
+                lambda found: f"    mmeval {found['command']}\n\n```\n{run(found['command'], Path(scratch))}```", text
+            ),
+            encoding="utf-8",
+        )
