@@ -1,0 +1,1 @@
+"""CLARITY: how clearly are questions answered, and by which technique evaded? Labels, scoring, early stopping."""

@@ -1,0 +1,219 @@
+"""A taxonomy: the labels of a classification task, under which other names they go, and their codes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import chain
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Codes = NDArray[np.int64]
+
+NO_LABEL = -1
+Labels = Sequence[str] | Mapping[str, Any] | str | Path
+
+
+def folded(text: str) -> str:
+    """The form in which labels are compared: NFC, any case, white space folded."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Labels as codes, with what was left out: labels outside the taxonomy, as they were written, and how often."""
+
+    codes: Codes
+    unknown: Counter[str]
+
+
+class _CodeOf(dict[Any, int]):
+    """Cell -> code, filled as cells are met: most were met before, and cost one look."""
+
+    def __init__(self, code: Callable[[Any], int]) -> None:
+        super().__init__()
+        self._code = code
+
+    def __missing__(self, cell: Any) -> int:
+        code = self[cell] = self._code(cell)
+        return code
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """Labels in the order of their codes. `aliases` are other names; `normalise`, where given, replaces both.
+
+    A label is found as it is written, else in any case and with its white space folded.
+    """
+
+    labels: tuple[str, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    normalise: Callable[[Any], str] | None = None
+
+    def __post_init__(self) -> None:
+        _check_labels(self.labels)
+        for alias, label in self.aliases.items():
+            if label not in self.labels:
+                near = get_close_matches(label, self.labels, n=1)
+                guess = f" Did you mean {near[0]!r}?" if near else ""
+                raise ConfigError(
+                    f"the alias {alias!r} stands for {label!r}, which is no label of the taxonomy.{guess}"
+                )
+        exact = {unicodedata.normalize("NFC", label): code for code, label in enumerate(self.labels)}
+        names = [*self.aliases, *self.labels]
+        by_form: dict[str, set[int]] = {}
+        for name in names:
+            by_form.setdefault(folded(name), set()).add(self.labels.index(self.aliases.get(name, name)))
+        clashes = [alias for alias in self.aliases if len(by_form[folded(alias)]) > 1]
+        if clashes:
+            raise ConfigError(f"the alias {clashes[0]!r} stands for two labels")
+        # Labels that differ in case alone are found as they are written only.
+        forms = {form: codes.pop() for form, codes in by_form.items() if len(codes) == 1}
+        object.__setattr__(self, "_exact", exact)
+        object.__setattr__(self, "_forms", forms)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def code(self, cell: Any) -> int:
+        """The code of a label as a file or a model wrote it; -1 where it is none of these."""
+        if self.normalise is not None:
+            return self._exact.get(self.normalise(cell), NO_LABEL)  # type: ignore[attr-defined, no-any-return]
+        text = label_text(cell)
+        found = self._exact.get(text)  # type: ignore[attr-defined]
+        return self._forms.get(folded(text), NO_LABEL) if found is None else found  # type: ignore[attr-defined, no-any-return]
+
+    def encode(self, cells: Iterable[Any]) -> Encoded:
+        """The codes of many labels. Blank cells are no label; others outside the taxonomy are counted."""
+        import numpy as np
+
+        code_of = _CodeOf(self.code)
+        cells = cells if isinstance(cells, Sequence) else list(cells)
+        try:
+            codes = np.fromiter(map(code_of.__getitem__, cells), dtype=np.int64, count=len(cells))
+        except TypeError:  # a list among the labels cannot be looked up
+            odd_one = next(cell for cell in cells if getattr(cell, "__hash__", None) is None)
+            raise InputError([Problem(code="TYPE", message=_must_be_text(odd_one))]) from None
+        odd = {cell for cell, code in code_of.items() if code == NO_LABEL and label_text(cell).strip()}
+        unknown = Counter(label_text(cell) for cell in cells if cell in odd) if odd else Counter()
+        return Encoded(codes, unknown)
+
+    def encode_rows(self, rows: Sequence[Sequence[Any]]) -> Encoded:
+        """The codes of one list of labels a row, as a table with -1 behind shorter lists."""
+        import numpy as np
+
+        for number, row in enumerate(rows, 1):
+            if isinstance(row, str) or row is None:
+                message = f"every row must be a list of labels. Got {shorten(row)} instead."
+                raise InputError([Problem(code="TYPE", message=message, line=number)])
+        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        flat = self.encode(list(chain.from_iterable(rows)))
+        width = int(lengths.max()) if len(rows) else 0
+        if (lengths == width).all():
+            return Encoded(flat.codes.reshape(len(rows), width), flat.unknown)
+        table = np.full((len(rows), width), NO_LABEL, dtype=np.int64)
+        table[np.arange(width) < lengths[:, None]] = flat.codes
+        return Encoded(table, flat.unknown)
+
+    def nearest(self, cell: Any) -> str | None:
+        """The label that a misspelt one most looks like."""
+        forms = {folded(name): self.aliases.get(name, name) for name in [*self.aliases, *self.labels]}
+        near = get_close_matches(folded(label_text(cell)), list(forms), n=1, cutoff=0.5)
+        return forms[near[0]] if near else None
+
+    def to_builtins(self) -> dict[str, Any]:
+        """What a YAML file of this taxonomy says."""
+        return {"labels": list(self.labels), **({"aliases": dict(self.aliases)} if self.aliases else {})}
+
+    @property
+    def fingerprint(self) -> str:
+        """The number of labels and a digest of labels, order and aliases: for signatures."""
+        content = json.dumps(self.to_builtins(), ensure_ascii=False, sort_keys=True)
+        return f"{len(self.labels)}@{hashlib.sha256(content.encode()).hexdigest()[:8]}"
+
+
+def label_text(cell: Any) -> str:
+    """A label as text: whole numbers are labels too; None and NaN are blank; anything else is refused."""
+    if isinstance(cell, str):
+        return unicodedata.normalize("NFC", cell)
+    if is_missing(cell):
+        return ""
+    if isinstance(cell, Integral) and not isinstance(cell, bool):
+        return str(cell)
+    raise InputError([Problem(code="TYPE", message=_must_be_text(cell))])
+
+
+def _must_be_text(cell: Any) -> str:
+    return f"a label must be text. Got {shorten(cell)} instead."
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is empty the way that lists (None) and data frames (NaN, NA) have it."""
+    return cell is None or (isinstance(cell, float) and cell != cell) or type(cell).__name__ == "NAType"
+
+
+def load_taxonomy(source: Labels) -> Taxonomy:
+    """A taxonomy from a list of labels, `{labels: […], aliases: {alias: label}}`, or a YAML file of either."""
+    if isinstance(source, str | Path):
+        return _converted(_read(Path(source)), str(source))
+    return _converted(source, "the labels")
+
+
+def _read(path: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"the labels' file {path} cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _converted(content: Any, source: str) -> Taxonomy:
+    aliases: Any = {}
+    if isinstance(content, Mapping):
+        unknown = [key for key in content if key not in ("labels", "aliases")]
+        if unknown:
+            raise ConfigError(f"{source}: a taxonomy has `labels` and `aliases`. Got {unknown[0]!r} instead.")
+        content, aliases = content.get("labels"), content.get("aliases") or {}
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        raise ConfigError(f"{source}: the labels must be a list. Got {shorten(content)} instead.")
+    if not isinstance(aliases, Mapping):
+        raise ConfigError(f"{source}: the aliases must be an object alias -> label. Got {shorten(aliases)} instead.")
+    try:
+        labels = tuple(_name(label) for label in content)
+        return Taxonomy(labels, {_name(alias): _name(label) for alias, label in aliases.items()})
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
+
+
+def _name(cell: Any) -> str:
+    """A label of a YAML file, where an unquoted `1` is a number and an unquoted `no` is false."""
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return str(cell)
+    if not isinstance(cell, str):
+        raise ConfigError(f"a label must be text. Got {cell!r} instead: put it in quotes.")
+    return unicodedata.normalize("NFC", cell.strip())
+
+
+def _check_labels(labels: Sequence[str]) -> None:
+    if not labels:
+        raise ConfigError("a taxonomy has at least one label. Got none.")
+    for label, count in Counter(labels).items():
+        if not label.strip():
+            raise ConfigError("a taxonomy has a blank label")
+        if count > 1:
+            raise ConfigError(f"the taxonomy names the label {label!r} twice")
