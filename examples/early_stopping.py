@@ -1,4 +1,4 @@
-"""Early stopping in a plain loop: a scikit-learn classifier, stopped by the multi-annotator F1, with its best weights back.
+"""Early stopping in a plain loop: a scikit-learn classifier, stopped by the multi-annotator F1, its best weights back.
 
     python examples/early_stopping.py
 

@@ -28,7 +28,9 @@ def encoded(data: list[Row]) -> list[dict[str, torch.Tensor]]:
     for row in data:
         words = [1 + zlib.crc32(word.strip(",").lower().encode()) % (VOCABULARY - 1) for word in row.answer.split()]
         ids = torch.tensor(words[:LENGTH] + [0] * (LENGTH - len(words)))
-        out.append({"input_ids": ids, "attention_mask": (ids > 0).long(), "labels": torch.tensor(LABELS.index(row.label))})
+        out.append(
+            {"input_ids": ids, "attention_mask": (ids > 0).long(), "labels": torch.tensor(LABELS.index(row.label))}
+        )
     return out
 
 
@@ -65,5 +67,5 @@ trainer = Trainer(
 trainer.train()
 
 best = stopping.stopping
-print(f"stopped at step {trainer.state.global_step}; the model of step {best.best_step} is back ({best.best_value:.4f}):")
-print({name: value for name, value in trainer.evaluate().items() if "f1" in name})
+value = trainer.evaluate()["eval_monitored_f1"]
+print(f"stopped at step {trainer.state.global_step}; the model of step {best.best_step} is back: {value:.4f}")

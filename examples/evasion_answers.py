@@ -1,7 +1,7 @@
-"""Invented interview answers with CLARITY's evasion labels, made by a small grammar: data for the examples beside this file.
+"""Invented interview answers with CLARITY's evasion labels, made by a small grammar: data for the examples here.
 
-Every label has its own ways of answering, but answers begin and end with phrases that any of them may use, some are of another
-kind than their label says, and annotators err. So a classifier first learns the ways, then the errors: it overfits.
+Every label has its own ways of answering, but answers begin and end with phrases that any of them may use, some are of
+another kind than their label says, and annotators err. So a classifier first learns the ways, then the errors.
 """
 
 from __future__ import annotations
@@ -10,11 +10,19 @@ import random
 from typing import NamedTuple
 
 WAYS = {
-    "Explicit": ["yes, we will {act} the {thing} {when}", "no, the {thing} stays as it is", "I voted to {act} it {when}"],
+    "Explicit": [
+        "yes, we will {act} the {thing} {when}",
+        "no, the {thing} stays as it is",
+        "I voted to {act} it {when}",
+    ],
     "Implicit": ["you saw what happened to the {thing} {when}", "nobody builds a {thing} in order to lose it"],
     "General": ["people want a fair {thing}", "all of us care about every {thing} in this country"],
     "Partial/half-answer": ["the first half of the {thing} comes {when}", "on the {thing} yes, the rest is open"],
-    "Dodging": ["let me speak about jobs instead", "what matters today is growth", "there are greater matters than that"],
+    "Dodging": [
+        "let me speak about jobs instead",
+        "what matters today is growth",
+        "there are greater matters than that",
+    ],
     "Deflection": ["ask the opposition about the {thing}", "those before us ruined the {thing}, not us"],
     "Declining to answer": ["I will not comment on the {thing}", "that stays between me and the cabinet"],
     "Claims ignorance": ["I do not know about the {thing}", "I have not seen that report", "nobody told me of it"],

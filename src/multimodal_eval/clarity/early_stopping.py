@@ -1,7 +1,7 @@
 """Early stopping in any training loop: which value to watch, when to stop, and the best state back.
 
-The value is the multi-annotator F1 where annotators answered, the strict F1 elsewhere (`monitored`). `EarlyStopping` knows no
-framework: it is told one value an evaluation, and keeps a copy of whatever the loop calls its state.
+The value is the multi-annotator F1 where annotators answered, the strict F1 elsewhere (`monitored`). `EarlyStopping`
+knows no framework: it is told one value an evaluation, and keeps a copy of whatever the loop calls its state.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ class EarlyStopping:
     def restore(self) -> Any:
         """A copy of the state remembered at `best_step`."""
         if self._kept is None:
-            found = "no value was finite" if self.best_value is None else f"the best value is that of step {self.best_step}"
+            found = (
+                "no value was finite" if self.best_value is None else f"the best value is that of step {self.best_step}"
+            )
             raise ConfigError(f"there is no state to restore: {found}, and no state of it was remembered.")
         return deepcopy(self._kept[0])
 
@@ -108,7 +110,9 @@ class EarlyStopping:
         if missing:
             raise ConfigError(f"this is no state of an EarlyStopping: {', '.join(missing)} missing.")
         if saved["mode"] != self.mode:
-            raise ConfigError(f"the saved values are those of mode={saved['mode']!r}, and this object's is {self.mode!r}.")
+            raise ConfigError(
+                f"the saved values are those of mode={saved['mode']!r}, and this object's is {self.mode!r}."
+            )
         for name in _COUNTERS:
             setattr(self, name, saved[name.lstrip("_")])
         self._improved = False
@@ -123,16 +127,14 @@ def monitored(
     gold_labels: Sequence[str | None] | None = None,
     annotator_labels: Sequence[Sequence[str | None]] | None = None,
 ) -> tuple[str, float]:
-    """The name and value to stop by: multi-annotator macro F1 where any annotator answered, else strict macro F1."""
+    """The name and value to stop by: multi-annotator macro F1 where any annotator answered, else strict macro F1.
+
+    Annotators whose every answer is outside the taxonomy are refused, not passed over: the value would be another
+    one than the data promise.
+    """
     if annotator_labels is not None and any(normalize_label(label) for row in annotator_labels for label in row):
-        return MULTI_ANNOTATOR, _macro_f1(compute_evasion_f1_multiannotator(predictions, annotator_labels))
+        return MULTI_ANNOTATOR, compute_evasion_f1_multiannotator(predictions, annotator_labels)["macro_f1"]
     if gold_labels is None:
         got = "no annotators" if annotator_labels is None else "annotators who answered nowhere"
         raise ConfigError(f"early stopping needs gold labels or annotators. Got no gold labels and {got}.")
-    return STRICT, _macro_f1(compute_evasion_f1_strict(predictions, gold_labels))
-
-
-def _macro_f1(result: Mapping[str, Any]) -> float:
-    if result["macro_f1"] is None:
-        raise ConfigError(f"there is nothing to stop by: {result.get('reason') or 'no row could be scored'}.")
-    return float(result["macro_f1"])
+    return STRICT, compute_evasion_f1_strict(predictions, gold_labels)["macro_f1"]

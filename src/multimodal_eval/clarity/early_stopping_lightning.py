@@ -25,7 +25,7 @@ def lightning_early_stopping(
 @cache
 def _callback_class() -> Any:
     """The class, made where it is first asked for, because lightning is slow to import and may be missing."""
-    lightning = require("lightning.pytorch", extra="lightning", purpose="early stopping in Lightning")
+    lightning: Any = require("lightning.pytorch", extra="lightning", purpose="early stopping in Lightning")
 
     class LightningEarlyStopping(lightning.Callback):  # type: ignore[misc]
         """Tells `EarlyStopping` the value of every validation during the fit."""
@@ -38,9 +38,8 @@ def _callback_class() -> Any:
                 return
             values = trainer.callback_metrics
             if self.monitor not in values:
-                raise ConfigError(
-                    f"the module logs no {self.monitor!r} in its validation. Known: {', '.join(sorted(values)) or 'none'}"
-                )
+                known = ", ".join(sorted(values)) or "none"
+                raise ConfigError(f"the module logs no {self.monitor!r} in its validation. Known: {known}")
             if self.stopping.update(float(values[self.monitor]), trainer.global_step):
                 self.stopping.remember(pl_module.state_dict())
             # One process that stops alone would leave the others waiting for it.

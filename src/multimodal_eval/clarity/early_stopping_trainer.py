@@ -1,7 +1,7 @@
 """Early stopping in the `Trainer` of transformers: its `compute_metrics` and a callback.
 
-The Trainer keeps the checkpoint of the best value itself and loads it in the end (`load_best_model_at_end`); what it lacks is
-the value, and a stop that counts NaN and improvements below `min_delta` as `EarlyStopping` does.
+The Trainer keeps the checkpoint of the best value itself and loads it in the end (`load_best_model_at_end`); what it
+lacks is the value, and a stop that counts NaN and improvements below `min_delta` as `EarlyStopping` does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 from math import nan
 from typing import Any
 
-from multimodal_eval.clarity.early_stopping import MONITORED, EarlyStopping, monitored
+from multimodal_eval.clarity.early_stopping import MONITORED, EarlyStopping, Mode, monitored
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.optional import require
 
@@ -25,9 +25,9 @@ def trainer_compute_metrics(
 ) -> Callable[[Any], dict[str, float]]:
     """The Trainer's `compute_metrics`; `metric_for_best_model` is then "monitored_f1".
 
-    `labels` names the model's classes in the order of their ids. `gold_labels` and `annotator_labels` have one entry a row of
-    the evaluation set, in its order; without `gold_labels` those of the evaluation set are taken (below 0: none). The value stands
-    in the answer twice, under "monitored_f1" and under its own name.
+    `labels` names the model's classes in the order of their ids. `gold_labels` and `annotator_labels` have one entry a
+    row of the evaluation set, in its order; without `gold_labels` those of the evaluation set are taken (below 0:
+    none). The value stands in the answer twice, under "monitored_f1" and under its own name.
 
     A row of logits that holds NaN has no greatest one: the value is NaN then, which is never the best.
     """
@@ -61,10 +61,9 @@ def trainer_early_stopping(patience: int = 3, min_delta: float = 0.0) -> Any:
 @cache
 def _callback_class() -> Any:
     """The class, made where it is first asked for, because transformers is slow to import and may be missing."""
-    transformers = require("transformers", extra=EXTRA, purpose="early stopping in a Trainer")
-    exportable = require("transformers.trainer_callback", extra=EXTRA, purpose="early stopping in a Trainer").ExportableState
+    library: Any = require("transformers.trainer_callback", extra=EXTRA, purpose="early stopping in a Trainer")
 
-    class TrainerEarlyStopping(transformers.TrainerCallback, exportable):  # type: ignore[misc]
+    class TrainerEarlyStopping(library.TrainerCallback, library.ExportableState):  # type: ignore[misc]
         """Tells `EarlyStopping` the value of every evaluation during the training."""
 
         def __init__(self, patience: int, min_delta: float) -> None:
@@ -74,10 +73,11 @@ def _callback_class() -> Any:
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             _check(args)
-            mode = "max" if args.greater_is_better else "min"
+            mode: Mode = "max" if args.greater_is_better else "min"
             self.stopping = EarlyStopping(self.stopping.patience, self.stopping.min_delta, mode)
             if self.saved is not None:
                 self.stopping.load_state_dict(self.saved)
+                self.saved = None  # a second `train` begins anew
             self._training = True
 
         def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **kwargs: Any) -> None:
@@ -110,6 +110,6 @@ def _check(args: Any) -> None:
     # `group_by_length` was a setting of its own before transformers 5.
     if getattr(args, "train_sampling_strategy", None) == "group_by_length" or getattr(args, "group_by_length", False):
         raise ConfigError(
-            "group_by_length makes the Trainer evaluate the rows in another order, and each answer would be held against "
-            "another row's annotators. Choose another sampling."
+            "group_by_length makes the Trainer evaluate the rows in another order, and each answer would be held "
+            "against another row's annotators. Choose another sampling."
         )
