@@ -179,6 +179,7 @@ def test_a_resumed_object_has_the_best_state_that_it_is_given():
     stopping.remember([1, 2])
     resumed.load_state_dict(stopping.state_dict(), stopping.restore())
     assert resumed.restore() == [1, 2]
+    bare.update(0.1, 1)  # what it was told before is forgotten
     bare.load_state_dict(stopping.state_dict())
     with pytest.raises(ConfigError, match="that of step 1"):
         bare.restore()
