@@ -16,10 +16,11 @@ import pytest
 from click.testing import CliRunner
 from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix, f1_score
 
-from multimodal_eval import load_run
+from multimodal_eval import load_run, resume
 from multimodal_eval.clarity.eval import evaluate_all, majority_vote_gold
 from multimodal_eval.clarity.labels import CLARITY_LABELS, EVASION_LABELS, EVASION_TO_CLARITY, normalize_label
 from multimodal_eval.cli.main import cli
+from multimodal_eval.run.clarity import carry_out, prepare
 from tests.clarity.make_data import ANNOTATORS, FOLDER, OUTSIDE
 from tests.cli.test_cli import mmeval
 
@@ -442,3 +443,18 @@ def test_check_submission(folder):
     found = json.loads(mmeval("clarity", "check-submission", "boreas.clarity.zip", "--format", "json").stdout)
     assert found["rows"] == 96
     assert sum(found["labels"]["clarity"].values()) == 96
+
+
+def test_a_killed_run_has_its_tables_when_it_is_resumed(folder, monkeypatch):
+    def killed(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    whole = scored("dev.csv", "alba.dev.csv", "--task", "evasion", "-o", "whole")["evasion"]["classification"]
+    prepared = prepare("dev.csv", "alba.dev.csv", task="evasion")
+    with monkeypatch.context() as patch:
+        patch.setattr("multimodal_eval.run.execute.finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(prepared, folder / "broken")
+    resumed = resume(folder / "broken")
+    assert json.loads((folder / "broken" / "classification.json").read_text()) == whole
+    assert resumed["f1_strict"] == load_run(folder / "whole")["f1_strict"]

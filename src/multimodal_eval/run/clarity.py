@@ -18,6 +18,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run import Run
+from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import default_folder
@@ -156,7 +157,9 @@ def carry_out(
             raise RunFolderError(f"{path} exists already. Name another folder with -o")
     runs: dict[TaskName, Run] = {}
     for name, own in prepared.items():
-        execute.start(own.plan, own.source, paths[name], progress=progress)
+        folder = RunFolder.create(paths[name], execute.describe(own.plan, None))
+        folder.write_classification(own.report)  # of the labels alone: a killed run has it when it is resumed
+        with folder.locked():
+            execute.carry_on(own.plan, lambda own=own: own.source, folder, progress=progress)  # type: ignore[misc]
         runs[name] = Run(paths[name])
-        runs[name].folder.write_classification(own.report)
     return runs
