@@ -298,3 +298,36 @@ def test_any_cells_score_as_the_naive_implementation(rows):
     shares = [naive.soft(one, row, EVASION_LABELS) for one, row in zip(said, given_labels, strict=True)]
     known = [share for share in shares if share is not None]
     assert compute_evasion_soft(predictions, people)["soft_score"] == pytest.approx(sum(known) / len(known))
+
+
+def test_a_clarity_label_is_no_evasion_prediction():
+    """Derived clarity predictions know evasion labels alone, and say what they do not know."""
+    found = evaluate_all(["clear reply", "General"], None, None, ["Clear Reply", "Ambivalent Reply"])["task1_clarity"]
+    assert found["accuracy"] == 0.5
+    assert found["unknown_predictions"] == {"clear reply": 1}
+
+
+def test_labels_outside_the_taxonomy_are_named_where_there_are_no_others():
+    reasons = evaluate_all(["Explicit"], None, ["Contradictory"], None, [["2.5 Contradictory"]])["reasons"]
+    assert "'2.5 Contradictory' (1)" in reasons["task2_evasion_multiannotator"]
+    assert "'Contradictory' (1)" in reasons["task2_evasion_strict"]
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        (["Explicit"], None, ["", ""]),
+        (["Explicit"], ["Clear Reply"], None, None, [["", ""], ["", ""]]),
+        (["Explicit"], None, None, ["", ""]),
+    ],
+)
+def test_unequal_lengths_are_refused_even_where_all_is_empty(lists):
+    with pytest.raises(InputError, match="LENGTH"):
+        evaluate_all(*lists)
+
+
+def test_annotators_may_come_as_a_mapping():
+    rows = [{"ann": "Explicit", "bob": "General"}]
+    assert compute_evasion_f1_multiannotator(["General"], rows) == compute_evasion_f1_multiannotator(
+        ["General"], [["Explicit", "General"]]
+    )

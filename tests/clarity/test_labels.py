@@ -119,3 +119,11 @@ def test_a_clarity_label_is_derived_from_an_evasion_label():
     assert evasion_to_clarity("") == ""
     with pytest.raises(UnknownNameError, match="Did you mean 'Dodging'"):
         evasion_to_clarity("Doging")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("2.3", "2.3"), ("Dodging…", "Dodging"), ("General)", "General"), ("2.3 General -", "General")],
+)
+def test_numbers_stay_and_more_punctuation_goes(written, read):
+    assert normalize_label(written) == read

@@ -282,7 +282,7 @@ def test_the_tables_fit_into_100_columns(folder):
 
 def test_without_annotators_nothing_is_said_of_them(folder):
     out = mmeval("clarity", "dev.csv", "alba.dev.csv", "-o", "run").stdout
-    assert out.count("★ no annotator holds data: strict is the official score") == 2
+    assert out.count("★ no annotator holds a label of the taxonomy: strict is the official score") == 2
     for unsaid in ("any-match", "soft", "Krippendorff", "Dawid-Skene"):
         assert unsaid not in out
 
@@ -458,3 +458,53 @@ def test_a_killed_run_has_its_tables_when_it_is_resumed(folder, monkeypatch):
     resumed = resume(folder / "broken")
     assert json.loads((folder / "broken" / "classification.json").read_text()) == whole
     assert resumed["f1_strict"] == load_run(folder / "whole")["f1_strict"]
+
+
+def zipped(path, *labels):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("prediction", "".join(f"{label}\n" for label in labels))
+    return path.name
+
+
+def test_a_submission_for_the_other_task_is_found(folder):
+    refused = mmeval(
+        "clarity", "check-submission", zipped(folder / "z.zip", "Explicit", "General"), "--task", "clarity", code=1
+    )
+    assert "NO_PREDICTION" in refused.stderr
+    assert "It holds evasion labels" in refused.stderr
+    refused = mmeval("clarity", "check-submission", zipped(folder / "y.zip", "Foo", "Bar"), "--task", "clarity", code=1)
+    assert "no label of the task clarity" in refused.stderr
+
+
+def test_one_refused_row_does_not_hide_ids_that_are_not_in_the_data(folder):
+    (folder / "d.csv").write_text("index,evasion_label\n1,Explicit\n2,General\n")
+    (folder / "p.csv").write_text("id,evasion_pred\n1,Explicit\n77,General\n,Dodging\n")
+    refused = mmeval("clarity", "check-submission", "p.csv", "--data", "d.csv", code=1).stderr
+    assert "MISSING_ID" in refused
+    assert "'77'" in refused
+
+
+@pytest.mark.parametrize("name", ["Annotator1", "annotator_1", "ANNOTATOR 1"])
+def test_annotators_are_found_however_their_column_is_spelled(folder, name):
+    (folder / "d.csv").write_text(f"index,evasion_label,{name}\n1,Explicit,General\n2,General,General\n")
+    (folder / "p.csv").write_text("id,evasion_pred\n1,General\n2,General\n")
+    found = scored("d.csv", "p.csv", "--task", "evasion", "-o", "run")["evasion"]["classification"]
+    assert found["official"] == "any_match"
+
+
+def test_an_error_message_counts_as_wrong_and_the_runs_stay_comparable(folder):
+    (folder / "d.csv").write_text("index,evasion_label\n1,Explicit\n2,General\n3,Dodging\n")
+    for name, label in (("a", "General"), ("b", "[ERROR] x")):
+        (folder / f"{name}.csv").write_text(f"id,evasion_pred\n1,{label}\n2,General\n3,Dodging\n")
+        mmeval(
+            "clarity", "d.csv", f"{name}.csv", "--task", "evasion", "--unknown-labels", "wrong", "-o", f"runs/{name}"
+        )
+    assert load_run(folder / "runs" / "b")["f1_strict"]["n_scored"] == 3
+    mmeval("compare", "runs/a", "runs/b")
+
+
+def test_runs_of_two_tasks_are_listed(folder):
+    mmeval("clarity", "test.csv", "alba.csv", "-o", "runs/alba")
+    listed = mmeval("ls", "runs").stdout
+    assert "alba/clarity" in listed
+    assert "alba/evasion" in listed

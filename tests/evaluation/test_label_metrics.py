@@ -167,7 +167,7 @@ def test_labels_outside_the_taxonomy_are_never_scored_silently():
         {"id": "3", "generated_answer": "red", "expected_answer": "violet", "annotations": ["blue"]},
     ]
     run = evaluate(rows, task="classification", labels=LABELS)
-    assert run["f1_any_match"]["warnings"] == {"annotation_outside_taxonomy": 1}
+    assert run["f1_any_match"]["warnings"] == {"annotation_outside_taxonomy": 2}  # the unscored one too
     assert run["f1_any_match"]["unscored"] == {"degenerate": 1}
     assert run["f1_any_match"]["reasons"][0]["reason"] == "the label '2.5 Contradictory' is not in the taxonomy"
     assert run["soft_score"]["value"] == pytest.approx((1 / 2 + 0) / 2)

@@ -30,20 +30,19 @@ class Checked:
 def check(path: Path, data: Path | None = None, task: TaskName | None = None) -> Checked:
     """Refuse a submission with all of its problems, or tell what is in it. `data` are the rows that it must answer."""
     problems = Problems()
-    found = read_predictions(path, problems, only=task)
+    found = read_predictions(path, problems, only=task, derive=False)
     if task is not None and found.rows and task not in found.tasks:
         hint = f"It holds {' and '.join(found.tasks)} labels." if found.tasks else None
         problems.add("NO_PREDICTION", f"no label of the task {task} is predicted.", file=str(path), hint=hint)
     if data is not None:
         paired(read_dataset(data, problems), found, problems)
     problems.raise_if_any()
-    tasks = [name for name in found.tasks if not (name == "clarity" and found.derived)]
-    counts = {name: Counter(row.labels[name] for row in found.rows) for name in tasks}
+    counts = {name: Counter(row.labels[name] for row in found.rows) for name in found.tasks}
     return Checked(
         str(path),
         "zip" if found.is_zip else "table",
         len(found.rows),
-        {name: {label: counts[name][label] for label in TASKS[name].labels} for name in tasks},
+        {name: {label: counts[name][label] for label in TASKS[name].labels} for name in found.tasks},
         None if data is None else str(data),
         [*_spelling(found), *_oddities(found, counts)],
     )

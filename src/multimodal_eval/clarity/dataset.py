@@ -14,7 +14,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.inputs import MemoryInput, checked_records, checker_of, describe_file
 from multimodal_eval.data.problems import Problems
 
-ANNOTATOR = re.compile(r"annotator\d+")  # `annotator_id` is none
+ANNOTATOR = re.compile(r"annotator[ _-]?(\d+)", re.IGNORECASE)  # `annotator_id` is none
 SHOWN_IDS = 10
 
 
@@ -43,8 +43,8 @@ def read_dataset(path: Path, problems: Problems, group: str | None = None) -> Da
     if rows and group in checker.unused_map:
         hint = did_you_mean(group, columns).strip() + "."
         problems.add("UNKNOWN_COLUMN", f"no column is named {group!r}.", file=str(path), hint=hint)
-    annotators = [column for column in checker.metadata_columns if ANNOTATOR.fullmatch(column)]
-    annotators.sort(key=lambda column: int(column.removeprefix("annotator")))
+    numbers = {column: int(found[1]) for column in checker.metadata_columns if (found := ANNOTATOR.fullmatch(column))}
+    annotators = sorted(numbers, key=numbers.__getitem__)
     return Dataset(path, rows, annotators, lost_rows(problems, before))
 
 
@@ -65,8 +65,10 @@ def paired(data: Dataset, predictions: Predictions, problems: Problems) -> list[
     known = {row["id"] for row in data.rows}
     extra = [row.id for row in predictions.rows if row.id not in known]
     # A row that was refused for another reason would turn up here once more, as one without its partner.
-    if (without or extra) and not predictions.refused and not data.refused:
-        _note_unmatched(data, predictions, problems, without, [name for name in extra if name is not None])
+    lacking = [] if predictions.refused else without
+    foreign = [] if data.refused else [name for name in extra if name is not None]
+    if lacking or foreign:
+        _note_unmatched(data, predictions, problems, lacking, foreign)
     return [(row, by_id[row["id"]]) for row in data.rows if row["id"] in by_id]
 
 

@@ -14,7 +14,7 @@ from warnings import warn
 
 from multimodal_eval.clarity.eval import compute_evasion_f1_multiannotator, compute_evasion_f1_strict
 from multimodal_eval.clarity.labels import normalize_label
-from multimodal_eval.core.errors import ConfigError, shorten
+from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
 from multimodal_eval.core.metric import is_number
 
 Mode = Literal["max", "min"]
@@ -132,9 +132,13 @@ def monitored(
     Annotators whose every answer is outside the taxonomy are refused, not passed over: the value would be another
     one than the data promise.
     """
-    if annotator_labels is not None and any(normalize_label(label) for row in annotator_labels for label in row):
-        return MULTI_ANNOTATOR, compute_evasion_f1_multiannotator(predictions, annotator_labels)["macro_f1"]
+    rows = [row or () for row in annotator_labels or ()]
+    if rows and len(rows) != len(predictions):
+        message = f"{len(predictions)} predictions stand beside the annotators of {len(rows)} examples"
+        raise InputError([Problem(code="LENGTH", message=message)])
+    if any(normalize_label(label) for row in rows for label in row):
+        return MULTI_ANNOTATOR, compute_evasion_f1_multiannotator(predictions, rows)["macro_f1"]
     if gold_labels is None:
-        got = "no annotators" if annotator_labels is None else "annotators who answered nowhere"
+        got = "annotators who answered nowhere" if rows else "no annotators"
         raise ConfigError(f"early stopping needs gold labels or annotators. Got no gold labels and {got}.")
     return STRICT, compute_evasion_f1_strict(predictions, gold_labels)["macro_f1"]

@@ -16,7 +16,7 @@ All labels pass through `normalize_label`. Macro F1 is over all labels of the ta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -111,14 +111,21 @@ def evaluate_all(
     evasion_preds = None if evasion_preds is None else list(evasion_preds)
     said = None if evasion_preds is None else _Predictions.of(EVASION, evasion_preds)
     clear = _clarity_predictions(evasion_preds, clarity_preds)
-    golds = _known(None if evasion_golds is None else EVASION.encode(list(evasion_golds)))
-    clear_golds = _known(None if clarity_golds is None else CLARITY.encode(list(clarity_golds)))
-    people = _known(None if annotator_labels is None else _annotations(annotator_labels))
+    golds = None if evasion_golds is None else EVASION.encode(list(evasion_golds))
+    clear_golds = None if clarity_golds is None else CLARITY.encode(list(clarity_golds))
+    people = None if annotator_labels is None else _annotations(annotator_labels)
+    for predictions, other, what in (
+        (clear, clear_golds, "gold labels"),
+        (said, golds, "gold labels"),
+        (said or clear, people, "lists of annotators' labels"),
+    ):
+        if predictions is not None and other is not None:
+            _refuse_unequal(predictions, other, what)
     board = _Scoreboard()
-    no_clear = NO_CLARITY_PREDICTIONS if clear is None else NO_CLARITY_GOLD if clear_golds is None else None
+    no_clear = NO_CLARITY_PREDICTIONS if clear is None else _nothing(clear_golds, NO_CLARITY_GOLD)
     no_evasion = NO_EVASION_PREDICTIONS if said is None else None
-    no_strict = no_evasion or (NO_EVASION_GOLD if golds is None else None)
-    no_people = NO_ANNOTATIONS if people is None else None
+    no_strict = no_evasion or _nothing(golds, NO_EVASION_GOLD)
+    no_people = _nothing(people, NO_ANNOTATIONS)
     board.add("task1_clarity", no_clear, _strict, clear, clear_golds, NO_CLARITY_GOLD)
     board.add("task2_evasion_strict", no_strict, _strict, said, golds, NO_EVASION_GOLD)
     board.add("task2_evasion_multiannotator", no_evasion or no_people, _any_match, said, people, "first")
@@ -226,23 +233,31 @@ def _agreement(given: Encoded) -> dict[str, Any]:
 
 
 def _annotations(annotator_labels: Iterable[Sequence[Label]]) -> Encoded:
-    return EVASION.encode_rows(list(annotator_labels))
+    return EVASION.encode_rows([list(row.values()) if isinstance(row, Mapping) else row for row in annotator_labels])
 
 
 def _clarity_predictions(
     evasion_preds: list[Label] | None, clarity_preds: Iterable[Label] | None
 ) -> _Predictions | None:
-    """As given, or derived from the evasion predictions; what has no clarity label stays as it is, and is unknown."""
+    """As given, or derived from the evasion predictions; what is no evasion label is unknown."""
     if clarity_preds is not None:
         return _Predictions.of(CLARITY, clarity_preds)
     if evasion_preds is None:
         return None
-    return _Predictions.of(CLARITY, [EVASION_TO_CLARITY.get(normalize_label(cell), cell) for cell in evasion_preds])
+    derived = [EVASION_TO_CLARITY.get(normalize_label(cell), "") for cell in evasion_preds]
+    return _Predictions(CLARITY, evasion_preds, CLARITY.encode(derived).codes)
 
 
 def _known(encoded: Encoded | None) -> Encoded | None:
     """None where not one label is of the taxonomy."""
     return encoded if encoded is not None and bool((encoded.codes >= 0).any()) else None
+
+
+def _nothing(encoded: Encoded | None, reason: str) -> str | None:
+    """The reason why there is nothing to score against, with what was there instead; None where there is something."""
+    if _known(encoded) is not None:
+        return None
+    return reason + ("" if encoded is None else _examples(encoded.unknown))
 
 
 def _result(scores: ClassificationScores, said: _Predictions, gold: Encoded) -> dict[str, Any]:
@@ -297,5 +312,5 @@ def _refuse_all_empty(given: Encoded) -> None:
 
 def _examples(unknown: Counter[str]) -> str:
     """The labels that were there, and are none of the taxonomy."""
-    shown = ", ".join(repr(label) for label, _ in unknown.most_common(5))
+    shown = ", ".join(f"{label!r} ({count:,})" for label, count in unknown.most_common(5))
     return f"; outside the taxonomy: {shown}" if unknown else ""

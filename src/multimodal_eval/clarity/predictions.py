@@ -62,18 +62,19 @@ def read_predictions(
     only: TaskName | None = None,
     unknown_labels: UnknownLabels = "error",
     advice: str = "",
+    derive: bool = True,
 ) -> Predictions:
     """The predictions of a file; what is wrong with it is noted, line by line.
 
     `only` names the one task that matters: labels of the other are then not looked at. `advice` is what else can be
-    done about a label that is not known.
+    done about a label that is not known. `derive`: whether evasion labels may stand for clarity labels.
     """
-    found = _from_zip(path, problems) if _is_zip(path) else _from_table(path, problems)
+    found = _from_zip(path, problems, only) if _is_zip(path) else _from_table(path, problems)
     if only is not None and only in found.tasks:
         found.tasks = (only,)
     for name in found.tasks:
         _check_labels(found, TASKS[name], problems, None if unknown_labels == "wrong" else advice)
-    if found.tasks == ("evasion",) and only != "evasion":
+    if derive and found.tasks == ("evasion",) and only != "evasion":
         _derive_clarity(found)
     return found
 
@@ -82,24 +83,26 @@ def _is_zip(path: Path) -> bool:
     return path.suffix.lower() == ".zip"
 
 
-def _from_zip(path: Path, problems: Problems) -> Predictions:
+def _from_zip(path: Path, problems: Problems, only: TaskName | None) -> Predictions:
     if not path.is_file():
         problems.add("NOT_FOUND", "no such file", file=str(path))
         return Predictions(path, [])
     lines = read_contest_zip(path, problems)
     if not lines:
         return Predictions(path, [])
-    task = _task_of(label for _, label in lines)
+    task = _task_of((label for _, label in lines), only or "evasion")
     return Predictions(path, [Predicted(line, None, {task: label or None}) for line, label in lines], (task,))
 
 
-def _task_of(labels: Iterable[str]) -> TaskName:
+def _task_of(labels: Iterable[str], in_doubt: TaskName) -> TaskName:
     """The task to which most of the labels belong: the two taxonomies share none."""
     counts = Counter(labels)
     known = {
         name: sum(count for label, count in counts.items() if task.knows(task.read(label)))
         for name, task in TASKS.items()
     }
+    if known["clarity"] == known["evasion"]:
+        return in_doubt
     return "clarity" if known["clarity"] > known["evasion"] else "evasion"
 
 
@@ -181,6 +184,6 @@ def _derive_clarity(found: Predictions) -> None:
     """Clarity predictions through the taxonomy, where only evasion was predicted."""
     for row in found.rows:
         label = row.labels.get("evasion")
-        row.labels["clarity"] = None if label is None else EVASION_TO_CLARITY.get(label, label)
+        row.labels["clarity"] = EVASION_TO_CLARITY.get(label or "")  # none for what is no evasion label
     found.tasks, found.derived = ("clarity", "evasion"), True
     found.unknown["clarity"] = found.unknown["evasion"]

@@ -34,7 +34,7 @@ from multimodal_eval.stats.ratings import Ratings
 
 FORMAT = 1
 SWITCHED = "annotators hold data: any-match is the official score"
-STRICT = "no annotator holds data: strict is the official score"
+STRICT = "no annotator holds a label of the taxonomy: strict is the official score"
 SINGLE = "the task's official score is strict, against its one gold label"
 
 

@@ -67,7 +67,7 @@ def runs(folder: Path) -> None:
         try:
             info = found.read_info()
         except RunFolderError:
-            table.add_row(found.path.name, "", "unreadable", "", "")
+            table.add_row(str(found.path.relative_to(folder)), "", "unreadable", "", "")
             continue
         headline = ""
         if info["state"] == "done":
@@ -76,7 +76,7 @@ def runs(folder: Path) -> None:
             name = next(reversed(entries))
             headline = f"{name} {number(entries[name]['value'])}"
         samples = f"{sum(info['parts']):,}" if "parts" in info else ""
-        table.add_row(found.path.name, info["task"] or "", info["state"], samples, headline)
+        table.add_row(str(found.path.relative_to(folder)), info["task"] or "", info["state"], samples, headline)
     console().print(table)
 
 

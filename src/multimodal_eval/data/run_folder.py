@@ -210,8 +210,10 @@ class RunFolder:
 
 
 def run_folders(parent: str | Path) -> Iterator[RunFolder]:
-    """The run folders right below a folder, by name."""
+    """The run folders below a folder, by name, and those of a folder that holds several (a run a task)."""
     base = Path(parent)
     for path in sorted(base.iterdir()) if base.is_dir() else ():
         if (path / "run.json").is_file():
             yield RunFolder(path)
+        elif path.is_dir():
+            yield from (RunFolder(inner) for inner in sorted(path.iterdir()) if (inner / "run.json").is_file())

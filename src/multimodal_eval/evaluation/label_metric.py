@@ -165,7 +165,7 @@ class LabelMetric(Metric):
         score = self.score_codes(predicted, codes[0] if codes else -1, codes, chosen)
         if score is None:
             what = f"the label {shorten(outside[0])} is not in the taxonomy" if outside else NO_ANNOTATION
-            return unscored("degenerate" if outside else "missing_input", what)
+            return Score(None, "degenerate" if outside else "missing_input", what, warning=OUTSIDE if outside else None)
         warning = UNKNOWN_LABEL if predicted < 0 and answer.strip() else OUTSIDE if outside else None
         details = {**(score.details or {}), **({"outside": outside} if outside else {})}
         stats = None if taxonomy is None else score.stats

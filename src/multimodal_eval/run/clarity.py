@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,6 @@ from multimodal_eval.clarity.report import classification_report
 from multimodal_eval.clarity.tasks import TASKS, ClarityTask, TaskName
 from multimodal_eval.core.errors import RunFolderError, shorten
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run import Run
 from multimodal_eval.data.run_folder import RunFolder
@@ -100,7 +98,7 @@ def _prepared(
         labels=list(task.labels),
         unknown_labels=unknown_labels,
         skip_lint=True,  # it looks for doubtful texts, and labels repeat by nature
-        error_patterns=_patterns(samples),
+        error_patterns=[],  # a contest counts a generator's error message as a wrong label
     )
     content = {
         "task": task.name,
@@ -109,13 +107,6 @@ def _prepared(
         "notes": _notes(task, found, report),
     }
     return Prepared(make_plan(config), PairedInput(samples, files), content)
-
-
-def _patterns(samples: list[Sample]) -> list[str] | None:
-    """None, the usual ones, unless a prediction is a generator's error message: a contest counts it as wrong."""
-    usual = [re.compile(pattern) for pattern in ERROR_PATTERNS]
-    said = {sample.generated_answer or "" for sample in samples}
-    return [] if any(pattern.match(label) for pattern in usual for label in said) else None
 
 
 def _notes(task: ClarityTask, found: Predictions, report: dict[str, Any]) -> list[str]:
