@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from multimodal_eval.core.errors import did_you_mean, shorten
 from multimodal_eval.core.levels import Level
 from multimodal_eval.core.metric import is_number
-from multimodal_eval.data.records import RefusedError, checked_text
+from multimodal_eval.data.field_checks import RefusedError, checked_text
 
 NUMERIC = ("interval", "ratio")
 NO_LABEL = -1

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.data.records import RefusedError, checked_name, json_cell
+from multimodal_eval.data.field_checks import RefusedError, checked_name, json_cell
 
 Record = Mapping[str, Any]
 Cell = tuple[str, str, Any]  # annotator, where it stands, the label

@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
-from math import isfinite
-from numbers import Integral
-from os import PathLike
 from typing import Any
-
-import msgspec
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
 from multimodal_eval.core.metric import is_number
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
+from multimodal_eval.data.field_checks import (
+    CHECKS,
+    Check,
+    RefusedError,
+    checked_mapping,
+    checked_name,
+    checked_text,
+    checked_value,
+    meaning_of_cell,
+)
 from multimodal_eval.data.problems import Problems
-
-LONGEST_TEXT = 1_000_000  # bytes
-LONGEST_DATA_URI = 1 << 27
 
 # field -> the columns that hold it; several only for `references`
 ColumnMap = Mapping[str, tuple[str, ...]]
-Check = Callable[[str, Any], Any]
-
-
-class RefusedError(Exception):
-    """A value that a field does not take."""
-
-    def __init__(self, code: str, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.code, self.hint = code, hint
 
 
 def parse_map(pairs: Mapping[str, str] | None) -> dict[str, tuple[str, ...]]:
@@ -167,7 +160,7 @@ class RecordChecker:
 
     def _check_for(self, field: str, column: str, textual: bool) -> Check:
         """The check of a field, with what its column or its file's format asks for around it."""
-        check = _CHECKS[field]
+        check = CHECKS[field]
         if field in ("id", "group"):
             check = partial(self._checked_name, column)
         elif field == "generated_answer":
@@ -177,7 +170,7 @@ class RecordChecker:
         alone = column not in self._several
 
         def from_text(field: str, cell: str) -> Any:
-            value = _from_text(field, cell, alone=alone)
+            value = meaning_of_cell(field, cell, alone=alone)
             return None if value is None else check(field, value)
 
         def one_of_several(field: str, value: Any) -> Any:
@@ -197,7 +190,7 @@ class RecordChecker:
         if self._textual and value == "":
             return None
         self._check_kind(column, value)
-        return checked_text(column, value) if type(value) is str else _any_value(column, value)
+        return checked_text(column, value) if type(value) is str else checked_value(column, value)
 
     def _checked_answer(self, field: str, value: Any) -> str:
         text = checked_text(field, value)
@@ -207,7 +200,7 @@ class RecordChecker:
 
     def _checked_metadata(self, field: str, value: Any) -> dict[str, Any]:
         """Its keys are columns like any other that is no field."""
-        mapping = _mapping(field, value)
+        mapping = checked_mapping(field, value)
         return {key: self._checked_metadatum(key, item) for key, item in mapping.items() if item is not None}
 
     def _note(self, refusal: RefusedError, field: str, value: Any, record: Mapping[str, Any]) -> None:
@@ -257,181 +250,6 @@ def _columns_to_fields(columns: ColumnMap) -> dict[str, str]:
 
 
 _KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "text", dict: "object"}
-
-
-def checked_text(field: str, value: Any) -> str:
-    """A text without NUL and half characters, not too long, in NFC; anything else is refused."""
-    return value if _is_sound_ascii(field, value, LONGEST_TEXT) else unicodedata.normalize("NFC", value)
-
-
-def _is_sound_ascii(field: str, value: Any, longest: int) -> bool:
-    """Whether a text is ASCII; one that is not sound is refused."""
-    if type(value) is not str:
-        raise RefusedError("TYPE", f"`{field}` must be text. Got {shorten(value)} instead.")
-    if "\0" in value:
-        raise RefusedError("CONTROL_CHAR", f"`{field}` holds a NUL character, at offset {value.index(chr(0))}")
-    ascii_only = value.isascii()
-    try:
-        size = len(value) if ascii_only else len(value.encode())
-    except UnicodeEncodeError as lone:
-        message = f"`{field}` holds half of a surrogate pair, at offset {lone.start}"
-        raise RefusedError("CONTROL_CHAR", message) from None
-    if size > longest:
-        raise RefusedError("TOO_LONG", f"`{field}` is longer than {longest:,} bytes")
-    return ascii_only
-
-
-def checked_name(field: str, value: Any) -> str:
-    """Ids and groups: text or whole numbers (NumPy's too), kept as text."""
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        return str(value)
-    text = checked_text(field, value)
-    if not text.strip():
-        raise RefusedError("TYPE", f"`{field}` is blank")
-    return text
-
-
-def _reference_text(field: str, value: Any) -> str:
-    text = checked_text(field, value)
-    if not text or text.isspace():
-        raise RefusedError(
-            "EMPTY_REFERENCE",
-            f"`{field}` holds a blank text",
-            "Leave it out, or give null, where there is none.",
-        )
-    return text
-
-
-def _references(field: str, value: Any) -> list[str]:
-    if type(value) is not list and not isinstance(value, tuple):
-        raise RefusedError("TYPE", f"`references` must be a list of strings. Got {shorten(value)} instead.")
-    if not value:
-        hint = "Leave it out, or give null, where there is none."
-        raise RefusedError("NO_REFERENCE", "`references` is an empty list", hint)
-    if set(map(type, value)) != {str}:
-        raise RefusedError("TYPE", f"`references` must be a list of strings. Got {shorten(value)} instead.")
-    return [_reference_text("references", item) for item in value]
-
-
-def _number(field: str, value: Any) -> float:
-    if not is_number(value):
-        raise RefusedError("TYPE", f"`{field}` must be a number. Got {shorten(value)} instead.")
-    if not isfinite(value):
-        raise RefusedError("NONFINITE", f"`{field}` is {value}")
-    return float(value)
-
-
-def _perplexity(field: str, value: Any) -> float:
-    number = _number(field, value)
-    if number < 1:
-        raise RefusedError("RANGE", f"a perplexity is at least 1. Got {number!r}.", "Is the minus sign missing?")
-    return number
-
-
-def _logprobs(field: str, value: Any) -> list[float]:
-    if not isinstance(value, list | tuple):
-        raise RefusedError("TYPE", f"`logprobs` must be a list of numbers. Got {shorten(value)} instead.")
-    numbers = [_number(f"logprobs[{index}]", item) for index, item in enumerate(value)]
-    for index, number in enumerate(numbers):
-        if number > 0:
-            raise RefusedError("RANGE", f"logprobs[{index}] is above 0: {number!r}", "Is the minus sign missing?")
-    return numbers
-
-
-def _boolean(field: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise RefusedError("TYPE", f"`{field}` must be true or false. Got {shorten(value)} instead.")
-    return value
-
-
-def _mapping(field: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise RefusedError("TYPE", f"`{field}` must be an object. Got {shorten(value)} instead.")
-    return {key: _any_value(field, item) for key, item in value.items()}
-
-
-def _annotations(field: str, value: Any) -> dict[str, Any]:
-    """Annotator -> label; of a list, the first is the first annotator's; a map of Parquet is a list of pairs."""
-    if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
-        if len(dict(value)) < len(value):
-            raise RefusedError("DUPLICATE", f"`{field}` names an annotator twice: {shorten(value)}")
-        value = dict(value)
-    elif isinstance(value, list | tuple):
-        value = {str(place): item for place, item in enumerate(value, 1)}
-    return _mapping(field, value)
-
-
-def _any_value(field: str, value: Any) -> Any:
-    """A value of any type: texts in it are checked and normalised, numbers must be finite."""
-    if type(value) is str:
-        return checked_text(field, value)
-    if isinstance(value, Mapping):
-        return {checked_text(field, str(key)): _any_value(field, item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_any_value(field, item) for item in value]
-    if is_number(value):
-        if not isfinite(value):
-            raise RefusedError("NONFINITE", f"`{field}` is {value}")
-        return value if type(value) in (int, float) else value.item() if hasattr(value, "item") else value
-    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
-
-
-def _media(field: str, value: Any) -> Any:
-    """Text (path, URL, data URI), bytes, a picture in memory, or the {bytes, path} pair of dataset files."""
-    if isinstance(value, PathLike):
-        value = str(value)
-    if isinstance(value, Mapping) and value.keys() <= {"bytes", "path"}:
-        value = value.get("bytes") or value.get("path")
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
-    if isinstance(value, bytes) or hasattr(value, "save"):
-        return value
-    # A path is kept letter by letter: in another normal form it would name another file.
-    is_data_uri = isinstance(value, str) and value[:5].lower() == "data:"
-    _is_sound_ascii(field, value, LONGEST_DATA_URI if is_data_uri else LONGEST_TEXT)
-    return value
-
-
-_CHECKS: dict[str, Check] = {
-    **dict.fromkeys(FIELDS, checked_text),
-    **dict.fromkeys(("id", "group"), checked_name),
-    **dict.fromkeys(("expected_answer", "caption"), _reference_text),
-    **dict.fromkeys(("image", "audio"), _media),
-    "annotations": _annotations,
-    "metadata": _mapping,
-    "references": _references,
-    "relevant": _boolean,
-    "perplexity": _perplexity,
-    "logprobs": _logprobs,
-}
-
-_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-
-
-def _from_text(field: str, cell: str, *, alone: bool) -> Any:
-    """What a CSV cell means for a field. An empty cell is null, except for the answer, where it is blank."""
-    if not cell and field != "generated_answer":
-        return None
-    if field == "references":
-        return json_cell(field, cell) if alone and cell.lstrip().startswith("[") else [cell]
-    if field in ("annotations", "metadata", "logprobs"):
-        return json_cell(field, cell)
-    if field == "perplexity":
-        try:
-            return float(cell)
-        except ValueError:
-            return cell
-    if field == "relevant":
-        return _TRUTH.get(cell.strip().lower(), cell)
-    return cell
-
-
-def json_cell(field: str, cell: str) -> Any:
-    """What a cell says that holds JSON."""
-    try:
-        return msgspec.json.decode(cell.encode())
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
-        raise RefusedError("SYNTAX", f"`{field}` must be JSON here. Got {shorten(cell)} instead: {error}") from None
 
 
 def sample_of(record: Mapping[str, Any]) -> Sample:
