@@ -45,9 +45,9 @@ def test_a_text_has_the_same_vector_alone_and_among_others(weights, monkeypatch)
 
 def test_what_was_encoded_is_read_from_disk(weights, monkeypatch):
     text = "a text that no other test encodes"
-    encoders._opened_sentence_encoder.cache_clear()
+    encoders.SENTENCE_ENCODERS.forget()
     fresh = open_sentence_encoder(MINILM).encode([text])
-    encoders._opened_sentence_encoder.cache_clear()
+    encoders.SENTENCE_ENCODERS.forget()
     encoder = open_sentence_encoder(MINILM)
     monkeypatch.setattr(encoder.inner, "encode", None)  # whoever asks the model now fails
     assert np.array_equal(encoder.encode([text, text]), np.repeat(fresh, 2, axis=0))

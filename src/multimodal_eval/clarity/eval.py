@@ -262,22 +262,14 @@ def _nothing(encoded: Encoded | None, reason: str) -> str | None:
 
 def _result(scores: ClassificationScores, said: _Predictions, gold: Encoded) -> dict[str, Any]:
     unknown = said.unknown(scores.kept)
-    figures = zip(
-        scores.labels,
-        scores.precision.tolist(),
-        scores.recall.tolist(),
-        scores.f1.tolist(),
-        scores.gold.tolist(),
-        strict=True,
-    )
     return {
         "macro_f1": scores.macro_f1.value,
         "macro_f1_interval": _ends(scores.macro_f1_interval()),
         "accuracy": scores.accuracy.value,
         "accuracy_interval": _ends(scores.accuracy_interval()),
         "per_class": {
-            label: {"precision": precision, "recall": recall, "f1": f1, "support": support}
-            for label, precision, recall, f1, support in figures
+            label: {key: row[key] for key in ("precision", "recall", "f1", "support")}
+            for label, row in scores.per_class.items()
         },
         "confusion_matrix": scores.confusion.tolist(),
         "labels": list(scores.labels),

@@ -108,24 +108,12 @@ def _scores(score: Callable[[], ClassificationScores], clusters: Codes | None) -
         found = score()
     except InputError as nothing:
         return {"macro_f1": None, "accuracy": None, "reason": nothing.problems[0].message}
-    table = zip(
-        found.labels,
-        found.precision.tolist(),
-        found.recall.tolist(),
-        found.f1.tolist(),
-        found.gold.tolist(),
-        found.predicted.tolist(),
-        strict=True,
-    )
     return {
         "macro_f1": asdict(found.macro_f1_interval(clusters)),
         "accuracy": asdict(found.accuracy_interval(clusters)),
         "n_scored": found.n_scored,
         "n_skipped": found.n_skipped,
-        "per_class": {
-            label: {"precision": p, "recall": r, "f1": f, "support": gold, "predicted": said}
-            for label, p, r, f, gold, said in table
-        },
+        "per_class": found.per_class,
         "confusion_matrix": found.confusion.tolist(),
         "few_gold": found.few_gold,
     }

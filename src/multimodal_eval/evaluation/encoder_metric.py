@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
-from multimodal_eval.evaluation.model_metric import ModelMetric
+from multimodal_eval.evaluation.model_metric import TEXT_CUT, ModelMetric
 from multimodal_eval.models.encoders import (
     DEFAULT_SENTENCE_ENCODER,
     check_sentence_encoder,
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from multimodal_eval.models.encoders import SentenceEncoder
 
-CUT = "text_cut"
 UNKNOWN = "the encoder knows no word of the text"
 
 
@@ -102,6 +101,6 @@ class _Scorer:
         best = max(range(len(values)), key=values.__getitem__)
         languages = self.encoder.languages
         unfit = not (fits(answer, languages) and fits(comparable[best], languages))
-        warning = UNFIT if unfit else CUT if cut[answer] or cut[comparable[best]] else None
+        warning = UNFIT if unfit else TEXT_CUT if cut[answer] or cut[comparable[best]] else None
         details = {"compared_with": comparable[best]} if len(others) > 1 else None
         return Score(values[best], details=details, warning=warning)

@@ -27,7 +27,8 @@ from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.signature import Signature
-from multimodal_eval.evaluation.encoder_metric import CUT, UNKNOWN, SentenceEncoderMetric
+from multimodal_eval.evaluation.encoder_metric import UNKNOWN, SentenceEncoderMetric
+from multimodal_eval.evaluation.model_metric import TEXT_CUT
 from multimodal_eval.models.language import UNFIT, fits
 from multimodal_eval.text.content_words import ContentWord, content_words
 from multimodal_eval.text.pos import LANGUAGES, tagger_label
@@ -137,7 +138,7 @@ class HallucinationScorer:
         languages = (LANGUAGES, self.encoder.languages)
         if not all(fits(text, known) for text in case.texts for known in languages):
             return UNFIT
-        return CUT if any(self.encoder.are_cut([case.answer, nearest])) else None
+        return TEXT_CUT if any(self.encoder.are_cut([case.answer, nearest])) else None
 
 
 def _score(case: Case, similarity: float, vectors: Mapping[str, Vector]) -> Score:

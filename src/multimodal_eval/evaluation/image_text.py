@@ -12,7 +12,7 @@ from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import BLANK_ANSWER
 from multimodal_eval.core.signature import Signature
-from multimodal_eval.evaluation.model_metric import ModelMetric
+from multimodal_eval.evaluation.model_metric import TEXT_CUT, ModelMetric
 from multimodal_eval.models.encoders import (
     DEFAULT_IMAGE_TEXT_ENCODER,
     ImageTextEncoder,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-TEXT_CUT = "text_cut"
 NOTHING_LEFT = "nothing_left_of_answer"
 MODEL_VARIABLE = "CLIP_MODEL_ID"
 # What Hessel et al. (2021) put before a caption, and what they multiply the cosine with.

@@ -9,6 +9,8 @@ from multimodal_eval.core.errors import ConfigError, UnavailableError, did_you_m
 from multimodal_eval.core.metric import Metric, Placement
 from multimodal_eval.core.signature import Signature
 
+TEXT_CUT = "text_cut"  # a warning: the model reads but the beginning of a text
+
 
 class ModelMetric(Metric):
     """A metric with the options `defaults`; those in `choices` take one of a few values, the others a name."""

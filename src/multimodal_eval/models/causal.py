@@ -11,7 +11,7 @@ from multimodal_eval.core.errors import ConfigError, ModelError
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.found import Found
 from multimodal_eval.models.language_models import CausalLM
-from multimodal_eval.models.source import Model, find_model
+from multimodal_eval.models.source import TORCH, Model, find_model
 from multimodal_eval.models.windows import Reading, windows
 from multimodal_eval.resources.catalogue import CATALOGUE
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-TORCH = "torch:"
 # What the catalogue's models were made for; of a directory nothing is known.
 LANGUAGES = {"smollm2-135m": frozenset({"en"})}
 

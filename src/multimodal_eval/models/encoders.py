@@ -12,10 +12,9 @@ Hugging Face hub (ORG/NAME) that was fetched or lies in its cache.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from multimodal_eval.resources.store import home
+from multimodal_eval.models.found import ModelKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,30 +40,9 @@ class SentenceEncoder(Protocol):
         """Which of the texts are longer than what the encoder reads of them."""
 
 
-def sentence_encoder_label(name: str) -> str:
-    """The label that an encoder has, without loading it. One of the catalogue need not be here."""
-    from multimodal_eval.models import sentences
-
-    return sentences.find(name).label
-
-
-def check_sentence_encoder(name: str) -> None:
-    """An `UnavailableError` that says how to get the encoder, where it is not on this machine. Loads nothing."""
-    from multimodal_eval.models import sentences
-
-    sentences.find(name).check()
-
-
-def open_sentence_encoder(name: str) -> SentenceEncoder:
-    """The encoder of that name."""
-    return _opened_sentence_encoder(name, str(home()))
-
-
-@lru_cache(maxsize=4)
-def _opened_sentence_encoder(name: str, _home: str) -> SentenceEncoder:
-    from multimodal_eval.models import sentences
-
-    return sentences.open_encoder(name)
+SENTENCE_ENCODERS = ModelKind[SentenceEncoder]("multimodal_eval.models.sentences:find", kept=4)
+sentence_encoder_label, check_sentence_encoder = SENTENCE_ENCODERS.label, SENTENCE_ENCODERS.check
+open_sentence_encoder = SENTENCE_ENCODERS.open
 
 
 class ImageTextEncoder(Protocol):
@@ -82,27 +60,6 @@ class ImageTextEncoder(Protocol):
         """Which of the texts are longer than what the encoder reads of them."""
 
 
-def image_text_encoder_label(name: str) -> str:
-    """The label that an encoder has, without loading it. One of the catalogue need not be here."""
-    from multimodal_eval.models import image_text
-
-    return image_text.find(name).label
-
-
-def check_image_text_encoder(name: str) -> None:
-    """An `UnavailableError` that says how to get the encoder, where it is not on this machine. Loads nothing."""
-    from multimodal_eval.models import image_text
-
-    image_text.find(name).check()
-
-
-def open_image_text_encoder(name: str) -> ImageTextEncoder:
-    """The encoder of that name."""
-    return _opened_image_text_encoder(name, str(home()))
-
-
-@lru_cache(maxsize=2)
-def _opened_image_text_encoder(name: str, _home: str) -> ImageTextEncoder:
-    from multimodal_eval.models import image_text
-
-    return image_text.open_encoder(name)
+IMAGE_TEXT_ENCODERS = ModelKind[ImageTextEncoder]("multimodal_eval.models.image_text:find", kept=2)
+image_text_encoder_label, check_image_text_encoder = IMAGE_TEXT_ENCODERS.label, IMAGE_TEXT_ENCODERS.check
+open_image_text_encoder = IMAGE_TEXT_ENCODERS.open

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.encoders import ImageTextEncoder
 from multimodal_eval.models.found import Found
 from multimodal_eval.models.pictures import Picture
-from multimodal_eval.models.source import find_model
+from multimodal_eval.models.source import TORCH, find_model
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]
-
-TORCH = "torch:"
 
 
 def find(name: str) -> Found[ImageTextEncoder]:
@@ -26,16 +25,13 @@ def find(name: str) -> Found[ImageTextEncoder]:
         from multimodal_eval.models import clip_torch
 
         model = find_model(name.removeprefix(TORCH))
-        return Found(clip_torch.label_of(model), model.check, lambda: clip_torch.TorchClip.of(model))
+        return Found(
+            clip_torch.label_of(model), model.check, lambda: CachedImageTextEncoder(clip_torch.TorchClip.of(model))
+        )
     from multimodal_eval.models import clip
 
     model = find_model(name)
-    return Found(model.label, lambda: clip.check(model), lambda: clip.OnnxClip(model))
-
-
-def open_encoder(name: str) -> ImageTextEncoder:
-    """The encoder of that name, with a cache on disk."""
-    return CachedImageTextEncoder(find(name).open())
+    return Found(model.label, partial(clip.check, model), lambda: CachedImageTextEncoder(clip.OnnxClip(model)))
 
 
 class CachedImageTextEncoder:

@@ -11,11 +11,10 @@ its tokens and the text's are made apart and put one after the other, so that th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
+from multimodal_eval.models.found import ModelKind
 from multimodal_eval.models.windows import Reading
-from multimodal_eval.resources.store import home
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,27 +37,5 @@ class CausalLM(Protocol):
         """A natural logarithm for each scored token of each text; none for a text without such a token."""
 
 
-def causal_lm_label(name: str) -> str:
-    """The label that a model has, without loading it. One of the catalogue need not be here."""
-    from multimodal_eval.models import causal
-
-    return causal.find(name).label
-
-
-def check_causal_lm(name: str) -> None:
-    """An `UnavailableError` that says how to get the model, where it is not on this machine. Loads nothing."""
-    from multimodal_eval.models import causal
-
-    causal.find(name).check()
-
-
-def open_causal_lm(name: str) -> CausalLM:
-    """The model of that name."""
-    return _opened(name, str(home()))
-
-
-@lru_cache(maxsize=2)
-def _opened(name: str, _home: str) -> CausalLM:
-    from multimodal_eval.models import causal
-
-    return causal.find(name).open()
+CAUSAL_LMS = ModelKind[CausalLM]("multimodal_eval.models.causal:find", kept=2)
+causal_lm_label, check_causal_lm, open_causal_lm = CAUSAL_LMS.label, CAUSAL_LMS.check, CAUSAL_LMS.open

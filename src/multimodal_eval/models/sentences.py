@@ -10,7 +10,7 @@ from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.encoders import SentenceEncoder
 from multimodal_eval.models.found import Found
-from multimodal_eval.models.source import Model, find_model
+from multimodal_eval.models.source import INT8, TORCH, Model, find_model
 from multimodal_eval.resources.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-INT8 = "+int8"
-TORCH = "torch:"
 # What the catalogue's encoders were made for; of a directory nothing is known.
 LANGUAGES = {"all-minilm-l6-v2": frozenset({"en"}), "navec-ru": frozenset({"ru"})}
 
@@ -43,20 +41,12 @@ def find(name: str) -> Found[SentenceEncoder]:
         if name.endswith(INT8):
             raise ModelError(f"the model {model.name!r} cannot be run as int8: it is no BERT with mean pooling")
         return _through_torch(model, languages)
-    if name.endswith(INT8):  # not kept on disk: a vector depends on what was encoded beside it
-        label, kept = sentence_bert.label_of(model, int8=True), False
-    else:
-        label, kept = model.label, True
+    int8 = name.endswith(INT8)  # not kept on disk: a vector depends on what was encoded beside it
     return Found(
-        label,
+        sentence_bert.label_of(model, int8=int8),
         partial(sentence_bert.check, model),
-        lambda: CachedSentenceEncoder(sentence_bert.SentenceBert(model, languages, int8=not kept), kept=kept),
+        lambda: CachedSentenceEncoder(sentence_bert.SentenceBert(model, languages, int8=int8), kept=not int8),
     )
-
-
-def open_encoder(name: str) -> SentenceEncoder:
-    """The encoder of that name, with a cache on disk."""
-    return find(name).open()
 
 
 def _through_torch(model: Model, languages: frozenset[str]) -> Found[SentenceEncoder]:

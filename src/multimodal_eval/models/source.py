@@ -20,6 +20,9 @@ from multimodal_eval.resources.formats import UNSAFE, WEIGHTS
 from multimodal_eval.resources.hub import find_snapshot, hub_model
 from multimodal_eval.resources.store import folder_of, is_here
 
+# Other ways to run a model, asked for around its name: `torch:NAME`, `NAME+int8`.
+TORCH, INT8 = "torch:", "+int8"
+
 
 @dataclass(frozen=True)
 class Model:
@@ -111,7 +114,7 @@ def find_model(name: str) -> Model:
 
 def fetchable(name: str) -> tuple[str, ...]:
     """What `mmeval fetch` must be told to get a model, however it shall be run; nothing for a directory."""
-    name = name.removeprefix("torch:").removesuffix("+int8")
+    name = name.removeprefix(TORCH).removesuffix(INT8)
     if name in CATALOGUE:
         return (name,)
     hub = None if Path(name).is_dir() else hub_model(name)

@@ -100,6 +100,18 @@ class ClassificationScores:
         return _ratio(2 * self.hits, self.gold + self.predicted)
 
     @property
+    def per_class(self) -> dict[str, dict[str, float]]:
+        """Label -> precision, recall, F1, its gold rows (`support`) and its predicted rows."""
+        columns = {
+            "precision": self.precision.tolist(),
+            "recall": self.recall.tolist(),
+            "f1": self.f1.tolist(),
+            "support": self.gold.tolist(),
+            "predicted": self.predicted.tolist(),
+        }
+        return {label: {key: own[k] for key, own in columns.items()} for k, label in enumerate(self.labels)}
+
+    @property
     def few_gold(self) -> list[str]:
         """Classes with gold examples too few for the interval of macro F1 to be trusted."""
         return [label for label, count in zip(self.labels, self.gold.tolist(), strict=True) if count < FEW_GOLD]
