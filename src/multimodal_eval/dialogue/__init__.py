@@ -1,0 +1,1 @@
+"""The multimodal dialogue contest: its files, its score, and the perplexities that it asks for."""
