@@ -19,6 +19,7 @@ from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.run.averaging import Averaging
 from multimodal_eval.run.columns import Codes, Column, column_names, read_column
 from multimodal_eval.run.config import load_config
 from multimodal_eval.run.pairing import (
@@ -29,8 +30,10 @@ from multimodal_eval.run.pairing import (
     refuse_too_few,
     shared_clusters,
 )
+from multimodal_eval.run.strata import read_strata
 from multimodal_eval.stats.intervals import LEVEL, Interval, interval
 from multimodal_eval.stats.paired import ROUNDS, Comparison, compare, holm, ranks
+from multimodal_eval.stats.stratified import Strata
 
 NOT_SHOWN = "no difference shown"
 
@@ -136,13 +139,19 @@ def compare_runs(
         raise ConfigError("a comparison needs at least two runs")
     names, order = paired(opened)
     refuse_other_data(opened, names, order)
-    clusters = shared_clusters(opened, names, order)
+    averaging = Averaging(shared_clusters(opened, names, order), _strata(opened[0], order[0]))
     chosen, others = _chosen(opened, names, metrics)
     stored = [column_names(run.folder, parts_of(run)) for run in opened]
-    table = _Table(opened, names, stored, order, clusters, _pairs(opened, names, baseline), level)
+    table = _Table(opened, names, stored, order, averaging, _pairs(opened, names, baseline), level)
     test = partial(compare, rounds=rounds, seed=seed, threads=threads, level=level, effect=effect)
     numbers = [table.number(name, test, allow_partial=allow_partial) for name in chosen]
     return RunComparison(tuple(names), len(order[0]), rounds, seed, level, tuple(numbers), tuple(others))
+
+
+def _strata(run: Run, rows: Codes) -> Strata | None:
+    """Of the first run: that the others weigh the same is said by their signatures."""
+    found = read_strata(run.folder, parts_of(run), load_config(run.info["config"]).strata)
+    return None if found is None else found.of(rows)
 
 
 def _pairs(runs: Sequence[Run], names: Sequence[str], baseline: str | Path | None) -> list[tuple[int, int]]:
@@ -205,15 +214,17 @@ class _Scores:
     metric: Metric | None  # None: the composite, a mean
     part: str
 
-    def estimate(self, rows: NDArray[np.bool_], order: Codes) -> Estimate:
+    def estimate(self, rows: NDArray[np.bool_], order: Codes, averaging: Averaging) -> Estimate:
         stats = None
         if self.column.stats is not None:
             position = np.cumsum(self.column.scored) - 1  # of a row among the scored ones
             stats = self.column.stats[position[order[rows]]]
-        scored = Rows(self.values[rows], stats)
+        return averaging.of(rows).estimate(self._aggregate, Rows(self.values[rows], stats))
+
+    def _aggregate(self, rows: Rows) -> Estimate:
         if self.metric is None:
-            return mean_estimate(scored)
-        return self.metric.aggregate_part(self.part, scored) if self.part else self.metric.aggregate(scored)
+            return mean_estimate(rows)
+        return self.metric.aggregate_part(self.part, rows) if self.part else self.metric.aggregate(rows)
 
 
 def _scores(run: Run, stored: Sequence[str], order: Codes, name: str) -> _Scores:
@@ -236,7 +247,7 @@ class _Table:
     names: Sequence[str]
     stored: Sequence[Sequence[str]]  # the columns of each
     order: Sequence[Codes]
-    clusters: Codes | None
+    averaging: Averaging
     pairs: Sequence[tuple[int, int]]
     level: float
 
@@ -248,8 +259,8 @@ class _Table:
         ]
         scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(one.values) for one in scores])
         refuse_too_few(name, scored, allow_partial=allow_partial)
-        clusters = None if self.clusters is None else self.clusters[scored]
-        estimates = [one.estimate(scored, rows) for one, rows in zip(scores, self.order, strict=True)]
+        clusters = self.averaging.of(scored).clusters
+        estimates = [one.estimate(scored, rows, self.averaging) for one, rows in zip(scores, self.order, strict=True)]
         metric = name.partition(".")[0]
         direction = self.runs[0].entries[metric].get("direction", "higher")
         gains = {
