@@ -105,7 +105,7 @@ def _each(value: Any, check: Callable[[str, Any], Value], what: str) -> list[Val
     if refused:
         raise _RefusedPartsError(refused)
     if not found:
-        raise RefusedError("LENGTH", f"{what} are an empty list")
+        raise RefusedError("LENGTH", f"{what}: an empty list, with nothing for any reply")
     return found
 
 
