@@ -134,12 +134,20 @@ def stratum_effects(estimate: Estimate, clusters: Codes | None) -> dict[int, Vec
 
     Sorted, so that draws, which know places only, do not depend on the order of the clusters.
     """
-    assert estimate.strata is not None
-    inside = estimate.strata >= 0
-    codes = estimate.strata[inside]
+    effects, strata = unit_effects(estimate, clusters)
+    return {code: np.sort(effects[strata == code]) for code in np.unique(strata).tolist()}
+
+
+def unit_effects(estimate: Estimate, clusters: Codes | None) -> tuple[Vector, Codes]:
+    """What each cluster moves the estimate by, clusters in the order of their codes, and the stratum of each.
+
+    Without strata all are of one; those of a stratum without a weight are left out.
+    """
+    strata = np.zeros(len(estimate.influence), dtype=np.int64) if estimate.strata is None else estimate.strata
+    inside = strata >= 0
+    codes = strata[inside]
     units = _units(codes, None if clusters is None else clusters[inside], int(codes.max()) + 1)
-    effects = np.bincount(units.row_unit, weights=estimate.influence[inside]) / len(estimate.influence)
-    return {code: np.sort(effects[units.strata == code]) for code in np.flatnonzero(units.counts).tolist()}
+    return np.bincount(units.row_unit, weights=estimate.influence[inside]) / len(estimate.influence), units.strata
 
 
 def _variance(effects: Vector) -> float:
