@@ -275,14 +275,13 @@ def _chained(files: Iterable[DataFile], problems: Problems) -> Iterator[tuple[st
 
 
 def _take_keys(record: dict[str, Any], keys: Mapping[str, str], problems: Problems, file: str, line: int) -> None:
-    """Add the columns that the folders' names give; a record that says something else of one is a problem."""
+    """Add the columns that the folders' names give, as text; a record that says something else of one is a problem."""
     for column, value in keys.items():
         own = record.get(column)
-        if own is None or own == "":
-            record[column] = value
-        elif str(own) != value:
+        if own not in (None, "") and str(own) != value:
             message = f"the column {column!r} holds {shorten(own)}, and the folder is named '{column}={value}'"
             problems.add("CONFLICT", message, file=file, line=line, field=column, value=shorten(own))
+        record[column] = value
 
 
 def read_records(path: Path, problems: Problems) -> Iterator[Record]:

@@ -47,8 +47,9 @@ def evaluate(
 
     `data` is a file, a folder of files or a pattern such as `part-*.jsonl` (with `predictions` in another, joined by
     id), samples or records in memory, or a mapping of parallel lists. `settings` are further keys of the
-    configuration: `by`, `limit`, `seed`, `map`, `annotators`, `labels`, `unknown_labels`, `options`, `tasks`, `plugins`, `error_patterns`,
-    `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`, `allow_image_urls`.
+    configuration: `by`, `limit`, `seed`, `map`, `annotators`, `labels`, `unknown_labels`, `options`, `tasks`,
+    `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`,
+    `allow_image_urls`.
     Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it.
     """
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
