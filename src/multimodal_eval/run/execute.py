@@ -135,6 +135,7 @@ def finish(
     worker: Worker | None = None,
 ) -> None:
     """Score the parts that are not committed yet and write the results and their lint."""
+    from multimodal_eval.data.even_parts import even_out
     from multimodal_eval.data.run_lint import lint_of
     from multimodal_eval.run.results import results_of
 
@@ -148,6 +149,7 @@ def finish(
         facts[part] = own
         done += info["parts"][part]
         progress("scoring", done, total)
+    even_out(folder, len(info["parts"]))
     folder.write_results(results_of(plan, folder, info))
     if not plan.config.skip_lint:
         known = {part: own for part, own in facts.items() if own is not None}

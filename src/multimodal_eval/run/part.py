@@ -74,13 +74,11 @@ class Worker:
         samples, first_row = to_samples(stored), stored.column("row")[0].as_py()
         columns: dict[str, pa.Array] = key_columns(samples, first_row)
         scores: dict[str, list[Score]] = {}
-        if self.reusable and self.earlier is not None:
-            table = RunFolder(self.earlier).read_part("scores", part)
-            for name in self.reusable:
-                columns |= columns_of(table, name)
-                scores[name] = stored_scores(columns, name)
+        before = self._earlier_scores(part)
         for metric in self.plan.metrics:
-            if metric.name in self.reusable:
+            if before is not None and metric.name in self.reusable:
+                columns |= columns_of(before, metric.name)
+                scores[metric.name] = stored_scores(columns, metric.name)
                 continue
             fresh: list[Score] = []
             with using(self.plan.config.media_policy):
@@ -93,6 +91,12 @@ class Worker:
             columns |= score_columns(COMPOSITE, self._composites(scores, len(samples)))
         folder.write_part("scores", part, pa.table(columns))
         return None if self.plan.config.skip_lint else facts_of(samples, self.plan.config.patterns)
+
+    def _earlier_scores(self, part: int) -> pa.Table | None:
+        """The part's scores in the run before, where some of them are taken over."""
+        if self.earlier is None or not self.reusable:
+            return None
+        return RunFolder(self.earlier).read_part("scores", part)
 
     def _composites(self, scores: dict[str, list[Score]], count: int) -> list[Score]:
         task = self.plan.task
