@@ -158,7 +158,7 @@ def test_results_are_those_of_uneven_parts(run, monkeypatch):
 names = st.sampled_from(["row", "a", "a:status", "a.x", "a.y", "a.z", "b", "b.x", "b.y"])
 
 
-@given(st.lists(st.lists(names, unique=True), min_size=1), st.integers(0))
+@given(st.lists(st.lists(names, unique=True, min_size=1), min_size=1), st.integers(0))
 def test_the_columns_of_all_parts(parts, rewritten):
     made = [pa.schema([(name, pa.float64()) for name in part]) for part in parts]
     whole = even_parts._union(made)

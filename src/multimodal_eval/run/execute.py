@@ -109,10 +109,10 @@ def fit(plan: Plan, folder: RunFolder, info: dict[str, Any], executor: Executor,
         fitted = executor.map_parts(worker.fit, range(len(info["parts"])))
         states = executor.reduce(_ticking(fitted, info["parts"], progress))
         for metric in wanted:
-            state = states.get(metric.name)
+            state = states.pop(metric.name, None)  # one of them in memory is enough
             if state is not None:
                 metric.check_state(state)
-                folder.write_state(metric.name, partial(metric.save_state, state))
+                folder.write_state(metric.name, partial(metric.save_state, metric.condense(state)))
     info = info | {"state": "scoring", "signatures": signatures(plan, worker)}
     folder.write_info(info)
     return info

@@ -21,20 +21,7 @@ from multimodal_eval.media.policy import using
 from multimodal_eval.run.plan import Plan
 
 BATCH = 1024
-
-
-class States(dict[str, Any]):
-    """Corpus statistics by metric; `+` adds them metric by metric."""
-
-    def __add__(self, other: States) -> States:
-        return States({name: add_states(self.get(name), other.get(name)) for name in {**self, **other}})
-
-
-def add_states(left: Any, right: Any) -> Any:
-    """The sum, where None stands for nothing."""
-    if left is None or right is None:
-        return right if left is None else left
-    return left + right
+States = dict[str, Any]  # corpus statistics by metric
 
 
 @dataclass
@@ -54,7 +41,7 @@ class Worker:
     def fit(self, part: int) -> States:
         """The corpus statistics of a part."""
         samples = with_failures_marked(self.folder.read_samples(part), self.plan.config.patterns)
-        return States({metric.name: metric.fit(samples) for metric in self.plan.metrics if metric.fits})
+        return {metric.name: metric.fit(samples) for metric in self.plan.metrics if metric.fits}
 
     def state(self, metric: Metric) -> Any:
         """The state of the whole run for a metric."""
