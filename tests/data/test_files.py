@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import string
 from hashlib import sha256
 from pathlib import Path
@@ -35,7 +36,8 @@ def rows(first: int, count: int) -> list[dict[str, object]]:
 
 def put(path: Path, content: list[dict[str, object]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return write(path, content)
+    write(path, content)
+    return path
 
 
 def read(path, predictions=None, limit=None, allow_partial=False):
@@ -227,6 +229,25 @@ def test_the_run_names_every_file(tmp_path):
         for file in files
     ]
     assert run.info["config"]["image_root"] == str(tmp_path / "data")
+
+
+def test_what_cannot_be_read_is_refused_and_not_left_out(tmp_path, monkeypatch):
+    put(tmp_path / "a.jsonl", rows(0, 1))
+    (tmp_path / "b.jsonl").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"b\.jsonl: NOT_FOUND: no such file"):
+        file_set(tmp_path)
+    (tmp_path / "b.jsonl").unlink()
+    put(tmp_path / "locked" / "c.jsonl", rows(1, 1))
+    listed = os.scandir
+
+    def scandir(path):
+        if Path(path).name == "locked":  # a superuser may list everything, so that rights alone are no test
+            raise PermissionError(13, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(InputError, match=r"locked: NOT_FOUND: the folder cannot be read: Permission denied"):
+        file_set(tmp_path)
 
 
 def test_links_are_followed_once(tmp_path):

@@ -64,13 +64,19 @@ def file_set(name: Path) -> FileSet:
 def _below(folder: Path) -> Iterator[Path]:
     """Every file below a folder, behind links too; a link back into itself is followed once."""
     visited: set[str] = set()
-    for parent, folders, names in os.walk(folder, followlinks=True):
+    for parent, folders, names in os.walk(folder, followlinks=True, onerror=_refuse_folder):
         true_path = os.path.realpath(parent)
         if true_path in visited:
             folders.clear()
             continue
         visited.add(true_path)
         yield from (Path(parent, name) for name in names)
+
+
+def _refuse_folder(error: OSError) -> None:
+    """Data behind a folder that cannot be listed would be missing in silence."""
+    message = f"the folder cannot be read: {error.strerror}"
+    raise InputError([Problem(code="NOT_FOUND", message=message, file=str(error.filename))])
 
 
 def _matching(pattern: str, folder: Path) -> Iterator[Path]:
@@ -129,6 +135,7 @@ def _of_one_format(name: Path, files: list[DataFile]) -> tuple[DataFile, ...]:
         raise InputError([Problem(code="NOT_FOUND", message=message, file=str(name))])
     first_of: dict[Reader, Path] = {}
     for file in files:
+        check_file(file.path)
         first_of.setdefault(reader_of(file.path), file.path)
     if len(first_of) > 1:
         one, other = list(first_of.values())[:2]

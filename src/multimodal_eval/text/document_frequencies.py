@@ -82,7 +82,8 @@ class DocumentFrequencies:
         the table. The digest stays that of the whole.
         """
         self.check()  # which needs the whole
-        return DocumentFrequencies(self.table.with_at_least(2), self.source, self.digest)
+        digest = self.digest  # first: it takes much memory for a moment
+        return DocumentFrequencies(self.table.with_at_least(2), self.source, digest)
 
     def to_bytes(self) -> bytes:
         """The same bytes for equal tables, however they were put together."""
