@@ -55,6 +55,19 @@ def test_score_prints_a_table_and_keeps_the_run(folder):
     assert "done" in listed
 
 
+def test_patterns_and_folders(folder):
+    (folder / "parts").mkdir()
+    for number, row in enumerate(ROWS):
+        (folder / "parts" / f"part-{number}.jsonl").write_text(json.dumps(row))
+    assert "3 samples in 3 files, no problems" in mmeval("validate", "parts").stdout
+    mmeval("score", "parts/part-*.jsonl", "--metrics", "cider", "-o", "pattern")
+    mmeval("score", "data.jsonl", "--metrics", "cider", "-o", "file")
+    assert (folder / "pattern" / "results.json").read_bytes() == (folder / "file" / "results.json").read_bytes()
+    assert mmeval("lint", "pattern").stdout == mmeval("lint", "file").stdout
+    refused = mmeval("validate", "parts/x*.jsonl", code=1).stderr
+    assert "parts/x*.jsonl: NOT_FOUND: no file matches this pattern" in refused
+
+
 def test_score_as_json_and_jsonl(folder):
     out = mmeval("score", "data.jsonl", "--metrics", "cider", "-o", "run", "--format", "json", "--jsonl").stdout
     results = json.loads(out)

@@ -13,7 +13,7 @@ from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError
 from multimodal_eval.core.registry import registered
 from multimodal_eval.run import plan as planning
-from multimodal_eval.run.executor import Inline, tree_sum
+from multimodal_eval.run.executor import Inline, sums_by_metric
 
 PLUGIN = str(Path(__file__).with_name("plugin.py"))
 METRICS = ["cider", "rarity", "corpus_precision"]
@@ -301,7 +301,38 @@ def test_a_resumed_run_that_was_done_is_left_alone(tmp_path):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 100])
 def test_the_tree_adds_in_order(count):
-    assert tree_sum([str(number) + "." for number in range(count)]) == "".join(f"{number}." for number in range(count))
+    parts = [{"m": f"{number}."} for number in range(count)]
+    assert sums_by_metric(parts) == {"m": "".join(f"{number}." for number in range(count))}
+
+
+def test_neighbours_are_added_first():
+    class Shape:
+        def __init__(self, text):
+            self.text = text
+
+        def __add__(self, other):
+            return Shape(f"({self.text}{other.text})")
+
+    parts = [{"m": Shape(str(number))} for number in range(7)]
+    assert sums_by_metric(parts)["m"].text == "(((01)(23))((45)6))"
+
+
+def test_parts_without_a_state_add_nothing():
+    assert sums_by_metric([]) == {}
+    assert sums_by_metric([{"a": None, "b": 1}, {"a": 2, "b": None}, {"a": 3}]) == {"a": 5, "b": 1}
+
+
+def test_a_state_that_can_absorb_is_never_copied():
+    class Bag(list):
+        def absorb(self, other):
+            self.extend(other)
+
+        def __add__(self, other):
+            raise AssertionError("copied")
+
+    first = Bag([0])
+    assert sums_by_metric([{"m": first}, *({"m": Bag([number])} for number in range(1, 6))])["m"] is first
+    assert first == [0, 1, 2, 3, 4, 5]
 
 
 def test_an_unfit_part_of_a_composite_is_refused():

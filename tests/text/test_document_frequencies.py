@@ -50,13 +50,52 @@ def test_it_survives_storage_whatever_the_order(sets):
     assert DocumentFrequencies.of(sets[::-1], "whitespace").to_bytes() == table.to_bytes()
 
 
-@given(reference_sets.filter(bool), st.lists(words.map(" ".join), min_size=1))
+def has_weights(sets):
+    return not DocumentFrequencies.of(sets, "whitespace")._has_no_weights
+
+
+@given(reference_sets.filter(has_weights), st.lists(words.map(" ".join), min_size=1))
 def test_dropping_what_one_image_says_changes_no_score(sets, candidates):
     count = min(len(sets), len(candidates))
     table = DocumentFrequencies.of(sets, "whitespace")
+    less = table.condensed()
     captions = Captions(candidates[:count], sets[:count], "whitespace")
     for name in ("cider", "cider_d"):
-        assert getattr(captions, name)(table.table).tolist() == getattr(captions, name)(table.pruned().table).tolist()
+        assert getattr(captions, name)(table.table).tolist() == getattr(captions, name)(less.table).tolist()
+    assert {ngram for ngram, df in counted_by_hand(sets).items() if less.count(ngram) != df} == {
+        ngram for ngram, df in counted_by_hand(sets).items() if df == 1
+    }
+
+
+@given(reference_sets.filter(has_weights))
+def test_a_condensed_table_stands_for_the_whole(sets):
+    whole = DocumentFrequencies.of(sets, "whitespace")
+    less = whole.condensed()
+    again = DocumentFrequencies.from_bytes(less.to_bytes())
+    assert again == less == less.condensed()
+    assert again.settings == less.settings == whole.settings
+    assert again.images == whole.images
+    assert again.fit_for("whitespace") is again  # also where what is left stands in every image
+
+
+def test_a_condensed_table_is_merged_no_more():
+    whole = DocumentFrequencies.of([["a b"], ["b c"]])
+    for left, right in ((whole, whole.condensed()), (whole.condensed(), whole)):
+        with pytest.raises(ValueError, match="cannot be merged"):
+            left + right
+
+
+def test_a_table_without_weights_is_not_condensed():
+    with pytest.raises(InputError, match="CORPUS_TOO_SMALL"):
+        DocumentFrequencies.of([["a dog"], ["a dog"]]).condensed()
+
+
+@given(st.lists(reference_sets, min_size=1))
+def test_shards_absorbed_one_by_one_are_the_whole(shards):
+    total = DocumentFrequencies.of(shards[0], "whitespace")
+    for shard in shards[1:]:
+        total.absorb(DocumentFrequencies.of(shard, "whitespace"))
+    assert total == DocumentFrequencies.of([texts for shard in shards for texts in shard], "whitespace")
 
 
 @given(st.binary(max_size=300), st.integers(0, 60))

@@ -46,6 +46,7 @@ from multimodal_eval.cli.options import (
 def score(data: Path | None, predictions: Path | None, resumed: Path | None, **given: Any) -> None:
     """Score DATA, or DATA and PREDICTIONS joined by id.
 
+    Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'.
     Files: JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst; or a COCO caption annotation file with its results.
     """
     from multimodal_eval.cli.finish import conclude

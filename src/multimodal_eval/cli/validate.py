@@ -16,7 +16,10 @@ from multimodal_eval.cli.options import annotators_option, input_options
 @annotators_option
 @input_options
 def validate(data: Path, predictions: Path | None, limit: int | None, **given: Any) -> None:
-    """Check DATA (and PREDICTIONS) as `score` would and list every problem; nothing is written."""
+    """Check DATA (and PREDICTIONS) as `score` would and list every problem; nothing is written.
+
+    Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'.
+    """
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.show import console
     from multimodal_eval.data.inputs import FileInput, Summary, refuse_empty
@@ -33,7 +36,8 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **given: A
     problems.raise_if_any()
     refuse_empty(summary, str(data))
     out = console()
-    out.print(f"{summary.samples:,} samples, no problems", style="bold")
+    where = f" in {len(source.files):,} files" if len(source.files) > 1 else ""
+    out.print(f"{summary.samples:,} samples{where}, no problems", style="bold")
     for field, count in summary.fields.items():
         out.print(f"  {field:<18} {count:>12,}")
     if summary.metadata:

@@ -43,7 +43,8 @@ class Scorer(Protocol):
 class Metric:
     """A metric with its four moments. Subclass it, or let the `metric` decorator do it.
 
-    State is additive: `fit` of a whole equals the sum (`+`) of `fit` over its parts.
+    State is additive: `fit` of a whole equals the sum (`+`) of `fit` over its parts. A state whose sum is the same in
+    any order may have `absorb(other)`, which adds in place: large ones are then summed without copies.
     """
 
     name: str
@@ -115,6 +116,10 @@ class Metric:
 
     def check_state(self, state: Any) -> None:
         """Raise where the whole corpus is not enough to score with."""
+
+    def condense(self, state: Any) -> Any:
+        """The state of the whole corpus without what no score needs: what is stored and opened."""
+        return state
 
     def save_state(self, state: Any, path: Path) -> None:
         """Write a state, the same bytes for equal states: by its own `save`, or as plain values."""
@@ -242,6 +247,10 @@ class FunctionMetric(Metric):
         """Ask the state itself, where it knows when it is too small."""
         if hasattr(state, "check"):
             state.check()
+
+    def condense(self, state: Any) -> Any:
+        """Ask the state itself, where it knows what it can do without."""
+        return state.condensed() if hasattr(state, "condensed") else state
 
     def open(self, state: Any) -> Scorer:
         """A scorer that calls the function on each sample, or on the batch where there is one for that."""

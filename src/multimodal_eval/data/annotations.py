@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from multimodal_eval.core.errors import InputError, Problem, did_you_mean, shorten
 from multimodal_eval.core.levels import Level
 from multimodal_eval.data.field_checks import RefusedError
-from multimodal_eval.data.inputs import is_textual, read_records
+from multimodal_eval.data.formats import is_textual
+from multimodal_eval.data.inputs import read_records
 from multimodal_eval.data.labels import NO_LABEL, LabelCodes
 from multimodal_eval.data.layouts import Layout, Long, Record, name_of
 from multimodal_eval.data.problems import Problems

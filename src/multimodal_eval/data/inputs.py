@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,27 +14,15 @@ import msgspec
 
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.blocks import DamagedStreamError, bare_suffix
+from multimodal_eval.data.files import DataFile, FileSet, file_set
+from multimodal_eval.data.formats import check_file, is_textual, reader_of
 from multimodal_eval.data.ids import SeenIds
 from multimodal_eval.data.join import PredictionIndex, merge
-from multimodal_eval.data.json_file import first_character, read_coco_annotations, read_json_array
-from multimodal_eval.data.jsonl import Record, read_jsonl
+from multimodal_eval.data.json_file import read_coco_annotations
+from multimodal_eval.data.jsonl import Record
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.records import ColumnMap, RecordChecker
-from multimodal_eval.data.tables import read_delimited, read_parquet
 
-Reader = Callable[[Path, Problems], Iterator[Record]]
-
-_READERS: dict[str, Reader] = {
-    ".jsonl": read_jsonl,
-    ".ndjson": read_jsonl,
-    ".json": read_json_array,
-    ".csv": partial(read_delimited, delimiter=","),
-    ".tsv": partial(read_delimited, delimiter="\t"),
-    ".parquet": read_parquet,
-}
-SUFFIXES = tuple(_READERS)  # of the formats that are read here, also with .gz or .zst behind
-_TEXTUAL = (".csv", ".tsv")
 _COCO_RESULTS: ColumnMap = {"id": ("image_id",), "generated_answer": ("caption",)}
 _SHOWN_UNMATCHED = 10
 
@@ -94,8 +81,8 @@ class MemoryInput:
                 seen.add(fields["id"])
                 summary.samples += 1
                 yield Sample(**fields)
-        ids = ((number, checker.id_of(_as_record(row))) for number, row in enumerate(rows, 1))
-        seen.note_duplicates(problems, None, lambda: ids)
+        ids = ((None, number, checker.id_of(_as_record(row))) for number, row in enumerate(rows, 1))
+        seen.note_duplicates(problems, lambda: ids)
         summary.add(checker)
         _note_unused("annotators", checker.unused_annotators, checker, problems, summary)
 
@@ -136,7 +123,10 @@ def _rows_of_columns(columns: Mapping[str, Sequence[Any]]) -> list[Mapping[str, 
 
 @dataclass
 class FileInput:
-    """One file with everything, or data and predictions in two, joined by id."""
+    """Files with everything, or data and predictions in two places, joined by id.
+
+    Each is a file, a folder or a pattern. The files that it stands for are those that are there now.
+    """
 
     data: Path
     predictions: Path | None = None
@@ -145,29 +135,32 @@ class FileInput:
     annotators: tuple[str, ...] = ()  # columns with one annotator's labels each
 
     def __post_init__(self) -> None:
-        for path in self._paths():
-            _check_file(path)
+        self.data_files = file_set(self.data)
+        self.prediction_files = None if self.predictions is None else file_set(self.predictions)
 
-    def _paths(self) -> list[Path]:
-        return [self.data] if self.predictions is None else [self.data, self.predictions]
+    @property
+    def files(self) -> list[DataFile]:
+        """Every file that is read."""
+        predicted = () if self.prediction_files is None else self.prediction_files.files
+        return [*self.data_files.files, *predicted]
 
     @property
     def is_coco(self) -> bool:
         """Whether this is the pair that pycocoevalcap takes: annotations and results."""
-        return self.predictions is not None and _reader(self.data) is read_coco_annotations
+        return self.predictions is not None and reader_of(self.data_files.files[0].path) is read_coco_annotations
 
     def describe(self) -> list[dict[str, Any]]:
         """What run.json says of the input: paths, sizes and checksums of the files as they are stored."""
-        return [describe_file(path) for path in self._paths()]
+        return [describe_file(file.path) for file in self.files]
 
     def recipe(self) -> dict[str, Any]:
         """How to open the input again, from any working directory."""
-        second = None if self.predictions is None else str(self.predictions.resolve())
-        return {"data": str(self.data.resolve()), "predictions": second}
+        second = None if self.prediction_files is None else self.prediction_files.recipe()
+        return {"data": self.data_files.recipe(), "predictions": second}
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
-        """The checked samples, in the order of the data file; what is wrong is noted in `problems`."""
-        checker = self._checker(self.data, problems, self.columns)
+        """The checked samples, in the order of the data; what is wrong is noted in `problems`."""
+        checker = self._checker(self.data_files, problems, self.columns)
         checkers = [checker]
         if self.predictions is None:
             yield from self._checked(checker, problems, summary, limit)
@@ -187,20 +180,20 @@ class FileInput:
     def _checked(
         self, checker: RecordChecker, problems: Problems, summary: Summary, limit: int | None
     ) -> Iterator[Sample]:
-        for _, fields in checked_records(self.data, checker, problems, limit):
+        for _, fields in checked_files(self.data_files.files, checker, problems, limit):
             summary.samples += 1
             yield Sample(**fields)
 
-    def _checker(self, path: Path, problems: Problems, columns: ColumnMap) -> RecordChecker:
-        return checker_of(path, problems, columns, self.annotators)
+    def _checker(self, files: FileSet, problems: Problems, columns: ColumnMap) -> RecordChecker:
+        return checker_of(files.files[0].path, problems, columns, self.annotators)
 
     def _fill(self, index: PredictionIndex, problems: Problems, summary: Summary) -> RecordChecker:
-        assert self.predictions is not None
+        assert self.prediction_files is not None
         columns = dict(self.columns)
         if self.is_coco:
             columns = {**_COCO_RESULTS, **columns}
-        checker = self._checker(self.predictions, problems, columns)
-        for line, fields in checked_records(self.predictions, checker, problems):
+        checker = self._checker(self.prediction_files, problems, columns)
+        for line, fields in checked_files(self.prediction_files.files, checker, problems):
             index.add(line, fields)
         index.seal()
         summary.add(checker)
@@ -215,13 +208,13 @@ class FileInput:
         limit: int | None,
     ) -> Iterator[Sample]:
         without: list[str] = []
-        for line, fields in checked_records(self.data, checker, problems, limit):
+        for line, fields in checked_files(self.data_files.files, checker, problems, limit):
             prediction = index.take(fields["id"])
             if prediction is None:
                 summary.unmatched_data += 1
                 without.append(fields["id"]) if len(without) < _SHOWN_UNMATCHED else None
             else:
-                fields = merge(fields, prediction, problems, str(self.data), line)
+                fields = merge(fields, prediction, problems, checker.file, line)
             summary.samples += 1
             yield Sample(**fields)
         extra: list[str] = []
@@ -266,52 +259,52 @@ def checked_records(
     path: Path, checker: RecordChecker, problems: Problems, limit: int | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line, checked fields) of one file, then its duplicate ids."""
+    return checked_files([DataFile(path)], checker, problems, limit)
+
+
+def checked_files(
+    files: Sequence[DataFile], checker: RecordChecker, problems: Problems, limit: int | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line, checked fields) of one file after the other, `checker.file` being the current one; then duplicate ids."""
     seen = SeenIds()
-    for line, record in islice(_reader(path)(path, problems), limit):
+    for file, line, record in islice(_chained(files, problems), limit):
+        checker.file = file
         fields = checker.fields(line, record)
         if fields is not None:
             seen.add(fields["id"])
             yield line, fields
 
-    def ids() -> Iterator[tuple[int, str | None]]:
-        again = islice(_reader(path)(path, Problems()), limit)
-        return ((line, checker.id_of(record)) for line, record in again)
+    def ids() -> Iterator[tuple[str, int, str | None]]:
+        again = islice(_chained(files, Problems()), limit)
+        return ((file, line, checker.id_of(record)) for file, line, record in again)
 
-    seen.note_duplicates(problems, str(path), ids)
+    seen.note_duplicates(problems, ids)
+
+
+def _chained(files: Iterable[DataFile], problems: Problems) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """(file, line, columns) of every record of every file."""
+    for file in files:
+        name, keys = str(file.path), file.keys
+        for line, record in reader_of(file.path)(file.path, problems):
+            if keys:
+                _take_keys(record, keys, problems, name, line)
+            yield name, line, record
+
+
+def _take_keys(record: dict[str, Any], keys: Mapping[str, str], problems: Problems, file: str, line: int) -> None:
+    """Add the columns that the folders' names give, as text; a record that says something else of one is a problem."""
+    for column, value in keys.items():
+        own = record.get(column)
+        if own not in (None, "") and str(own) != value:
+            message = f"the column {column!r} holds {shorten(own)}, and the folder is named '{column}={value}'"
+            problems.add("CONFLICT", message, file=file, line=line, field=column, value=shorten(own))
+        record[column] = value
 
 
 def read_records(path: Path, problems: Problems) -> Iterator[Record]:
     """(line, columns) of every record of a file of any format that is read here, unchecked."""
-    _check_file(path)
-    return _reader(path)(path, problems)
-
-
-def is_textual(path: Path) -> bool:
-    """Whether the file's format knows texts only."""
-    return bare_suffix(path) in _TEXTUAL
-
-
-def _check_file(path: Path) -> None:
-    """A file that is not there, or whose format is not known, is refused before anything is read."""
-    if path.is_dir():
-        raise InputError([Problem(code="FORMAT", message="a folder, where a file is needed", file=str(path))])
-    if not path.is_file():
-        raise InputError([Problem(code="NOT_FOUND", message="no such file", file=str(path))])
-    _reader(path)
-
-
-def _reader(path: Path) -> Reader:
-    suffix = bare_suffix(path)
-    if suffix not in _READERS:
-        known = ", ".join(SUFFIXES)
-        message = f"the suffix tells the format, and {suffix!r} is not known. Known: {known}, also with .gz or .zst"
-        raise InputError([Problem(code="FORMAT", message=message, file=str(path))])
-    if suffix == ".json":
-        try:
-            return read_coco_annotations if first_character(path) == "{" else read_json_array
-        except DamagedStreamError:
-            return read_json_array  # which says so
-    return _READERS[suffix]
+    check_file(path)
+    return reader_of(path)(path, problems)
 
 
 def describe_file(path: Path) -> dict[str, Any]:

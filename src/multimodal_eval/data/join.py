@@ -76,7 +76,9 @@ class PredictionIndex:
         return line, fields
 
 
-def merge(data: dict[str, Any], prediction: dict[str, Any], problems: Problems, file: str, line: int) -> dict[str, Any]:
+def merge(
+    data: dict[str, Any], prediction: dict[str, Any], problems: Problems, file: str | None, line: int
+) -> dict[str, Any]:
     """The fields of both; a field on which they disagree is a problem, metadata keep both values."""
     merged = dict(data)
     for field, value in prediction.items():

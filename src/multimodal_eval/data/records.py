@@ -46,7 +46,7 @@ def parse_map(pairs: Mapping[str, str] | None) -> dict[str, tuple[str, ...]]:
 
 
 class RecordChecker:
-    """Checks the records of one file; what is wrong is noted, what is sound is returned."""
+    """Checks the records of one file, or of several alike (`file` is the current one); what is wrong is noted."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class RecordChecker:
             column: (field, self._check_for(field, column, textual))
             for column, field in _columns_to_fields(columns).items()
         }
-        self._kinds: dict[str, tuple[str, int, str]] = {}
+        self._kinds: dict[str, tuple[str, str | None, int, str]] = {}
         self._mixed: set[str] = set()
         self._line = 0
         self._shapes: dict[tuple[str, ...], int] = {}  # records by the fields they have: cheaper than a count each
@@ -220,11 +220,13 @@ class RecordChecker:
         kind = _KINDS.get(type(value)) or ("number" if is_number(value) else type(value).__name__)
         first = self._kinds.get(column)
         if first is None:
-            self._kinds[column] = (kind, self._line, shorten(value))
+            self._kinds[column] = (kind, self.file, self._line, shorten(value))
         elif first[0] != kind and column not in self._mixed:
             self._mixed.add(column)
+            _, file, line, shown = first
+            where = f"line {line}" if file == self.file else f"{file}:{line}"
             message = (
-                f"the column {column!r} mixes types: {first[2]} ({first[0]}, line {first[1]}) "
+                f"the column {column!r} mixes types: {shown} ({first[0]}, {where}) "
                 f"and {shorten(value)} ({kind}, line {self._line})."
             )
             self.problems.add("TYPE", message, file=self.file, line=self._line, field=column, value=shorten(value))

@@ -96,13 +96,13 @@ def _first_bad_byte(path: Path) -> int:
 
 
 def read_parquet(path: Path, problems: Problems) -> Iterator[Record]:
-    """(row number, fields) of every row, batch by batch."""
+    """(row number, fields) of every row, batch by batch: not even a row group is in memory as a whole."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     file = str(path)
     try:
-        with pq.ParquetFile(path) as parquet:
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK) as parquet:
             if not _header_is_fine(parquet.schema_arrow.names, file, problems):
                 return
             row = 0

@@ -45,10 +45,11 @@ def evaluate(
 ) -> Run:
     """Score samples and give back the run.
 
-    `data` is a file (with `predictions` in a second one, joined by id), samples or records in memory, or
-    a mapping of parallel lists. `settings` are further keys of the configuration: `by`, `limit`, `seed`,
-    `map`, `annotators`, `labels`, `unknown_labels`, `options`, `tasks`, `plugins`, `error_patterns`,
-    `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`, `allow_image_urls`.
+    `data` is a file, a folder of files or a pattern such as `part-*.jsonl` (with `predictions` in another, joined by
+    id), samples or records in memory, or a mapping of parallel lists. `settings` are further keys of the
+    configuration: `by`, `limit`, `seed`, `map`, `annotators`, `labels`, `unknown_labels`, `options`, `tasks`,
+    `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`,
+    `allow_image_urls`.
     Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it.
     """
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
@@ -75,13 +76,14 @@ def planned(
     """The plan and the opened input; a COCO pair for which nothing was named gets the COCO metrics.
 
     `fetch` is called with the names of resources that the metrics lack.
-    Pictures that a file names lie in its folder unless the configuration says otherwise.
+    Pictures that a file names lie in its folder (of a pattern: in front of its first * or ?) unless the configuration
+    says otherwise.
     """
     source = open_input(data, predictions, config)
     if config.image_root is not None and not Path(config.image_root).is_dir():
         raise ConfigError(f"`image_root` must be a folder. Got {config.image_root!r} instead.")
     if isinstance(source, FileInput) and config.image_root is None:
-        config = msgspec.structs.replace(config, image_root=str(source.data.absolute().parent))
+        config = msgspec.structs.replace(config, image_root=str(source.data_files.folder.absolute()))
     elif config.image_root is None:  # samples in memory name any file, relative ones from here
         config = msgspec.structs.replace(config, image_root=str(Path.cwd()), allow_outside_images=True)
     if config.task is None and not config.metrics and isinstance(source, FileInput) and source.is_coco:

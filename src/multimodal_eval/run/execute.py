@@ -113,10 +113,10 @@ def fit(plan: Plan, folder: RunFolder, info: dict[str, Any], executor: Executor,
         fitted = executor.map_parts(worker.fit, range(len(info["parts"])))
         states = executor.reduce(_ticking(fitted, info["parts"], progress))
         for metric in wanted:
-            state = states.get(metric.name)
+            state = states.pop(metric.name, None)  # one of them in memory is enough
             if state is not None:
                 metric.check_state(state)
-                folder.write_state(metric.name, partial(metric.save_state, state))
+                folder.write_state(metric.name, partial(metric.save_state, metric.condense(state)))
     info = info | {"state": "scoring", "signatures": signatures(plan, worker)}
     folder.write_info(info)
     return info
@@ -139,6 +139,7 @@ def finish(
     worker: Worker | None = None,
 ) -> None:
     """Score the parts that are not committed yet and write the results and their lint."""
+    from multimodal_eval.data.even_parts import even_out
     from multimodal_eval.data.run_lint import lint_of
     from multimodal_eval.run.results import results_of
 
@@ -152,6 +153,7 @@ def finish(
         facts[part] = own
         done += info["parts"][part]
         progress("scoring", done, total)
+    even_out(folder, len(info["parts"]))
     folder.write_results(results_of(plan, folder, info))
     if not plan.config.skip_lint:
         known = {part: own for part, own in facts.items() if own is not None}

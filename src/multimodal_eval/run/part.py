@@ -21,20 +21,7 @@ from multimodal_eval.media.policy import using
 from multimodal_eval.run.plan import Plan
 
 BATCH = 1024
-
-
-class States(dict[str, Any]):
-    """Corpus statistics by metric; `+` adds them metric by metric."""
-
-    def __add__(self, other: States) -> States:
-        return States({name: add_states(self.get(name), other.get(name)) for name in {**self, **other}})
-
-
-def add_states(left: Any, right: Any) -> Any:
-    """The sum, where None stands for nothing."""
-    if left is None or right is None:
-        return right if left is None else left
-    return left + right
+States = dict[str, Any]  # corpus statistics by metric
 
 
 @dataclass
@@ -54,7 +41,7 @@ class Worker:
     def fit(self, part: int) -> States:
         """The corpus statistics of a part."""
         samples = with_failures_marked(self.folder.read_samples(part), self.plan.config.patterns)
-        return States({metric.name: metric.fit(samples) for metric in self.plan.metrics if metric.fits})
+        return {metric.name: metric.fit(samples) for metric in self.plan.metrics if metric.fits}
 
     def state(self, metric: Metric) -> Any:
         """The state of the whole run for a metric."""
@@ -74,13 +61,11 @@ class Worker:
         samples, first_row = to_samples(stored), stored.column("row")[0].as_py()
         columns: dict[str, pa.Array] = key_columns(samples, first_row)
         scores: dict[str, list[Score]] = {}
-        if self.reusable and self.earlier is not None:
-            table = RunFolder(self.earlier).read_part("scores", part)
-            for name in self.reusable:
-                columns |= columns_of(table, name)
-                scores[name] = stored_scores(columns, name)
+        before = self._earlier_scores(part)
         for metric in self.plan.metrics:
-            if metric.name in self.reusable:
+            if before is not None and metric.name in self.reusable:
+                columns |= columns_of(before, metric.name)
+                scores[metric.name] = stored_scores(columns, metric.name)
                 continue
             fresh: list[Score] = []
             with using(self.plan.config.media_policy):
@@ -93,6 +78,12 @@ class Worker:
             columns |= score_columns(COMPOSITE, self._composites(scores, len(samples)))
         folder.write_part("scores", part, pa.table(columns))
         return None if self.plan.config.skip_lint else facts_of(samples, self.plan.config.patterns)
+
+    def _earlier_scores(self, part: int) -> pa.Table | None:
+        """The part's scores in the run before, where some of them are taken over."""
+        if self.earlier is None or not self.reusable:
+            return None
+        return RunFolder(self.earlier).read_part("scores", part)
 
     def _composites(self, scores: dict[str, list[Score]], count: int) -> list[Score]:
         task = self.plan.task

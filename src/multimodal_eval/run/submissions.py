@@ -10,7 +10,7 @@ from multimodal_eval.clarity.predictions import UnknownLabels, first_columns
 from multimodal_eval.clarity.tasks import TASKS, TaskName
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.blocks import bare_suffix
-from multimodal_eval.data.inputs import SUFFIXES
+from multimodal_eval.data.formats import SUFFIXES
 from multimodal_eval.data.json_file import first_character, read_json_object
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.run import clarity, dialogue, execute

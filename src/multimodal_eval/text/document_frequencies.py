@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property, lru_cache
 from hashlib import sha256
@@ -13,17 +14,22 @@ from multimodal_eval.core.errors import ConfigError, InputError, Problem
 from multimodal_eval.text.tokenizers import check_tokenizer
 
 _AT_ONCE = 10_000  # reference sets tokenized in one go
+_CONDENSED = re.compile(rb"MMEVAL-DF-CONDENSED ([0-9a-f]{64})\n")  # in front of a condensed table: whose it is
 
 
 class DocumentFrequencies:
     """Number of images, and for each n-gram (n = 1 to 4) the images whose references hold it; `+` merges shards.
 
-    The table is exact: n-grams are kept as such, not as hashes. `source` names a table that is no run's own.
+    The table is exact: n-grams are kept as such (a node is a shorter n-gram and a token), not as hashes, so that no two
+    can be taken for one another. `source` names a table that is no run's own; `whole` is the digest of the table that
+    a condensed one was made of.
     """
 
-    def __init__(self, table: FrequencyTable | None = None, source: str | None = None) -> None:
+    def __init__(
+        self, table: FrequencyTable | None = None, source: str | None = None, whole: str | None = None
+    ) -> None:
         self.table = table if table is not None else FrequencyTable()
-        self.source = source
+        self.source, self.whole = source, whole
 
     @classmethod
     def of(cls, reference_sets: Iterable[Sequence[str]], tokenizer: str = "ptb") -> DocumentFrequencies:
@@ -53,23 +59,36 @@ class DocumentFrequencies:
         return self.table.count(list(ngram))
 
     def __add__(self, other: DocumentFrequencies) -> DocumentFrequencies:
-        total = FrequencyTable()
-        total.merge(self.table)
-        total.merge(other.table)
-        return DocumentFrequencies(total)
+        total = DocumentFrequencies()
+        total.absorb(self)
+        total.absorb(other)
+        return total
+
+    def absorb(self, other: DocumentFrequencies) -> None:
+        """Add another shard to this one: counts are integers, so that any order gives the same table."""
+        if self.whole is not None or other.whole is not None:
+            raise ValueError("a condensed table lacks the n-grams of a single image: it cannot be merged any more")
+        self.table.merge(other.table)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DocumentFrequencies) and self.to_bytes() == other.to_bytes()
 
     __hash__ = None  # type: ignore[assignment]
 
-    def pruned(self) -> DocumentFrequencies:
-        """Without the n-grams of a single image: exact for CIDEr, which weighs df 0 and 1 alike, once all is merged."""
-        return DocumentFrequencies(self.table.with_at_least(2), self.source)
+    def condensed(self) -> DocumentFrequencies:
+        """The table without the n-grams of a single image, once all shards are merged.
+
+        Exact for CIDEr: idf is ln |I| - ln max(1, df), the same for an n-gram of one image and for one that is not in
+        the table. The digest stays that of the whole.
+        """
+        self.check()  # which needs the whole
+        digest = self.digest  # first: it takes much memory for a moment
+        return DocumentFrequencies(self.table.with_at_least(2), self.source, digest)
 
     def to_bytes(self) -> bytes:
         """The same bytes for equal tables, however they were put together."""
-        return self.table.to_bytes()
+        head = b"" if self.whole is None else f"MMEVAL-DF-CONDENSED {self.whole}\n".encode()
+        return head + self.table.to_bytes()
 
     def save(self, path: str | Path) -> None:
         """Write the table."""
@@ -79,11 +98,19 @@ class DocumentFrequencies:
     def load(cls, path: str | Path) -> DocumentFrequencies:
         """Read a table that `save` wrote, or the `state/cider.bin` of a run."""
         try:
-            return cls(FrequencyTable.from_bytes(Path(path).read_bytes()))
+            return cls.from_bytes(Path(path).read_bytes())
         except OSError as error:
             raise ConfigError(f"the document frequencies {path} cannot be read: {error.strerror}") from None
         except ValueError as error:
             raise ConfigError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> DocumentFrequencies:
+        """What `to_bytes` made; a ValueError on anything else."""
+        head = _CONDENSED.match(data)
+        if head is None:
+            return cls(FrequencyTable.from_bytes(data))
+        return cls(FrequencyTable.from_bytes(data[head.end() :]), whole=head[1].decode())
 
     def check(self) -> None:
         """Refuse a corpus in which every weight would be 0."""
@@ -101,6 +128,8 @@ class DocumentFrequencies:
 
     @cached_property
     def _has_no_weights(self) -> bool:
+        if self.whole is not None:  # it had weights when it was condensed
+            return False
         return self.images < 2 or len(self.table.with_at_least(self.images)) == len(self)
 
     def fit_for(self, tokenizer: str) -> DocumentFrequencies:
@@ -114,10 +143,12 @@ class DocumentFrequencies:
     @cached_property
     def settings(self) -> dict[str, str]:
         """What the signature says of this table."""
-        return {"df": self.source or f"corpus@{self._digest()}"}
+        return {"df": self.source or f"corpus@{self.digest[:8]}"}
 
-    def _digest(self) -> str:
-        return sha256(self.to_bytes()).hexdigest()[:8]
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the table, of the whole one where this is condensed."""
+        return self.whole or sha256(self.to_bytes()).hexdigest()
 
 
 def _counted(reference_sets: list[list[str]], tokenizer: str) -> FrequencyTable:
@@ -143,5 +174,5 @@ def from_file(path: str) -> DocumentFrequencies:
 @lru_cache(maxsize=8)
 def _loaded(path: str, changed: int, size: int) -> DocumentFrequencies:
     table = DocumentFrequencies.load(path)
-    table.source = f"{Path(path).name}@{table._digest()}"
+    table.source = f"{Path(path).name}@{table.digest[:8]}"
     return table
