@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval import Sample, evaluate, rescore
-from multimodal_eval.core.metric import FunctionMetric
+from multimodal_eval import Sample, evaluate
+from multimodal_eval._native import Captions
 from multimodal_eval.run import plan as planning
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from tests.golden.load import golden
@@ -21,43 +21,41 @@ def captioned():
     return [Sample(id=str(n), generated_answer=text, references=texts) for n, (text, texts) in enumerate(pairs)]
 
 
-def files(run):
-    return {file.name: file.read_bytes() for file in (run.path / "scores").iterdir()}
-
-
-def test_values_and_signatures_are_those_of_the_whole_table(captioned, tmp_path, monkeypatch):
-    monkeypatch.setattr(planning, "PART_SIZE", 100)
-    less = evaluate(captioned, metrics=METRICS, output=tmp_path / "less")
-    with monkeypatch.context() as patch:
-        patch.setattr(FunctionMetric, "condense", lambda self, state: state)
-        whole = evaluate(captioned, metrics=METRICS, output=tmp_path / "whole")
-    assert len(less.info["parts"]) > 2
-    assert files(less) == files(whole)
-    assert less.results == whole.results
-    assert less.info["signatures"] == whole.info["signatures"]
+def test_values_are_those_of_the_whole_table(captioned, tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "PART_SIZE", 10)
+    run = evaluate(captioned, metrics=METRICS, output=tmp_path / "run")
+    assert len(run.info["parts"]) > 8  # so that there are several buckets
+    whole = DocumentFrequencies.of(sample.references for sample in captioned)
+    texts = [sample.generated_answer for sample in captioned], [sample.references for sample in captioned]
+    captions = Captions(*texts, "ptb")
     for name in METRICS:
-        kept, all_of_it = (DocumentFrequencies.load(run.folder.state_path(name)) for run in (less, whole))
-        assert all_of_it.condensed() == kept
-        assert 0 < len(kept) < len(all_of_it) / 2
+        assert run.scores().column(name).to_pylist() == getattr(captions, name)(whole.table).tolist()
+        kept = DocumentFrequencies.load(run.folder.state_path(name))
+        assert kept == whole.condensed()
+        assert 0 < len(kept) < len(whole) / 2
+    assert not (run.path / "scratch").exists()
 
 
-def test_a_stored_state_weighs_another_run_as_before(captioned, tmp_path, monkeypatch):
+def test_metrics_that_weigh_by_the_same_table_count_it_once(captioned, monkeypatch):
+    counted = []
+    original = DocumentFrequencies.of
+
+    def counting(cls, sets, tokenizer="ptb"):
+        counted.append(tokenizer)
+        return original(sets, tokenizer)
+
+    monkeypatch.setattr(DocumentFrequencies, "of", classmethod(counting))
+    run = evaluate(captioned, metrics=METRICS)
+    assert counted == ["ptb"]
+    evaluate(captioned, metrics=METRICS, options={"cider": {"tokenizer": "unicode"}})
+    assert sorted(counted) == ["ptb", "ptb", "unicode"]
+    assert run["cider"]["signature"].rpartition("@")[2] == run["cider_d"]["signature"].rpartition("@")[2]
+
+
+def test_a_stored_state_weighs_another_run_as_before(captioned):
     less = evaluate(captioned, metrics=["cider"])
     state = less.folder.state_path("cider")
     again = evaluate(captioned, metrics=["cider"], options={"cider": {"df": str(state)}})
     assert again.scores().column("cider").equals(less.scores().column("cider"))
     digest = less["cider"]["signature"].rpartition("@")[2]
     assert again["cider"]["signature"].endswith(f"df:cider.bin@{digest}")
-
-
-def test_a_run_of_an_earlier_version_is_still_reused(captioned, monkeypatch):
-    """Its state is the whole table; the signature, and with it every score, stays the same."""
-    with monkeypatch.context() as patch:
-        patch.setattr(FunctionMetric, "condense", lambda self, state: state)
-        earlier = evaluate(captioned[:50], metrics=["cider"])
-
-    def computed(*args, **kwargs):
-        raise AssertionError("computed again")
-
-    monkeypatch.setattr("multimodal_eval.run.part.score_batch", computed)
-    assert rescore(earlier, {"seed": 5}).scores().equals(earlier.scores())

@@ -13,7 +13,8 @@ from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError
 from multimodal_eval.core.registry import registered
 from multimodal_eval.run import plan as planning
-from multimodal_eval.run.executor import Inline, sums_by_metric
+from multimodal_eval.run.executor import Inline
+from multimodal_eval.run.sums import TreeSum
 
 PLUGIN = str(Path(__file__).with_name("plugin.py"))
 METRICS = ["cider", "rarity", "corpus_precision"]
@@ -235,17 +236,17 @@ class Fuse(Inline):
     def __init__(self, parts):
         self.left = parts
 
-    def map_parts(self, work, parts):
-        for part in parts:
+    def map(self, worker, work, items):
+        for item in items:
             if self.left == 0:
                 raise StoppedError
             self.left -= 1
-            yield work(part)
+            yield getattr(worker, work)(item)
 
 
-@pytest.mark.parametrize("burning", range(9))
+@pytest.mark.parametrize("burning", range(10))
 def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch, burning):
-    monkeypatch.setattr(planning, "PART_SIZE", 13)  # 4 parts to fit, 4 to score
+    monkeypatch.setattr(planning, "PART_SIZE", 13)  # 4 parts to fit, 1 bucket to merge, 4 parts to score
     data = tmp_path / "data.jsonl"
     data.write_text(
         "".join(
@@ -255,14 +256,14 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch,
     )
     whole = evaluate(data, metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "whole")
     with monkeypatch.context() as patched:
-        patched.setattr("multimodal_eval.run.execute.Inline", lambda: Fuse(burning if burning < 4 else burning - 4))
-        if burning >= 4:  # let fitting through, break while scoring
+        patched.setattr("multimodal_eval.run.execute.Local", lambda: Fuse(burning if burning < 5 else burning - 5))
+        if burning >= 5:  # let fitting through, break while scoring
             original = multimodal_eval.run.execute.fit  # type: ignore[attr-defined]
             patched.setattr(
                 "multimodal_eval.run.execute.fit",
                 lambda plan, folder, info, executor, progress: original(plan, folder, info, Inline(), progress),
             )
-        if burning < 8:
+        if burning < 9:
             with pytest.raises(StoppedError):
                 evaluate(data, metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "broken")
         else:
@@ -299,10 +300,16 @@ def test_a_resumed_run_that_was_done_is_left_alone(tmp_path):
     assert (tmp_path / "run" / "run.json").read_bytes() == before
 
 
+def tree_sum(states):
+    total = TreeSum()
+    for state in states:
+        total.add(state)
+    return total.value
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 100])
 def test_the_tree_adds_in_order(count):
-    parts = [{"m": f"{number}."} for number in range(count)]
-    assert sums_by_metric(parts) == {"m": "".join(f"{number}." for number in range(count))}
+    assert tree_sum([f"{number}." for number in range(count)]) == "".join(f"{number}." for number in range(count))
 
 
 def test_neighbours_are_added_first():
@@ -313,26 +320,11 @@ def test_neighbours_are_added_first():
         def __add__(self, other):
             return Shape(f"({self.text}{other.text})")
 
-    parts = [{"m": Shape(str(number))} for number in range(7)]
-    assert sums_by_metric(parts)["m"].text == "(((01)(23))((45)6))"
+    assert tree_sum([Shape(str(number)) for number in range(7)]).text == "(((01)(23))((45)6))"
 
 
-def test_parts_without_a_state_add_nothing():
-    assert sums_by_metric([]) == {}
-    assert sums_by_metric([{"a": None, "b": 1}, {"a": 2, "b": None}, {"a": 3}]) == {"a": 5, "b": 1}
-
-
-def test_a_state_that_can_absorb_is_never_copied():
-    class Bag(list):
-        def absorb(self, other):
-            self.extend(other)
-
-        def __add__(self, other):
-            raise AssertionError("copied")
-
-    first = Bag([0])
-    assert sums_by_metric([{"m": first}, *({"m": Bag([number])} for number in range(1, 6))])["m"] is first
-    assert first == [0, 1, 2, 3, 4, 5]
+def test_nothing_adds_up_to_none():
+    assert tree_sum([]) is None
 
 
 def test_an_unfit_part_of_a_composite_is_refused():

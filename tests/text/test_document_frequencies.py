@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,7 +53,7 @@ def test_it_survives_storage_whatever_the_order(sets):
 
 
 def has_weights(sets):
-    return not DocumentFrequencies.of(sets, "whitespace")._has_no_weights
+    return DocumentFrequencies.of(sets, "whitespace")._has_weights
 
 
 @given(reference_sets.filter(has_weights), st.lists(words.map(" ".join), min_size=1))
@@ -90,12 +92,27 @@ def test_a_table_without_weights_is_not_condensed():
         DocumentFrequencies.of([["a dog"], ["a dog"]]).condensed()
 
 
-@given(st.lists(reference_sets, min_size=1))
-def test_shards_absorbed_one_by_one_are_the_whole(shards):
-    total = DocumentFrequencies.of(shards[0], "whitespace")
-    for shard in shards[1:]:
-        total.absorb(DocumentFrequencies.of(shard, "whitespace"))
-    assert total == DocumentFrequencies.of([texts for shard in shards for texts in shard], "whitespace")
+@given(st.lists(reference_sets, min_size=1), st.integers(1, 5))
+def test_buckets_of_all_shards_make_the_condensed_whole(shards, buckets):
+    whole = DocumentFrequencies.of([texts for shard in shards for texts in shard], "whitespace")
+    pieces = [DocumentFrequencies.of(shard, "whitespace").pack(buckets) for shard in shards]
+    merged = [DocumentFrequencies.merged(own) for own in zip(*pieces, strict=True)]
+    if whole._has_weights:
+        united = DocumentFrequencies.united(merged)
+        assert united == whole.condensed()
+        assert (united.settings, united.images) == (whole.settings, whole.images)
+    else:
+        with pytest.raises(InputError, match="CORPUS_TOO_SMALL"):
+            DocumentFrequencies.united(merged)
+
+
+@given(st.binary(max_size=300), st.integers(0, 200))
+def test_damaged_pieces_are_refused(noise, keep):
+    (good,) = DocumentFrequencies.of([["a b c", "b c"], ["c d e f"]], "whitespace").pack(1)
+    for data in (noise, good[:keep], good + noise, good[:keep] + noise):
+        if data != good:
+            with suppress(ValueError):
+                FrequencyTable().merge_packed(data)
 
 
 @given(st.binary(max_size=300), st.integers(0, 60))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args, get_type_hints
+from typing import Any, Literal, Protocol, get_args, get_type_hints, runtime_checkable
 
 import msgspec
 
@@ -40,11 +40,34 @@ class Scorer(Protocol):
         """One score a sample, in the same order."""
 
 
+@runtime_checkable
+class LargeState(Protocol):
+    """Corpus statistics whose sum may not fit into memory before it is done.
+
+    The state of each part is cut into buckets, the same thing into the same bucket, whatever the part; then a bucket at
+    a time is summed over all parts, and what no score needs is left out of it; then the buckets are put together.
+    """
+
+    def pack(self, buckets: int) -> list[bytes]:
+        """The state in so many pieces."""
+        ...
+
+    @classmethod
+    def merged(cls, pieces: Iterable[bytes]) -> bytes:
+        """The sum of one bucket's pieces."""
+        ...
+
+    @classmethod
+    def united(cls, buckets: Iterable[bytes]) -> Any:
+        """The state that all buckets make."""
+        ...
+
+
 class Metric:
     """A metric with its four moments. Subclass it, or let the `metric` decorator do it.
 
-    State is additive: `fit` of a whole equals the sum (`+`) of `fit` over its parts. A state whose sum is the same in
-    any order may have `absorb(other)`, which adds in place: large ones are then summed without copies.
+    State is additive: `fit` of a whole equals the sum (`+`) of `fit` over its parts. One that grows with the corpus may
+    be a `LargeState`, whose sum is made a bucket at a time.
     """
 
     name: str
@@ -110,16 +133,17 @@ class Metric:
         """Corpus statistics of some samples, or None where the metric needs none."""
         return None
 
+    @property
+    def corpus_key(self) -> tuple[Any, ...]:
+        """Metrics with the same key fit the same statistics: they are gathered once for all of them."""
+        return (self.name,)
+
     def default_state(self) -> Any:
         """The state for a sample on its own, and for a run whose `fit` gives None."""
         return None
 
     def check_state(self, state: Any) -> None:
         """Raise where the whole corpus is not enough to score with."""
-
-    def condense(self, state: Any) -> Any:
-        """The state of the whole corpus without what no score needs: what is stored and opened."""
-        return state
 
     def save_state(self, state: Any, path: Path) -> None:
         """Write a state, the same bytes for equal states: by its own `save`, or as plain values."""
@@ -234,6 +258,14 @@ class FunctionMetric(Metric):
             return None
         return self._corpus(samples, **self._options_for(self._corpus))
 
+    @property
+    def corpus_key(self) -> tuple[Any, ...]:
+        """The corpus function and the options that it takes."""
+        if self._corpus is None:
+            return (self.name,)
+        options = sorted(self._options_for(self._corpus).items())
+        return (self._corpus, *((key, repr(value)) for key, value in options))
+
     def default_state(self) -> Any:
         """The declared default corpus."""
         return None if self._default_corpus is None else self._default_corpus(**self._options_for(self._default_corpus))
@@ -247,10 +279,6 @@ class FunctionMetric(Metric):
         """Ask the state itself, where it knows when it is too small."""
         if hasattr(state, "check"):
             state.check()
-
-    def condense(self, state: Any) -> Any:
-        """Ask the state itself, where it knows what it can do without."""
-        return state.condensed() if hasattr(state, "condensed") else state
 
     def open(self, state: Any) -> Scorer:
         """A scorer that calls the function on each sample, or on the batch where there is one for that."""

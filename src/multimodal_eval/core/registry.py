@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "multimodal_eval.metrics"
+PLUGIN = "mmeval_plugin_"  # what the modules of plug-in files are called
 
 # What decorators and `register` have added. `metrics_registry._METRICS` starts out as this very dict.
 registered: dict[str, Callable[..., Any]] = {}
@@ -103,7 +104,7 @@ def load_plugin(path: str | Path) -> None:
     if not file.is_file():
         raise ConfigError(f"the plug-in {str(path)!r} is no file")
     # Named after its place, so that two files never clash and an edited one replaces its own metrics.
-    name = f"mmeval_plugin_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
+    name = f"{PLUGIN}{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
     content = hashlib.sha256(file.read_bytes()).hexdigest()
     if name in sys.modules and getattr(sys.modules[name], "__content__", None) == content:
         return

@@ -6,6 +6,7 @@ state/METRIC.bin             corpus statistics
 scores/part-00000.parquet    one row a sample; its presence means that the part is finished
 results.json                 the aggregates
 lint.json                    what makes them doubtful
+scratch/                     intermediate results, while the run is going
 classification.json          classes, confusions and annotators, where the run is one of `mmeval clarity`
 """
 
@@ -13,8 +14,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +28,7 @@ from multimodal_eval.core.sample import Sample
 
 FORMAT = 1
 LINT_FORMAT = 2
+SCRATCH = "scratch"
 _TEMPORARY = ".partial"
 
 
@@ -190,11 +194,39 @@ class RunFolder:
         """Forget parts of an input that was not read to its end."""
         shutil.rmtree(self.path / "samples", ignore_errors=True)
         shutil.rmtree(self.path / "state", ignore_errors=True)
+        self.clear_scratch()
 
     def clear_temporary(self) -> None:
         """Remove what an interrupted write left behind."""
         for leftover in self.path.rglob(f"*{_TEMPORARY}"):
             leftover.unlink()
+
+    # what the work on a run leaves behind until it is done
+
+    def write_pieces(self, name: str, pieces: Sequence[bytes]) -> None:
+        """Keep some pieces in one file of the scratch folder: their ends, then one behind the other."""
+        ends = accumulate(map(len, pieces))
+        head = struct.pack(f"<{len(pieces) + 1}Q", len(pieces), *ends)
+        file = self.path / SCRATCH / name
+        file.parent.mkdir(exist_ok=True)
+        temporary = file.with_name(f"{name}.{os.getpid()}{_TEMPORARY}")  # two workers may do the same work
+        temporary.write_bytes(head + b"".join(pieces))
+        temporary.replace(file)
+
+    def read_piece(self, name: str, number: int) -> bytes | None:
+        """One of the pieces; None where nothing was kept under that name."""
+        try:
+            with (self.path / SCRATCH / name).open("rb") as file:
+                (count,) = struct.unpack("<Q", file.read(8))
+                ends = (0, *struct.unpack(f"<{count}Q", file.read(8 * count)))
+                file.seek(8 * (count + 1) + ends[number])
+                return file.read(ends[number + 1] - ends[number])
+        except FileNotFoundError:
+            return None
+
+    def clear_scratch(self) -> None:
+        """Forget what is needed no more."""
+        shutil.rmtree(self.path / SCRATCH, ignore_errors=True)
 
     # corpus statistics
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -22,12 +22,15 @@ from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_signature
 from multimodal_eval.run.config import RunConfig
-from multimodal_eval.run.executor import Executor, Inline
-from multimodal_eval.run.part import States, Worker
+from multimodal_eval.run.executor import Died, Executor
+from multimodal_eval.run.isolation import scored_without_poison
+from multimodal_eval.run.local import Local
+from multimodal_eval.run.part import Stored, Worker
 from multimodal_eval.run.parts import parts_of
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.slices import SliceValues
 from multimodal_eval.run.strata import StrataSeen, strata_settings
+from multimodal_eval.run.sums import TreeSum
 
 # Whose version may change a number, or how a run is stored.
 PACKAGES = ("numpy", "scipy", "pyarrow", "msgspec", "onnxruntime", "tokenizers", "pillow")
@@ -55,7 +58,7 @@ def carry_on(
     progress: Progress = silent,
 ) -> None:
     """Continue from wherever the folder stands; committed parts are kept. `source` is opened only if it is needed."""
-    executor = executor or Inline()
+    executor = executor or Local()
     folder.clear_temporary()
     info = folder.read_info()
     if info["state"] == "reading":
@@ -108,26 +111,45 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
 def fit(plan: Plan, folder: RunFolder, info: dict[str, Any], executor: Executor, progress: Progress) -> dict[str, Any]:
     """Gather the corpus statistics, then write down the signatures: from here on the run can be resumed."""
     worker = Worker(plan, folder.path)
-    wanted = [metric for metric in plan.metrics if metric.fits and not folder.state_path(metric.name).exists()]
-    if wanted:
-        fitted = executor.map_parts(worker.fit, range(len(info["parts"])))
-        states = executor.reduce(_ticking(fitted, info["parts"], progress))
-        for metric in wanted:
-            state = states.pop(metric.name, None)  # one of them in memory is enough
-            if state is not None:
+    groups = worker.fitting
+    if groups:
+        sums, large = _fitted(worker, info["parts"], executor, progress)
+        for name, metrics in groups.items():
+            state = worker.united(name, large[name]) if name in large else sums.get(name)
+            for metric in metrics if state is not None else ():
                 metric.check_state(state)
-                folder.write_state(metric.name, partial(metric.save_state, metric.condense(state)))
+                folder.write_state(metric.name, partial(metric.save_state, state))
+        folder.clear_scratch()
     info = info | {"state": "scoring", "signatures": signatures(plan, worker)}
     folder.write_info(info)
     return info
 
 
-def _ticking(states: Iterable[States], sizes: list[int], progress: Progress) -> Iterator[States]:
+def _fitted(
+    worker: Worker, sizes: list[int], executor: Executor, progress: Progress
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The sums of small statistics by name; the kinds of the large ones, whose buckets are summed in the folder."""
+    sums: dict[str, TreeSum] = {}
+    large: dict[str, Any] = {}
     done = 0
-    for size, state in zip(sizes, states, strict=True):
+    for size, states in zip(sizes, executor.map(worker, "fit", range(len(sizes))), strict=True):
+        _refuse_dead(states, "gathering the corpus statistics")
+        for name, state in states.items():
+            if isinstance(state, Stored):
+                large[name] = state.kind
+            elif state is not None:
+                sums.setdefault(name, TreeSum()).add(state)
         done += size
         progress("fitting", done, sum(sizes))
-        yield state
+    for number, result in enumerate(executor.map(worker, "merge", range(worker.buckets)) if large else (), 1):
+        _refuse_dead(result, "adding up the corpus statistics")
+        progress("merging", number, worker.buckets)
+    return {name: total.value for name, total in sums.items()}, large
+
+
+def _refuse_dead(result: Any, what: str) -> None:
+    if isinstance(result, Died):
+        raise RunFolderError(f"a process died while {what}: {result.reason}")
 
 
 def finish(
@@ -149,9 +171,10 @@ def finish(
     done = total - sum(info["parts"][part] for part in todo)
     progress("scoring", done, total)
     facts = {}
-    for part, own in zip(todo, executor.map_parts(worker.score, todo), strict=True):
-        facts[part] = own
-        done += info["parts"][part]
+    for part, own in zip(todo, executor.map(worker, "score", todo), strict=True):
+        size = info["parts"][part]
+        facts[part] = scored_without_poison(executor, worker, part, size) if isinstance(own, Died) else own
+        done += size
         progress("scoring", done, total)
     even_out(folder, len(info["parts"]))
     folder.write_results(results_of(plan, folder, info))

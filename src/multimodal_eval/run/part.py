@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
-from multimodal_eval.core.metric import Metric, Scorer
+from multimodal_eval.core.metric import LargeState, Metric, Placement, Scorer
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.core.scoring import score_batch, with_failures_marked
 from multimodal_eval.data.run_folder import RunFolder
@@ -21,7 +25,27 @@ from multimodal_eval.media.policy import using
 from multimodal_eval.run.plan import Plan
 
 BATCH = 1024
-States = dict[str, Any]  # corpus statistics by metric
+PARTS_A_BUCKET = 4
+POISON = "the process that scored this sample died, each time"
+
+
+def _part_of(name: str, part: int) -> str:
+    return f"{name}.part-{part:05d}"
+
+
+def _bucket_of(name: str, bucket: int) -> str:
+    return f"{name}.bucket-{bucket:05d}"
+
+
+def _poison_of(part: int) -> str:
+    return f"poison.part-{part:05d}"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Statistics that a part has left in the run folder."""
+
+    kind: Any  # a `LargeState`
 
 
 @dataclass
@@ -32,33 +56,122 @@ class Worker:
     path: Path
     earlier: Path | None = None  # a run over the same parts
     reusable: frozenset[str] = field(default=frozenset())  # metrics whose scores are taken from it
+    _states: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def folder(self) -> RunFolder:
         """The run folder."""
         return RunFolder(self.path)
 
-    def fit(self, part: int) -> States:
-        """The corpus statistics of a part."""
+    def placement(self, work: str) -> Placement:
+        """Where a work is best done: with a model, in processes of Python, or in threads."""
+        if work == "merge":
+            return "thread"
+        placements = {metric.placement for metric in self.fresh if work == "score" or metric.fits}
+        order: tuple[Placement, ...] = ("model", "process", "thread")
+        return next((one for one in order if one in placements), "thread")
+
+    def open(self, work: str) -> None:
+        """Get ready for a work that several threads will do."""
+        if work == "score":
+            _ = self.scorers
+
+    @property
+    def fresh(self) -> list[Metric]:
+        """The metrics whose scores are not there yet."""
+        return [metric for metric in self.plan.metrics if metric.name not in self.reusable]
+
+    @property
+    def fitting(self) -> dict[str, list[Metric]]:
+        """The metrics that gather corpus statistics, those with the same ones together, by the first one's name."""
+        groups: dict[tuple[Any, ...], list[Metric]] = {}
+        for metric in self.plan.metrics:
+            if metric.fits and not self.folder.state_path(metric.name).exists():
+                groups.setdefault(metric.corpus_key, []).append(metric)
+        return {metrics[0].name: metrics for metrics in groups.values()}
+
+    def fit(self, part: int) -> dict[str, Any]:
+        """The corpus statistics of a part; large ones are left in the run folder, in pieces."""
         samples = with_failures_marked(self.folder.read_samples(part), self.plan.config.patterns)
-        return {metric.name: metric.fit(samples) for metric in self.plan.metrics if metric.fits}
+        found: dict[str, Any] = {}
+        for name, metrics in self.fitting.items():
+            state = metrics[0].fit(samples)
+            if isinstance(state, LargeState):
+                self.folder.write_pieces(_part_of(name, part), state.pack(self.buckets))
+                state = Stored(type(state))
+            found[name] = state
+        return found
+
+    @property
+    def buckets(self) -> int:
+        """Into how many pieces large statistics are cut: one holds about as much as some parts do."""
+        return max(1, len(self.folder.read_info()["parts"]) // PARTS_A_BUCKET)
+
+    def merge(self, bucket: int) -> None:
+        """Sum up one bucket of all large statistics over all parts."""
+        folder = self.folder
+        parts = range(len(folder.read_info()["parts"]))
+        for name, metrics in self.fitting.items():
+            found = (folder.read_piece(_part_of(name, part), bucket) for part in parts)
+            pieces = (piece for piece in found if piece is not None)
+            first = next(pieces, None)
+            if first is not None:
+                folder.write_pieces(_bucket_of(name, bucket), [metrics[0].state_type.merged(chain([first], pieces))])
+
+    def united(self, name: str, kind: Any) -> Any:
+        """The sum of large statistics, once all buckets are."""
+        buckets = (self.folder.read_piece(_bucket_of(name, bucket), 0) for bucket in range(self.buckets))
+        return kind.united(bucket for bucket in buckets if bucket is not None)
 
     def state(self, metric: Metric) -> Any:
         """The state of the whole run for a metric."""
-        file = self.folder.state_path(metric.name)
-        return metric.load_state(file) if file.exists() else metric.default_state()
+        if metric.name not in self._states:
+            file = self.folder.state_path(metric.name)
+            same = [one for one in self.plan.metrics if one.fits and one.corpus_key == metric.corpus_key]
+            known = next((self._states[one.name] for one in same if one.name in self._states), None)
+            if not file.exists():
+                self._states[metric.name] = metric.default_state()
+            else:
+                self._states[metric.name] = known if known is not None else metric.load_state(file)
+        return self._states[metric.name]
 
     @cached_property
     def scorers(self) -> dict[str, Scorer]:
         """The opened metrics."""
-        fresh = [metric for metric in self.plan.metrics if metric.name not in self.reusable]
-        return {metric.name: metric.open(self.state(metric)) for metric in fresh}
+        return {metric.name: metric.open(self.state(metric)) for metric in self.fresh}
+
+    def probe(self, item: tuple[int, int, int]) -> None:
+        """Score some samples of a part for nothing but to see whether the process survives it."""
+        part, start, stop = item
+        samples = self.folder.read_samples(part)[start:stop]
+        for metric in self.fresh:
+            self._scored(metric, samples)
+
+    def poison(self, part: int, rows: Sequence[int]) -> None:
+        """Remember samples of a part that no process survives: they are not shown to any metric."""
+        self.folder.write_pieces(_poison_of(part), [msgspec.json.encode(list(rows))])
+
+    def _without_poison(self, part: int, samples: list[Sample]) -> list[Sample]:
+        kept = self.folder.read_piece(_poison_of(part), 0)
+        samples = list(samples)
+        for row in () if kept is None else msgspec.json.decode(kept, type=list[int]):
+            samples[row] = msgspec.structs.replace(samples[row], error=POISON)
+        return samples
+
+    def _scored(self, metric: Metric, samples: Sequence[Sample]) -> list[Score]:
+        found: list[Score] = []
+        with using(self.plan.config.media_policy):
+            for start in range(0, len(samples), BATCH):
+                batch = samples[start : start + BATCH]
+                found += score_batch(metric, self.scorers[metric.name], batch, self.plan.config.patterns)
+        return found
 
     def score(self, part: int) -> Facts | None:
         """Score a part and commit it; what lint keeps of its samples, while they are in memory, if it is wanted."""
         folder = self.folder
         stored = folder.read_part("samples", part)
         samples, first_row = to_samples(stored), stored.column("row")[0].as_py()
+        shown = self._without_poison(part, samples)
         columns: dict[str, pa.Array] = key_columns(samples, first_row)
         scores: dict[str, list[Score]] = {}
         before = self._earlier_scores(part)
@@ -67,11 +180,7 @@ class Worker:
                 columns |= columns_of(before, metric.name)
                 scores[metric.name] = stored_scores(columns, metric.name)
                 continue
-            fresh: list[Score] = []
-            with using(self.plan.config.media_policy):
-                for start in range(0, len(samples), BATCH):
-                    batch = samples[start : start + BATCH]
-                    fresh += score_batch(metric, self.scorers[metric.name], batch, self.plan.config.patterns)
+            fresh = self._scored(metric, shown)
             columns |= score_columns(metric.name, fresh)
             scores[metric.name] = fresh
         if self.plan.composite:

@@ -10,7 +10,7 @@ import msgspec
 
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError, UnknownNameError
 from multimodal_eval.core.metric import Bounds, Metric
-from multimodal_eval.core.registry import load_plugin
+from multimodal_eval.core.registry import PLUGIN, entry_points, load_plugin, origin
 from multimodal_eval.data.taxonomy import load_taxonomy
 from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.composite_score import COMPOSITE
@@ -19,6 +19,7 @@ from multimodal_eval.evaluation.tasks_config import PART_ALIASES, PRESETS, TASKS
 from multimodal_eval.run.config import RunConfig, TaskConfig
 from multimodal_eval.run.strata import check_strata
 
+PACKAGE = "multimodal_eval."
 PART_SIZE = 10_000
 PART_SIZE_WITH_MODEL = 256
 
@@ -38,6 +39,13 @@ class Plan:
     def part_size(self) -> int:
         """Samples a part: few where each is costly, so that little is lost with an unfinished part."""
         return PART_SIZE_WITH_MODEL if any(m.placement == "model" for m in self.metrics) else PART_SIZE
+
+    @property
+    def travels(self) -> bool:
+        """Whether another process can make the same plan: not where a metric is defined in this one alone."""
+        offered = {entry.module for entry in entry_points().values()}
+        modules = {origin(metric)[0] for metric in self.metrics}
+        return all(module.startswith((PACKAGE, PLUGIN)) or module in offered for module in modules)
 
     @property
     def names(self) -> list[str]:

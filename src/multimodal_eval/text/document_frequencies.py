@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 
 from multimodal_eval._native import Captions, FrequencyTable
@@ -14,35 +14,30 @@ from multimodal_eval.core.errors import ConfigError, InputError, Problem
 from multimodal_eval.text.tokenizers import check_tokenizer
 
 _AT_ONCE = 10_000  # reference sets tokenized in one go
-_CONDENSED = re.compile(rb"MMEVAL-DF-CONDENSED ([0-9a-f]{64})\n")  # in front of a condensed table: whose it is
+_CONDENSED = b"MMEVAL-DF-CONDENSED\n"  # in front of a table without the n-grams of a single image
 
 
 class DocumentFrequencies:
     """Number of images, and for each n-gram (n = 1 to 4) the images whose references hold it; `+` merges shards.
 
     The table is exact: n-grams are kept as such (a node is a shorter n-gram and a token), not as hashes, so that no two
-    can be taken for one another. `source` names a table that is no run's own; `whole` is the digest of the table that
-    a condensed one was made of.
+    can be taken for one another. `source` names a table that is no run's own; a `condensed` one lacks the n-grams of a
+    single image, and can be merged no more.
     """
 
     def __init__(
-        self, table: FrequencyTable | None = None, source: str | None = None, whole: str | None = None
+        self, table: FrequencyTable | None = None, source: str | None = None, *, is_condensed: bool = False
     ) -> None:
         self.table = table if table is not None else FrequencyTable()
-        self.source, self.whole = source, whole
+        self.source, self.is_condensed = source, is_condensed
 
     @classmethod
     def of(cls, reference_sets: Iterable[Sequence[str]], tokenizer: str = "ptb") -> DocumentFrequencies:
         """Count the images in which each n-gram occurs, however often it does in one."""
         check_tokenizer(tokenizer)
-        total = FrequencyTable()
-        batch: list[list[str]] = []
-        for references in reference_sets:
-            batch.append(list(references))
-            if len(batch) == _AT_ONCE:
-                total.merge(_counted(batch, tokenizer))
-                batch = []
-        if batch:
+        sets = iter(reference_sets)
+        total = _counted([list(references) for references in islice(sets, _AT_ONCE)], tokenizer)
+        while batch := [list(references) for references in islice(sets, _AT_ONCE)]:
             total.merge(_counted(batch, tokenizer))
         return cls(total)
 
@@ -59,16 +54,12 @@ class DocumentFrequencies:
         return self.table.count(list(ngram))
 
     def __add__(self, other: DocumentFrequencies) -> DocumentFrequencies:
-        total = DocumentFrequencies()
-        total.absorb(self)
-        total.absorb(other)
-        return total
-
-    def absorb(self, other: DocumentFrequencies) -> None:
-        """Add another shard to this one: counts are integers, so that any order gives the same table."""
-        if self.whole is not None or other.whole is not None:
+        if self.is_condensed or other.is_condensed:
             raise ValueError("a condensed table lacks the n-grams of a single image: it cannot be merged any more")
-        self.table.merge(other.table)
+        total = FrequencyTable()
+        total.merge(self.table)
+        total.merge(other.table)
+        return DocumentFrequencies(total)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DocumentFrequencies) and self.to_bytes() == other.to_bytes()
@@ -79,16 +70,39 @@ class DocumentFrequencies:
         """The table without the n-grams of a single image, once all shards are merged.
 
         Exact for CIDEr: idf is ln |I| - ln max(1, df), the same for an n-gram of one image and for one that is not in
-        the table. The digest stays that of the whole.
+        the table.
         """
+        if self.is_condensed:
+            return self
         self.check()  # which needs the whole
-        digest = self.digest  # first: it takes much memory for a moment
-        return DocumentFrequencies(self.table.with_at_least(2), self.source, digest)
+        return DocumentFrequencies(self.table.with_at_least(2), self.source, is_condensed=True)
+
+    def pack(self, buckets: int) -> list[bytes]:
+        """The table in `buckets` pieces, cut by the first tokens of the n-grams: the same token, the same piece."""
+        return self.table.pack(buckets)
+
+    @classmethod
+    def merged(cls, pieces: Iterable[bytes]) -> bytes:
+        """One bucket of all shards in one condensed table; the first byte says whether any n-gram has a weight."""
+        bucket = FrequencyTable()
+        for piece in pieces:
+            bucket.merge_packed(piece)
+        return (b"\1" if bucket.varies() else b"\0") + bucket.with_at_least(2).to_bytes()
+
+    @classmethod
+    def united(cls, buckets: Iterable[bytes]) -> DocumentFrequencies:
+        """The condensed table of all buckets."""
+        table, weighs = FrequencyTable(), False
+        for bucket in buckets:
+            weighs = weighs or bucket[:1] == b"\1"
+            table.unite(FrequencyTable.from_bytes(bucket[1:]))
+        if table.images < 2 or not weighs:
+            raise _too_small()
+        return cls(table, is_condensed=True)
 
     def to_bytes(self) -> bytes:
         """The same bytes for equal tables, however they were put together."""
-        head = b"" if self.whole is None else f"MMEVAL-DF-CONDENSED {self.whole}\n".encode()
-        return head + self.table.to_bytes()
+        return (_CONDENSED if self.is_condensed else b"") + self.table.to_bytes()
 
     def save(self, path: str | Path) -> None:
         """Write the table."""
@@ -98,39 +112,30 @@ class DocumentFrequencies:
     def load(cls, path: str | Path) -> DocumentFrequencies:
         """Read a table that `save` wrote, or the `state/cider.bin` of a run."""
         try:
-            return cls.from_bytes(Path(path).read_bytes())
+            data = Path(path).read_bytes()
+            table = cls.from_bytes(data)
         except OSError as error:
             raise ConfigError(f"the document frequencies {path} cannot be read: {error.strerror}") from None
         except ValueError as error:
             raise ConfigError(f"{path}: {error}") from None
+        if table.is_condensed:
+            table.digest = sha256(data).hexdigest()
+        return table
 
     @classmethod
     def from_bytes(cls, data: bytes) -> DocumentFrequencies:
         """What `to_bytes` made; a ValueError on anything else."""
-        head = _CONDENSED.match(data)
-        if head is None:
-            return cls(FrequencyTable.from_bytes(data))
-        return cls(FrequencyTable.from_bytes(data[head.end() :]), whole=head[1].decode())
+        is_condensed = data.startswith(_CONDENSED)
+        return cls(FrequencyTable.from_bytes(data.removeprefix(_CONDENSED)), is_condensed=is_condensed)
 
     def check(self) -> None:
         """Refuse a corpus in which every weight would be 0."""
-        if self._has_no_weights:
-            raise InputError(
-                [
-                    Problem(
-                        code="CORPUS_TOO_SMALL",
-                        message="CIDEr weighs words by how few images they occur in, and no two images of the corpus "
-                        "have different references: every weight would be 0.",
-                        hint="Score more images together, or set the option `df: coco-val2014`.",
-                    )
-                ]
-            )
+        if not self._has_weights:
+            raise _too_small()
 
     @cached_property
-    def _has_no_weights(self) -> bool:
-        if self.whole is not None:  # it had weights when it was condensed
-            return False
-        return self.images < 2 or len(self.table.with_at_least(self.images)) == len(self)
+    def _has_weights(self) -> bool:
+        return self.is_condensed or (self.images > 1 and self.table.varies())  # one without is never condensed
 
     def fit_for(self, tokenizer: str) -> DocumentFrequencies:
         """This table, if it can weigh the tokens of that tokenizer."""
@@ -145,10 +150,19 @@ class DocumentFrequencies:
         """What the signature says of this table."""
         return {"df": self.source or f"corpus@{self.digest[:8]}"}
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the table, of the whole one where this is condensed."""
-        return self.whole or sha256(self.to_bytes()).hexdigest()
+        """The SHA-256 of the condensed table: tables that weigh every n-gram alike have the same."""
+        return sha256(self.condensed().to_bytes()).hexdigest()
+
+
+def _too_small() -> InputError:
+    message = (
+        "CIDEr weighs words by how few images they occur in, and no two images of the corpus have different "
+        "references: every weight would be 0."
+    )
+    hint = "Score more images together, or set the option `df: coco-val2014`."
+    return InputError([Problem(code="CORPUS_TOO_SMALL", message=message, hint=hint)])
 
 
 def _counted(reference_sets: list[list[str]], tokenizer: str) -> FrequencyTable:
