@@ -6,6 +6,7 @@ import io
 import struct
 import sys
 import wave
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -108,10 +109,8 @@ def test_what_is_no_sound_is_refused(content, message):
 @given(st.binary(max_size=80), st.integers(0, 60))
 def test_a_damaged_file_is_refused_or_read_and_nothing_else(noise, place):
     content = wav(pcm16(1, 2, 3, 4))
-    try:
+    with suppress(AudioError):
         assert len(load_audio(content[:place] + noise).samples)
-    except AudioError:
-        pass
 
 
 def test_files_lie_where_the_policy_allows(tmp_path):
@@ -146,7 +145,7 @@ def test_what_is_no_file_is_refused(tmp_path):
             load_audio(source)
     (tmp_path / "a.wav").write_bytes(wav(pcm16(1)))
     for source in (tmp_path / "a.wav", wav(pcm16(1))):
-        with pytest.raises(AudioError, match="larger than 8 bytes|over the limit of 8"):
+        with pytest.raises(AudioError, match=r"larger than 8 bytes|over the limit of 8"):
             load_audio(source, policy=MediaPolicy(max_bytes=8))
     assert issubclass(AudioError, MediaError)
 
@@ -172,5 +171,5 @@ def test_other_formats_through_the_package(kind):
     assert np.abs(found.samples).max() == pytest.approx(0.375, abs=0.02)
     with pytest.raises(AudioError, match="over the limit of 0 s"):
         load_audio(stream.getvalue(), policy=MediaPolicy(max_audio_seconds=0.4))
-    with pytest.raises(AudioError, match="cannot be decoded|no samples"):
+    with pytest.raises(AudioError, match=r"cannot be decoded|no samples"):
         load_audio(stream.getvalue()[:40])
