@@ -11,7 +11,7 @@ from multimodal_eval.clarity.predictions import Predicted, Predictions, first_co
 from multimodal_eval.clarity.tasks import TASKS, ClarityTask
 from multimodal_eval.core.errors import did_you_mean, shorten
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.inputs import MemoryInput, checked_records, checker_of, describe_file
+from multimodal_eval.data.inputs import checked_records, checker_of
 from multimodal_eval.data.problems import Problems
 
 ANNOTATOR = re.compile(r"annotator[ _-]?(\d+)", re.IGNORECASE)  # `annotator_id` is none
@@ -117,15 +117,3 @@ def _sample(task: ClarityTask, row: dict[str, Any], predicted: Predicted, annota
         annotations={name: task.read_annotation(cells.get(name)) for name in annotators} or None,
         metadata={key: value for key, value in cells.items() if key not in labels},
     )
-
-
-class PairedInput(MemoryInput):
-    """Samples of a data file and its predictions; run.json names both files."""
-
-    def __init__(self, samples: list[Sample], files: list[Path]) -> None:
-        super().__init__(samples)
-        self._files = files
-
-    def describe(self) -> list[dict[str, Any]]:
-        """What run.json says of the input."""
-        return [describe_file(path) for path in self._files]

@@ -96,6 +96,11 @@ class Metric:
         return ()
 
     @property
+    def averages(self) -> bool:
+        """Whether the metric's figure is the mean of its values."""
+        return type(self).aggregate is Metric.aggregate
+
+    @property
     def fits(self) -> bool:
         """Whether the metric wants to see the whole corpus before it scores."""
         return type(self).fit is not Metric.fit
@@ -205,8 +210,13 @@ class FunctionMetric(Metric):
         """The options; the state's own `settings` where it has them; the code of an undeclared version."""
         settings = {**self.options, **getattr(state, "settings", {})}
         if "version" not in self._declared:
-            settings["code"] = _code_digest(self.function)
+            settings["code"] = code_digest(self.function)
         return Signature(self.name, self.version, settings)
+
+    @property
+    def averages(self) -> bool:
+        """Whether no other aggregate was declared, of the value or of a part."""
+        return self._aggregate is None and not self._part_aggregates
 
     @property
     def fits(self) -> bool:
@@ -313,7 +323,8 @@ def _without_none(hint: Any) -> Any:
     return kinds[0] if len(kinds) == 1 and type(None) in get_args(hint) else hint
 
 
-def _code_digest(function: Callable[..., Any]) -> str:
+def code_digest(function: Callable[..., Any]) -> str:
+    """A digest of a function's source, for what has no version."""
     try:
         source = inspect.getsource(function)
     except (OSError, TypeError):

@@ -54,12 +54,24 @@ class Estimate:
     psi_i = x_i - mean. Standard errors, intervals and paired tests need nothing else.
     `corrected` says whether the standard error gets the factor C/(C-1) of a mean's. `multiplies`: errors of a number
     that is a ratio by nature, such as a perplexity, are factors, and its interval is one of the logarithm.
+
+    `strata` are codes of the rows where an estimate is a weighted sum over strata, each sampled for itself;
+    `contributions` are then what the rows add to it, with the estimate as their mean.
     """
 
     value: float
     influence: NDArray[np.float64]
     corrected: bool = True
     multiplies: bool = False
+    strata: NDArray[np.int64] | None = None
+    contributions: NDArray[np.float64] | None = None
+
+    def minus(self, other: Estimate) -> Estimate:
+        """The difference of two estimates over the same rows."""
+        own, others = self.contributions, other.contributions
+        contributions = None if own is None or others is None else own - others
+        influence = self.influence - other.influence
+        return Estimate(self.value - other.value, influence, strata=self.strata, contributions=contributions)
 
 
 def mean_estimate(rows: Rows) -> Estimate:

@@ -15,6 +15,7 @@ from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.metric import is_number
 from multimodal_eval.core.sample import FIELDS
 
+MINUS = "Is the minus sign missing?"  # of what ought to be a perplexity or a log-probability
 LONGEST_TEXT = 1_000_000  # bytes
 LONGEST_DATA_URI = 1 << 27
 
@@ -72,15 +73,16 @@ def _reference_text(field: str, value: Any) -> str:
     return text
 
 
-def _references(field: str, value: Any) -> list[str]:
+def checked_references(field: str, value: Any) -> list[str]:
+    """A list of texts, none of them blank; anything else is refused."""
     if type(value) is not list and not isinstance(value, tuple):
-        raise RefusedError("TYPE", f"`references` must be a list of strings. Got {shorten(value)} instead.")
+        raise RefusedError("TYPE", f"`{field}` must be a list of strings. Got {shorten(value)} instead.")
     if not value:
         hint = "Leave it out, or give null, where there is none."
-        raise RefusedError("NO_REFERENCE", "`references` is an empty list", hint)
+        raise RefusedError("NO_REFERENCE", f"`{field}` is an empty list", hint)
     if set(map(type, value)) != {str}:
-        raise RefusedError("TYPE", f"`references` must be a list of strings. Got {shorten(value)} instead.")
-    return [_reference_text("references", item) for item in value]
+        raise RefusedError("TYPE", f"`{field}` must be a list of strings. Got {shorten(value)} instead.")
+    return [_reference_text(field, item) for item in value]
 
 
 def _number(field: str, value: Any) -> float:
@@ -91,10 +93,11 @@ def _number(field: str, value: Any) -> float:
     return float(value)
 
 
-def _perplexity(field: str, value: Any) -> float:
+def checked_perplexity(field: str, value: Any) -> float:
+    """A finite number of at least 1; anything else is refused."""
     number = _number(field, value)
     if number < 1:
-        raise RefusedError("RANGE", f"a perplexity is at least 1. Got {number!r}.", "Is the minus sign missing?")
+        raise RefusedError("RANGE", f"a perplexity is at least 1. Got {number!r}.", MINUS)
     return number
 
 
@@ -104,7 +107,7 @@ def _logprobs(field: str, value: Any) -> list[float]:
     numbers = [_number(f"logprobs[{index}]", item) for index, item in enumerate(value)]
     for index, number in enumerate(numbers):
         if number > 0:
-            raise RefusedError("RANGE", f"logprobs[{index}] is above 0: {number!r}", "Is the minus sign missing?")
+            raise RefusedError("RANGE", f"logprobs[{index}] is above 0: {number!r}", MINUS)
     return numbers
 
 
@@ -170,9 +173,9 @@ CHECKS: dict[str, Check] = {
     **dict.fromkeys(("image", "audio"), _media),
     "annotations": _annotations,
     "metadata": checked_mapping,
-    "references": _references,
+    "references": checked_references,
     "relevant": _boolean,
-    "perplexity": _perplexity,
+    "perplexity": checked_perplexity,
     "logprobs": _logprobs,
 }
 

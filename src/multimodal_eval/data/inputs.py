@@ -99,6 +99,23 @@ class MemoryInput:
         _note_unused("annotators", checker.unused_annotators, checker, problems, summary)
 
 
+class JoinedInput(MemoryInput):
+    """Samples made of several files, such as gold and predictions; run.json names the files."""
+
+    def __init__(self, samples: list[Sample], files: Sequence[Path], notes: Sequence[str] = ()) -> None:
+        super().__init__(samples)
+        self._files, self._notes = files, notes
+
+    def describe(self) -> list[dict[str, Any]]:
+        """What run.json says of the input."""
+        return [describe_file(path) for path in self._files]
+
+    def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
+        """The samples; what was noted of the files stands with what is noted of them."""
+        yield from super().samples(problems, summary, limit)
+        summary.notes.extend(self._notes)
+
+
 def _as_record(row: Sample | Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(row, Sample):
         return msgspec.structs.asdict(row)

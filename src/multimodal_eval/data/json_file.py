@@ -99,23 +99,32 @@ def _behind_bracket(text: bytes | mmap.mmap) -> tuple[int, int]:
     return position, 1 + head.count(b"\n", 0, position)
 
 
-def read_coco_annotations(path: Path, problems: Problems) -> Iterator[Record]:
-    """A COCO caption annotation file as one record an image: id, its captions as references, its file name."""
+def read_json_object(path: Path, problems: Problems) -> dict[str, Any] | None:
+    """The object that a file holds, no key of which stands twice; None where there is no reading it."""
     file = str(path)
     try:
         with _mapped(path) as text:
+            refuse_utf16(bytes(text[:8]), file)
             raw = bytes(text).removeprefix(BOM)
     except DamagedStreamError as damage:
         problems.add(damage.code, str(damage), file=file)
-        return
+        return None
     repeated = repeated_by_line(raw, 1, line_delimited=False)
     if repeated:
         note_repeated_keys(problems, file, repeated)
-        return
+        return None
     try:
-        content = msgspec.json.decode(raw, type=dict[str, Any])
+        return msgspec.json.decode(raw, type=dict[str, Any])
     except DECODE_ERRORS as error:
         note_fault(problems, file, raw, error, line=1, start=0, cut_off=True, last_good=0)
+        return None
+
+
+def read_coco_annotations(path: Path, problems: Problems) -> Iterator[Record]:
+    """A COCO caption annotation file as one record an image: id, its captions as references, its file name."""
+    file = str(path)
+    content = read_json_object(path, problems)
+    if content is None:
         return
     annotations = content.get("annotations")
     if not isinstance(annotations, list):

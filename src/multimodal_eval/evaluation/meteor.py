@@ -19,7 +19,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -32,6 +32,7 @@ from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, uns
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.text.captions import refuse_no_list
+from multimodal_eval.text.language import language_of_texts
 from multimodal_eval.text.meteor_data import LANGUAGES, open_program, parameters, resource_name
 from multimodal_eval.text.synonyms import SynonymSource, get_synonyms
 from multimodal_eval.text.tokenizers import check_tokenizer
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
 
 VARIANTS = ("fmean", "2005", "1.5")
+AUTO = "auto"  # the language of each sample's references
 STEMMERS = {
     "fmean": {"en": "english", "ru": "russian"},
     "2005": {"en": "porter", "ru": "russian"},
@@ -62,13 +64,14 @@ def meteor(
     *,
     variant: str = "1.5",
     language: str = "en",
-    synonyms: str = "default",
+    synonyms: str | Mapping[str, str] = "default",
     tokenizer: str = "default",
 ) -> float:
     """METEOR of one text against its references.
 
-    `variant` is fmean, 2005 or 1.5; `language` en or ru; `synonyms` a source's name (fmean and 2005); `tokenizer` a
-    tokenizer's name, or for 1.5 `none`: the text as it is. 1.5 needs its data: `mmeval fetch meteor-1.5-en`.
+    `variant` is fmean, 2005 or 1.5; `language` en or ru, or for fmean and 2005 `auto`: that of the references, by
+    their letters. `synonyms` is a source's name, or one a language (fmean and 2005); `tokenizer` a tokenizer's name, or
+    for 1.5 `none`: the text as it is. 1.5 needs its data: `mmeval fetch meteor-1.5-en`.
     """
     refuse_no_list("meteor", references)
     chosen = compute_meteor.configure(
@@ -124,6 +127,38 @@ class StagedScorer:
         ]
 
 
+class ByLanguage:
+    """Each answer by the scorer of its references' language."""
+
+    def __init__(self, scorers: Mapping[str, TextsScorer]) -> None:
+        self.scorers = scorers
+
+    def _places(self, references: list[list[str]]) -> Iterator[tuple[TextsScorer, list[int]]]:
+        languages = [language_of_texts(texts) for texts in references]
+        for language, scorer in self.scorers.items():
+            places = [place for place, own in enumerate(languages) if own == language]
+            if places:
+                yield scorer, places
+
+    def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
+        """One value an answer."""
+        import numpy as np
+
+        values = np.empty(len(candidates))
+        for scorer, places in self._places(references):
+            own = scorer.rows([candidates[p] for p in places], [references[p] for p in places], threads)
+            values[places] = own.values
+        return Rows(values)
+
+    def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
+        """One score an answer."""
+        found: dict[int, Score] = {}
+        for scorer, places in self._places(references):
+            scores = scorer([candidates[p] for p in places], [references[p] for p in places])
+            found.update(zip(places, scores, strict=True))
+        return [found[place] for place in range(len(candidates))]
+
+
 class ProgramScorer:
     """1.5."""
 
@@ -163,15 +198,17 @@ class Meteor(Metric):
             if key not in self.options:
                 raise ConfigError(f"{self.name} has no option {key!r}.{did_you_mean(key, list(self.options))}")
         chosen = {**self.options, **options}
-        for key, allowed in (("variant", VARIANTS), ("language", LANGUAGES)):
+        for key, allowed in (("variant", VARIANTS), ("language", (*LANGUAGES, AUTO))):
             chosen[key] = str(chosen[key])  # YAML reads 1.5 and 2005 as numbers
             if chosen[key] not in allowed:
                 raise ConfigError(
                     f"the option `{key}` must be one of {', '.join(allowed)}. Got {options.get(key)!r} instead."
                 )
-        for key in ("synonyms", "tokenizer"):
-            if not isinstance(chosen[key], str):
-                raise ConfigError(f"the option `{key}` must be a name. Got {chosen[key]!r} instead.")
+        if not isinstance(chosen["tokenizer"], str):
+            raise ConfigError(f"the option `tokenizer` must be a name. Got {chosen['tokenizer']!r} instead.")
+        _refuse_bad_synonyms(chosen["synonyms"])
+        if chosen["variant"] == "1.5" and chosen["language"] == AUTO:
+            raise ConfigError("METEOR 1.5 is a figure of one language: the option `language` must be en or ru.")
         if chosen["tokenizer"] != "default" and not (chosen["variant"] == "1.5" and chosen["tokenizer"] == "none"):
             check_tokenizer(chosen["tokenizer"])
         if chosen["variant"] == "1.5" and chosen["synonyms"] != "default":
@@ -185,8 +222,12 @@ class Meteor(Metric):
 
     @property
     def language(self) -> str:
-        """Of answers and references alike."""
+        """Of answers and references alike; auto where each sample has its own."""
         return str(self.options["language"])
+
+    def by_language(self) -> list[Meteor]:
+        """The metrics of the single languages that `auto` chooses from."""
+        return [Meteor({**self.options, "language": language}) for language in LANGUAGES]
 
     @property
     def tokenizer(self) -> str:
@@ -197,12 +238,16 @@ class Meteor(Metric):
     @property
     def stemmer(self) -> str:
         """The variant's own for the language."""
+        if self.language == AUTO:
+            return "+".join(metric.stemmer for metric in self.by_language())
         return STEMMERS[self.variant][self.language]
 
     @property
     def synonyms(self) -> SynonymSource:
-        """The source of synonyms (fmean and 2005)."""
-        source = get_synonyms(str(self.options["synonyms"]), self.language)
+        """The source of synonyms of the one language (fmean and 2005)."""
+        chosen = self.options["synonyms"]
+        name = chosen if isinstance(chosen, str) else chosen.get(self.language, "default")
+        source = get_synonyms(name, self.language)
         by_stem = self.variant == "2005" and self.language == "en" and source.label != "none"
         return StemSynonyms(source, self.stemmer) if by_stem else source
 
@@ -217,7 +262,8 @@ class Meteor(Metric):
         if self.variant == "1.5":
             settings["data"] = get_resource(resource_name(self.language)).fingerprint
         else:
-            settings["synonyms"] = self.synonyms.label
+            sources = self.by_language() if self.language == AUTO else [self]
+            settings["synonyms"] = "+".join(metric.synonyms.label for metric in sources)
         return Signature(self.name, self.version, settings)
 
     def unavailable(self) -> str | None:
@@ -236,6 +282,8 @@ class Meteor(Metric):
         """The variant, ready to score texts."""
         if self.variant == "1.5":
             return ProgramScorer(self.tokenizer, self.language, self.stemmer)
+        if self.language == AUTO:
+            return ByLanguage({metric.language: metric.texts_scorer() for metric in self.by_language()})
         return StagedScorer(self.tokenizer, self.stemmer, self.synonyms, with_penalty=self.variant == "2005")
 
     def rows_of(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> Rows:
@@ -254,6 +302,11 @@ class Meteor(Metric):
     def open(self, state: Any) -> Scorer:
         """Once a worker; data and synonyms are shared."""
         return _SampleScorer(self.texts_scorer())
+
+    @property
+    def averages(self) -> bool:
+        """1.5 makes its figure of summed statistics."""
+        return self.variant != "1.5"
 
     def aggregate(self, rows: Rows) -> Estimate:
         """1.5: the score of the summed statistics; the others: the mean."""
@@ -294,6 +347,17 @@ class Meteor(Metric):
             gradient[_CHUNKS] -= mean * penalty * beta / sums[_CHUNKS]
         gradient[_ALL_MATCHED : _ALL_MATCHED + 2] += mean * penalty * beta / matched / 2
         return gradient
+
+
+def _refuse_bad_synonyms(chosen: object) -> None:
+    by_language = isinstance(chosen, Mapping) and all(isinstance(name, str) for name in chosen.values())
+    if not isinstance(chosen, str) and not by_language:
+        raise ConfigError(
+            f"the option `synonyms` must be a name, or a name a language (ru: ruwordnet:FILE). Got {chosen!r} instead."
+        )
+    for language in chosen if isinstance(chosen, Mapping) else ():
+        if language not in LANGUAGES:
+            raise ConfigError(f"the option `synonyms` must name sources for {', '.join(LANGUAGES)}. Got {language!r}.")
 
 
 class _SampleScorer:

@@ -31,6 +31,7 @@ from multimodal_eval.evaluation import (  # noqa: F401 - importing a metric regi
     f1_majority,
     f1_strict,
     hallucination_metric,
+    hidden_metric,
     meteor,
     perplexity,
     ref_clipscore,

@@ -25,6 +25,7 @@ from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, unscored
 from multimodal_eval.core.signature import Signature
+from multimodal_eval.data.field_checks import MINUS
 from multimodal_eval.evaluation.model_metric import ModelMetric
 from multimodal_eval.models.language import fits
 from multimodal_eval.models.language_models import (
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-MINUS = "Is the minus sign missing?"
 BLANK = "the answer is blank: a perplexity of nothing does not exist"
 NOT_GIVEN = (
     "no perplexity and no logprobs in the data. A language model computes it with: --option perplexity.source=model"

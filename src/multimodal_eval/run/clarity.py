@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.clarity.dataset import Dataset, PairedInput, paired, read_dataset, samples_of
+from multimodal_eval.clarity.dataset import Dataset, paired, read_dataset, samples_of
 from multimodal_eval.clarity.labels import CLARITY, EVASION
 from multimodal_eval.clarity.predictions import Predictions, UnknownLabels, read_predictions
 from multimodal_eval.clarity.report import classification_report
 from multimodal_eval.clarity.tasks import TASKS, ClarityTask, TaskName
 from multimodal_eval.core.errors import RunFolderError, shorten
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.inputs import JoinedInput
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run import Run
 from multimodal_eval.data.run_folder import RunFolder
@@ -34,7 +35,7 @@ class Prepared:
     """A task that is ready to be scored."""
 
     plan: Plan
-    source: PairedInput
+    source: JoinedInput
     report: dict[str, Any]  # of classification.json
 
 
@@ -106,7 +107,7 @@ def _prepared(
         **report,
         "notes": _notes(task, found, report),
     }
-    return Prepared(make_plan(config), PairedInput(samples, files), content)
+    return Prepared(make_plan(config), JoinedInput(samples, files), content)
 
 
 def _notes(task: ClarityTask, found: Predictions, report: dict[str, Any]) -> list[str]:

@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
-from multimodal_eval.core.metric import Metric
-from multimodal_eval.core.registry import load_plugin
-from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.composite_score import COMPOSITE
-from multimodal_eval.evaluation.metrics_registry import resolve
-from multimodal_eval.run.columns import Codes, Column, column_names, read_column
-from multimodal_eval.run.config import load_config
+from multimodal_eval.run.averaging import Averaging
+from multimodal_eval.run.columns import Codes, column_names
+from multimodal_eval.run.numbers import ScoresInOrder, scores_in_order, strata_in_order
 from multimodal_eval.run.pairing import (
     paired,
     parts_of,
@@ -136,10 +134,10 @@ def compare_runs(
         raise ConfigError("a comparison needs at least two runs")
     names, order = paired(opened)
     refuse_other_data(opened, names, order)
-    clusters = shared_clusters(opened, names, order)
+    averaging = Averaging(shared_clusters(opened, names, order), strata_in_order(opened[0], order[0]))
     chosen, others = _chosen(opened, names, metrics)
     stored = [column_names(run.folder, parts_of(run)) for run in opened]
-    table = _Table(opened, names, stored, order, clusters, _pairs(opened, names, baseline), level)
+    table = _Table(opened, names, stored, order, averaging, _pairs(opened, names, baseline), level)
     test = partial(compare, rounds=rounds, seed=seed, threads=threads, level=level, effect=effect)
     numbers = [table.number(name, test, allow_partial=allow_partial) for name in chosen]
     return RunComparison(tuple(names), len(order[0]), rounds, seed, level, tuple(numbers), tuple(others))
@@ -182,52 +180,6 @@ def _chosen(runs: Sequence[Run], names: Sequence[str], wanted: Sequence[str] | N
     return chosen, others
 
 
-def metric_of(run: Run, name: str) -> Metric:
-    """The metric as the run configured it, for its aggregate; its data need not be on this machine."""
-    for plugin in load_config(run.info["config"]).plugins:
-        load_plugin(plugin)
-    metric = resolve(name)
-    options = run.info["signatures"][name]["options"]
-    return metric.configure(options) if options else metric
-
-
-def _headline(run: Run) -> str | None:
-    found: str | None = run.info["signatures"][COMPOSITE]["settings"].get("headline")
-    return found
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """A number of one run, rows in the common order."""
-
-    column: Column
-    values: NDArray[np.float64]  # NaN where unscored
-    metric: Metric | None  # None: the composite, a mean
-    part: str
-
-    def estimate(self, rows: NDArray[np.bool_], order: Codes) -> Estimate:
-        stats = None
-        if self.column.stats is not None:
-            position = np.cumsum(self.column.scored) - 1  # of a row among the scored ones
-            stats = self.column.stats[position[order[rows]]]
-        scored = Rows(self.values[rows], stats)
-        if self.metric is None:
-            return mean_estimate(scored)
-        return self.metric.aggregate_part(self.part, scored) if self.part else self.metric.aggregate(scored)
-
-
-def _scores(run: Run, stored: Sequence[str], order: Codes, name: str) -> _Scores:
-    metric_name, _, part = name.partition(".")
-    own = _headline(run) if metric_name == COMPOSITE else metric_name
-    metric = None if own is None else metric_of(run, own)
-    bounds = (0, 1) if metric is None else metric.bounds
-    column = read_column(run.folder, parts_of(run), stored, metric_name, bounds)
-    if part and part not in column.parts:
-        raise UnknownNameError(f"part of {metric_name}", part, column.parts)
-    values = column.parts[part] if part else column.values
-    return _Scores(column, values[order], metric, part)
-
-
 @dataclass(frozen=True)
 class _Table:
     """The runs side by side."""
@@ -236,20 +188,20 @@ class _Table:
     names: Sequence[str]
     stored: Sequence[Sequence[str]]  # the columns of each
     order: Sequence[Codes]
-    clusters: Codes | None
+    averaging: Averaging
     pairs: Sequence[tuple[int, int]]
     level: float
 
     def number(self, name: str, test: Test, *, allow_partial: bool) -> Number:
         """One number, with every pair."""
         scores = [
-            _scores(run, stored, rows, name)
+            scores_in_order(run, stored, rows, name)
             for run, stored, rows in zip(self.runs, self.stored, self.order, strict=True)
         ]
         scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(one.values) for one in scores])
         refuse_too_few(name, scored, allow_partial=allow_partial)
-        clusters = None if self.clusters is None else self.clusters[scored]
-        estimates = [one.estimate(scored, rows) for one, rows in zip(scores, self.order, strict=True)]
+        clusters = self.averaging.of(scored).clusters
+        estimates = [one.estimate(scored, rows, self.averaging) for one, rows in zip(scores, self.order, strict=True)]
         metric = name.partition(".")[0]
         direction = self.runs[0].entries[metric].get("direction", "higher")
         gains = {
@@ -300,7 +252,7 @@ class _Table:
 
     def _systems(
         self,
-        scores: Sequence[_Scores],
+        scores: Sequence[ScoresInOrder],
         estimates: Sequence[Estimate],
         scored: NDArray[np.bool_],
         clusters: Codes | None,

@@ -29,6 +29,16 @@ class TaskConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
     maximum: dict[str, Annotated[float, msgspec.Meta(gt=0)]] | None = None
 
 
+class StrataConfig(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Every number becomes a weighted sum: over the values of a column, of the mean over the groups of each.
+
+    A group counts by the mean of its samples. Contests weigh kinds of tasks so.
+    """
+
+    by: str  # a field of the samples, or a column of their metadata
+    weights: dict[str, float]  # value of the column -> weight; they sum to 1
+
+
 class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """Every setting of a run. Keys of the YAML file are these names."""
 
@@ -41,6 +51,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     map: dict[str, str] = {}
     annotators: list[str] = []  # columns that hold one annotator's labels each: names, or patterns with * and ?
     by: list[str] = []
+    strata: StrataConfig | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     seed: int = 0
     error_patterns: list[str] | None = None  # None: the usual ones
@@ -135,6 +146,8 @@ def _absolute(key: str, value: Any) -> Any:
 
     Any other value, a name of the catalogue among them, stays as it is.
     """
+    if isinstance(value, dict):
+        return {part: _absolute(key, own) for part, own in value.items()}
     if not isinstance(value, str) or not value or value in CATALOGUE:
         return value
     head, colon, tail = value.rpartition(":")
@@ -157,7 +170,8 @@ def _in_words(said: str) -> str:
     if not unknown:
         return said
     key, place = unknown[1], unknown[2] or ""
-    known = TaskConfig.__struct_fields__ if place.startswith("$.tasks") else RunConfig.__struct_fields__
+    places = {"$.tasks": TaskConfig, "$.strata": StrataConfig}
+    known = next((own for start, own in places.items() if place.startswith(start)), RunConfig).__struct_fields__
     return f"no setting is named {key!r}.{did_you_mean(key, known)}"
 
 

@@ -229,7 +229,7 @@ def _reusable(old: Run, plan: Plan) -> set[str]:
         metric.name
         for metric in plan.metrics
         if (same_pictures or "image" not in metric.needs)
-        and stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), plan.config.patterns)
+        and stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), plan.config)
     }
 
 

@@ -21,11 +21,13 @@ from multimodal_eval.data.inputs import Input, Summary, refuse_empty
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_signature
+from multimodal_eval.run.config import RunConfig
 from multimodal_eval.run.executor import Executor, Inline
 from multimodal_eval.run.part import States, Worker
 from multimodal_eval.run.parts import parts_of
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.slices import SliceValues
+from multimodal_eval.run.strata import StrataSeen, strata_settings
 
 # Whose version may change a number, or how a run is stored.
 PACKAGES = ("numpy", "scipy", "pyarrow", "msgspec", "onnxruntime", "tokenizers", "pillow")
@@ -76,9 +78,10 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
     problems, summary = Problems(), Summary()
     samples = source.samples(problems, summary, plan.config.limit)
     sizes: list[int] = []
-    slices = SliceValues(plan.config.by)
+    slices, strata = SliceValues(plan.config.by), StrataSeen(plan.config.strata)
     for batch in parts_of(samples, plan.part_size):
         slices.see(batch)
+        strata.see(batch)
         if not problems.total:  # of a refused input nothing is kept
             folder.write_part("samples", len(sizes), to_table(batch, sum(sizes)))
         sizes.append(len(batch))
@@ -86,6 +89,7 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
     problems.raise_if_any()
     refuse_empty(summary, _name(source))
     slices.refuse_unknown([*summary.fields, *summary.metadata])
+    strata.refuse_unfit()
     info = folder.read_info() | {
         "input": source.describe(),
         "counts": {
@@ -168,20 +172,19 @@ def _counting(stage: str, total: int, progress: Progress) -> Callable[[int], Non
 
 def signatures(plan: Plan, worker: Worker) -> dict[str, dict[str, Any]]:
     """The signature of every number of the run."""
-    found = {
-        metric.name: stored_signature(metric, worker.state(metric), plan.config.patterns) for metric in plan.metrics
-    }
+    found = {metric.name: stored_signature(metric, worker.state(metric), plan.config) for metric in plan.metrics}
     if plan.composite and plan.task is not None:
-        signature = composite_signature(plan.task)
+        signature = composite_signature(plan.task).extended(**strata_settings(plan.config.strata))
         found[COMPOSITE] = {"text": str(signature), "settings": signature.to_dict()}
     return found
 
 
-def stored_signature(metric: Metric, state: Any, patterns: tuple[str, ...]) -> dict[str, Any]:
+def stored_signature(metric: Metric, state: Any, config: RunConfig) -> dict[str, Any]:
     """The signature as run.json keeps it, with the options as they were given."""
     signature = metric.signature(state)
-    if patterns != ERROR_PATTERNS:  # they decide which samples are scored at all
-        signature = signature.extended(errors=",".join(patterns) or "none")
+    if config.patterns != ERROR_PATTERNS:  # they decide which samples are scored at all
+        signature = signature.extended(errors=",".join(config.patterns) or "none")
+    signature = signature.extended(**strata_settings(config.strata))
     return {"text": str(signature), "settings": signature.to_dict(), "options": dict(metric.options)}
 
 

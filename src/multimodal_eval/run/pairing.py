@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import ConfigError, InputError, Problem
 from multimodal_eval.data.run import Run
+from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run.columns import Codes, cluster_codes, read_scores
 
 MOST_LEFT_OUT = 0.01  # share of the samples that may be unscored in one of the runs
@@ -67,6 +68,11 @@ def shared_clusters(runs: Sequence[Run], names: Sequence[str], order: Sequence[C
 
 def refuse_other_signatures(runs: Sequence[Run], names: Sequence[str], metric: str) -> None:
     """Numbers made in different ways are no comparison; the error names the difference."""
+    settings = runs[0].info["signatures"][metric]["settings"]
+    if metric == COMPOSITE:  # which is made of others, and says no more of them than their names
+        for part in settings.get("weights") or [settings["headline"]]:
+            if all(part in run.info["signatures"] for run in runs):
+                refuse_other_signatures(runs, names, part)
     first = runs[0].info["signatures"][metric]
     for run, name in zip(runs[1:], names[1:], strict=True):
         own = run.info["signatures"][metric]

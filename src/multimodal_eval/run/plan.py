@@ -17,6 +17,7 @@ from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.evaluation.tasks_config import PART_ALIASES, PRESETS, TASKS, Task
 from multimodal_eval.run.config import RunConfig, TaskConfig
+from multimodal_eval.run.strata import check_strata
 
 PART_SIZE = 10_000
 PART_SIZE_WITH_MODEL = 256
@@ -79,6 +80,8 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     metrics, unavailable = _split(names, config, stored)
     if unavailable and not config.skip_unavailable:
         raise UnavailableError(_refusal(unavailable, [metric.name for metric in metrics]))
+    if config.strata is not None:
+        check_strata(config.strata, metrics)
     composite, notes = _composite(task, names)
     notes += _left_out_of_presets(config, names)
     return Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes))

@@ -17,20 +17,23 @@ from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.run_folder import FORMAT, RunFolder
 from multimodal_eval.evaluation.composite_score import COMPOSITE
-from multimodal_eval.run.columns import Codes, Column, cluster_codes, column_names, read_column, read_scores
+from multimodal_eval.run.averaging import Aggregate, Averaging
+from multimodal_eval.run.columns import Column, cluster_codes, column_names, read_column, read_scores
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.slices import slice_value
+from multimodal_eval.run.strata import read_strata
 from multimodal_eval.stats.intervals import interval
 
 SHOWN_REASONS = 5
-
-Aggregate = Callable[[Rows], Estimate]
 
 
 def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[str, Any]:
     """The content of results.json."""
     parts = len(info["parts"])
-    clusters = cluster_codes(read_scores(folder, parts, ["group"]).column("group"))
+    averaging = Averaging(
+        cluster_codes(read_scores(folder, parts, ["group"]).column("group")),
+        read_strata(folder, parts, plan.config.strata),
+    )
     slices = _slices(folder, parts, plan.config.by)
     signatures = {name: signature["text"] for name, signature in info["signatures"].items()}
     total = sum(info["parts"])
@@ -48,20 +51,20 @@ def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[s
     }
     for metric in plan.metrics:
         column = read_column(folder, parts, names, metric.name, metric.bounds)
-        entry = _entry(column, metric.aggregate, clusters, metric.aggregate_part)
+        entry = _entry(column, metric.aggregate, averaging, metric.aggregate_part)
         results["metrics"][metric.name] = {
             **entry,
             "direction": metric.direction,
             "signature": signatures[metric.name],
         }
-        _add_slices(results["slices"], slices, column, metric.aggregate, clusters, metric.aggregate_part)
+        _add_slices(results["slices"], slices, column, metric.aggregate, averaging, metric.aggregate_part)
     for name, reason in plan.unavailable.items():
         results["metrics"][name] = _never_scored(total, reason)
     if plan.composite:
         column = read_column(folder, parts, names, COMPOSITE, plan.bounds[COMPOSITE])
         aggregate = _composite_aggregate(plan)
-        results["composite"] = {**_entry(column, aggregate, clusters), "signature": signatures[COMPOSITE]}
-        _add_slices(results["slices"], slices, column, aggregate, clusters)
+        results["composite"] = {**_entry(column, aggregate, averaging), "signature": signatures[COMPOSITE]}
+        _add_slices(results["slices"], slices, column, aggregate, averaging)
     return results
 
 
@@ -80,16 +83,15 @@ def _estimated(
     aggregate: Aggregate,
     values: NDArray[np.float64],
     stats: NDArray[np.float64] | None,
-    clusters: Codes | None,
+    averaging: Averaging,
 ) -> dict[str, Any]:
     if len(values) == 0:
         return {"value": None, "stderr": None, "low": None, "high": None, "method": "nothing scored"}
-    found = interval(aggregate(Rows(values, stats)), clusters, values=values if stats is None else None)
-    return asdict(found)
-
-
-def _on(rows: NDArray[np.bool_] | Codes, clusters: Codes | None) -> Codes | None:
-    return None if clusters is None else clusters[rows]
+    if lacking := averaging.empty_strata():
+        method = f"no value: no scored sample has the {', '.join(map(repr, lacking))} that a weight asks for"
+        return {"value": None, "stderr": None, "low": None, "high": None, "method": method}
+    estimate = averaging.estimate(aggregate, Rows(values, stats))
+    return asdict(interval(estimate, averaging.clusters, values=values if stats is None else None))
 
 
 def _mean_of_part(part: str, rows: Rows) -> Estimate:
@@ -99,11 +101,11 @@ def _mean_of_part(part: str, rows: Rows) -> Estimate:
 def _entry(
     column: Column,
     aggregate: Aggregate,
-    clusters: Codes | None,
+    averaging: Averaging,
     aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
 ) -> dict[str, Any]:
     scored = column.scored
-    entry = _estimated(aggregate, column.values[scored], column.stats, _on(scored, clusters))
+    entry = _estimated(aggregate, column.values[scored], column.stats, averaging.of(scored))
     unscored = _counts(pc.filter(column.status, pa.array(~scored)))
     reasons = _counts(pc.filter(column.reason, pa.array(~scored)))
     entry |= {
@@ -115,22 +117,22 @@ def _entry(
     }
     if column.parts:
         entry["parts"] = {
-            part: _part(values, column, partial(aggregate_part, part), clusters)
+            part: _part(values, column, partial(aggregate_part, part), averaging)
             for part, values in column.parts.items()
         }
     return entry
 
 
-def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregate, clusters: Codes | None) -> dict[str, Any]:
+def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregate, averaging: Averaging) -> dict[str, Any]:
     present = ~np.isnan(values)
     # Statistics belong to the scored rows; a part that some of them lack can only be averaged.
     stats = column.stats if np.array_equal(present, column.scored) else None
-    return _estimated(aggregate, values[present], stats, _on(present, clusters))
+    return _estimated(aggregate, values[present], stats, averaging.of(present))
 
 
 def _never_scored(total: int, reason: str) -> dict[str, Any]:
     return {
-        **_estimated(mean_estimate, np.empty(0), None, None),
+        **_estimated(mean_estimate, np.empty(0), None, Averaging()),
         "n_scored": 0,
         "n_total": total,
         "unscored": {"error": total},
@@ -167,7 +169,7 @@ def _add_slices(
     slices: Mapping[str, Mapping[str, NDArray[np.int64]]],
     column: Column,
     aggregate: Aggregate,
-    clusters: Codes | None,
+    averaging: Averaging,
     aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
 ) -> None:
     """The same aggregates over each slice alone."""
@@ -185,5 +187,5 @@ def _add_slices(
                 column.warning.take(rows),
                 {part: values[rows] for part, values in column.parts.items()},
             )
-            entry = _entry(one, aggregate, _on(rows, clusters), aggregate_part)
+            entry = _entry(one, aggregate, averaging.of(rows).alone(), aggregate_part)
             target[by][value].setdefault("metrics", {})[column.name] = entry

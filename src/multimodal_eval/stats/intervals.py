@@ -60,8 +60,12 @@ def interval(
 ) -> Interval:
     """Wilson's interval for the mean of values that are all 0 or 1, the t interval for everything else.
 
-    `values` are the rows' values where the estimate is their mean.
+    `values` are the rows' values where the estimate is their mean. A sum over strata is resampled within them.
     """
+    if estimate.strata is not None:
+        from multimodal_eval.stats.stratified import stratified_interval
+
+        return stratified_interval(estimate, clusters, level)
     if values is not None and len(values) > 0 and bool(np.isin(values, (0.0, 1.0)).all()):
         return wilson_interval(estimate, clusters, level)
     return t_interval(estimate, clusters, level)

@@ -26,8 +26,8 @@ from multimodal_eval.stats.intervals import (
     Interval,
     Vector,
     cluster_sums,
+    interval,
     number_of_units,
-    t_interval,
 )
 
 ROUNDS = 10_000
@@ -49,9 +49,9 @@ class Comparison:
 
 
 def pseudo_values(estimate: Estimate) -> Vector:
-    """estimate + psi_i: one value a sample, whose mean is the estimate."""
-    values: Vector = estimate.value + estimate.influence
-    return values
+    """One value a sample, whose mean is the estimate: estimate + psi_i, or the contributions of a weighted sum."""
+    values = estimate.contributions
+    return estimate.value + estimate.influence if values is None else values
 
 
 def compare(
@@ -66,9 +66,7 @@ def compare(
     effect: float | None = None,
 ) -> list[Comparison]:
     """b - a for several numbers at once, over the same samples in the same order; all share their random signs."""
-    differences = [
-        Estimate(two.value - one.value, two.influence - one.influence) for one, two in zip(a, b, strict=True)
-    ]
+    differences = [two.minus(one) for one, two in zip(a, b, strict=True)]
     p_values = randomization_p_values(
         [pseudo_values(difference) for difference in differences], clusters, rounds=rounds, seed=seed, threads=threads
     )
@@ -81,7 +79,7 @@ def compare(
 def _comparison(
     difference: Estimate, p_value: float, clusters: Codes | None, level: float, effect: float | None
 ) -> Comparison:
-    found = t_interval(difference, clusters, level)
+    found = interval(difference, clusters, level=level)
     if found.stderr is None:
         return Comparison(found, None, None, None)
     units = number_of_units(difference.influence, clusters)

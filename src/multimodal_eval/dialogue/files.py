@@ -1,0 +1,178 @@
+"""The contest's files: questions, answers, perplexities, and gold. All of what is wrong with them is noted.
+
+questions        {dialogue: [[{"type": "text" | "image" | "audio", "content": …}, …], …]}      a turn a reply
+output.json      {dialogue: [answer, …]}
+ppl_output.json  {dialogue: [perplexity or {"candidates": [perplexity, …], "correct": k}, …]}   k counts from 0
+gold             {dialogue: {"type": …, "replies": [[variant, …], …]}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from multimodal_eval.core.conversation import PART_TYPES, Part
+from multimodal_eval.core.errors import did_you_mean, shorten
+from multimodal_eval.data.field_checks import (
+    CHECKS,
+    RefusedError,
+    checked_name,
+    checked_perplexity,
+    checked_references,
+    checked_text,
+)
+from multimodal_eval.data.json_file import read_json_object
+from multimodal_eval.data.problems import Problems
+from multimodal_eval.dialogue.dialogues import Surprise
+from multimodal_eval.dialogue.types import WEIGHTS, type_of
+
+Value = TypeVar("Value")
+SURPRISE_KEYS = ("perplexity", "candidates", "correct")
+
+
+@dataclass(frozen=True, slots=True)
+class GoldDialogue:
+    """The type of a dialogue, and the variants of each right reply."""
+
+    type: str
+    replies: tuple[tuple[str, ...], ...]
+
+
+def read_gold(path: Path, problems: Problems) -> dict[str, GoldDialogue]:
+    """The gold; dialogues that are refused are noted and left out."""
+    return _read(path, problems, checked_gold)
+
+
+def read_answers(path: Path, problems: Problems) -> dict[str, list[str]]:
+    """The answers of one model."""
+    return _read(path, problems, lambda value: _each(value, checked_answer, "the answers"))
+
+
+def read_surprises(path: Path, problems: Problems) -> dict[str, list[Surprise]]:
+    """What one model says of its answers, or of candidates."""
+    return _read(path, problems, lambda value: _each(value, checked_surprise, "the perplexities"))
+
+
+def read_questions(path: Path, problems: Problems) -> dict[str, list[tuple[Part, ...]]]:
+    """What is asked, in turns of parts."""
+    return _read(path, problems, lambda value: _each(value, _checked_turn, "a dialogue"))
+
+
+def _read(path: Path, problems: Problems, check: Callable[[Any], Value]) -> dict[str, Value]:
+    file = str(path)
+    if not path.is_file():
+        problems.add("NOT_FOUND", "a folder, where a file is needed" if path.is_dir() else "no such file", file=file)
+        return {}
+    before = problems.total
+    content = read_json_object(path, problems)
+    found: dict[str, Value] = {}
+    for name, value in (content or {}).items():
+        try:
+            key = checked_name("dialogue", name)
+            if key in found:
+                raise RefusedError("DUPLICATE", "the dialogue occurs twice, in different Unicode forms of its name")
+            found[key] = check(value)
+        except _RefusedPartsError as refused:
+            for one in refused.parts:
+                problems.add(one.code, str(one), file=file, id=name, hint=one.hint)
+        except RefusedError as refused:
+            problems.add(refused.code, str(refused), file=file, id=name, hint=refused.hint)
+    if content is not None and not content and problems.total == before:
+        problems.add("EMPTY", "the file has no dialogues", file=file)
+    return found
+
+
+class _RefusedPartsError(RefusedError):
+    """Several refusals in one dialogue."""
+
+    def __init__(self, parts: Sequence[RefusedError]) -> None:
+        super().__init__(parts[0].code, "; ".join(map(str, parts)))
+        self.parts = parts
+
+
+def _each(value: Any, check: Callable[[str, Any], Value], what: str) -> list[Value]:
+    """A list, each of whose items is checked; all refusals are kept."""
+    if not isinstance(value, list | tuple):
+        raise RefusedError("TYPE", f"{what} must be a list, with an item a reply. Got {shorten(value)} instead.")
+    found, refused = [], []
+    for number, item in enumerate(value, 1):
+        try:
+            found.append(check(f"reply {number}", item))
+        except RefusedError as one:
+            refused.append(one)
+    if refused:
+        raise _RefusedPartsError(refused)
+    if not found:
+        raise RefusedError("LENGTH", f"{what}: an empty list, with nothing for any reply")
+    return found
+
+
+def checked_gold(value: Any) -> GoldDialogue:
+    """{"type": …, "replies": [[variant, …], …]}."""
+    if not isinstance(value, Mapping) or not value.keys() >= {"type", "replies"}:
+        raise RefusedError("TYPE", f"must be an object with `type` and `replies`. Got {shorten(value)} instead.")
+    replies = _each(value["replies"], checked_references, "`replies`")
+    return GoldDialogue(checked_type(value["type"]), tuple(map(tuple, replies)))
+
+
+def checked_type(value: Any) -> str:
+    """One of the four types, as they are written here."""
+    found = type_of(value) if isinstance(value, str) else None
+    if found is None:
+        raise RefusedError(
+            "UNKNOWN_TYPE", f"no dialogue type is named {shorten(value)}.{did_you_mean(value, list(WEIGHTS))}"
+        )
+    return found
+
+
+def checked_answer(place: str, value: Any) -> str:
+    """A text, which may be blank."""
+    if value is None:
+        raise RefusedError("MISSING_REPLY", f"{place} has no answer: null")
+    return checked_text(place, value)
+
+
+def checked_surprise(place: str, value: Any) -> Surprise:
+    """A perplexity, or those of candidates with the number of the right one; or both, in an object."""
+    if value is None:
+        raise RefusedError("MISSING_PERPLEXITY", f"{place} has no perplexity: null")
+    if not isinstance(value, Mapping):
+        return Surprise(checked_perplexity(place, value))
+    unknown = [key for key in value if key not in SURPRISE_KEYS]
+    if unknown:
+        raise RefusedError("TYPE", f"{place} has a key {unknown[0]!r}.{did_you_mean(unknown[0], SURPRISE_KEYS)}")
+    perplexity = value.get("perplexity")
+    own = None if perplexity is None else checked_perplexity(f"{place}, perplexity", perplexity)
+    if "candidates" not in value and "correct" not in value and own is not None:
+        return Surprise(own)
+    candidates, correct = value.get("candidates"), value.get("correct")
+    if not isinstance(candidates, list | tuple) or len(candidates) < 2:
+        message = (
+            f"{place}: `candidates` must be a list of two perplexities or more. Got {shorten(candidates)} instead."
+        )
+        raise RefusedError("TYPE", message)
+    if type(correct) is not int or correct not in range(len(candidates)):
+        message = (
+            f"{place}: `correct` must be a number from 0 to {len(candidates) - 1}. Got {shorten(correct)} instead."
+        )
+        raise RefusedError("RANGE", message)
+    found = [checked_perplexity(f"{place}, candidate {number}", item) for number, item in enumerate(candidates)]
+    return Surprise(own, tuple(found), correct)
+
+
+def _checked_turn(place: str, value: Any) -> tuple[Part, ...]:
+    if not isinstance(value, list) or not value:
+        raise RefusedError("TYPE", f"{place}: a turn must be a list of parts. Got {shorten(value)} instead.")
+    return tuple(_checked_part(place, part) for part in value)
+
+
+def _checked_part(place: str, value: Any) -> Part:
+    if not isinstance(value, Mapping) or not value.keys() >= {"type", "content"}:
+        raise RefusedError("TYPE", f"{place}: a part must have `type` and `content`. Got {shorten(value)} instead.")
+    kind, content = value["type"], value["content"]
+    if kind not in PART_TYPES:
+        raise RefusedError("TYPE", f"{place}: no part is of the type {shorten(kind)}.{did_you_mean(kind, PART_TYPES)}")
+    field = f"{place}, {kind}"
+    return Part(kind, checked_text(field, content) if kind == "text" else CHECKS[kind](field, content))

@@ -1,0 +1,184 @@
+"""Submissions to the dialogue contest as runs: a sample a reply, a group a dialogue, a stratum a type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.core.registry import load_plugin
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.inputs import JoinedInput
+from multimodal_eval.data.problems import Problems
+from multimodal_eval.data.run import Run
+from multimodal_eval.dialogue.dialogues import TYPE, Asked, samples_of
+from multimodal_eval.dialogue.files import GoldDialogue, read_gold, read_questions
+from multimodal_eval.dialogue.integral import PARTS
+from multimodal_eval.dialogue.submission import (
+    asked,
+    checked_weights,
+    other_media,
+    present_weights,
+    read_submission,
+)
+from multimodal_eval.evaluation.hidden_metric import get_rule
+from multimodal_eval.evaluation.meteor import AUTO
+from multimodal_eval.run.config import RunConfig, StrataConfig, load_config, overlaid
+from multimodal_eval.run.plan import Plan, make_plan
+from multimodal_eval.text.language import language_of_texts
+
+TASK = "dialogue"
+WORST = 5
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Gold and settings: what every submission is scored with."""
+
+    files: tuple[Path, ...]
+    gold: dict[str, GoldDialogue]
+    asked: Asked
+    config: RunConfig
+    notes: tuple[str, ...]
+
+    @property
+    def rule(self) -> str:
+        """Of the hidden metric."""
+        return str(self.config.options["hidden_metric"]["rule"])
+
+
+def open_contest(
+    gold: str | Path,
+    *,
+    questions: str | Path | None = None,
+    config: str | Path | Mapping[str, Any] | None = None,
+    weights: Mapping[str, float] | None = None,
+    rule: str | None = None,
+    language: str | None = None,
+    synonyms: str | Mapping[str, str] | None = None,
+    present_types_only: bool = False,
+    plugins: Sequence[str] | None = None,
+    skip_lint: bool = False,
+) -> Contest:
+    """Read and check the gold, and the questions where they are given, and settle the settings.
+
+    What is not said here comes from `config` (weights: `strata.weights`; the rule: `options.hidden_metric.rule`), then
+    from the contest.
+    """
+    base = load_config(config)
+    for plugin in [*base.plugins, *(plugins or ())]:
+        load_plugin(plugin)
+    problems, files = Problems(), [Path(gold)]
+    found = read_gold(files[0], problems)
+    said, notes = Asked(), list[str]()
+    if questions is not None:
+        files.append(Path(questions))
+        turns = read_questions(files[1], problems)
+        said = asked(turns, found, files[1], problems)
+        if others := other_media(turns, found):
+            shown = ", ".join(map(repr, others[:WORST]))
+            notes.append(f"{len(others):,} dialogues have other parts than their type names: {shown}")
+    problems.raise_if_any()
+    if weights is None and base.strata is not None:
+        weights = base.strata.weights
+    used, absent = present_weights(
+        checked_weights(weights), {own.type for own in found.values()}, present_only=present_types_only
+    )
+    if absent:
+        told = ", ".join(f"{name} {weight:g}" for name, weight in used.items() if weight)
+        notes.append(f"no dialogue is of the type {', '.join(absent)}; the weights of the others are scaled up: {told}")
+    meteor = {"variant": "fmean", "language": AUTO, **base.options.get("meteor", {})}
+    meteor |= {} if language is None else {"language": language}
+    meteor |= {} if synonyms is None else {"synonyms": synonyms}
+    meteor["language"] = _settled(str(meteor["language"]), found)
+    hidden = {"rule": "confidence", **base.options.get("hidden_metric", {}), **({} if rule is None else {"rule": rule})}
+    settled = overlaid(
+        config,
+        task=TASK,
+        tasks={TASK: {"metrics": list(PARTS), "weights": PARTS}},
+        options={"meteor": meteor, "hidden_metric": hidden},
+        strata=StrataConfig(by=TYPE, weights=used),
+        by=list(dict.fromkeys([TYPE, *base.by])),
+        error_patterns=[],  # a contest counts a generator's error message as the answer that it is
+        plugins=list(plugins) if plugins else None,
+        skip_lint=skip_lint,
+        image_root=str(files[-1].absolute().parent),
+    )
+    return Contest(tuple(files), found, said, settled, tuple(notes))
+
+
+def _settled(language: str, gold: Mapping[str, GoldDialogue]) -> str:
+    """`auto` becomes the one language of all replies, where they have but one: the other's data is not needed then."""
+    found = {language_of_texts(variants) for own in gold.values() for variants in own.replies}
+    return found.pop() if language == AUTO and len(found) == 1 else language
+
+
+def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> tuple[Plan, JoinedInput]:
+    """The plan and the samples of one submission; all that is wrong with it is said before anything is scored."""
+    problems = Problems()
+    files = Path(output), Path(perplexities)
+    dialogues = read_submission(contest.gold, *files, get_rule(contest.rule), problems)
+    problems.raise_if_any()
+    samples: list[Sample] = [sample for own in dialogues for sample in samples_of(own, contest.asked)]
+    if len({sample.id for sample in samples}) < len(samples):  # "a/1" may be a dialogue's name, or a reply of "a"
+        message = "two dialogues' names give replies the same id: do not end a name in '/' and a number"
+        raise InputError([Problem(code="DUPLICATE", message=message, file=str(contest.files[0]))])
+    return make_plan(contest.config), JoinedInput(samples, [*contest.files, *files], contest.notes)
+
+
+def dialogue_report(run: Run, worst: int = WORST) -> dict[str, Any]:
+    """The integral score, a row a type, and the worst replies, from a run folder alone."""
+    strata = load_config(run.info["config"]).strata
+    assert strata is not None
+    dialogues: dict[str, set[str]] = {}
+    for sample in run.samples():
+        dialogues.setdefault(sample.metadata[TYPE], set()).add(str(sample.group))
+    types = []
+    for name, weight in strata.weights.items():
+        own = run.results["slices"][TYPE].get(name)
+        if own is None:
+            continue
+        numbers = own["metrics"]
+        mean = numbers["composite_score"]
+        types.append(
+            {
+                "type": name,
+                "n": len(dialogues[name]),
+                "replies": own["n"],
+                "weight": weight,
+                **{key: _brief(numbers[key]) for key in PARTS},
+                "mean": _brief(mean),
+                "part": None if mean["value"] is None else weight * mean["value"],
+            }
+        )
+    integral = _brief(run.results["composite"])
+    parts = {name: _brief(run.results["metrics"][name]) for name in PARTS}
+    return {"integral": integral, **parts, "types": types, "worst": _worst(run, worst)}
+
+
+def _brief(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: entry[key] for key in ("value", "stderr", "low", "high", "method")}
+
+
+def _worst(run: Run, count: int) -> list[dict[str, Any]]:
+    """The replies with the lowest (METEOR + HM) / 2; those of the same value in their order."""
+    rows = run.scores(["id", "composite_score", *PARTS]).to_pylist()
+    scored = [(row["composite_score"], place) for place, row in enumerate(rows) if row["composite_score"] is not None]
+    lowest = {place: value for value, place in sorted(scored)[:count]}
+    found = []
+    for place, sample in enumerate(run.samples()):
+        if place in lowest:
+            found.append(
+                {
+                    "id": sample.id,
+                    "type": sample.metadata[TYPE],
+                    "question": sample.question,
+                    "answer": sample.generated_answer,
+                    "variants": sample.references,
+                    "perplexity": sample.perplexity,
+                    **{name: rows[place][name] for name in ("composite_score", *PARTS)},
+                }
+            )
+    return sorted(found, key=lambda reply: reply["composite_score"])

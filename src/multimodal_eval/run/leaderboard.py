@@ -1,0 +1,234 @@
+"""Many submissions to one gold: each is scored as a run of its own, and all are ranked by one number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, RunFolderError
+from multimodal_eval.core.machine import cores
+from multimodal_eval.core.score import Estimate
+from multimodal_eval.data.run import Run
+from multimodal_eval.data.run_folder import to_json, write_atomically
+from multimodal_eval.evaluation.composite_score import COMPOSITE
+from multimodal_eval.run.averaging import Averaging
+from multimodal_eval.run.columns import column_names
+from multimodal_eval.run.execute import Progress, silent
+from multimodal_eval.run.numbers import scores_in_order, strata_in_order
+from multimodal_eval.run.pairing import paired, parts_of, refuse_other_data, refuse_other_signatures, shared_clusters
+from multimodal_eval.stats.intervals import LEVEL, interval
+from multimodal_eval.stats.standings import standings
+
+RESULT = "leaderboard.json"
+
+# Score one submission into a new run folder.
+Scoring = Callable[[Path, Path], None]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A file or folder that somebody sent in."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One submission's place."""
+
+    name: str
+    rank: int | None  # shared by those of which none is better beyond chance
+    value: float
+    stderr: float | None
+    low: float | None
+    high: float | None
+    behind: float  # what it lacks to the first, in the number's own direction
+    p_value: float | None  # of the difference to the first, corrected for all pairs
+    numbers: dict[str, float | None]  # every number of the run
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A submission that could not be scored, and why; it is no zero, and has no place."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Those that were scored, the best first, and those that were refused."""
+
+    number: str
+    direction: str
+    signature: str
+    samples: int
+    left_out: int  # samples that some submission has no score for
+    method: str
+    level: float
+    standings: tuple[Standing, ...]
+    refused: tuple[Refused, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a JSON object."""
+        return asdict(self)
+
+
+def submissions_in(folder: Path, accepts: Callable[[Path], bool]) -> list[Submission]:
+    """The submissions of a folder, by name; hidden files are none. Two of one name are refused."""
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} must be a folder with a submission an entry")
+    found = [Submission(_name(path), path) for path in sorted(folder.iterdir()) if accepts(path) and _shown(path)]
+    if not found:
+        raise ConfigError(f"{folder} holds no submission")
+    names = [own.name for own in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"{folder} holds two submissions named {twice[0]!r}: rename one of them")
+    return found
+
+
+def _shown(path: Path) -> bool:
+    return not path.name.startswith((".", "_"))
+
+
+def _name(path: Path) -> str:
+    """Of a folder its name, of a file what stands before its suffixes."""
+    return path.name if path.is_dir() else path.name.partition(".")[0]
+
+
+def score_all(
+    submissions: Sequence[Submission],
+    scoring: Scoring,
+    output: Path,
+    *,
+    workers: int | None = None,
+    progress: Progress = silent,
+) -> tuple[list[str], list[Refused]]:
+    """A run folder below `output` for each submission: the names of those that were scored, and the others.
+
+    A submission that is refused takes no other with it.
+    """
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise RunFolderError(f"{output} exists already. Name another folder with -o")
+    output.mkdir(parents=True, exist_ok=True)
+    workers = min(workers or cores(), len(submissions))
+    work = partial(_scored, scoring, output)
+    scored: list[str] = []
+    refused: list[Refused] = []
+    progress("scoring", 0, len(submissions))
+    for number, (one, reason) in enumerate(zip(submissions, _mapped(work, submissions, workers), strict=True), 1):
+        if reason is None:
+            scored.append(one.name)
+        else:
+            refused.append(Refused(one.name, reason))
+        progress("scoring", number, len(submissions))
+    return scored, refused
+
+
+def _mapped(
+    work: Callable[[Submission], str | None], submissions: Sequence[Submission], workers: int
+) -> Iterator[str | None]:
+    if workers == 1:
+        yield from map(work, submissions)
+        return
+    # Started afresh: a process forked off one with threads may hang.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(work, submissions)
+
+
+def _scored(scoring: Scoring, output: Path, submission: Submission) -> str | None:
+    """None, or why the submission was refused."""
+    try:
+        scoring(submission.path, output / submission.name)
+    except InputError as refusal:
+        return str(refusal)
+    except MultimodalEvalError as refusal:
+        return str(refusal)
+    return None
+
+
+def leaderboard(
+    output: Path, names: Sequence[str], refused: Sequence[Refused] = (), *, by: str | None = None, level: float = LEVEL
+) -> Leaderboard:
+    """Rank the runs below a folder by one number: the composite, or the one that they have; written beside them."""
+    if not names:
+        told = "\n".join(f"{one.name}: {one.reason}" for one in refused)
+        raise ConfigError(f"no submission could be scored\n{told}")
+    runs = [Run(output / name) for name in names]
+    number = _number(runs[0], by)
+    found = Leaderboard(
+        number,
+        runs[0].entries[number.partition(".")[0]].get("direction", "higher"),
+        runs[0].info["signatures"][number.partition(".")[0]]["text"],
+        *_placed(runs, names, number, level),
+        tuple(refused),
+    )
+    write_atomically(output / RESULT, lambda path: path.write_bytes(to_json(found.to_dict())))
+    return found
+
+
+def _number(run: Run, by: str | None) -> str:
+    entries = run.entries
+    wanted = COMPOSITE if by == "composite" else by
+    if wanted is None:
+        wanted = COMPOSITE if COMPOSITE in entries else next(iter(entries)) if len(entries) == 1 else None
+    if wanted is None or wanted.partition(".")[0] not in entries:
+        raise ConfigError(f"name the number to rank by (--by). The runs have {', '.join(entries)}. Got {by!r}.")
+    return wanted
+
+
+def _placed(
+    runs: Sequence[Run], names: Sequence[str], number: str, level: float
+) -> tuple[int, int, str, float, tuple[Standing, ...]]:
+    if len(runs) == 1:
+        order = [np.arange(len(runs[0]))]
+    else:
+        _, order = paired(runs)
+        refuse_other_signatures(runs, names, number.partition(".")[0])
+        refuse_other_data(runs, names, order)
+    averaging = Averaging(shared_clusters(runs, names, order), strata_in_order(runs[0], order[0]))
+    columns = [
+        scores_in_order(run, column_names(run.folder, parts_of(run)), rows, number)
+        for run, rows in zip(runs, order, strict=True)
+    ]
+    scored = np.logical_and.reduce([~np.isnan(column.values) for column in columns])
+    if not scored.any():
+        raise ConfigError(f"{number} is scored for no sample in all submissions")
+    clusters = averaging.of(scored).clusters
+    estimates = [column.estimate(scored, rows, averaging) for column, rows in zip(columns, order, strict=True)]
+    upward = runs[0].entries[number.partition(".")[0]].get("direction", "higher") == "higher"
+    told = standings(estimates, clusters, higher_is_better=upward, level=level)
+    places = sorted(range(len(runs)), key=lambda i: (-estimates[i].value if upward else estimates[i].value, names[i]))
+    first, found, method = places[0], [], ""
+    for place in places:
+        values = columns[place].values[scored] if columns[place].column.stats is None else None
+        own = interval(estimates[place], clusters, values=values, level=level)
+        method = method or own.method
+        found.append(
+            Standing(
+                names[place],
+                told.ranks[place],
+                own.value,
+                own.stderr,
+                own.low,
+                own.high,
+                _behind(estimates, first, place, upward=upward),
+                None if place == first else told.p_values[min(first, place), max(first, place)],
+                {name: entry["value"] for name, entry in runs[place].entries.items()},
+            )
+        )
+    return len(scored), int((~scored).sum()), method, level, tuple(found)
+
+
+def _behind(estimates: Sequence[Estimate], first: int, place: int, *, upward: bool) -> float:
+    gap = estimates[first].value - estimates[place].value
+    return gap if upward else -gap

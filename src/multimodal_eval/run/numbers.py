@@ -1,0 +1,79 @@
+"""The numbers of runs over the same samples, rows in one order, ready to be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.core.errors import UnknownNameError
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.registry import load_plugin
+from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.data.run import Run
+from multimodal_eval.evaluation.composite_score import COMPOSITE
+from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.run.averaging import Averaging
+from multimodal_eval.run.columns import Codes, Column, read_column
+from multimodal_eval.run.config import load_config
+from multimodal_eval.run.pairing import parts_of
+from multimodal_eval.run.strata import read_strata
+from multimodal_eval.stats.stratified import Strata
+
+
+def metric_of(run: Run, name: str) -> Metric:
+    """The metric as the run configured it, for its aggregate; its data need not be on this machine."""
+    for plugin in load_config(run.info["config"]).plugins:
+        load_plugin(plugin)
+    metric = resolve(name)
+    options = run.info["signatures"][name]["options"]
+    return metric.configure(options) if options else metric
+
+
+def _headline(run: Run) -> str | None:
+    found: str | None = run.info["signatures"][COMPOSITE]["settings"].get("headline")
+    return found
+
+
+@dataclass(frozen=True)
+class ScoresInOrder:
+    """A number of one run, rows in the common order."""
+
+    column: Column
+    values: NDArray[np.float64]  # NaN where unscored
+    metric: Metric | None  # None: the composite, a mean
+    part: str
+
+    def estimate(self, rows: NDArray[np.bool_], order: Codes, averaging: Averaging) -> Estimate:
+        """The figure of some rows; `order` are the places of all of them in the run."""
+        stats = None
+        if self.column.stats is not None:
+            position = np.cumsum(self.column.scored) - 1  # of a row among the scored ones
+            stats = self.column.stats[position[order[rows]]]
+        return averaging.of(rows).estimate(self._aggregate, Rows(self.values[rows], stats))
+
+    def _aggregate(self, rows: Rows) -> Estimate:
+        if self.metric is None:
+            return mean_estimate(rows)
+        return self.metric.aggregate_part(self.part, rows) if self.part else self.metric.aggregate(rows)
+
+
+def scores_in_order(run: Run, stored: Sequence[str], order: Codes, name: str) -> ScoresInOrder:
+    """A number, or `metric.part`; `stored` are the columns that the run has."""
+    metric_name, _, part = name.partition(".")
+    own = _headline(run) if metric_name == COMPOSITE else metric_name
+    metric = None if own is None else metric_of(run, own)
+    bounds = (0, 1) if metric is None else metric.bounds
+    column = read_column(run.folder, parts_of(run), stored, metric_name, bounds)
+    if part and part not in column.parts:
+        raise UnknownNameError(f"part of {metric_name}", part, column.parts)
+    values = column.parts[part] if part else column.values
+    return ScoresInOrder(column, values[order], metric, part)
+
+
+def strata_in_order(run: Run, rows: Codes) -> Strata | None:
+    """The strata of a run's samples; that other runs weigh the same is said by their signatures."""
+    found = read_strata(run.folder, parts_of(run), load_config(run.info["config"]).strata)
+    return None if found is None else found.of(rows)

@@ -1,0 +1,177 @@
+"""Weighted sums over strata, whose units are clusters of samples: the contest's dialogues within their types.
+
+    estimate = sum over strata j of (w_j / N_j) * sum over clusters i of j of (mean of the samples of i)
+
+Each stratum is a sample of its own, so that variances add up:
+
+    SE^2 = sum over j of w_j^2 s_j^2 / N_j        s_j: standard deviation of the clusters' means, with N_j - 1
+
+The interval is the percentile bootstrap within strata. Drawing N_j - 1 of the N_j clusters makes its variance that of
+the formula; N_j draws would give (N_j - 1) / N_j of it, too little where strata are small.
+
+Reference:
+    Rao and Wu (1988). Resampling Inference with Complex Survey Data. JASA 83(401), 231-241, section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import fsum, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.score import Estimate
+from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector
+
+RESAMPLES = 2000
+LARGE = 10_000  # clusters from which on a stratum's resampled mean is normal for all that anybody can see
+_SEED = 0
+_KEPT_DRAWS = 8  # drawings of different sizes: those of a whole run, and of each of its strata alone
+_BLOCK = 100  # resamples at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Strata:
+    """The stratum of each row, and what each stratum is called and weighs."""
+
+    codes: Codes
+    names: tuple[str, ...]
+    weights: tuple[float, ...]
+
+    def of(self, rows: NDArray[np.bool_] | Codes) -> Strata:
+        """The same for some of the rows."""
+        return Strata(self.codes[rows], self.names, self.weights)
+
+    def empty(self) -> list[str]:
+        """Those that have a weight and no row."""
+        counts = np.bincount(self.codes, minlength=len(self.names)).tolist()
+        return [name for name, weight, n in zip(self.names, self.weights, counts, strict=True) if weight and not n]
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """The clusters in the order of their codes: which stratum, and which rows."""
+
+    row_unit: Codes  # of each row
+    sizes: Vector  # rows of each cluster
+    strata: Codes  # of each cluster
+    counts: Codes  # clusters of each stratum
+
+
+def _units(codes: Codes, clusters: Codes | None, strata: int) -> _Units:
+    count = len(codes)
+    row_unit = np.arange(count) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    units = int(row_unit.max()) + 1
+    of_unit = np.zeros(units, dtype=np.int64)
+    of_unit[row_unit] = codes
+    if not np.array_equal(of_unit[row_unit], codes):
+        raise ConfigError("a group of samples must lie in one stratum, and one lies in several")
+    sizes = np.bincount(row_unit, minlength=units).astype(np.float64)
+    return _Units(row_unit, sizes, of_unit, np.bincount(of_unit, minlength=strata))
+
+
+def stratified_mean(values: Vector, clusters: Codes | None, strata: Strata) -> Estimate:
+    """The weighted sum over strata, summed exactly: neither the order of clusters nor of samples changes a digit.
+
+    `clusters` are integer codes; without them each sample is one. A stratum with a weight must have a cluster.
+    """
+    if empty := strata.empty():
+        raise ConfigError(f"strata that have a weight and no sample: {', '.join(empty)}")
+    units = _units(strata.codes, clusters, len(strata.names))
+    means = _cluster_means(values, units)
+    of_strata = np.array(
+        [fsum(means[units.strata == code]) / max(1, count) for code, count in enumerate(units.counts.tolist())]
+    )
+    weights = np.array(strata.weights)
+    shares = weights / np.maximum(units.counts, 1)
+    # What a row counts for: its cluster's share, divided among the cluster's rows, times their number.
+    rows = len(values) * shares[strata.codes] / units.sizes[units.row_unit]
+    return Estimate(
+        fsum(weights * of_strata),
+        rows * (values - of_strata[strata.codes]),
+        strata=np.where(weights[strata.codes] > 0, strata.codes, -1),
+        contributions=rows * values,
+    )
+
+
+def _cluster_means(values: Vector, units: _Units) -> Vector:
+    if len(units.sizes) == len(values):  # each is one
+        means = np.empty(len(values))
+        means[units.row_unit] = values
+        return means
+    ordered = values[np.argsort(units.row_unit, kind="stable")].tolist()
+    ends = np.cumsum(units.sizes).astype(np.int64).tolist()
+    sums = [fsum(ordered[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+    return np.array(sums) / units.sizes
+
+
+def mean_of_clusters(values: Vector, clusters: Codes | None) -> Estimate:
+    """The mean of the clusters' means: one stratum with the weight 1."""
+    return stratified_mean(values, clusters, Strata(np.zeros(len(values), dtype=np.int64), ("all",), (1.0,)))
+
+
+def stratified_interval(estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL) -> Interval:
+    """The estimate with its standard error and its bootstrap interval; none where a stratum has but one cluster."""
+    strata = stratum_effects(estimate, clusters)
+    count = sum(map(len, strata.values()))
+    unit = "sample" if clusters is None else "cluster"
+    told = f"{count:,} {unit}{'' if count == 1 else 's'}" + (f" in {len(strata)} strata" if len(strata) > 1 else "")
+    if any(len(effects) == 1 for effects in strata.values()):
+        alone = told if count == 1 else f"{told}, one of which has a single {unit}"
+        return Interval(estimate.value, None, None, None, f"no interval: {alone}")
+    sampled = estimate.value + sum((_resampled(own, code) for code, own in strata.items()), np.zeros(RESAMPLES))
+    low, high = np.quantile(sampled, [(1 - level) / 2, (1 + level) / 2])
+    within = " within strata" if len(strata) > 1 else ""
+    method = f"{level:.0%} percentile bootstrap{within}, {RESAMPLES:,} resamples, {told}"
+    return Interval(estimate.value, sqrt(fsum(map(_variance, strata.values()))), float(low), float(high), method)
+
+
+def stratum_effects(estimate: Estimate, clusters: Codes | None) -> dict[int, Vector]:
+    """For each stratum with a weight what its clusters move the estimate by, sorted.
+
+    Sorted, so that draws, which know places only, do not depend on the order of the clusters.
+    """
+    effects, strata = unit_effects(estimate, clusters)
+    return {code: np.sort(effects[strata == code]) for code in np.unique(strata).tolist()}
+
+
+def unit_effects(estimate: Estimate, clusters: Codes | None) -> tuple[Vector, Codes]:
+    """What each cluster moves the estimate by, clusters in the order of their codes, and the stratum of each.
+
+    Without strata all are of one; those of a stratum without a weight are left out.
+    """
+    strata = np.zeros(len(estimate.influence), dtype=np.int64) if estimate.strata is None else estimate.strata
+    inside = strata >= 0
+    codes = strata[inside]
+    units = _units(codes, None if clusters is None else clusters[inside], int(codes.max()) + 1)
+    return np.bincount(units.row_unit, weights=estimate.influence[inside]) / len(estimate.influence), units.strata
+
+
+def _variance(effects: Vector) -> float:
+    return fsum(effects * effects) * len(effects) / (len(effects) - 1)
+
+
+def _resampled(effects: Vector, code: int) -> Vector:
+    """What every resample of a stratum adds to the estimate."""
+    count = len(effects)
+    if count > LARGE:
+        return np.random.default_rng([_SEED, code]).normal(scale=sqrt(_variance(effects)), size=RESAMPLES)
+    drawn = _draws(count, code)
+    sums = [drawn[start : start + _BLOCK].astype(np.float64) @ effects for start in range(0, RESAMPLES, _BLOCK)]
+    return np.concatenate(sums) * (count / (count - 1))
+
+
+@lru_cache(maxsize=_KEPT_DRAWS)
+def _draws(count: int, code: int) -> NDArray[np.uint8]:
+    """How often each of `count` clusters is drawn in each resample of `count - 1`, independently of other strata.
+
+    The same for every number and every run; nobody is drawn over 255 times where there are but as many draws as others.
+    """
+    random = np.random.default_rng([_SEED, code, count])
+    drawn = np.empty((RESAMPLES, count), dtype=np.uint8)
+    for resample in drawn:
+        resample[:] = np.bincount(random.integers(count, size=count - 1), minlength=count)
+    return drawn
