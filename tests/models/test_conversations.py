@@ -10,6 +10,7 @@ from PIL import Image
 
 from multimodal_eval.core.conversation import Audio, Part, Turn
 from multimodal_eval.core.errors import InputError, ModelError, UnavailableError
+from multimodal_eval.models import conversation_torch
 from multimodal_eval.models.conversation_text import TextConversationLM
 from multimodal_eval.models.conversations import (
     check_conversation_lm,
@@ -17,6 +18,7 @@ from multimodal_eval.models.conversations import (
     open_conversation_lm,
 )
 from multimodal_eval.models.language_models import open_causal_lm
+from multimodal_eval.models.source import find_model
 from multimodal_eval.models.turns import written_plainly
 from tests.models import tiny_llama, tiny_multimodal
 from tests.reference import naive_llama
@@ -116,13 +118,13 @@ def qwen2_audio(tmp_path_factory):
     return folder
 
 
-def own_loss(folder, kind, prompt, answer, **media):
+def own_loss(folder, kind, prompt, answer, config=None, **media):
     """The mean negative log-likelihood of the answer by the model's own loss, and the number of its tokens."""
     import torch
     import transformers
 
     processor = transformers.AutoProcessor.from_pretrained(folder)
-    model = getattr(transformers, kind).from_pretrained(folder).eval()
+    model = getattr(transformers, kind).from_pretrained(folder, config=config).eval()
     inputs = processor(text=[prompt + answer], return_tensors="pt", **media)
     labels = inputs["input_ids"].clone()
     scored = len(answer.encode())  # a byte is a token
@@ -229,6 +231,28 @@ class TestPictures:
         with pytest.raises(ModelError, match="does not open"):
             open_conversation_lm(str(tmp_path))
 
+    def test_weights_that_are_missing_are_named(self, llava, tmp_path):
+        from safetensors.torch import load_file, save_file
+
+        for file in llava.iterdir():
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+        tensors = load_file(tmp_path / "model.safetensors")
+        gone = next(name for name in tensors if "layers.1" in name and "q_proj" in name)
+        del tensors[gone]
+        save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+        with pytest.raises(ModelError, match=r"lacks weights of its model: .*layers\.1.*q_proj"):
+            open_conversation_lm(str(tmp_path))
+
+    def test_numbers_of_half_the_width_are_close(self, llava, monkeypatch):
+        turns = [user(picture(), "What?")]
+        (exact,) = open_conversation_lm(str(llava)).log_probabilities([turns], ["A dog"])
+        monkeypatch.setattr(conversation_torch, "number_format", lambda model: "bfloat16")
+        model = conversation_torch.TorchConversationLM(find_model(str(llava)))
+        assert model.label.endswith("+torch-bfloat16+turns")
+        (close,) = model.log_probabilities([turns], ["A dog"])
+        assert close.tolist() == pytest.approx(exact.tolist(), abs=0.2)
+        assert close.tolist() != exact.tolist()
+
 
 class TestSounds:
     KIND = "Qwen2AudioForConditionalGeneration"
@@ -261,3 +285,51 @@ class TestSounds:
         model = open_conversation_lm(str(qwen2_audio))
         with pytest.warns(UserWarning, match=r"lasts 1\.5 s, .* pieces of 1 s"):
             model.log_probabilities([[user(sound(seconds=1.5), "What?")]], ["x"])
+
+
+class TestBoth:
+    """Kinds of models whose processors need torchvision."""
+
+    def test_positions_by_row_and_column(self, tmp_path):
+        pytest.importorskip("torchvision")
+        tiny_multimodal.write_qwen2_vl(tmp_path / "qwen2-vl")
+        model = open_conversation_lm(str(tmp_path / "qwen2-vl")).inner
+        wide = [user(picture(size=(40, 20)), "What?")]
+        first, plain, second = model.log_probabilities([wide, [user("no picture")], wide], ["A dog", "x y", "A dog"])
+        mark = "<|vision_start|><|image_pad|><|vision_end|>"
+        loss, tokens = own_loss(
+            tmp_path / "qwen2-vl",
+            "Qwen2VLForConditionalGeneration",
+            f"[user]{mark}What?<eos>[assistant]",
+            "A dog",
+            images=[picture(size=(40, 20)).content],
+        )
+        assert len(first) == tokens
+        assert -first.mean() == pytest.approx(loss, abs=1e-4)
+        assert first.tobytes() == second.tobytes()
+        assert model.log_probabilities([[user("no picture")]], ["x y"])[0].tobytes() == plain.tobytes()
+
+    def test_pictures_and_sounds_in_one_conversation(self, tmp_path):
+        pytest.importorskip("torchvision")
+        import transformers
+
+        folder = tmp_path / "omni"
+        tiny_multimodal.write_qwen2_omni(folder)
+        model = open_conversation_lm(str(folder))
+        assert model.reads == {"text", "image", "audio"}
+        pairs = [(picture(1), tone(440)), (picture(2), tone(440)), (picture(1), tone(3000))]
+        rows = model.log_probabilities([[user(*pair, "What?")] for pair in pairs], ["A dog"] * 3)
+        for one, other in combinations(rows, 2):
+            assert np.abs(one - other).max() > 0.01
+        marks = "<|vision_bos|><|IMAGE|><|vision_eos|><|audio_bos|><|AUDIO|><|audio_eos|>"
+        loss, tokens = own_loss(
+            folder,
+            "Qwen2_5OmniThinkerForConditionalGeneration",
+            f"[user]{marks}What?<eos>[assistant]",
+            "A dog",
+            config=transformers.AutoConfig.from_pretrained(folder).thinker_config,
+            images=[picture(1).content],
+            audio=[tone(440).content.samples],
+        )
+        assert len(rows[0]) == tokens
+        assert -rows[0].mean() == pytest.approx(loss, abs=1e-4)

@@ -27,14 +27,28 @@ TEXT = {
 }
 
 
-def tokenizer(*special: str) -> Any:
+ROPE = {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 1000.0}
+PIXELS = {"shortest_edge": 64, "longest_edge": 256}
+OMNI = {
+    "image_token": "<|IMAGE|>",
+    "audio_token": "<|AUDIO|>",
+    "video_token": "<|VIDEO|>",
+    "vision_bos_token": "<|vision_bos|>",
+    "vision_eos_token": "<|vision_eos|>",
+    "audio_bos_token": "<|audio_bos|>",
+    "audio_eos_token": "<|audio_eos|>",
+}
+
+
+def tokenizer(*special: str, **named: str) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     inner = Tokenizer(models.BPE(vocab=byte_letters(), merges=[]))
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
     kind = import_module("transformers").PreTrainedTokenizerFast
-    return kind(tokenizer_object=inner, eos_token="<eos>", pad_token="<pad>", additional_special_tokens=list(special))
+    more: Any = named or list(special)
+    return kind(tokenizer_object=inner, eos_token="<eos>", pad_token="<pad>", extra_special_tokens=more)
 
 
 def _write(folder: Path, model: Any, processor: Any, width: float = 0.3) -> None:
@@ -88,3 +102,66 @@ def write_qwen2_audio(folder: Path) -> None:
         chat_template=TEMPLATE.replace("MARK", "<|audio_bos|><|AUDIO|><|audio_eos|>"),
     )
     _write(folder, library.Qwen2AudioForConditionalGeneration(config), processor, width=0.6)
+
+
+def _eyes_of_qwen2(library: Any) -> dict[str, Any]:
+    pictures = import_module("transformers.models.qwen2_vl.image_processing_pil_qwen2_vl").Qwen2VLImageProcessorPil
+    films = library.Qwen2VLVideoProcessor  # it needs torchvision
+    return {
+        "image_processor": pictures(patch_size=4, size=PIXELS),
+        "video_processor": films(patch_size=4, size=PIXELS),
+    }
+
+
+def write_qwen2_vl(folder: Path) -> None:
+    """Reads pictures of any shape; positions in them are told by row and column."""
+    library = import_module("transformers")
+    words = tokenizer("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+    number = words.convert_tokens_to_ids
+    eye = {"depth": 2, "embed_dim": 16, "hidden_size": 16, "num_heads": 2, "patch_size": 4, "mlp_ratio": 2}
+    config = library.Qwen2VLConfig(
+        text_config={**TEXT, "vocab_size": len(words), "rope_parameters": ROPE},
+        vision_config=eye,
+        image_token_id=number("<|image_pad|>"),
+        video_token_id=number("<|video_pad|>"),
+        vision_start_token_id=number("<|vision_start|>"),
+        vision_end_token_id=number("<|vision_end|>"),
+    )
+    template = TEMPLATE.replace("MARK", "<|vision_start|><|image_pad|><|vision_end|>")
+    processor = library.Qwen2VLProcessor(tokenizer=words, chat_template=template, **_eyes_of_qwen2(library))
+    _write(folder, library.Qwen2VLForConditionalGeneration(config), processor)
+
+
+def write_qwen2_omni(folder: Path) -> None:
+    """Reads pictures and hears sounds; the folder is that of the whole model, whose part that speaks is left out."""
+    library = import_module("transformers")
+    words = tokenizer(**OMNI)
+    numbers = {name.removesuffix("_token"): words.convert_tokens_to_ids(token) for name, token in OMNI.items()}
+    eye = {"depth": 2, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2, "patch_size": 4}
+    ear = {"d_model": 16, "encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 24}
+    config = library.Qwen2_5OmniThinkerConfig(
+        text_config={**TEXT, "vocab_size": len(words), "rope_parameters": ROPE},
+        vision_config={**eye, "out_hidden_size": 16, "fullatt_block_indexes": [0], "window_size": 16},
+        audio_config={**ear, "num_mel_bins": 8, "max_source_positions": 50, "output_dim": 16, "n_window": 50},
+        **{f"{kind}_token_index": numbers[kind] for kind in ("image", "audio", "video")},
+        vision_start_token_id=numbers["vision_bos"],
+        vision_end_token_id=numbers["vision_eos"],
+        audio_start_token_id=numbers["audio_bos"],
+        audio_end_token_id=numbers["audio_eos"],
+    )
+    seen, heard = "<|vision_bos|><|IMAGE|><|vision_eos|>", "<|audio_bos|><|AUDIO|><|audio_eos|>"
+    processor = library.Qwen2_5OmniProcessor(
+        feature_extractor=library.WhisperFeatureExtractor(feature_size=8, chunk_length=1),
+        tokenizer=words,
+        chat_template=TEMPLATE.replace("MARK", "{% if part['type'] == 'image' %}SEEN{% else %}HEARD{% endif %}")
+        .replace("SEEN", seen)
+        .replace("HEARD", heard),
+        **_eyes_of_qwen2(library),
+    )
+    _write(folder, library.Qwen2_5OmniThinkerForConditionalGeneration(config), processor)
+    whole = library.Qwen2_5OmniConfig(thinker_config=config.to_dict(), enable_audio_output=False)
+    whole.save_pretrained(folder)
+    weights = import_module("safetensors.torch")
+    tensors = weights.load_file(folder / "model.safetensors")
+    named = {f"thinker.{name}": tensor for name, tensor in tensors.items()}
+    weights.save_file(named, folder / "model.safetensors", metadata={"format": "pt"})

@@ -83,17 +83,27 @@ class TorchConversationLM:
     def _opened(self, model: Model) -> tuple[Any, Any]:
         library = require("transformers", extra="torch", purpose=f"the model {model.name!r}")
         kind = getattr(library, "AutoModelForMultimodalLM", None) or library.AutoModelForImageTextToText
-        safe = {"trust_remote_code": False, "local_files_only": True}
+        folder, safe = str(model.folder), {"trust_remote_code": False, "local_files_only": True}
         try:
-            # Pillow's way to prepare pictures, which is there on every machine: the numbers are the same on all.
-            processor = library.AutoProcessor.from_pretrained(str(model.folder), backend="pil", **safe)
-            opened = kind.from_pretrained(str(model.folder), use_safetensors=True, **safe)
+            processor = library.AutoProcessor.from_pretrained(folder, **safe)
+            if getattr(processor, "image_processor", None) is not None:
+                # Pillow's way to prepare pictures is there on every machine: the numbers are the same on all.
+                processor.image_processor = library.AutoImageProcessor.from_pretrained(folder, backend="pil", **safe)
+            config = library.AutoConfig.from_pretrained(folder, **safe)
+            config = getattr(config, "thinker_config", config)  # of one that also speaks, the part that writes
+            opened, told = kind.from_pretrained(
+                folder, config=config, use_safetensors=True, output_loading_info=True, **safe
+            )
             opened = opened.eval().to(self.device, getattr(self.torch, self.format))
         except (OSError, ValueError, ImportError, AttributeError, KeyError) as fault:
             raise ModelError(
                 f"transformers does not open {model.folder} as a model that reads pictures or sounds and writes text: "
-                f"{type(fault).__name__}: {fault}"
+                f"{type(fault).__name__}: {fault} (many such models need the package torchvision)"
             ) from None
+        if told["missing_keys"]:  # transformers fills them with random numbers
+            raise ModelError(
+                f"{model.folder} lacks weights of its model: {', '.join(sorted(told['missing_keys'])[:3])}"
+            )
         if getattr(opened.config, "is_encoder_decoder", False) or not hasattr(processor, "tokenizer"):
             raise ModelError(f"{model.folder} is no causal language model: {type(opened).__name__}")
         return processor, opened
