@@ -204,15 +204,27 @@ class TestPictures:
             # [user] + 500 + <eos> + [assistant] are 6 + 500 + 1 + 11 tokens, the answer 5
             open_conversation_lm(str(llava)).log_probabilities([[user("a" * 500)]], ["A dog"])
 
-    def test_a_model_that_sees_what_follows_is_refused(self, llava, monkeypatch):
-        inner = open_conversation_lm(str(llava)).inner
-        monkeypatch.setattr(inner, "is_causal", None)
-        for module in inner.model.modules():
-            if hasattr(module, "is_causal"):
-                monkeypatch.setattr(module, "is_causal", False)
-        monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", lambda *args, **given: None)
-        with pytest.raises(ModelError, match="no causal language model"):
-            inner.log_probabilities([[user("What?")]], ["A dog"])
+    @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of its processor
+    def test_a_model_that_sees_what_follows_is_refused(self, tmp_path):
+        pytest.importorskip("torch")
+        pytest.importorskip("transformers")
+        tiny_multimodal.write_paligemma(tmp_path / "paligemma")
+        model = open_conversation_lm(str(tmp_path / "paligemma"))
+        for _ in range(2):
+            with pytest.raises(ModelError, match="no causal language model"):
+                model.log_probabilities([[user(picture(), "What?")]], ["A dog"])
+
+    def test_a_model_that_looks_at_pictures_from_every_token(self, tmp_path):
+        pytest.importorskip("torch")
+        pytest.importorskip("transformers")
+        tiny_multimodal.write_mllama(tmp_path / "mllama")
+        model = open_conversation_lm(str(tmp_path / "mllama"))
+        (found,) = model.log_probabilities([[user(picture(), "What?")]], ["A dog"])
+        prompt = "[user]<|image|>What?<eos>[assistant]"
+        kind = "MllamaForConditionalGeneration"
+        loss, tokens = own_loss(tmp_path / "mllama", kind, prompt, "A dog", images=[picture().content])
+        assert len(found) == tokens
+        assert -found.mean() == pytest.approx(loss, abs=1e-4)
 
     def test_the_label_before_and_after_opening(self, llava):
         label = conversation_lm_label(str(llava))

@@ -86,6 +86,69 @@ def write_llava(folder: Path, *, template: bool = True, **text: Any) -> None:
     _write(folder, library.LlavaForConditionalGeneration(config), processor)
 
 
+def write_mllama(folder: Path) -> None:
+    """Looks at pictures from every token, through layers of its own."""
+    library = import_module("transformers")
+    words = tokenizer("<|begin_of_text|>", "<|python_tag|>", "<|image|>")  # the last has no logit
+    words.bos_token = "<|begin_of_text|>"
+    eye = {"hidden_size": 16, "attention_heads": 2, "num_hidden_layers": 2, "num_global_layers": 1}
+    tiles = {"max_num_tiles": 2, "supported_aspect_ratios": [[1, 1], [1, 2], [2, 1]]}
+    config = library.MllamaConfig(
+        text_config={
+            **TEXT,
+            "vocab_size": len(words) - 1,
+            "num_hidden_layers": 3,
+            "cross_attention_layers": [1],
+            "pad_token_id": words.pad_token_id,
+            "bos_token_id": words.bos_token_id,
+        },
+        vision_config={
+            **eye,
+            **tiles,
+            "intermediate_size": 24,
+            "vision_output_dim": 32,
+            "image_size": 16,
+            "patch_size": 8,
+            "intermediate_layers_indices": [0],
+        },
+        image_token_index=words.convert_tokens_to_ids("<|image|>"),
+    )
+    pictures = import_module("transformers.models.mllama.image_processing_pil_mllama").MllamaImageProcessorPil(
+        size={"height": 16, "width": 16}, max_image_tiles=2
+    )
+    processor = library.MllamaProcessor(
+        image_processor=pictures, tokenizer=words, chat_template=TEMPLATE.replace("MARK", "<|image|>")
+    )
+    _write(folder, library.MllamaForConditionalGeneration(config), processor)
+
+
+def write_paligemma(folder: Path) -> None:
+    """Tokens of a prompt see one another in both directions: no causal model."""
+    library = import_module("transformers")
+    words = tokenizer("<image>", "<bos>")
+    words.bos_token = "<bos>"
+    eye = {"model_type": "siglip_vision_model", "hidden_size": 16, "intermediate_size": 24}
+    eye |= {"num_hidden_layers": 2, "num_attention_heads": 2}
+    config = library.PaliGemmaConfig(
+        text_config={**TEXT, "model_type": "gemma", "vocab_size": 2048, "head_dim": 8},
+        vision_config={
+            **eye,
+            "model_type": "siglip_vision_model",
+            "image_size": 16,
+            "patch_size": 8,
+            "vision_use_head": False,
+        },
+        projection_dim=16,
+        image_token_index=words.convert_tokens_to_ids("<image>"),
+    )
+    pictures = import_module("transformers.models.siglip.image_processing_pil_siglip").SiglipImageProcessorPil(
+        size={"height": 16, "width": 16}
+    )
+    pictures.image_seq_length = 4
+    processor = library.PaliGemmaProcessor(image_processor=pictures, tokenizer=words)
+    _write(folder, library.PaliGemmaForConditionalGeneration(config), processor)
+
+
 def write_qwen2_audio(folder: Path) -> None:
     """Hears sounds of up to a second at 16,000 samples a second, 25 tokens each."""
     library = import_module("transformers")

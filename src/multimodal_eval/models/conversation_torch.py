@@ -148,7 +148,7 @@ class TorchConversationLM:
     def _followed(self, prompt: dict[str, Any], ids: list[int]) -> dict[str, Any]:
         """The prompt with tokens behind it; what is said of each token goes on as for the last."""
         torch = self.torch
-        grown = {name: self._there(value) for name, value in prompt.items()}
+        grown = {name: self._there(value) for name, value in prompt.items() if name != "labels"}
         more = torch.tensor([ids], dtype=torch.long, device=self.device)
         grown["input_ids"] = torch.cat([grown["input_ids"], more], dim=1)
         for name in PER_TOKEN:
