@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from math import exp
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -197,6 +199,14 @@ def test_by_a_model_that_sees(folder):
     for one, other in zip(found["a"], found["b"], strict=True):
         assert one != pytest.approx(other, rel=1e-3)
     assert min(found["a"] + found["b"]) >= 1
+
+
+def test_the_documented_model_runs_as_it_is_written():
+    guide = (Path(__file__).parents[2] / "docs" / "dialogue-perplexity.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    space: dict[str, Any] = {}
+    exec(example, space)
+    assert space["found"] == {"d1": [pytest.approx(32), pytest.approx(32)]}
 
 
 class TestCommand:
