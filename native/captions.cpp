@@ -152,15 +152,33 @@ DocumentFrequencies Captions::document_frequencies() const {
 std::vector<double> Captions::Shard::weights(const DocumentFrequencies& df) const {
     std::vector<std::uint32_t> token_there(table.tokens.size());
     for (std::uint32_t id = 0; id < table.tokens.size(); ++id) token_there[id] = df.tokens.find(table.tokens[id]);
-    std::vector<std::uint32_t> node_there(table.ngrams.size(), kMissing);
-    std::vector<double> idf(table.ngrams.size());
+    const std::uint32_t size = table.ngrams.size();
+    std::vector<std::uint32_t> node_there(size, kMissing);
+    // Order by order: the n-grams of one order do not wait for one another.
+    std::vector<std::uint32_t> asked, prefixes, tokens_there, found;
+    for (int order = 1; order <= kOrders; ++order) {
+        asked.clear(), prefixes.clear(), tokens_there.clear();
+        for (std::uint32_t node = 0; node < size; ++node) {
+            if (table.ngrams.order(node) != order) continue;
+            const std::uint32_t prefix = table.ngrams.prefix(node), token = token_there[table.ngrams.token(node)];
+            if (token == kMissing) continue;
+            if (order == 1) {
+                node_there[node] = df.ngrams.find(kMissing, token);
+            } else if (node_there[prefix] != kMissing) {
+                asked.push_back(node);
+                prefixes.push_back(node_there[prefix]);
+                tokens_there.push_back(token);
+            }
+        }
+        found.resize(asked.size());
+        df.ngrams.find_all(prefixes.data(), tokens_there.data(), asked.size(), found.data());
+        for (std::size_t i = 0; i < asked.size(); ++i) node_there[asked[i]] = found[i];
+    }
     const double log_images = std::log(static_cast<double>(df.images));
-    for (std::uint32_t node = 0; node < table.ngrams.size(); ++node) {
-        const std::uint32_t prefix = table.ngrams.prefix(node), token = token_there[table.ngrams.token(node)];
-        const bool known = token != kMissing && (prefix == kMissing || node_there[prefix] != kMissing);
-        if (known) node_there[node] = df.ngrams.find(prefix == kMissing ? kMissing : node_there[prefix], token);
-        const double count = node_there[node] == kMissing ? 0.0 : df.count(node_there[node]);
-        idf[node] = log_images - std::log(std::max(1.0, count));
+    std::vector<double> idf(size, log_images);
+    for (std::uint32_t node = 0; node < size; ++node) {
+        const std::uint32_t count = node_there[node] == kMissing ? 0 : df.count(node_there[node]);
+        if (count > 1) idf[node] = log_images - std::log(static_cast<double>(count));
     }
     return idf;
 }

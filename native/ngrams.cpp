@@ -32,6 +32,13 @@ std::uint64_t hash_of(std::string_view text, std::uint64_t head) {
 }
 
 constexpr std::size_t kFirstSlots = 64;
+constexpr std::size_t kTogether = 16;  // answers of a table that are waited for together
+
+void prefetch([[maybe_unused]] const void* address) {
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#endif
+}
 
 bool crowded(std::size_t entries, std::size_t slots) { return entries * 2 >= slots; }
 
@@ -43,7 +50,24 @@ void put_number(std::string& out, std::uint64_t value) {
     out += static_cast<char>(value);
 }
 
-// Reads what put_number wrote, never past the end.
+template <typename Number>
+void put_raw(std::string& out, const Number* values, std::size_t count) {
+    out.append(reinterpret_cast<const char*>(values), count * sizeof(Number));
+}
+
+void put_numbers(std::string& out, const std::vector<std::uint32_t>& values) {
+    const std::uint64_t size = values.size();
+    put_raw(out, &size, 1);
+    put_raw(out, values.data(), values.size());
+}
+
+void put_text(std::string& out, std::string_view text) {
+    const std::uint64_t size = text.size();
+    put_raw(out, &size, 1);
+    out.append(text);
+}
+
+// Reads what was put, never past the end.
 class Reader {
 public:
     explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -61,6 +85,20 @@ public:
         const std::string_view piece = bytes_.substr(at_, count);
         at_ += count;
         return piece;
+    }
+    template <typename Number>
+    Number raw() {
+        Number value;
+        std::memcpy(&value, take(sizeof(Number)).data(), sizeof(Number));
+        return value;
+    }
+    std::vector<std::uint32_t> numbers() {
+        const auto size = raw<std::uint64_t>();
+        if (size > bytes_.size()) throw std::runtime_error("the document-frequency table ends too early");
+        const std::string_view piece = take(size * sizeof(std::uint32_t));
+        std::vector<std::uint32_t> values(size);
+        if (size > 0) std::memcpy(values.data(), piece.data(), piece.size());
+        return values;
     }
     bool at_end() const { return at_ == bytes_.size(); }
 
@@ -125,16 +163,13 @@ std::size_t NgramTable::probe(std::uint64_t key, std::size_t slot) const {
 
 void NgramTable::add_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count,
                          std::uint32_t* out) {
-    constexpr std::size_t kTogether = 16;
     std::size_t homes[kTogether];
     for (std::size_t done = 0; done < count; done += kTogether) {
         const std::size_t some = std::min(kTogether, count - done);
         while (slots_.empty() || crowded(keys_.size() + some, slots_.size())) grow();
         for (std::size_t i = 0; i < some; ++i) {
             homes[i] = home((static_cast<std::uint64_t>(prefixes[done + i]) << 32) | tokens[done + i]);
-#if defined(__GNUC__)
-            __builtin_prefetch(&slots_[homes[i]]);
-#endif
+            prefetch(&slots_[homes[i]]);
         }
         for (std::size_t i = 0; i < some; ++i)
             out[done + i] = add_at(prefixes[done + i], tokens[done + i], homes[i]);
@@ -151,6 +186,33 @@ std::uint32_t NgramTable::add_at(std::uint32_t prefix, std::uint32_t token, std:
         orders_.push_back(static_cast<std::uint8_t>(orders_[prefix] + 1));
     }
     return slots_[slot];
+}
+
+void NgramTable::find_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count,
+                          std::uint32_t* out) const {
+    if (slots_.empty()) {
+        std::fill(out, out + count, kMissing);
+        return;
+    }
+    std::size_t homes[kTogether];
+    std::uint64_t keys[kTogether];
+    for (std::size_t done = 0; done < count; done += kTogether) {
+        const std::size_t some = std::min(kTogether, count - done);
+        for (std::size_t i = 0; i < some; ++i) {
+            keys[i] = (static_cast<std::uint64_t>(prefixes[done + i]) << 32) | tokens[done + i];
+            homes[i] = home(keys[i]);
+            prefetch(&slots_[homes[i]]);
+        }
+        for (std::size_t i = 0; i < some; ++i)
+            if (slots_[homes[i]] != kMissing) prefetch(&keys_[slots_[homes[i]]]);
+        for (std::size_t i = 0; i < some; ++i) out[done + i] = slots_[probe(keys[i], homes[i])];
+    }
+}
+
+void NgramTable::reserve(std::size_t more) {
+    keys_.reserve(keys_.size() + more);
+    orders_.reserve(orders_.size() + more);
+    while (slots_.empty() || crowded(keys_.size() + more, slots_.size())) grow();
 }
 
 void NgramTable::grow() {
@@ -201,6 +263,115 @@ void DocumentFrequencies::merge(const DocumentFrequencies& other) {
         add_count(node_here[node], other.count(node));
     }
     images += other.images;
+}
+
+bool DocumentFrequencies::varies() const {
+    return std::any_of(counts.begin(), counts.end(), [&](auto n) { return n > 0 && n < images; });
+}
+
+// Layout of a bucket, in the machine's byte order: images; the tokenizer's name; tokens as (lengths, bytes); for each
+// order the number of n-grams; then of all n-grams the prefixes (places in this list), the tokens (places in theirs) and
+// the counts. Prefixes stand before what they begin, and one order after the other.
+std::vector<std::string> DocumentFrequencies::pack(std::uint32_t buckets) const {
+    std::vector<std::uint32_t> bucket_of(ngrams.size(), 0);
+    std::vector<std::size_t> ends(static_cast<std::size_t>(buckets) * kOrders + 1, 0);
+    const auto place = [&](std::uint32_t node) {
+        return static_cast<std::size_t>(bucket_of[node]) * kOrders + ngrams.order(node) - 1;
+    };
+    for (std::uint32_t node = 0; node < ngrams.size(); ++node) {
+        if (count(node) == 0) continue;
+        const std::uint32_t prefix = ngrams.prefix(node);
+        const std::string_view token = tokens[ngrams.token(node)];
+        bucket_of[node] = prefix == kMissing ? static_cast<std::uint32_t>(hash_of(token, head_of(token)) % buckets)
+                                             : bucket_of[prefix];
+        ++ends[place(node) + 1];
+    }
+    for (std::size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
+    std::vector<std::size_t> at(ends.begin(), ends.end() - 1);
+    std::vector<std::uint32_t> sorted(ends.back()), rank(ngrams.size(), kMissing);
+    for (std::uint32_t node = 0; node < ngrams.size(); ++node)
+        if (count(node) > 0) sorted[at[place(node)]++] = node;
+    std::vector<std::string> packed(buckets);
+    std::vector<std::uint32_t> token_rank(tokens.size()), seen_in(tokens.size(), kMissing);
+    for (std::uint32_t bucket = 0; bucket < buckets; ++bucket) {
+        const std::size_t begin = ends[static_cast<std::size_t>(bucket) * kOrders];
+        const std::size_t end = ends[static_cast<std::size_t>(bucket + 1) * kOrders];
+        std::vector<std::uint32_t> lengths, prefixes, token_places, own_counts;
+        std::string bytes;
+        for (std::size_t i = begin; i < end; ++i) {
+            const std::uint32_t node = sorted[i], prefix = ngrams.prefix(node), token = ngrams.token(node);
+            rank[node] = static_cast<std::uint32_t>(i - begin);
+            if (seen_in[token] != bucket) {
+                seen_in[token] = bucket;
+                token_rank[token] = static_cast<std::uint32_t>(lengths.size());
+                lengths.push_back(static_cast<std::uint32_t>(tokens[token].size()));
+                bytes.append(tokens[token]);
+            }
+            prefixes.push_back(prefix == kMissing ? kMissing : rank[prefix]);
+            token_places.push_back(token_rank[token]);
+            own_counts.push_back(counts[node]);
+        }
+        std::string& out = packed[bucket];
+        put_raw(out, &images, 1);
+        put_text(out, tokenizer);
+        put_numbers(out, lengths);
+        put_text(out, bytes);
+        for (int order = 0; order < kOrders; ++order) {
+            const std::size_t first = static_cast<std::size_t>(bucket) * kOrders + order;
+            const std::uint64_t size = ends[first + 1] - ends[first];
+            put_raw(out, &size, 1);
+        }
+        put_numbers(out, prefixes);
+        put_numbers(out, token_places);
+        put_numbers(out, own_counts);
+    }
+    return packed;
+}
+
+void DocumentFrequencies::merge_packed(std::string_view packed) {
+    Reader reader(packed);
+    const auto other_images = reader.raw<std::uint64_t>();
+    const std::string_view other_tokenizer = reader.take(reader.raw<std::uint64_t>());
+    if (!tokenizer.empty() && !other_tokenizer.empty() && tokenizer != other_tokenizer)
+        throw std::runtime_error("tables of different tokenizers cannot be merged");
+    if (tokenizer.empty()) tokenizer = other_tokenizer;
+    std::vector<std::uint32_t> here;
+    const std::vector<std::uint32_t> lengths = reader.numbers();
+    Reader names(reader.take(reader.raw<std::uint64_t>()));
+    for (const std::uint32_t length : lengths) here.push_back(tokens.add(names.take(length)));
+    std::uint64_t sizes[kOrders];
+    for (std::uint64_t& size : sizes) size = reader.raw<std::uint64_t>();
+    std::vector<std::uint32_t> prefixes = reader.numbers(), places = reader.numbers();
+    const std::vector<std::uint32_t> more = reader.numbers();
+    if (prefixes.size() != places.size() || places.size() != more.size() || !reader.at_end())
+        throw std::runtime_error("a packed document-frequency table is broken");
+    std::vector<std::uint32_t> nodes(places.size());
+    std::size_t begin = 0;
+    for (int order = 1; order <= kOrders; ++order) {
+        const std::size_t end = begin + sizes[order - 1];
+        if (end > nodes.size()) throw std::runtime_error("a packed document-frequency table is broken");
+        for (std::size_t i = begin; i < end; ++i) {
+            if (places[i] >= here.size() || (order > 1 && prefixes[i] >= begin))
+                throw std::runtime_error("a packed document-frequency table points outside itself");
+            places[i] = here[places[i]];
+            if (order > 1) prefixes[i] = nodes[prefixes[i]];
+        }
+        if (order == 1) {
+            for (std::size_t i = begin; i < end; ++i) nodes[i] = ngrams.add(kMissing, places[i]);
+        } else {
+            ngrams.add_all(&prefixes[begin], &places[begin], end - begin, &nodes[begin]);
+        }
+        begin = end;
+    }
+    for (std::size_t i = 0; i < begin; ++i) add_count(nodes[i], more[i]);
+    images += other_images;
+}
+
+void DocumentFrequencies::unite(const DocumentFrequencies& other) {
+    const std::uint64_t own = images;
+    ngrams.reserve(other.ngrams.size());
+    merge(other);
+    images = std::max(own, other.images);
 }
 
 std::uint64_t DocumentFrequencies::counted() const {
@@ -282,7 +453,10 @@ DocumentFrequencies DocumentFrequencies::from_bytes(std::string_view bytes) {
     for (int order = 1; order <= kOrders; ++order) {
         std::uint64_t prefix = 0, token = 0;
         nodes.clear();
-        for (std::uint64_t left = reader.number(); left > 0; --left) {
+        const std::uint64_t size = reader.number();
+        if (size > bytes.size()) throw std::runtime_error("the document-frequency table ends too early");
+        if (order > 1) table.ngrams.reserve(size);
+        for (std::uint64_t left = size; left > 0; --left) {
             const std::uint64_t further = reader.number();
             if (further > 0) token = 0;
             prefix += further;

@@ -48,6 +48,10 @@ public:
     // The same for `count` pairs of neighbours in memory, where the table's answers can be waited for together.
     void add_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count, std::uint32_t* out);
     std::uint32_t find(std::uint32_t prefix, std::uint32_t token) const;
+    // find, for `count` pairs none of which is kMissing; a large table's answers are waited for together.
+    void find_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count,
+                  std::uint32_t* out) const;
+    void reserve(std::size_t more);  // room for so many n-grams more
     std::uint32_t size() const { return static_cast<std::uint32_t>(keys_.size()); }
     std::uint32_t prefix(std::uint32_t node) const { return static_cast<std::uint32_t>(keys_[node] >> 32); }
     std::uint32_t token(std::uint32_t node) const { return static_cast<std::uint32_t>(keys_[node]); }
@@ -81,6 +85,17 @@ public:
 
     // The n-grams with at least this count. Prefixes occur at least as often, so none is lost.
     DocumentFrequencies with_at_least(std::uint32_t least) const;
+
+    // Whether an n-gram occurs in some images and not in all: only then has any a weight.
+    bool varies() const;
+
+    // The table cut into `buckets` tables by the first tokens of the n-grams, each as bytes for merge_packed: tables of
+    // any size are merged a bucket at a time. The layout is for one run on machines of one kind, not for keeping.
+    std::vector<std::string> pack(std::uint32_t buckets) const;
+    void merge_packed(std::string_view bytes);
+
+    // Take in a table of other n-grams over the same images: another bucket.
+    void unite(const DocumentFrequencies& other);
 
     // Bytes that do not depend on the order in which anything was added; throws std::runtime_error on bad ones.
     std::string to_bytes() const;

@@ -114,6 +114,32 @@ void bind_text(nb::module_& module) {
         .def("__len__", &DocumentFrequencies::counted)
         .def("count", &count_of, nb::arg("tokens"))
         .def("merge", &DocumentFrequencies::merge, nb::arg("other"), nb::call_guard<nb::gil_scoped_release>())
+        .def("varies", &DocumentFrequencies::varies)
+        .def("unite", &DocumentFrequencies::unite, nb::arg("other"), nb::call_guard<nb::gil_scoped_release>())
+        .def("pack",
+             [](const DocumentFrequencies& self, std::uint32_t buckets) {
+                 if (buckets == 0) throw nb::value_error("there must be at least one bucket");
+                 std::vector<std::string> packed;
+                 {
+                     nb::gil_scoped_release unlocked;
+                     packed = self.pack(buckets);
+                 }
+                 nb::list found;
+                 for (const std::string& one : packed) found.append(nb::bytes(one.data(), one.size()));
+                 return found;
+             },
+             nb::arg("buckets"))
+        .def("merge_packed",
+             [](DocumentFrequencies& self, nb::bytes data) {
+                 const std::string_view bytes(data.c_str(), data.size());
+                 nb::gil_scoped_release unlocked;
+                 try {
+                     self.merge_packed(bytes);
+                 } catch (const std::runtime_error& error) {
+                     throw nb::value_error(error.what());
+                 }
+             },
+             nb::arg("packed"))
         .def("with_at_least", &DocumentFrequencies::with_at_least, nb::arg("least"),
              nb::call_guard<nb::gil_scoped_release>())
         .def("to_bytes",

@@ -7,33 +7,13 @@ from typing import Any, cast
 
 import click
 
+from multimodal_eval.cli.default_command import ScoringByDefault
 from multimodal_eval.cli.options import Threshold
 
 TASKS = ("clarity", "evasion")
 
 
-class ScoringByDefault(click.Group):
-    """A group whose first command needs no name: `mmeval clarity DATA PREDICTIONS` scores."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the name in where none is said."""
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            args = ["score", *args]
-        return super().parse_args(ctx, args)
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Both ways to call it."""
-        formatter.write_usage(ctx.command_path, "DATA PREDICTIONS [OPTIONS]")
-        formatter.write_usage(ctx.command_path, "check-submission FILE [OPTIONS]")
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Those of scoring, then the commands."""
-        scoring = self.commands["score"]
-        scoring.format_options(click.Context(scoring, parent=ctx), formatter)
-        self.format_commands(ctx, formatter)
-
-
-@click.group(cls=ScoringByDefault)
+@click.group(cls=ScoringByDefault, usages=("DATA PREDICTIONS [OPTIONS]", "check-submission FILE [OPTIONS]"))
 def clarity() -> None:
     """Score labels of CLARITY's two tasks: how clear an answer is, and how it evades.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multimodal_eval.cli.options import PositiveNumber
-from multimodal_eval.cli.show import DASH
+from multimodal_eval.cli.show import DASH, table_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -138,18 +138,6 @@ def _pairs(number: Number) -> Table:
 def shown_name(number: Number) -> str:
     """The name, with an arrow where lower is better."""
     return number.name + (" ↓" if number.direction == "lower" else "")
-
-
-def table_of(title: str, left: list[str], right: list[str]) -> Table:
-    """An empty table with columns of words, then of numbers."""
-    from rich.table import Table
-
-    table = Table(title=title or None, title_justify="left", title_style="bold")
-    for head in left:
-        table.add_column(head)
-    for head in right:
-        table.add_column(head, justify="right", no_wrap=True)
-    return table
 
 
 def difference_cells(pair: Pair, p_value: float | None, digits: int = 4) -> list[str]:

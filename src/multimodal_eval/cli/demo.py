@@ -101,7 +101,8 @@ def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console)
 
 
 def _table(task: str, found: RunComparison) -> Table:
-    from multimodal_eval.cli.compare import difference_cells, shown_name, table_of
+    from multimodal_eval.cli.compare import difference_cells, shown_name
+    from multimodal_eval.cli.show import table_of
 
     title = f"{task}: {TASKS[task][0]}, {found.samples} samples"
     table = table_of(title, ["metric"], [*map(str.title, SYSTEMS), "difference", "95 % interval", "p", "", "scored"])
@@ -131,8 +132,7 @@ def _coverage(number: Number) -> str:
 
 def _show_extremes(folder: Path, out: Console) -> None:
     """The best and the worst captions by the composite, with a reference beside them."""
-    from multimodal_eval.cli.compare import table_of
-    from multimodal_eval.cli.show import as_text
+    from multimodal_eval.cli.show import as_text, table_of
     from multimodal_eval.data.run import Run
 
     rows = []

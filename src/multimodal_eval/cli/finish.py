@@ -27,6 +27,11 @@ def conclude(run: Run, given: Mapping[str, Any]) -> None:
         from multimodal_eval.cli.show import show_run
 
         show_run(run)
+    judge(run, given)
+
+
+def judge(run: Run, given: Mapping[str, Any]) -> None:
+    """Fail where a threshold was missed."""
     missed = missed_thresholds(run.entries, given["fail_under"], given["min_coverage"])
     if missed:
         raise ThresholdError("\n".join(missed))

@@ -12,7 +12,9 @@ from multimodal_eval.cli.card import card
 from multimodal_eval.cli.clarity import clarity
 from multimodal_eval.cli.compare import compare
 from multimodal_eval.cli.demo import demo
+from multimodal_eval.cli.dialogue import dialogue
 from multimodal_eval.cli.fetch import fetch
+from multimodal_eval.cli.leaderboard import leaderboard
 from multimodal_eval.cli.lint import lint
 from multimodal_eval.cli.ls import ls
 from multimodal_eval.cli.meta import meta
@@ -41,6 +43,8 @@ for command in (
     meta,
     agree,
     clarity,
+    dialogue,
+    leaderboard,
     lint,
     validate,
     demo,
@@ -57,9 +61,8 @@ def main() -> None:
     from multimodal_eval.core.errors import MultimodalEvalError
 
     try:
-        cli.main(standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
+        code = cli.main(standalone_mode=False)  # that of an `Exit`; a command itself returns nothing
+        sys.exit(code or 0)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -52,6 +52,18 @@ def show_run(run: Run) -> None:
         out.print(f"\nrun folder: {as_text(str(run.path))}", soft_wrap=True)
 
 
+def table_of(title: str, left: list[str], right: list[str]) -> Table:
+    """An empty table with columns of words, then of numbers."""
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", title_style="bold")
+    for head in left:
+        table.add_column(head)
+    for head in right:
+        table.add_column(head, justify="right", no_wrap=True)
+    return table
+
+
 def as_text(text: str) -> str:
     """Somebody's text, safe to print: no markup, and control characters by their codes."""
     from rich.markup import escape

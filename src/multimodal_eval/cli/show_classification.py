@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.cli.show import DASH, as_text, console, interval, number, percent
+from multimodal_eval.cli.show import DASH, as_text, console, interval, number, percent, table_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,23 +48,13 @@ def show_classification(report: dict[str, Any], run: Run) -> None:
     out.print(f"\nrun folder: {as_text(str(run.path))}\n", soft_wrap=True)
 
 
-def _table(title: str, *heads: str, left: int = 1) -> Table:
-    """A table whose first `left` columns are words, and the others numbers."""
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for index, head in enumerate(heads):
-        table.add_column(head, justify="left" if index < left else "right", no_wrap=index >= left)
-    return table
-
-
 def _cells(figure: dict[str, Any] | None) -> list[str]:
     return [DASH, DASH] if figure is None else [number(figure["value"]), interval(figure)]
 
 
 def _scores(report: dict[str, Any]) -> Table:
     title = f"{report['task']}, {report['n']:,} rows"
-    table = _table(title, "score", "macro F1", "95 % interval", "accuracy", "95 % interval", "rows")
+    table = table_of(title, ["score"], ["macro F1", "95 % interval", "accuracy", "95 % interval", "rows"])
     for name, own in report["scores"].items():
         star = " ★" if name == report["official"] else ""
         rows = str(own.get("n_scored", 0))
@@ -82,7 +72,7 @@ def _scores(report: dict[str, Any]) -> Table:
 
 
 def _classes(official: dict[str, Any], under: str) -> Table:
-    table = _table(f"classes, {under}", "label", "precision", "recall", "F1", "gold", "predicted")
+    table = table_of(f"classes, {under}", ["label"], ["precision", "recall", "F1", "gold", "predicted"])
     for label, own in official["per_class"].items():
         figures = (number(own[name]) for name in ("precision", "recall", "f1"))
         table.add_row(as_text(label), *figures, f"{own['support']:,}", f"{own['predicted']:,}")
@@ -96,7 +86,7 @@ def _confusions(report: dict[str, Any], official: dict[str, Any], under: str) ->
     matrix = official["confusion_matrix"]
     outside = [own["support"] - sum(row) for own, row in zip(official["per_class"].values(), matrix, strict=True)]
     heads = [*numbers, *(["none"] if any(outside) else [])]
-    table = _table(f"gold and predicted, {under}", "gold \\ predicted", *heads)
+    table = table_of(f"gold and predicted, {under}", ["gold \\ predicted"], heads)
     for place, (label, row) in enumerate(zip(labels, matrix, strict=True)):
         cells = [_count(count, diagonal=column == place) for column, count in enumerate(row)]
         table.add_row(f"{numbers[place]} {as_text(label)}", *cells, *([_count(outside[place])] if any(outside) else []))
@@ -113,7 +103,7 @@ def _annotators(report: dict[str, Any]) -> Table:
     people = report["human_ceiling"]["by_annotator"]
     labels = {person["name"]: person["n_ratings"] for person in report["agreement"]["annotators"]}
     title = "annotators, each against the others by any-match"
-    table = _table(title, "annotator", "labels", "macro F1", "95 % interval", "accuracy", "95 % interval")
+    table = table_of(title, ["annotator"], ["labels", "macro F1", "95 % interval", "accuracy", "95 % interval"])
     for name, own in people.items():
         cells = [DASH] * 4 if own is None else [*_cells(own["macro_f1"]), *_cells(own["accuracy"])]
         table.add_row(as_text(name), f"{labels.get(name, 0):,}", *cells)
@@ -126,7 +116,7 @@ def _figures(report: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _agreement(report: dict[str, Any]) -> Table:
-    table = _table("agreement of the annotators", "figure", "value", "95 % interval", "rows")
+    table = table_of("agreement of the annotators", ["figure"], ["value", "95 % interval", "rows"])
     for figure in _figures(report):
         name = figure["name"] if figure["value"] is not None else f"{figure['name']} (undefined)"
         table.add_row(name, *_cells(figure), f"{figure['n_units']:,}")
@@ -139,7 +129,7 @@ def _agreement(report: dict[str, Any]) -> Table:
 
 def _consensus(rows: list[dict[str, Any]]) -> Table:
     """Where the model of the annotators differs from their vote."""
-    table = _table("the vote and Dawid-Skene differ", "id", "annotators", "vote", "Dawid-Skene", "probability", left=4)
+    table = table_of("the vote and Dawid-Skene differ", ["id", "annotators", "vote", "Dawid-Skene"], ["probability"])
     table.columns[1].max_width = 40
     for row in rows[:SHOWN_DIFFERENCES]:
         said = ", ".join(label or DASH for label in (row["annotations"] or {}).values())
@@ -177,7 +167,7 @@ def show_check(found: Checked) -> None:
     """What a submission without problems holds."""
     out = console()
     for task, counts in found.labels.items():
-        table = _table(f"{task}, {found.rows:,} rows", "label", "predicted", "share")
+        table = table_of(f"{task}, {found.rows:,} rows", ["label"], ["predicted", "share"])
         for label, count in counts.items():
             table.add_row(label, f"{count:,}", percent(count / found.rows))
         out.print(table)

@@ -34,6 +34,7 @@ _READERS: dict[str, Reader] = {
     ".tsv": partial(read_delimited, delimiter="\t"),
     ".parquet": read_parquet,
 }
+SUFFIXES = tuple(_READERS)  # of the formats that are read here, also with .gz or .zst behind
 _TEXTUAL = (".csv", ".tsv")
 _COCO_RESULTS: ColumnMap = {"id": ("image_id",), "generated_answer": ("caption",)}
 _SHOWN_UNMATCHED = 10
@@ -302,7 +303,7 @@ def _check_file(path: Path) -> None:
 def _reader(path: Path) -> Reader:
     suffix = bare_suffix(path)
     if suffix not in _READERS:
-        known = ", ".join(_READERS)
+        known = ", ".join(SUFFIXES)
         message = f"the suffix tells the format, and {suffix!r} is not known. Known: {known}, also with .gz or .zst"
         raise InputError([Problem(code="FORMAT", message=message, file=str(path))])
     if suffix == ".json":

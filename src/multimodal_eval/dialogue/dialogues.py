@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.text.language import language_of_texts
+from multimodal_eval.text.language import Language, language_of_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Reply:
     answer: str
     variants: tuple[str, ...]
     surprise: Surprise = Surprise()
+    language: Language | None = None  # None: that of the variants
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ def samples_of(dialogue: Dialogue, asked: Asked | None = None) -> list[Sample]:
 
 def _sample(dialogue: Dialogue, place: int, reply: Reply, question: Question) -> Sample:
     said = reply.surprise
-    metadata = {TYPE: dialogue.type, "reply": place + 1, "language": language_of_texts(reply.variants)}
+    language = reply.language or language_of_texts(reply.variants)
+    metadata = {TYPE: dialogue.type, "reply": place + 1, "language": language}
     if said.candidates is not None:
         metadata |= {"candidates": list(said.candidates), "correct": said.correct}
     return Sample(

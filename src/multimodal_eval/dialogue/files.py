@@ -27,6 +27,7 @@ from multimodal_eval.data.json_file import read_json_object
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.dialogue.dialogues import Surprise
 from multimodal_eval.dialogue.types import WEIGHTS, type_of
+from multimodal_eval.text.language import Language, language_of_texts
 
 Value = TypeVar("Value")
 SURPRISE_KEYS = ("perplexity", "candidates", "correct")
@@ -38,6 +39,7 @@ class GoldDialogue:
 
     type: str
     replies: tuple[tuple[str, ...], ...]
+    languages: tuple[Language, ...]  # of each reply's variants
 
 
 def read_gold(path: Path, problems: Problems) -> dict[str, GoldDialogue]:
@@ -114,7 +116,7 @@ def checked_gold(value: Any) -> GoldDialogue:
     if not isinstance(value, Mapping) or not value.keys() >= {"type", "replies"}:
         raise RefusedError("TYPE", f"must be an object with `type` and `replies`. Got {shorten(value)} instead.")
     replies = _each(value["replies"], checked_references, "`replies`")
-    return GoldDialogue(checked_type(value["type"]), tuple(map(tuple, replies)))
+    return GoldDialogue(checked_type(value["type"]), tuple(map(tuple, replies)), tuple(map(language_of_texts, replies)))
 
 
 def checked_type(value: Any) -> str:

@@ -9,7 +9,7 @@ the right answer (`fmean`); HM, the hidden metric, comes from the model's perple
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -87,13 +87,14 @@ def integral_score(
     hidden = compute_hidden_metric.configure({"rule": rule})
     checked = _checked(dialogues)
     problems = Problems()
-    note_unruly(checked, hidden.rule, None, problems)
+    samples = [sample for dialogue in checked for sample in samples_of(dialogue)]
+    note_unruly(samples, hidden.rule, None, problems)
     problems.raise_if_any()
     types = {dialogue.type for dialogue in checked}
     used, left_out = present_weights(checked_weights(weights), types, present_only=present_types_only)
-    samples = [sample for dialogue in checked for sample in samples_of(dialogue)]
+    languages = {str(sample.metadata["language"]) for sample in samples}
     meteor = compute_meteor.configure(
-        {"variant": "fmean", "language": settled_language(language, samples), "synonyms": synonyms}
+        {"variant": "fmean", "language": settled_language(language, languages), "synonyms": synonyms}
     )
     first = meteor.rows_of(
         [sample.generated_answer or "" for sample in samples], [sample.references or [] for sample in samples], cores()
@@ -127,10 +128,9 @@ def integral_score(
     )
 
 
-def settled_language(language: str, samples: Sequence[Any]) -> str:
-    """`auto` becomes the one language of all samples, where they have but one: the other's data is not needed then."""
-    found = {sample.metadata["language"] for sample in samples}
-    return found.pop() if language == AUTO and len(found) == 1 else language
+def settled_language(language: str, found: Set[str]) -> str:
+    """`auto` becomes the one language of all replies, where they have but one: the other's data is not needed then."""
+    return next(iter(found)) if language == AUTO and len(found) == 1 else language
 
 
 def _values(scores: Sequence[Any], ids: Sequence[str]) -> Vector:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from multimodal_eval.core.conversation import Part
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.sample import has
+from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.data.problems import Problems
-from multimodal_eval.dialogue.dialogues import Asked, Dialogue, Question, Reply, Surprise, samples_of
+from multimodal_eval.dialogue.dialogues import Asked, Dialogue, Question, Reply, Surprise
 from multimodal_eval.dialogue.files import GoldDialogue, read_answers, read_surprises
 from multimodal_eval.dialogue.types import AUDIO, IMAGE, IMAGE_AUDIO, WEIGHTS, type_of
 from multimodal_eval.evaluation.hidden_metric import HiddenRule
@@ -21,7 +21,7 @@ MEDIA = {IMAGE: {"image"}, AUDIO: {"audio"}, IMAGE_AUDIO: {"image", "audio"}}
 
 
 def read_submission(
-    gold: Mapping[str, GoldDialogue], output: Path, perplexities: Path, rule: HiddenRule, problems: Problems
+    gold: Mapping[str, GoldDialogue], output: Path, perplexities: Path, problems: Problems
 ) -> list[Dialogue]:
     """The gold's dialogues with the answers and perplexities of one model, in the gold's order.
 
@@ -36,17 +36,15 @@ def read_submission(
     for own, file, what in ((answers, output, "answers"), (surprises, perplexities, "perplexities")):
         _note_lengths(gold, own, file, what, problems)
     whole = [name for name in gold if name in answers and name in surprises]
-    dialogues = [
+    return [
         Dialogue(name, gold[name].type, _replies(gold[name], answers[name], surprises[name]))
         for name in whole
         if len(gold[name].replies) == len(answers[name]) == len(surprises[name])
     ]
-    note_unruly(dialogues, rule, str(perplexities), problems)
-    return dialogues
 
 
 def _replies(gold: GoldDialogue, answers: Sequence[str], surprises: Sequence[Surprise]) -> tuple[Reply, ...]:
-    return tuple(Reply(*parts) for parts in zip(answers, gold.replies, surprises, strict=True))
+    return tuple(Reply(*parts) for parts in zip(answers, gold.replies, surprises, gold.languages, strict=True))
 
 
 def _note_unmatched(
@@ -79,18 +77,17 @@ def _note_lengths(
             problems.add("LENGTH", message, file=str(file), id=name)
 
 
-def note_unruly(dialogues: Sequence[Dialogue], rule: HiddenRule, file: str | None, problems: Problems) -> None:
+def note_unruly(samples: Sequence[Sample], rule: HiddenRule, file: str | None, problems: Problems) -> None:
     """Replies that lack what the rule of the hidden metric needs."""
     others = {"perplexity": "choice", "metadata.candidates": "confidence"}
-    for dialogue in dialogues:
-        for number, sample in enumerate(samples_of(dialogue), 1):
-            missing = [need for need in rule.needs if not has(sample, need)]
-            if missing:
-                told = missing[0].removeprefix("metadata.")
-                message = f"reply {number} has no {told}, which the rule {rule.name!r} needs."
-                other = others.get(missing[0], "")
-                hint = f"For the other kind of file: --rule {other}." if other and rule.ours else None
-                problems.add("MISSING_PERPLEXITY", message, file=file, id=dialogue.id, hint=hint)
+    for sample in samples:
+        missing = [need for need in rule.needs if not has(sample, need)]
+        if missing:
+            told = missing[0].removeprefix("metadata.")
+            message = f"reply {sample.metadata['reply']} has no {told}, which the rule {rule.name!r} needs."
+            other = others.get(missing[0], "")
+            hint = f"For the other kind of file: --rule {other}." if other and rule.ours else None
+            problems.add("MISSING_PERPLEXITY", message, file=file, id=sample.group, hint=hint)
 
 
 def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:

@@ -15,10 +15,11 @@ from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run import Run
 from multimodal_eval.dialogue.dialogues import TYPE, Asked, samples_of
 from multimodal_eval.dialogue.files import GoldDialogue, read_gold, read_questions
-from multimodal_eval.dialogue.integral import PARTS
+from multimodal_eval.dialogue.integral import PARTS, settled_language
 from multimodal_eval.dialogue.submission import (
     asked,
     checked_weights,
+    note_unruly,
     other_media,
     present_weights,
     read_submission,
@@ -27,7 +28,6 @@ from multimodal_eval.evaluation.hidden_metric import get_rule
 from multimodal_eval.evaluation.meteor import AUTO
 from multimodal_eval.run.config import RunConfig, StrataConfig, load_config, overlaid
 from multimodal_eval.run.plan import Plan, make_plan
-from multimodal_eval.text.language import language_of_texts
 
 TASK = "dialogue"
 WORST = 5
@@ -92,7 +92,8 @@ def open_contest(
     meteor = {"variant": "fmean", "language": AUTO, **base.options.get("meteor", {})}
     meteor |= {} if language is None else {"language": language}
     meteor |= {} if synonyms is None else {"synonyms": synonyms}
-    meteor["language"] = _settled(str(meteor["language"]), found)
+    languages = {language for own in found.values() for language in own.languages}
+    meteor["language"] = settled_language(str(meteor["language"]), languages)
     hidden = {"rule": "confidence", **base.options.get("hidden_metric", {}), **({} if rule is None else {"rule": rule})}
     settled = overlaid(
         config,
@@ -109,19 +110,14 @@ def open_contest(
     return Contest(tuple(files), found, said, settled, tuple(notes))
 
 
-def _settled(language: str, gold: Mapping[str, GoldDialogue]) -> str:
-    """`auto` becomes the one language of all replies, where they have but one: the other's data is not needed then."""
-    found = {language_of_texts(variants) for own in gold.values() for variants in own.replies}
-    return found.pop() if language == AUTO and len(found) == 1 else language
-
-
 def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> tuple[Plan, JoinedInput]:
     """The plan and the samples of one submission; all that is wrong with it is said before anything is scored."""
     problems = Problems()
     files = Path(output), Path(perplexities)
-    dialogues = read_submission(contest.gold, *files, get_rule(contest.rule), problems)
-    problems.raise_if_any()
+    dialogues = read_submission(contest.gold, *files, problems)
     samples: list[Sample] = [sample for own in dialogues for sample in samples_of(own, contest.asked)]
+    note_unruly(samples, get_rule(contest.rule), str(perplexities), problems)
+    problems.raise_if_any()
     if len({sample.id for sample in samples}) < len(samples):  # "a/1" may be a dialogue's name, or a reply of "a"
         message = "two dialogues' names give replies the same id: do not end a name in '/' and a number"
         raise InputError([Problem(code="DUPLICATE", message=message, file=str(contest.files[0]))])

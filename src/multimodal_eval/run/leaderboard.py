@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, RunFolderError
+from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.run import Run
@@ -22,7 +22,14 @@ from multimodal_eval.run.averaging import Averaging
 from multimodal_eval.run.columns import column_names
 from multimodal_eval.run.execute import Progress, silent
 from multimodal_eval.run.numbers import scores_in_order, strata_in_order
-from multimodal_eval.run.pairing import paired, parts_of, refuse_other_data, refuse_other_signatures, shared_clusters
+from multimodal_eval.run.pairing import (
+    MOST_LEFT_OUT,
+    paired,
+    parts_of,
+    refuse_other_data,
+    refuse_other_signatures,
+    shared_clusters,
+)
 from multimodal_eval.stats.intervals import LEVEL, interval
 from multimodal_eval.stats.standings import standings
 
@@ -149,31 +156,58 @@ def _scored(scoring: Scoring, output: Path, submission: Submission) -> str | Non
     """None, or why the submission was refused."""
     try:
         scoring(submission.path, output / submission.name)
-    except InputError as refusal:
-        return str(refusal)
     except MultimodalEvalError as refusal:
         return str(refusal)
     return None
 
 
 def leaderboard(
-    output: Path, names: Sequence[str], refused: Sequence[Refused] = (), *, by: str | None = None, level: float = LEVEL
+    output: Path,
+    names: Sequence[str],
+    refused: Sequence[Refused] = (),
+    *,
+    by: str | None = None,
+    allow_partial: bool = False,
+    level: float = LEVEL,
 ) -> Leaderboard:
-    """Rank the runs below a folder by one number: the composite, or the one that they have; written beside them."""
-    if not names:
-        told = "\n".join(f"{one.name}: {one.reason}" for one in refused)
-        raise ConfigError(f"no submission could be scored\n{told}")
+    """Rank the runs below a folder by one number: the composite, or the one that they have; written beside them.
+
+    All are ranked on the samples that all have scored. A submission that lacks over 1 % of what others have scored is
+    refused, unless `allow_partial`: it would decide what the others are ranked on.
+    """
+    _refuse_none(names, refused)
+    number = _number(Run(output / names[0]), by)
+    lacking = [] if allow_partial else _lacking([Run(output / name) for name in names], number)
+    refused, names = [*refused, *lacking], [name for name in names if name not in {one.name for one in lacking}]
+    _refuse_none(names, refused)
     runs = [Run(output / name) for name in names]
-    number = _number(runs[0], by)
+    metric = number.partition(".")[0]
     found = Leaderboard(
         number,
-        runs[0].entries[number.partition(".")[0]].get("direction", "higher"),
-        runs[0].info["signatures"][number.partition(".")[0]]["text"],
+        runs[0].entries[metric].get("direction", "higher"),
+        runs[0].info["signatures"][metric]["text"],
         *_placed(runs, names, number, level),
         tuple(refused),
     )
     write_atomically(output / RESULT, lambda path: path.write_bytes(to_json(found.to_dict())))
     return found
+
+
+def _refuse_none(names: Sequence[str], refused: Sequence[Refused]) -> None:
+    if not names:
+        told = "\n".join(f"{one.name}: {one.reason}" for one in refused)
+        raise ConfigError(f"no submission could be scored\n{told}")
+
+
+def _lacking(runs: Sequence[Run], number: str) -> list[Refused]:
+    """Runs without a score for over 1 % of the samples that some run has scored."""
+    scored = [np.asarray(run.scores([number]).column(number).is_valid()) for run in runs]
+    wanted = max(1, int(np.logical_or.reduce(scored).sum())) if len({len(own) for own in scored}) == 1 else 0
+    return [
+        Refused(run.path.name, f"{number} is scored for {int(own.sum()):,} of the {wanted:,} samples that others have")
+        for run, own in zip(runs, scored, strict=True)
+        if int(own.sum()) < wanted * (1 - MOST_LEFT_OUT)
+    ]
 
 
 def _number(run: Run, by: str | None) -> str:

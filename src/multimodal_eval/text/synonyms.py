@@ -141,7 +141,9 @@ def _open(source: _Registered, language: str, argument: str) -> SynonymSource:
 
 
 def _stamp(argument: str) -> tuple[int, int] | None:
-    """Changes when the file that an argument names does."""
+    """Changes when the file that an argument names does; no argument names none, not the working folder."""
+    if not argument:
+        return None
     try:
         stat = Path(argument).expanduser().stat()
     except (OSError, ValueError, RuntimeError):

@@ -1,0 +1,88 @@
+"""How a submission of each kind is scored: to the dialogue contest, to CLARITY, or answers to any other data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from multimodal_eval.clarity.predictions import UnknownLabels, first_columns
+from multimodal_eval.clarity.tasks import TASKS, TaskName
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.data.blocks import bare_suffix
+from multimodal_eval.data.inputs import SUFFIXES
+from multimodal_eval.data.json_file import first_character, read_json_object
+from multimodal_eval.data.problems import Problems
+from multimodal_eval.run import clarity, dialogue, execute
+from multimodal_eval.run.config import RunConfig
+from multimodal_eval.run.dialogue import Contest
+from multimodal_eval.run.evaluate import planned
+
+OUTPUT, PERPLEXITIES = "output.json", "ppl_output.json"
+Kind = Literal["dialogue", "clarity", "samples"]
+
+
+def kind_of(gold: Path) -> Kind:
+    """What a gold file is for, by its content: dialogues with replies, CLARITY's columns, or samples of any task."""
+    if bare_suffix(gold) == ".json" and gold.is_file() and first_character(gold) == "{":
+        content = read_json_object(gold, Problems()) or {}
+        first = next(iter(content.values()), None)
+        return "dialogue" if isinstance(first, dict) and "replies" in first else "samples"
+    columns = first_columns(gold)
+    return "clarity" if any(task.gold_column in columns for task in TASKS.values()) else "samples"
+
+
+@dataclass(frozen=True)
+class DialogueScoring:
+    """A folder with output.json and ppl_output.json."""
+
+    contest: Contest
+
+    def accepts(self, path: Path) -> bool:
+        """Folders."""
+        return path.is_dir()
+
+    def __call__(self, path: Path, folder: Path) -> None:
+        """Score it into a run folder."""
+        plan, source = dialogue.prepare(self.contest, path / OUTPUT, path / PERPLEXITIES)
+        execute.start(plan, source, folder)
+
+
+@dataclass(frozen=True)
+class ClarityScoring:
+    """A table of predictions, or the contest's zip."""
+
+    data: Path
+    task: TaskName
+    unknown_labels: UnknownLabels = "error"
+    group: str | None = None
+
+    def accepts(self, path: Path) -> bool:
+        """Tables and zips."""
+        return path.is_file() and (path.suffix.lower() == ".zip" or bare_suffix(path) in SUFFIXES)
+
+    def __call__(self, path: Path, folder: Path) -> None:
+        """Score it into a run folder."""
+        given: dict[str, Any] = {"unknown_labels": self.unknown_labels, "group": self.group}
+        prepared = clarity.prepare(self.data, path, task=self.task, **given)
+        clarity.carry_out(prepared, folder)
+
+
+@dataclass(frozen=True)
+class SampleScoring:
+    """A file of answers, joined with the data by id."""
+
+    data: Path
+    config: RunConfig
+
+    def __post_init__(self) -> None:
+        if self.data.is_dir():
+            raise ConfigError(f"{self.data} is a folder: name the file with the references")
+
+    def accepts(self, path: Path) -> bool:
+        """Files of any format that samples are read from."""
+        return path.is_file() and bare_suffix(path) in SUFFIXES
+
+    def __call__(self, path: Path, folder: Path) -> None:
+        """Score it into a run folder."""
+        execute.start(*planned(self.config, self.data, path), folder)
