@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from multimodal_eval.cli.dialogue_ppl import ppl
+from multimodal_eval.cli.main import cli
 from multimodal_eval.core.conversation import Audio, Part
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.dialogue import perplexities as module
@@ -211,7 +211,7 @@ def test_the_documented_model_runs_as_it_is_written():
 
 class TestCommand:
     def run(self, *arguments):
-        return CliRunner().invoke(ppl, list(map(str, arguments)))
+        return CliRunner().invoke(cli, ["dialogue", "ppl", *map(str, arguments)])
 
     @pytest.fixture
     def tiny(self, tmp_path):
