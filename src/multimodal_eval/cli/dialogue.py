@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from multimodal_eval.cli.default_command import ScoringByDefault
+from multimodal_eval.cli.dialogue_ppl import ppl
 from multimodal_eval.cli.options import KeyValue, Threshold, output_options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -103,3 +104,6 @@ def score(gold: Path, output: Path, ppl: Path, folder: Path | None, worst: int, 
 
         show_dialogue(report, run)
     judge(run, given)
+
+
+dialogue.add_command(ppl)

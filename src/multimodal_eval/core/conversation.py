@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 PartType = Literal["text", "image", "audio"]
 PART_TYPES: tuple[PartType, ...] = get_args(PartType)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Audio:
+    """A sound: one channel, from -1 to 1, so many samples a second."""
+
+    samples: NDArray[np.float32]
+    rate: int
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A text, or a picture or a sound: by the name of its file, or opened."""
+    """A text, or a picture or a sound: by the name of its file, or opened (a Pillow image, an `Audio`)."""
 
     type: PartType
     content: Any

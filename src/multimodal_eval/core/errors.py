@@ -10,7 +10,9 @@ MultimodalEvalError            exit 1
 │   └── ModelError             a model whose files cannot be used
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
 ├── FetchError                 a resource that could not be fetched or does not match its checksum
-├── ImageError                 a picture that cannot or may not be opened
+├── MediaError                 a file of a sample that cannot or may not be opened
+│   ├── ImageError             … a picture
+│   └── AudioError             … a sound
 └── ThresholdError             a score below what was asked for (exit 3)
 """
 
@@ -111,8 +113,16 @@ class FetchError(MultimodalEvalError):
     """A resource that could not be fetched, or whose checksum is wrong."""
 
 
-class ImageError(MultimodalEvalError, ValueError):
+class MediaError(MultimodalEvalError, ValueError):
+    """A picture or a sound that cannot or may not be opened."""
+
+
+class ImageError(MediaError):
     """A picture that cannot or may not be opened; the message is the reason that its sample is unscored."""
+
+
+class AudioError(MediaError):
+    """A sound that cannot or may not be opened."""
 
 
 class ThresholdError(MultimodalEvalError):

@@ -6,57 +6,57 @@ import stat
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from multimodal_eval.core.errors import ImageError, shorten
+from multimodal_eval.core.errors import ImageError, MediaError, shorten
 from multimodal_eval.media.policy import MediaPolicy
 
 
-def path_of_file_url(url: str) -> str:
-    """The path in a `file:` URL of this machine."""
+def path_of_file_url(url: str, error: type[MediaError] = ImageError) -> str:
+    """The path in a `file:` URL of this machine. Its refusals are of the kind `error`."""
     try:
         parts = urlsplit(url)
-    except ValueError as error:
-        raise ImageError(f"{shorten(url)} is no file URL: {error}") from None
+    except ValueError as fault:
+        raise error(f"{shorten(url)} is no file URL: {fault}") from None
     if parts.netloc.lower() not in ("", "localhost"):
-        raise ImageError(f"{shorten(url)} names a file of another machine")
+        raise error(f"{shorten(url)} names a file of another machine")
     return unquote(parts.path)
 
 
-def read_file(path: str | Path, policy: MediaPolicy) -> bytes:
-    """The whole content of a regular file that lies where the policy allows."""
+def read_file(path: str | Path, policy: MediaPolicy, error: type[MediaError] = ImageError) -> bytes:
+    """The whole content of a regular file that lies where the policy allows. Its refusals are of the kind `error`."""
     try:
-        file = _allowed(Path(path), policy)
+        file = _allowed(Path(path), policy, error)
         status = file.stat()
         # A pipe would block for ever, and a device never end.
         if not stat.S_ISREG(status.st_mode):
-            raise ImageError(f"{shorten(str(path))} is no regular file")
+            raise error(f"{shorten(str(path))} is no regular file")
         if status.st_size > policy.max_bytes:
-            raise _too_large(path, policy)
+            raise error(_too_large(path, policy))
         with file.open("rb") as stream:
             content = stream.read(policy.max_bytes + 1)
-    except ImageError:
+    except MediaError:
         raise
     except FileNotFoundError:
         where = "" if policy.root is None or Path(path).is_absolute() else f" in the folder {str(policy.root)!r}"
-        raise ImageError(f"there is no file {shorten(str(path))}{where}") from None
-    except (OSError, ValueError, RuntimeError) as error:  # no right to read it; a NUL in its name; a loop of links
-        raise ImageError(f"{shorten(str(path))} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise error(f"there is no file {shorten(str(path))}{where}") from None
+    except (OSError, ValueError, RuntimeError) as fault:  # no right to read it; a NUL in its name; a loop of links
+        raise error(f"{shorten(str(path))} cannot be read: {getattr(fault, 'strerror', None) or fault}") from None
     if len(content) > policy.max_bytes:  # it has grown since
-        raise _too_large(path, policy)
+        raise error(_too_large(path, policy))
     return content
 
 
-def _too_large(path: str | Path, policy: MediaPolicy) -> ImageError:
-    return ImageError(f"{shorten(str(path))} is larger than {policy.max_bytes:,} bytes")
+def _too_large(path: str | Path, policy: MediaPolicy) -> str:
+    return f"{shorten(str(path))} is larger than {policy.max_bytes:,} bytes"
 
 
-def _allowed(path: Path, policy: MediaPolicy) -> Path:
+def _allowed(path: Path, policy: MediaPolicy, error: type[MediaError]) -> Path:
     """Where the path leads, links and `..` followed; outside the root it is refused before it is looked at."""
     if policy.root is None:
         return path
     root = policy.root.resolve()
     file = (root / path).resolve()
     if not policy.allow_outside and not file.is_relative_to(root):
-        raise ImageError(
+        raise error(
             f"{shorten(str(path))} lies outside the folder {str(root)!r}. "
             "Name another folder with --image-root, or use --allow-outside-images"
         )

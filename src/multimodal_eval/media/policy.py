@@ -26,6 +26,7 @@ class MediaPolicy:
     max_pixels: int = 40 * MEGAPIXELS
     max_bytes: int = 128 * MEBIBYTES  # 40 megapixels of three bytes, uncompressed, fit
     max_seconds: float = 30.0  # for one URL, redirects included
+    max_audio_seconds: float = 600.0  # that a sound may last
 
 
 _current: ContextVar[MediaPolicy] = ContextVar("media_policy", default=MediaPolicy())  # noqa: B039 - it is frozen

@@ -74,7 +74,8 @@ class CachedCausalLM:
     """Windows over any model; repeated texts are read once, and what was ever read is known from disk."""
 
     def __init__(self, inner: TokenScorer) -> None:
-        self.inner, self.label, self.languages = inner, inner.label, inner.languages
+        self.inner, self.label = inner, inner.label
+        self.languages, self.longest = inner.languages, inner.longest
         self.cache = VectorCache(f"{inner.label}+log-probabilities")
 
     def log_probabilities(

@@ -30,6 +30,7 @@ class CausalLM(Protocol):
 
     label: str  # name and revision, and every setting that changes a number
     languages: frozenset[str]  # those it was made for; empty where nothing is known
+    longest: int  # tokens that it can see at once
 
     def log_probabilities(
         self, texts: Sequence[str], contexts: Sequence[str] | None = None, reading: Reading | None = None
