@@ -207,7 +207,7 @@ def test_the_demo_shows_every_metric_and_composite(folder, weights):
     out = mmeval("demo", "-o", "kept").stdout
     shown = re.findall(r"^│ (\w+)", out, re.MULTILINE)
     assert set(list_available()) <= set(shown)
-    composed = [name for name, task in TASKS.items() if task.weights or task.headline]
+    composed = [*(name for name, task in TASKS.items() if task.weights or task.headline), "dialogue"]
     assert shown.count("composite_score") == len(composed)
     assert "23 / 24" in out  # one generator failed
     for task in composed:
@@ -215,11 +215,15 @@ def test_the_demo_shows_every_metric_and_composite(folder, weights):
     assert load_run(folder / "kept" / "classification" / "alba")["f1_any_match"]["value"] > 0.5
     assert "alba" in mmeval("compare", "kept/vqa/alba", "kept/vqa/boreas").stdout
     assert "exists already" in mmeval("demo", "-o", "kept", code=1).stderr
+    signature = load_run(folder / "kept" / "dialogue" / "alba")["meteor"]["signature"]
+    assert "synonyms:wordnet-3.0+none" in signature  # the same numbers where the extra [ru] is not installed
 
 
 def test_lists_and_cards(folder):
     assert "0 … 1" in mmeval("ls", "metrics").stdout
-    assert "contextual_relevance" in mmeval("ls", "tasks").stdout
+    assert "contextual_relevance" in (tasks := mmeval("ls", "tasks").stdout)
+    assert "mmeval dialogue" in tasks
+    assert re.search(r"classification .*│ none +│", tasks)
     assert "meteor-1.5-en" in mmeval("ls", "resources").stdout
     assert "Metric Card for CIDEr" in mmeval("card", "cider").stdout
     assert json.loads(mmeval("schema").stdout)["title"] == "mmeval run configuration"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.core.errors import InputError, Problem, UnavailableError
 from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.inputs import JoinedInput
@@ -25,7 +25,7 @@ from multimodal_eval.dialogue.submission import (
     read_submission,
 )
 from multimodal_eval.evaluation.hidden_metric import get_rule
-from multimodal_eval.evaluation.meteor import AUTO
+from multimodal_eval.evaluation.meteor import AUTO, compute_meteor
 from multimodal_eval.run.config import RunConfig, StrataConfig, load_config, overlaid
 from multimodal_eval.run.plan import Plan, make_plan
 
@@ -94,6 +94,7 @@ def open_contest(
     meteor |= {} if synonyms is None else {"synonyms": synonyms}
     languages = {language for own in found.values() for language in own.languages}
     meteor["language"] = settled_language(str(meteor["language"]), languages)
+    _refuse_unavailable(meteor)
     hidden = {"rule": "confidence", **base.options.get("hidden_metric", {}), **({} if rule is None else {"rule": rule})}
     settled = overlaid(
         config,
@@ -108,6 +109,15 @@ def open_contest(
         image_root=str(files[-1].absolute().parent),
     )
     return Contest(tuple(files), found, said, settled, tuple(notes))
+
+
+def _refuse_unavailable(meteor: Mapping[str, Any]) -> None:
+    """Before any submission is read: what lacks, lacks for all of them."""
+    metric = compute_meteor.configure(meteor)
+    reason = metric.unavailable()
+    if reason is not None:
+        without = "" if metric.variant == "1.5" else "\nTo do without Russian synonyms: --synonyms ru=none"
+        raise UnavailableError(f"{metric.name}: {reason}{without}")
 
 
 def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> tuple[Plan, JoinedInput]:
