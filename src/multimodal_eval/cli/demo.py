@@ -97,9 +97,9 @@ def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console)
     out.print(_fitting(f"dialogue: {DIALOGUE}, {found.samples} replies", found, out))
     _show_extremes(folder / "captioning", out)
     out.print(
-        "± is half of a 95 % interval; a difference has its own, over what both answered, where the terminal has room "
-        "for it. ▲ better, ▼ worse, beyond chance; ↓ lower is better. A generator's error message is unscored, and never "
-        "counts 0. The numbers of the dialogues are weighted by their types.\n"
+        "± is half of a 95 % interval; a difference has its own, over what both answered, shown where there is room. "
+        "▲ better, ▼ worse, beyond chance; ↓ lower is better. A generator's error message is unscored, and never "
+        "counts 0. Dialogues are weighted by their types.\n"
         "Score your own: mmeval score answers.jsonl --task captioning\n"
         "A metric explained: mmeval card clip_score"
     )

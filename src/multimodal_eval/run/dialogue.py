@@ -122,6 +122,7 @@ def _refuse_unavailable(meteor: Mapping[str, Any]) -> None:
 
 def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> tuple[Plan, JoinedInput]:
     """The plan and the samples of one submission; all that is wrong with it is said before anything is scored."""
+    plan = make_plan(contest.config)  # first: in a process of its own, it is what brings a plug-in's rule
     problems = Problems()
     files = Path(output), Path(perplexities)
     dialogues = read_submission(contest.gold, *files, problems)
@@ -131,7 +132,7 @@ def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> t
     if len({sample.id for sample in samples}) < len(samples):  # "a/1" may be a dialogue's name, or a reply of "a"
         message = "two dialogues' names give replies the same id: do not end a name in '/' and a number"
         raise InputError([Problem(code="DUPLICATE", message=message, file=str(contest.files[0]))])
-    return make_plan(contest.config), JoinedInput(samples, [*contest.files, *files], contest.notes)
+    return plan, JoinedInput(samples, [*contest.files, *files], contest.notes)
 
 
 def dialogue_report(run: Run, worst: int = WORST) -> dict[str, Any]:
