@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -220,7 +221,7 @@ def test_the_demo_shows_every_metric_and_composite(folder, weights):
     out = mmeval("demo", "-o", "kept").stdout
     shown = re.findall(r"^│ (\w+)", out, re.MULTILINE)
     assert set(list_available()) <= set(shown)
-    composed = [name for name, task in TASKS.items() if task.weights or task.headline]
+    composed = [*(name for name, task in TASKS.items() if task.weights or task.headline), "dialogue"]
     assert shown.count("composite_score") == len(composed)
     assert "23 / 24" in out  # one generator failed
     for task in composed:
@@ -228,11 +229,28 @@ def test_the_demo_shows_every_metric_and_composite(folder, weights):
     assert load_run(folder / "kept" / "classification" / "alba")["f1_any_match"]["value"] > 0.5
     assert "alba" in mmeval("compare", "kept/vqa/alba", "kept/vqa/boreas").stdout
     assert "exists already" in mmeval("demo", "-o", "kept", code=1).stderr
+    assert "composite_score" in (narrow := shown_in_100_columns(folder / "kept" / "dialogue"))
+    assert "…" not in narrow  # the interval is left out, and nothing is cut
+    signature = load_run(folder / "kept" / "dialogue" / "alba")["meteor"]["signature"]
+    assert "synonyms:wordnet-3.0+none" in signature  # the same numbers where the extra [ru] is not installed
+
+
+def shown_in_100_columns(runs):
+    from rich.console import Console
+
+    from multimodal_eval.cli.demo import _fitting
+    from multimodal_eval.run.compare import compare_runs
+
+    terminal = Console(width=100, file=io.StringIO())
+    terminal.print(_fitting("dialogue", compare_runs([runs / "alba", runs / "boreas"]), terminal))
+    return terminal.file.getvalue()
 
 
 def test_lists_and_cards(folder):
     assert "0 … 1" in mmeval("ls", "metrics").stdout
-    assert "contextual_relevance" in mmeval("ls", "tasks").stdout
+    assert "contextual_relevance" in (tasks := mmeval("ls", "tasks").stdout)
+    assert "mmeval dialogue" in tasks
+    assert re.search(r"classification .*│ none +│", tasks)
     assert "meteor-1.5-en" in mmeval("ls", "resources").stdout
     assert "Metric Card for CIDEr" in mmeval("card", "cider").stdout
     assert json.loads(mmeval("schema").stdout)["title"] == "mmeval run configuration"

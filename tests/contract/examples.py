@@ -55,6 +55,12 @@ TOKENS = [
     Sample(id="4", perplexity=1.0),
 ]
 
+SURPRISES = [
+    Sample(id="1", generated_answer="a red dog", perplexity=1.0),
+    Sample(id="2", generated_answer="two cats sleep", perplexity=12.5),
+    Sample(id="3", perplexity=4),
+]
+
 OBJECTS = [
     Sample(id="1", generated_answer="a dog and a cat", references=["a dog runs", "a puppy"]),
     Sample(id="2", generated_answer="two cats on a bed", references=["a cat sleeps"], metadata={"objects": ["bed"]}),
@@ -76,6 +82,7 @@ EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], PICTURES),
     "contextual_relevance": QUESTIONS,
     "perplexity": TOKENS,
+    "hidden_metric": SURPRISES,
     **dict.fromkeys(["f1_any_match", "f1_majority", "f1_strict", "soft_score"], LABELS),
     **dict.fromkeys(["chair_i", "chair_s"], OBJECTS),
 }

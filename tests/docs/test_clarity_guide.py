@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from tests.clarity.make_data import FOLDER
+from tests.docs.transcripts import commands, pasted_anew, run
 
 GUIDE = Path(__file__).parents[2] / "docs" / "clarity.md"
-TRANSCRIPT = re.compile(r"^    mmeval (?P<command>[^\n]*)\n\n```\n(?P<printed>.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def run(command: str, folder: Path) -> str:
-    """What a command prints; of one that refuses its input, the refusal."""
-    called = [sys.executable, "-m", "multimodal_eval.cli.main", *command.split()]
-    done = subprocess.run(called, cwd=folder, capture_output=True, text=True, check=False, env=os.environ)
-    return "\n".join(line.rstrip() for line in (done.stdout + done.stderr).splitlines()).strip() + "\n"
 
 
 def prepared(folder: Path, guide: str) -> None:
@@ -34,10 +24,10 @@ def prepared(folder: Path, guide: str) -> None:
 def test_the_transcripts_are_real(tmp_path):
     guide = GUIDE.read_text(encoding="utf-8")
     prepared(tmp_path, guide)
-    found = list(TRANSCRIPT.finditer(guide))
+    found = [(command, printed) for command, printed in commands(guide) if printed is not None]
     assert len(found) == 2
-    for transcript in found:
-        assert run(transcript["command"], tmp_path) == transcript["printed"]
+    for command, printed in found:
+        assert run(command, tmp_path) == printed
 
 
 def test_the_other_commands_run(tmp_path):
@@ -60,9 +50,4 @@ if __name__ == "__main__":
     text = GUIDE.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
         prepared(Path(scratch), text)
-        GUIDE.write_text(
-            TRANSCRIPT.sub(
-                lambda found: f"    mmeval {found['command']}\n\n```\n{run(found['command'], Path(scratch))}```", text
-            ),
-            encoding="utf-8",
-        )
+        GUIDE.write_text(pasted_anew(text, Path(scratch)), encoding="utf-8")

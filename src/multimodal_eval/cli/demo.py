@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from multimodal_eval.data.inputs import Input
     from multimodal_eval.run.compare import Number, RunComparison, System
     from multimodal_eval.run.config import RunConfig
+    from multimodal_eval.run.plan import Plan
 
 SYSTEMS = ("alba", "boreas")
 CLIP = "shapes-clip"  # it knows drawn shapes, which is what the demo's pictures show, and nothing else
@@ -34,13 +37,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "meteor": {"variant": "fmean"},
     "perplexity": {"source": "model"},
 }
+DIALOGUE = "24 conversations in Russian and English, with pictures and speech"
 
 
 @click.command()
 @click.option("--fetch", "fetching", is_flag=True, help="First fetch the two models that it needs: once, 176 MB.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the runs in this folder.")
 def demo(fetching: bool, output: Path | None) -> None:
-    """Score two imaginary systems on all five tasks, with every metric, and compare them."""
+    """Score two imaginary systems on all five tasks and in dialogues, with every metric, and compare them."""
     from importlib.resources import as_file, files
 
     from multimodal_eval.cli.fetch import fetch_all
@@ -77,44 +81,84 @@ def _config(task: str) -> RunConfig:
 
 
 def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console) -> None:
-    from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.run import execute
-    from multimodal_eval.run.compare import compare_runs
     from multimodal_eval.run.evaluate import planned
 
     out.print(
-        "Two imaginary systems, Alba and Boreas, look at 24 drawn pictures and at 20 photographs. Who is better?\n"
+        "Two imaginary systems, Alba and Boreas, see 24 drawn pictures and 20 photographs and hold 24 conversations.\n"
+        "Who is better?\n"
     )
     for task, config in configs.items():
-        for system in SYSTEMS:
-            plan, source = planned(config, data / f"{task}.jsonl", data / f"{task}.{system}.jsonl")
-            with progress_bar() as progress:
-                execute.start(plan, source, folder / task / system, progress=progress)
-        found = compare_runs([folder / task / system for system in SYSTEMS], allow_partial=True)
-        out.print(_table(task, found))
+        found = _compared(
+            {system: planned(config, data / f"{task}.jsonl", data / f"{task}.{system}.jsonl") for system in SYSTEMS},
+            folder / task,
+        )
+        out.print(_fitting(f"{task}: {TASKS[task][0]}, {found.samples} samples", found, out))
+    found = _compared(_dialogues(data / "dialogue"), folder / "dialogue")
+    out.print(_fitting(f"dialogue: {DIALOGUE}, {found.samples} replies", found, out))
     _show_extremes(folder / "captioning", out)
     out.print(
-        "± is half of a 95 % interval; a difference has its own, over what both answered. ▲ better, ▼ worse, beyond\n"
-        "chance; ↓ lower is better. A generator's error message is unscored, and never counts 0.\n"
-        "Score your own: mmeval score answers.jsonl --task captioning     A metric explained: mmeval card clip_score"
+        "± is half of a 95 % interval; a difference has its own, over what both answered, shown where there is room. "
+        "▲ better, ▼ worse, beyond chance; ↓ lower is better. A generator's error message is unscored, and never "
+        "counts 0. Dialogues are weighted by their types.\n"
+        "Score your own: mmeval score answers.jsonl --task captioning\n"
+        "A metric explained: mmeval card clip_score"
     )
 
 
-def _table(task: str, found: RunComparison) -> Table:
+def _dialogues(data: Path) -> Mapping[str, tuple[Plan, Input]]:
+    """What each system answered in the dialogue contest, ready to be scored."""
+    from multimodal_eval.run.dialogue import open_contest, prepare
+    from multimodal_eval.run.submissions import OUTPUT, PERPLEXITIES
+
+    # Russian synonyms come with an extra, and the demo prints the same numbers with it and without.
+    contest = open_contest(data / "gold.json", questions=data / "questions.json", synonyms={"ru": "none"})
+    sent = {system: data / "submissions" / system for system in SYSTEMS}
+    return {system: prepare(contest, own / OUTPUT, own / PERPLEXITIES) for system, own in sent.items()}
+
+
+def _compared(prepared: Mapping[str, tuple[Plan, Input]], folder: Path) -> RunComparison:
+    """Score each system into a run folder of its own, and compare them."""
+    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.run import execute
+    from multimodal_eval.run.compare import compare_runs
+
+    for system, (plan, source) in prepared.items():
+        with progress_bar() as progress:
+            execute.start(plan, source, folder / system, progress=progress)
+    return compare_runs([folder / system for system in prepared], allow_partial=True)
+
+
+# What a table shows of a comparison; a narrow terminal does without the interval, then without the coverage.
+COLUMNS = (*map(str.title, SYSTEMS), "difference", "95 % interval", "p", "", "scored")
+LEFT_OUT: tuple[tuple[str, ...], ...] = ((), ("95 % interval",), ("95 % interval", "scored"))
+
+
+def _fitting(title: str, found: RunComparison, out: Console) -> Table:
+    """The fullest table that the terminal has room for."""
+    from rich.measure import Measurement
+
+    tables = [_table(title, found, [head for head in COLUMNS if head not in less]) for less in LEFT_OUT]
+    fits = (table for table in tables if Measurement.get(out, out.options, table).maximum < out.width)
+    return next(fits, tables[-1])
+
+
+def _table(title: str, found: RunComparison, columns: Sequence[str]) -> Table:
     from multimodal_eval.cli.compare import difference_cells, shown_name
     from multimodal_eval.cli.show import table_of
 
-    title = f"{task}: {TASKS[task][0]}, {found.samples} samples"
-    table = table_of(title, ["metric"], [*map(str.title, SYSTEMS), "difference", "95 % interval", "p", "", "scored"])
+    table = table_of(title, ["metric"], list(columns))
     numbers = sorted(found.numbers, key=lambda number: number.name == "composite_score")
     for number in numbers:
         (pair,) = number.pairs
         digits = 1 if number.systems[0].value > 10 else 4
-        table.add_row(
-            shown_name(number),
+        cells = [
             *(_with_margin(system, digits) for system in number.systems),
             *difference_cells(pair, pair.p_value, digits),
             _coverage(number),
+        ]
+        table.add_row(
+            shown_name(number),
+            *(cell for head, cell in zip(COLUMNS, cells, strict=True) if head in columns),
             style="bold" if number.name == "composite_score" else "dim" if "." in number.name else "",
         )
     return table

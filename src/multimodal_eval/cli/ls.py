@@ -48,8 +48,11 @@ def tasks() -> None:
     for task in TASKS.values():
         names = ", ".join(name if name in here else f"{name} (not in this version)" for name in task.metrics)
         formula = " + ".join(f"{weight:.2f} {part}" for part, weight in task.weights.items())
-        table.add_row(task.name, names, formula or f"that of {task.headline}")
-    console().print(table)
+        own = f"that of {task.headline}" if task.headline else "none"
+        table.add_row(task.name, names, formula or own)
+    out = console()
+    out.print(table)
+    out.print("Contests have commands of their own: mmeval clarity, mmeval dialogue", style="dim", soft_wrap=True)
 
 
 @ls.command()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.core.errors import InputError, Problem, UnavailableError
 from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.inputs import JoinedInput
@@ -25,7 +25,7 @@ from multimodal_eval.dialogue.submission import (
     read_submission,
 )
 from multimodal_eval.evaluation.hidden_metric import get_rule
-from multimodal_eval.evaluation.meteor import AUTO
+from multimodal_eval.evaluation.meteor import AUTO, compute_meteor
 from multimodal_eval.run.config import RunConfig, StrataConfig, load_config, overlaid
 from multimodal_eval.run.plan import Plan, make_plan
 
@@ -94,6 +94,7 @@ def open_contest(
     meteor |= {} if synonyms is None else {"synonyms": synonyms}
     languages = {language for own in found.values() for language in own.languages}
     meteor["language"] = settled_language(str(meteor["language"]), languages)
+    _refuse_unavailable(meteor)
     hidden = {"rule": "confidence", **base.options.get("hidden_metric", {}), **({} if rule is None else {"rule": rule})}
     settled = overlaid(
         config,
@@ -110,8 +111,18 @@ def open_contest(
     return Contest(tuple(files), found, said, settled, tuple(notes))
 
 
+def _refuse_unavailable(meteor: Mapping[str, Any]) -> None:
+    """Before any submission is read: what lacks, lacks for all of them."""
+    metric = compute_meteor.configure(meteor)
+    reason = metric.unavailable()
+    if reason is not None:
+        without = "" if metric.variant == "1.5" else "\nTo do without Russian synonyms: --synonyms ru=none"
+        raise UnavailableError(f"{metric.name}: {reason}{without}")
+
+
 def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> tuple[Plan, JoinedInput]:
     """The plan and the samples of one submission; all that is wrong with it is said before anything is scored."""
+    plan = make_plan(contest.config)  # first: in a process of its own, it is what brings a plug-in's rule
     problems = Problems()
     files = Path(output), Path(perplexities)
     dialogues = read_submission(contest.gold, *files, problems)
@@ -121,7 +132,7 @@ def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> t
     if len({sample.id for sample in samples}) < len(samples):  # "a/1" may be a dialogue's name, or a reply of "a"
         message = "two dialogues' names give replies the same id: do not end a name in '/' and a number"
         raise InputError([Problem(code="DUPLICATE", message=message, file=str(contest.files[0]))])
-    return make_plan(contest.config), JoinedInput(samples, [*contest.files, *files], contest.notes)
+    return plan, JoinedInput(samples, [*contest.files, *files], contest.notes)
 
 
 def dialogue_report(run: Run, worst: int = WORST) -> dict[str, Any]:
