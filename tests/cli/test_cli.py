@@ -225,7 +225,7 @@ def test_the_demo_shows_every_metric_and_composite(folder, weights):
     assert shown.count("composite_score") == len(composed)
     assert "23 / 24" in out  # one generator failed
     for task in composed:
-        assert load_run(folder / "kept" / task / "alba").entries["composite_score"]["value"] > 0.5
+        assert load_run(folder / "kept" / task / "alba").entries["composite_score"]["value"] > 0.4
     assert load_run(folder / "kept" / "classification" / "alba")["f1_any_match"]["value"] > 0.5
     assert "alba" in mmeval("compare", "kept/vqa/alba", "kept/vqa/boreas").stdout
     assert "exists already" in mmeval("demo", "-o", "kept", code=1).stderr
