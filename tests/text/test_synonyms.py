@@ -172,3 +172,10 @@ def test_an_entry_point_cannot_take_a_name(tmp_path, monkeypatch):
 def test_threads_get_the_same_source():
     with ThreadPoolExecutor(8) as pool:
         assert len({id(source) for source in pool.map(lambda _: get_synonyms("wordnet", "en"), range(32))}) == 1
+
+
+def test_a_source_without_an_argument_stays_open_whatever_happens_in_the_working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = get_synonyms("wordnet", "en")
+    (tmp_path / "new").mkdir()  # which changes the folder's own time stamp
+    assert get_synonyms("wordnet", "en") is first

@@ -15,9 +15,17 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.evaluation.tasks_config import Task
-from multimodal_eval.run.columns import column_names, read_column
+from multimodal_eval.run.columns import Codes, column_names, read_column
 from multimodal_eval.run.config import load_config
-from multimodal_eval.run.pairing import paired, parts_of, refuse_other_data, refuse_other_signatures, refuse_too_few
+from multimodal_eval.run.numbers import strata_in_order
+from multimodal_eval.run.pairing import (
+    paired,
+    parts_of,
+    refuse_other_data,
+    refuse_other_signatures,
+    refuse_too_few,
+    shared_clusters,
+)
 from multimodal_eval.run.plan import make_task
 from multimodal_eval.stats.intervals import Vector
 from multimodal_eval.stats.sensitivity import (
@@ -32,6 +40,7 @@ from multimodal_eval.stats.sensitivity import (
     spread,
     without,
 )
+from multimodal_eval.stats.stratified import row_weights
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,8 @@ def sensitivity(
     scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(composite) for composite, *_ in columns])
     refuse_too_few(COMPOSITE, scored, allow_partial=allow_partial or len(opened) == 1)
     renormalise = task.on_missing == "renormalise"
-    systems = [Parts(np.column_stack(parts)[scored], renormalise) for _, *parts in columns]
+    rows = _row_weights(opened, names, order, scored)
+    systems = [Parts(np.column_stack(parts)[scored], renormalise, rows) for _, *parts in columns]
     drawn = drawn_weights(weights, draws=draws, concentration=concentration, seed=seed)
     values, moved = composites_of(systems, weights[None, :])[:, 0], composites_of(systems, drawn)
     flips, shares = flip_probabilities(values, moved), rank_shares(moved)
@@ -136,6 +146,17 @@ def _task(runs: Sequence[Run], names: Sequence[str]) -> Task:
     return task
 
 
+def _row_weights(
+    runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes], scored: NDArray[np.bool_]
+) -> Vector | None:
+    """What each sample counts for, where the runs weigh strata."""
+    strata = strata_in_order(runs[0], order[0])
+    if strata is None:
+        return None
+    clusters = shared_clusters(runs, names, order)
+    return row_weights(None if clusters is None else clusters[scored], strata.of(scored))
+
+
 def _columns(run: Run, task: Task) -> Iterator[Vector]:
     """The composite, then its parts as it adds them (divided by their maximum and cut at 1); NaN: missing."""
     count = parts_of(run)
@@ -150,7 +171,7 @@ def _columns(run: Run, task: Task) -> Iterator[Vector]:
 
 def _part_weights(task: Task, system: Parts) -> tuple[PartWeight, ...]:
     weights = np.array(list(task.weights.values()))
-    effective = effective_weights(system.contributions(weights))
+    effective = effective_weights(system.contributions(weights), system.rows)
     found = []
     for number, ((part, weight), mean) in enumerate(zip(task.weights.items(), system.means, strict=True)):
         left = without(weights, number)

@@ -34,18 +34,26 @@ class Spread:
 class Parts:
     """The parts of many samples' composites, samples x parts.
 
-    NaN is a missing part: it counts as 0, or with `renormalise` the sample's other weights are scaled up to 1.
+    NaN is a missing part: it counts as 0, or with `renormalise` the sample's other weights are scaled up to 1. `rows`
+    are what the samples count for, 1 on average; without them all count the same.
     """
 
     values: Matrix
     renormalise: bool = False
+    rows: Vector | None = None
+
+    @property
+    def shares(self) -> Matrix:
+        """What the samples count for, as a column."""
+        rows: Vector = np.ones(len(self.values)) if self.rows is None else self.rows
+        return rows[:, None]
 
     @property
     def means(self) -> Vector:
         """The mean of each part where it is there; NaN where it never is."""
         there = ~np.isnan(self.values)
-        counts = there.sum(axis=0).astype(np.float64)
-        sums = np.where(there, self.values, 0.0).sum(axis=0)
+        counts = (there * self.shares).sum(axis=0)
+        sums = (np.where(there, self.values, 0.0) * self.shares).sum(axis=0)
         found: Vector = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
         return found
 
@@ -62,7 +70,8 @@ class Parts:
         total = np.zeros(len(weights))
         with np.errstate(divide="ignore", invalid="ignore"):  # weights that leave a sample nothing: no number
             for number, pattern in enumerate(patterns):
-                sums = np.where(pattern, self.values[codes.ravel() == number], 0.0).sum(axis=0)
+                own = codes.ravel() == number
+                sums = (np.where(pattern, self.values[own], 0.0) * self.shares[own]).sum(axis=0)
                 scale = weights @ pattern.astype(np.float64) if self.renormalise else 1.0
                 total += (weights @ sums) / scale
         mean: Vector = total / len(self.values)
@@ -74,18 +83,19 @@ def composites_of(systems: Sequence[Parts], weights: Matrix) -> Matrix:
     return np.array([system.composites(weights) for system in systems])
 
 
-def effective_weights(contributions: Matrix) -> Vector | None:
+def effective_weights(contributions: Matrix, rows: Vector | None = None) -> Vector | None:
     """Cov(u_m, c) / Var(c) of each part's contribution u_m, for c = sum_m u_m: its share of the composite's variance.
 
     The shares add up to 1; one can be negative where a part runs against the others. None where all composites are
-    equal.
+    equal. `rows` are what the samples count for.
     """
     composite = contributions.sum(axis=1)
-    centred = composite - composite.mean()
-    variance = float(centred @ centred)
+    centred = composite - np.average(composite, weights=rows)
+    weighted = centred if rows is None else centred * rows
+    variance = float(weighted @ centred)
     if variance <= ROUNDING**2 * max(1.0, float(composite @ composite)):
         return None
-    shares: Vector = (contributions - contributions.mean(axis=0)).T @ centred / variance
+    shares: Vector = (contributions - np.average(contributions, axis=0, weights=rows)).T @ weighted / variance
     return shares
 
 

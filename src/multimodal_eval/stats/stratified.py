@@ -78,23 +78,37 @@ def stratified_mean(values: Vector, clusters: Codes | None, strata: Strata) -> E
 
     `clusters` are integer codes; without them each sample is one. A stratum with a weight must have a cluster.
     """
-    if empty := strata.empty():
-        raise ConfigError(f"strata that have a weight and no sample: {', '.join(empty)}")
-    units = _units(strata.codes, clusters, len(strata.names))
+    units = _units_of(clusters, strata)
     means = _cluster_means(values, units)
     of_strata = np.array(
         [fsum(means[units.strata == code]) / max(1, count) for code, count in enumerate(units.counts.tolist())]
     )
     weights = np.array(strata.weights)
-    shares = weights / np.maximum(units.counts, 1)
-    # What a row counts for: its cluster's share, divided among the cluster's rows, times their number.
-    rows = len(values) * shares[strata.codes] / units.sizes[units.row_unit]
+    rows = _row_weights(units, strata)
     return Estimate(
         fsum(weights * of_strata),
         rows * (values - of_strata[strata.codes]),
         strata=np.where(weights[strata.codes] > 0, strata.codes, -1),
         contributions=rows * values,
     )
+
+
+def row_weights(clusters: Codes | None, strata: Strata) -> Vector:
+    """What each row counts for in `stratified_mean`, as a multiple of what it counts for in a plain mean."""
+    return _row_weights(_units_of(clusters, strata), strata)
+
+
+def _row_weights(units: _Units, strata: Strata) -> Vector:
+    """The cluster's share of its stratum's weight, divided among the cluster's rows."""
+    shares = np.array(strata.weights) / np.maximum(units.counts, 1)
+    rows: Vector = len(strata.codes) * shares[strata.codes] / units.sizes[units.row_unit]
+    return rows
+
+
+def _units_of(clusters: Codes | None, strata: Strata) -> _Units:
+    if empty := strata.empty():
+        raise ConfigError(f"strata that have a weight and no sample: {', '.join(empty)}")
+    return _units(strata.codes, clusters, len(strata.names))
 
 
 def _cluster_means(values: Vector, units: _Units) -> Vector:
