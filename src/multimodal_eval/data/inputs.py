@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
-from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.files import DataFile, FileSet, file_set
 from multimodal_eval.data.formats import check_file, is_textual, reader_of
 from multimodal_eval.data.ids import SeenIds
@@ -88,19 +88,27 @@ class MemoryInput:
 
 
 class JoinedInput(MemoryInput):
-    """Samples made of several files, such as gold and predictions; run.json names the files."""
+    """Samples made of several files, such as gold and predictions, that were checked as those were read.
+
+    run.json names the files.
+    """
 
     def __init__(self, samples: list[Sample], files: Sequence[Path], notes: Sequence[str] = ()) -> None:
         super().__init__(samples)
-        self._files, self._notes = files, notes
+        self._joined, self._files, self._notes = samples, files, notes
 
     def describe(self) -> list[dict[str, Any]]:
         """What run.json says of the input."""
         return [describe_file(path) for path in self._files]
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
-        """The samples; what was noted of the files stands with what is noted of them."""
-        yield from super().samples(problems, summary, limit)
+        """The samples as they are, and what was noted of the files."""
+        for sample in self._joined[:limit]:
+            summary.samples += 1
+            summary.blank_answers += sample.generated_answer is not None and not sample.generated_answer.strip()
+            summary.fields.update(name for name in FIELDS if getattr(sample, name) is not None)
+            summary.metadata.update(sample.metadata)
+            yield sample
         summary.notes.extend(self._notes)
 
 
