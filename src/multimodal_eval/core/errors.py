@@ -9,6 +9,7 @@ MultimodalEvalError            exit 1
 ├── UnavailableError           a model, resource or optional package that is not on this machine
 │   └── ModelError             a model whose files cannot be used
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
+│   └── MissingFileError       a file of a run folder that is not there
 ├── FetchError                 a resource that could not be fetched or does not match its checksum
 ├── ImageError                 a picture that cannot or may not be opened
 └── ThresholdError             a score below what was asked for (exit 3)
@@ -105,6 +106,10 @@ class ModelError(UnavailableError):
 
 class RunFolderError(MultimodalEvalError):
     """A run folder that cannot be read, continued or written."""
+
+
+class MissingFileError(RunFolderError):
+    """A file of a run folder that is not there."""
 
 
 class FetchError(MultimodalEvalError):

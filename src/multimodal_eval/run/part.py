@@ -1,10 +1,9 @@
-"""The work on one part: fit, or score and commit. A worker needs only the folder's path and the plan."""
+"""The work on one part: fit, or score and commit. A worker needs only the run folder and the plan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -42,14 +41,9 @@ class Worker:
     """Opens the metrics once and then works on any part of the run."""
 
     plan: Plan
-    path: Path
-    earlier: Path | None = None  # a run over the same parts
+    folder: RunFolder
+    earlier: RunFolder | None = None  # a run over the same parts
     reusable: frozenset[str] = field(default=frozenset())  # metrics whose scores are taken from it
-
-    @property
-    def folder(self) -> RunFolder:
-        """The run folder."""
-        return RunFolder(self.path)
 
     def fit(self, part: int) -> States:
         """The corpus statistics of a part."""
@@ -58,8 +52,10 @@ class Worker:
 
     def state(self, metric: Metric) -> Any:
         """The state of the whole run for a metric."""
-        file = self.folder.state_path(metric.name)
-        return metric.load_state(file) if file.exists() else metric.default_state()
+        if not self.folder.has_state(metric.name):
+            return metric.default_state()
+        with self.folder.state_copy(metric.name) as path:
+            return metric.load_state(path)
 
     @cached_property
     def scorers(self) -> dict[str, Scorer]:
@@ -75,7 +71,7 @@ class Worker:
         columns: dict[str, pa.Array] = key_columns(samples, first_row)
         scores: dict[str, list[Score]] = {}
         if self.reusable and self.earlier is not None:
-            table = RunFolder(self.earlier).read_part("scores", part)
+            table = self.earlier.read_part("scores", part)
             for name in self.reusable:
                 columns |= columns_of(table, name)
                 scores[name] = stored_scores(columns, name)
