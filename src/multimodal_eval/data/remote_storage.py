@@ -197,12 +197,10 @@ def _refuse_unfit(url: str) -> None:
     if _PASSWORD.search(url):
         raise ConfigError(
             f"a password in the URL of a run folder ({scheme}://…) would end up in run.json and in messages. "
-            f"Put it into fsspec's configuration, FSSPEC_{scheme.upper()}_PASSWORD for instance"
+            "Put it where fsspec looks for it: FSSPEC_FTP_PASSWORD for instance, or a file below ~/.config/fsspec"
         )
     if _PATTERN.search(url):
-        raise ConfigError(
-            f"the URL of a run folder must have none of * ? [ ], which stand for other names: got {url!r}"
-        )
+        raise ConfigError(f"the URL of a run folder must have none of * ? [ ], which are patterns there. Got {url!r}.")
 
 
 def _said(fault: Exception) -> str:
