@@ -12,6 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -314,6 +315,40 @@ def test_a_failing_listing_is_no_empty_folder(monkeypatch):
     for action in (storage.names, storage.files, storage.is_taken, lambda: storage.exists("run.json")):
         with pytest.raises(RunFolderError, match="ConnectionResetError: gone"):
             action()
+
+
+class Remembering(MemoryFileSystem):  # type: ignore[misc]
+    """Keeps listings until it is told to forget them, as s3fs and gcsfs do."""
+
+    def __init__(self):
+        super().__init__()
+        self.listings = {}
+
+    def ls(self, path, detail=True, **settings):
+        if path not in self.listings:
+            self.listings[path] = super().ls(path, detail=True)
+        return self.listings[path] if detail else [entry["name"] for entry in self.listings[path]]
+
+    def info(self, path, **settings):
+        found = self.ls(path.rpartition("/")[0])
+        return next((entry for entry in found if entry["name"] == path), None) or super().info("/none")
+
+    def invalidate_cache(self, path=None):
+        while path:
+            self.listings.pop(path, None)
+            path = path.rpartition("/")[0]
+
+
+def test_files_of_another_process_are_seen_at_once():
+    storage = make("memory", None)
+    other = RemoteStorage(storage.location)
+    storage.filesystem = Remembering()
+    put(storage, "scores/a", b"")
+    assert (storage.names("scores"), storage.exists("scores/b")) == (["a"], False)
+    put(other, "scores/b", b"")
+    assert (storage.names("scores"), storage.exists("scores/b")) == (["a", "b"], True)
+    other.remove("scores/a")
+    assert (storage.names("scores"), storage.exists("scores/a")) == (["b"], False)
 
 
 def test_a_second_process_is_kept_out_of_a_local_folder_alone(tmp_path):
