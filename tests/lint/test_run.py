@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
-from multimodal_eval.data import run_folder
+from multimodal_eval.data import storage
 from multimodal_eval.run import plan as planning
 
 NOUNS = ["dog", "cat", "horse", "bird", "cow"]
@@ -68,7 +68,7 @@ def test_a_folder_that_may_only_be_read_is_linted(tmp_path, monkeypatch):
     def refused(*arguments):
         raise PermissionError
 
-    monkeypatch.setattr(run_folder, "write_atomically", refused)
+    monkeypatch.setattr(storage, "write_atomically", refused)
     assert run.lint() == expected
     assert not (tmp_path / "run" / "lint.json").exists()
 

@@ -30,7 +30,7 @@ def test_values_are_those_of_the_whole_table(captioned, tmp_path, monkeypatch):
     captions = Captions(*texts, "ptb")
     for name in METRICS:
         assert run.scores().column(name).to_pylist() == getattr(captions, name)(whole.table).tolist()
-        kept = DocumentFrequencies.load(run.folder.state_path(name))
+        kept = DocumentFrequencies.load(run.path / "state" / f"{name}.bin")
         assert kept == whole.condensed()
         assert 0 < len(kept) < len(whole) / 2
     assert not (run.path / "scratch").exists()
@@ -54,7 +54,7 @@ def test_metrics_that_weigh_by_the_same_table_count_it_once(captioned, monkeypat
 
 def test_a_stored_state_weighs_another_run_as_before(captioned):
     less = evaluate(captioned, metrics=["cider"])
-    state = less.folder.state_path("cider")
+    state = less.path / "state" / "cider.bin"
     again = evaluate(captioned, metrics=["cider"], options={"cider": {"df": str(state)}})
     assert again.scores().column("cider").equals(less.scores().column("cider"))
     digest = less["cider"]["signature"].rpartition("@")[2]

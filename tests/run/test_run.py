@@ -15,6 +15,7 @@ from multimodal_eval.core.registry import registered
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.executor import Inline
 from multimodal_eval.run.sums import TreeSum
+from tests.run.fuse import Fuse, StoppedError
 
 PLUGIN = str(Path(__file__).with_name("plugin.py"))
 METRICS = ["cider", "rarity", "corpus_precision"]
@@ -224,24 +225,6 @@ def test_rescoring_with_another_option_computes_again():
     assert same["cider"] == first["cider"]
     assert second["cider"]["signature"] != first["cider"]["signature"]
     assert second["cider"]["value"] != first["cider"]["value"]
-
-
-class StoppedError(Exception):
-    pass
-
-
-class Fuse(Inline):
-    """Works until it has worked on so many parts, then breaks as a killed process would."""
-
-    def __init__(self, parts):
-        self.left = parts
-
-    def map(self, worker, work, items):
-        for item in items:
-            if self.left == 0:
-                raise StoppedError
-            self.left -= 1
-            yield getattr(worker, work)(item)
 
 
 @pytest.mark.parametrize("burning", range(10))

@@ -8,7 +8,7 @@ from typing import Any, cast
 import click
 
 from multimodal_eval.cli.default_command import ScoringByDefault
-from multimodal_eval.cli.options import Threshold
+from multimodal_eval.cli.options import RunLocation, Threshold
 
 TASKS = ("clarity", "evasion")
 
@@ -26,7 +26,7 @@ def clarity() -> None:
 @click.argument("data", type=click.Path(path_type=Path))
 @click.argument("predictions", type=click.Path(path_type=Path))
 @click.option("--task", type=click.Choice([*TASKS, "both"]), help="Default: all that the files hold.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder; of two tasks, the folder of both.")
+@click.option("-o", "--output", type=RunLocation(), help="Run folder or URL; of two tasks, the folder of both.")
 @click.option("--group", help="The column that says which rows belong together, for the intervals: an interview.")
 @click.option(
     "--unknown-labels",
@@ -43,7 +43,7 @@ def clarity() -> None:
     help="Exit 3 if a value is lower: evasion=0.5 (the official score), evasion.f1_majority=0.4.",
 )
 @click.option("--min-coverage", type=click.FloatRange(0, 1), help="Exit 3 if the official score has fewer rows: 0.95.")
-def score(data: Path, predictions: Path, output: Path | None, task: Any, **given: Any) -> None:
+def score(data: Path, predictions: Path, output: Any, task: Any, **given: Any) -> None:
     """Score PREDICTIONS; the word `score` can be left out."""
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.run.clarity import carry_out, prepare
@@ -84,7 +84,7 @@ def _show(runs: dict[str, Any], format_: str) -> None:
         from multimodal_eval.data.run_folder import to_json
 
         content = {
-            name: {**run.results, "run": str(run.path), "classification": run.folder.read_classification()}
+            name: {**run.results, "run": run.folder.label, "classification": run.folder.read_classification()}
             for name, run in runs.items()
         }
         click.echo(to_json(content).decode(), nl=False)

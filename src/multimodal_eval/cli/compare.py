@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import PositiveNumber
+from multimodal_eval.cli.options import PositiveNumber, RunLocation
 from multimodal_eval.cli.show import DASH, table_of
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN_A RUN_B [RUN_C …]")
+@click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN_A RUN_B [RUN_C …]")
 @click.option("--metrics", help="Numbers to compare, separated by commas; bleu.bleu_1 is a part. Default: all shared.")
 @click.option("--baseline", help="Compare each run with this one alone.")
 @click.option("--fail-if-worse", is_flag=True, help="Exit 3 if a run is worse than the baseline (default: the first).")
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--rounds", type=click.IntRange(100), default=10_000, show_default=True, help="Of the randomization.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def compare(runs: tuple[Path, ...], fail_if_worse: bool, format_: str, **given: Any) -> None:
+def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, **given: Any) -> None:
     """Compare runs over the same samples: differences with intervals, p-values, a ranking with ties."""
     from multimodal_eval.cli.show import console
     from multimodal_eval.core.errors import ThresholdError

@@ -10,7 +10,7 @@ import click
 
 from multimodal_eval.cli.default_command import ScoringByDefault
 from multimodal_eval.cli.dialogue_ppl import ppl
-from multimodal_eval.cli.options import KeyValue, Threshold, output_options
+from multimodal_eval.cli.options import KeyValue, RunLocation, Threshold, output_options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -73,11 +73,11 @@ def contest_of(gold: Path, given: dict[str, Any], **more: Any) -> Any:
 @click.argument("gold", type=click.Path(path_type=Path))
 @click.argument("output", type=click.Path(path_type=Path))
 @click.argument("ppl", type=click.Path(path_type=Path))
-@click.option("-o", "--run", "folder", type=click.Path(path_type=Path), help="Run folder. Default: below runs/.")
+@click.option("-o", "--run", "folder", type=RunLocation(), help="Run folder or URL. Default: below runs/.")
 @contest_options
 @click.option("--worst", type=click.IntRange(0), default=5, show_default=True, help="So many of the worst replies.")
 @output_options
-def score(gold: Path, output: Path, ppl: Path, folder: Path | None, worst: int, **given: Any) -> None:
+def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given: Any) -> None:
     """Score a submission; the word `score` can be left out."""
     from multimodal_eval.cli.finish import check_names, judge
     from multimodal_eval.cli.progress import progress_bar
@@ -98,7 +98,7 @@ def score(gold: Path, output: Path, ppl: Path, folder: Path | None, worst: int, 
     if given["format_"] == "json":
         from multimodal_eval.data.run_folder import to_json
 
-        click.echo(to_json({**run.results, "run": str(run.path), "dialogue": report}).decode(), nl=False)
+        click.echo(to_json({**run.results, "run": run.folder.label, "dialogue": report}).decode(), nl=False)
     else:
         from multimodal_eval.cli.show_dialogue import show_dialogue
 

@@ -45,7 +45,8 @@ def ppl(questions: Path, answers: Path, output: Path, model: str, **given: Any) 
     from multimodal_eval.cli.fetch import fetch_all
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.problems import Problems
-    from multimodal_eval.data.run_folder import to_json, write_atomically
+    from multimodal_eval.data.run_folder import to_json
+    from multimodal_eval.data.storage import write_atomically
     from multimodal_eval.dialogue.files import read_answers, read_questions
     from multimodal_eval.dialogue.perplexities import perplexities
     from multimodal_eval.media.policy import MediaPolicy

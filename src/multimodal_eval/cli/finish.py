@@ -21,7 +21,7 @@ def conclude(run: Run, given: Mapping[str, Any]) -> None:
         from multimodal_eval.data.run_folder import to_json
 
         lint = run.lint()["findings"] if run.is_linted else None
-        content = {**run.results, "run": str(run.path), "lint": lint}
+        content = {**run.results, "run": run.folder.label, "lint": lint}
         click.echo(to_json(content).decode(), nl=False)
     else:
         from multimodal_eval.cli.show import show_run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multimodal_eval.cli.dialogue import contest_of, contest_options
-from multimodal_eval.cli.options import MetricOption, options_by_metric
+from multimodal_eval.cli.options import MetricOption, RunLocation, options_by_metric
 
 if TYPE_CHECKING:
     from multimodal_eval.run.leaderboard import Leaderboard
@@ -24,12 +24,12 @@ MOST_NUMBERS = 5
 @click.option("--metrics", help="For other data: cider,bleu. Default: the task's.")
 @click.option("--option", "options", type=MetricOption(), multiple=True, help="An option of a metric.")
 @click.option("--by", help="The number to rank by. Default: the composite, the official score, or the only one.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the runs. Default: below runs/.")
+@click.option("-o", "--output", type=RunLocation(), help="Folder or URL of the runs. Default: below runs/.")
 @contest_options
 @click.option("--allow-partial", is_flag=True, help="Rank submissions too that lack over 1 % of the samples.")
 @click.option("--workers", type=click.IntRange(1), help="Processes. Default: one a core.")
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def leaderboard(gold: Path, submissions: Path, output: Path | None, format_: str, **given: Any) -> None:
+def leaderboard(gold: Path, submissions: Path, output: Any, format_: str, **given: Any) -> None:
     """Rank many submissions to one gold, with intervals and ties; each becomes a run.
 
     What GOLD holds says what a submission is. Dialogues of the contest: SUBMISSIONS has a folder each with
@@ -94,7 +94,7 @@ def _default_folder() -> Path:
     return Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-leaderboard"
 
 
-def _show(board: Leaderboard, path: Path) -> None:
+def _show(board: Leaderboard, path: Any) -> None:
     from multimodal_eval.cli.show import as_text, console, interval, number, table_of
 
     out = console()
@@ -122,6 +122,6 @@ def _show(board: Leaderboard, path: Path) -> None:
         for line in lines[1:SHOWN_REASON]:
             out.print(f"  {as_text(line)}", soft_wrap=True)
         if len(lines) > SHOWN_REASON:
-            out.print(f"  … {len(lines) - SHOWN_REASON} lines more in {path / 'leaderboard.json'}", soft_wrap=True)
+            out.print(f"  … {len(lines) - SHOWN_REASON} lines more in {path}/leaderboard.json", soft_wrap=True)
     out.print(f"\n[dim]{as_text(board.signature)}[/]", soft_wrap=True)
     out.print(f"runs: {as_text(str(path))}", soft_wrap=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
+from multimodal_eval.cli.options import RunLocation
 from multimodal_eval.core.errors import ThresholdError, did_you_mean
 
 
@@ -27,10 +27,10 @@ class Codes(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=RunLocation())
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--fail-on", type=Codes(), multiple=True, help="Exit 3 if one of these was found: MARKUP,TRUNCATED.")
-def lint(run: Path, format_: str, fail_on: tuple[list[str], ...]) -> None:
+def lint(run: Any, format_: str, fail_on: tuple[list[str], ...]) -> None:
     """Show what makes the numbers of RUN doubtful: blank, copied, cut off or repeated answers, constant metrics, …"""
     from multimodal_eval.data.run import Run
 

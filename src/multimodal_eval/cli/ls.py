@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import click
+
+from multimodal_eval.cli.options import RunLocation
 
 
 @click.group()
@@ -56,8 +58,8 @@ def tasks() -> None:
 
 
 @ls.command()
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
-def runs(folder: Path) -> None:
+@click.argument("folder", type=RunLocation(), default="runs")
+def runs(folder: Any) -> None:
     """The runs below FOLDER (default: runs)."""
     from rich.table import Table
 
@@ -66,20 +68,20 @@ def runs(folder: Path) -> None:
     from multimodal_eval.data.run_folder import run_folders
 
     table = Table("run", "task", "state", "samples", "headline")
-    for found in run_folders(folder):
+    for name, found in run_folders(folder):
         try:
             info = found.read_info()
         except RunFolderError:
-            table.add_row(str(found.path.relative_to(folder)), "", "unreadable", "", "")
+            table.add_row(name, "", "unreadable", "", "")
             continue
         headline = ""
         if info["state"] == "done":
             results = found.read_results()
             entries = {**results["metrics"]} | ({"composite": results["composite"]} if results["composite"] else {})
-            name = next(reversed(entries))
-            headline = f"{name} {number(entries[name]['value'])}"
+            last = next(reversed(entries))
+            headline = f"{last} {number(entries[last]['value'])}"
         samples = f"{sum(info['parts']):,}" if "parts" in info else ""
-        table.add_row(str(found.path.relative_to(folder)), info["task"] or "", info["state"], samples, headline)
+        table.add_row(name, info["task"] or "", info["state"], samples, headline)
     console().print(table)
 
 

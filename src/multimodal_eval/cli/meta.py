@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import MetricOption, input_options, options_by_metric
+from multimodal_eval.cli.options import MetricOption, RunLocation, input_options, options_by_metric
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,7 +16,7 @@ COEFFICIENTS = {"tau_b": "tau-b", "tau_c": "tau-c", "spearman": "Spearman", "pea
 
 
 @click.command()
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("data", type=RunLocation())
 @click.option("--human", help="Columns of human scores, separated by commas; each is an annotator.")
 @click.option("--metrics", help="Metrics to score the samples with: bleu,bleu.bleu_1,cider_d.")
 @click.option("--scores", help="Columns that hold values of metrics already.")
@@ -32,7 +31,7 @@ COEFFICIENTS = {"tau_b": "tau-b", "tau_c": "tau-c", "spearman": "Spearman", "pea
 @click.option("--plugin", "plugins", multiple=True, help="A Python file whose @metric functions are registered.")
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @input_options
-def meta(data: Path, format_: str, **given: Any) -> None:
+def meta(data: Any, format_: str, **given: Any) -> None:
     """How well do metrics agree with the human judgments in DATA?
 
     DATA is a file with a column of human scores, a run folder whose samples have one, or a folder with the judgments of

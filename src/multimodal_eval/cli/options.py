@@ -11,6 +11,18 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class RunLocation(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
+    """A path, or a URL of a filesystem that fsspec knows."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A `Path`, or the URL as text."""
+        from multimodal_eval.data.storage import located
+
+        return located(value)
+
+
 class KeyValue(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
     """NAME=VALUE."""
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import output_options
+from multimodal_eval.cli.options import RunLocation, output_options
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=RunLocation())
 @click.option("--config", required=True, type=click.Path(path_type=Path), help="New tasks, weights or metrics.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="New run folder; default runs/<time>-<task>.")
+@click.option("-o", "--output", type=RunLocation(), help="New run folder or URL; default runs/<time>-<task>.")
 @output_options
-def rescore(run: Path, config: Path, output: Path | None, **given: Any) -> None:
+def rescore(run: Any, config: Path, output: Any, **given: Any) -> None:
     """Score RUN's samples under another configuration, without computing again what is there."""
     from multimodal_eval.cli.finish import check_names, conclude
     from multimodal_eval.cli.progress import progress_bar

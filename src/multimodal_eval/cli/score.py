@@ -9,6 +9,7 @@ import click
 
 from multimodal_eval.cli.options import (
     MetricOption,
+    RunLocation,
     annotators_option,
     input_options,
     options_by_metric,
@@ -21,9 +22,9 @@ from multimodal_eval.cli.options import (
 @click.argument("predictions", required=False, type=click.Path(path_type=Path))
 @click.option("--task", help="captioning, vqa, hallucination, contextual_relevance, classification, or your own.")
 @click.option("--metrics", help="Names, separated by commas; default: the task's.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder; default runs/<time>-<task>.")
+@click.option("-o", "--output", type=RunLocation(), help="Run folder or URL; default runs/<time>-<task>.")
 @click.option("--config", type=click.Path(path_type=Path), help="Tasks, weights and settings in a YAML file.")
-@click.option("--resume", "resumed", type=click.Path(path_type=Path), help="Continue the run in this folder.")
+@click.option("--resume", "resumed", type=RunLocation(), help="Continue the run in this folder.")
 @click.option("--option", "options", type=MetricOption(), multiple=True, help="meteor.variant=fmean, for instance.")
 @click.option("--labels", type=click.Path(path_type=Path), help="The labels of a classification, in a YAML file.")
 @click.option(
@@ -43,7 +44,7 @@ from multimodal_eval.cli.options import (
 @annotators_option
 @input_options
 @output_options
-def score(data: Path | None, predictions: Path | None, resumed: Path | None, **given: Any) -> None:
+def score(data: Path | None, predictions: Path | None, resumed: Any, **given: Any) -> None:
     """Score DATA, or DATA and PREDICTIONS joined by id.
 
     Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'.
@@ -67,7 +68,7 @@ def _refuse_settings(given: dict[str, Any]) -> None:
             raise click.UsageError(f"--resume continues a run as it was begun and takes no {name.rstrip('s')!r}")
 
 
-def _resumed(folder: Path, fail_under: Any) -> Any:
+def _resumed(folder: Any, fail_under: Any) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.run_folder import RunFolder

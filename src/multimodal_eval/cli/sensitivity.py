@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import PositiveNumber
+from multimodal_eval.cli.options import PositiveNumber, RunLocation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN [RUN_B …]")
+@click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN [RUN_B …]")
 @click.option("--allow-partial", is_flag=True, help="Go on although over 1 % of the samples lack a composite in a run.")
 @click.option(
     "--concentration",
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--draws", type=click.IntRange(100), default=10_000, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def sensitivity(runs: tuple[Path, ...], format_: str, **given: Any) -> None:
+def sensitivity(runs: tuple[Any, ...], format_: str, **given: Any) -> None:
     """How the composite, and the order of several runs, changes when its weights move."""
     from multimodal_eval.cli.show import console
     from multimodal_eval.data.run_folder import to_json

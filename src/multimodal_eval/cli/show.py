@@ -44,12 +44,12 @@ def show_run(run: Run) -> None:
     for line in [*warnings(run), *doubts]:
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
     if doubts and run.is_kept:
-        out.print(f"  which samples, and why it matters: mmeval lint {as_text(str(run.path))}", soft_wrap=True)
+        out.print(f"  which samples, and why it matters: mmeval lint {as_text(run.folder.label)}", soft_wrap=True)
     out.print("\nsignatures", style="bold")
     for signature in run.info["signatures"].values():
         out.print(f"  {as_text(signature['text'])}", style="dim", soft_wrap=True)
     if run.is_kept:
-        out.print(f"\nrun folder: {as_text(str(run.path))}", soft_wrap=True)
+        out.print(f"\nrun folder: {as_text(run.folder.label)}", soft_wrap=True)
 
 
 def table_of(title: str, left: list[str], right: list[str]) -> Table:

@@ -45,7 +45,7 @@ def show_classification(report: dict[str, Any], run: Run) -> None:
     out.print("\nsignatures", style="bold")
     for signature in run.info["signatures"].values():
         out.print(f"  {as_text(signature['text'])}", style="dim", soft_wrap=True)
-    out.print(f"\nrun folder: {as_text(str(run.path))}\n", soft_wrap=True)
+    out.print(f"\nrun folder: {as_text(run.folder.label)}\n", soft_wrap=True)
 
 
 def _cells(figure: dict[str, Any] | None) -> list[str]:

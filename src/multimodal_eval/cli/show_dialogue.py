@@ -31,7 +31,7 @@ def show_dialogue(report: dict[str, Any], run: Run) -> None:
     out.print("\nsignatures", style="bold")
     for signature in run.info["signatures"].values():
         out.print(f"  {as_text(signature['text'])}", style="dim", soft_wrap=True)
-    out.print(f"\nrun folder: {as_text(str(run.path))}", soft_wrap=True)
+    out.print(f"\nrun folder: {as_text(run.folder.label)}", soft_wrap=True)
 
 
 def _types(report: dict[str, Any]) -> Table:

@@ -9,6 +9,7 @@ MultimodalEvalError            exit 1
 ├── UnavailableError           a model, resource or optional package that is not on this machine
 │   └── ModelError             a model whose files cannot be used
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
+│   └── MissingFileError       a file of a run folder that is not there
 ├── FetchError                 a resource that could not be fetched or does not match its checksum
 ├── MediaError                 a file of a sample that cannot or may not be opened
 │   ├── ImageError             … a picture
@@ -107,6 +108,10 @@ class ModelError(UnavailableError):
 
 class RunFolderError(MultimodalEvalError):
     """A run folder that cannot be read, continued or written."""
+
+
+class MissingFileError(RunFolderError):
+    """A file of a run folder that is not there."""
 
 
 class FetchError(MultimodalEvalError):

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from multimodal_eval.data.run_folder import RunFolder
 
 
 def even_out(folder: RunFolder, parts: int) -> None:
     """Write again those parts that lack a column, with nulls in it."""
-    schemas = [pq.read_schema(folder.part("scores", part)) for part in range(parts)]
+    schemas = [folder.part_schema("scores", part) for part in range(parts)]
     whole = _union(schemas)
     for part, schema in enumerate(schemas):
         if not schema.equals(whole):

@@ -14,7 +14,8 @@ import msgspec
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.optional import require
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.run_folder import RunFolder, write_atomically
+from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.data.storage import LocalStorage, Location, below, copy_file, storage_at
 
 
 class Run:
@@ -24,8 +25,8 @@ class Run:
     `run.scores()` is an Arrow table with one row a sample, in input order.
     """
 
-    def __init__(self, path: str | Path, scratch: Path | None = None) -> None:
-        self.folder = RunFolder(path)
+    def __init__(self, location: Location, scratch: Path | None = None) -> None:
+        self.folder = RunFolder(location)
         self.info: dict[str, Any] = self.folder.read_info()
         self.results: dict[str, Any] = self.folder.read_results()
         self._scratch = scratch
@@ -34,8 +35,13 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """The run folder."""
+        """The run folder on this machine; a run at a URL has none."""
         return self.folder.path
+
+    @property
+    def location(self) -> Location:
+        """Where the run folder lies: a path or a URL."""
+        return self.folder.location
 
     @property
     def metrics(self) -> list[str]:
@@ -55,7 +61,7 @@ class Run:
         return int(self.results["n"])
 
     def __repr__(self) -> str:
-        return f"<Run {self.path}: {len(self)} samples, {', '.join(self.metrics)}>"
+        return f"<Run {self.folder.label}: {len(self)} samples, {', '.join(self.metrics)}>"
 
     def scores(self, columns: list[str] | None = None) -> Any:
         """One row a sample, in input order."""
@@ -84,7 +90,7 @@ class Run:
             from multimodal_eval.data.run_lint import lint_of
 
             stored = lint_of(self.folder, self.info)
-            with suppress(OSError):  # a folder that may only be read is linted all the same
+            with suppress(OSError, RunFolderError):  # a folder that may only be read is linted all the same
                 self.folder.write_lint(stored)
         return stored
 
@@ -102,11 +108,10 @@ class Run:
         """Whether the folder outlives this object."""
         return self._scratch is None
 
-    def write_jsonl(self) -> Path:
+    def write_jsonl(self) -> Location:
         """Write the scores as scores.jsonl into the run folder: one object a sample, nulls left out."""
-        file = self.path / "scores.jsonl"
-        write_atomically(file, self._write_rows)
-        return file
+        self.folder.storage.write("scores.jsonl", self._write_rows)
+        return below(self.location, "scores.jsonl")
 
     def _write_rows(self, path: Path) -> None:
         encoder = msgspec.json.Encoder()
@@ -115,15 +120,22 @@ class Run:
                 for row in self.folder.read_part("scores", number).to_pylist():
                     out.write(encoder.encode({key: value for key, value in row.items() if value is not None}) + b"\n")
 
-    def save(self, path: str | Path) -> Run:
-        """Copy the run folder somewhere else."""
-        target = Path(path)
-        if target.exists():
-            raise RunFolderError(f"{target} exists already")
-        shutil.copytree(self.path, target)
-        return Run(target)
+    def save(self, location: Location) -> Run:
+        """Copy the run folder somewhere else, to a path or a URL."""
+        source, target = self.folder.storage, storage_at(location)
+        if isinstance(source, LocalStorage) and isinstance(target, LocalStorage):
+            if target.path.exists():
+                raise RunFolderError(f"{target.label} exists already")
+            shutil.copytree(source.path, target.path)
+            return Run(location)
+        if target.is_taken():
+            raise RunFolderError(f"{target.label} exists already")
+        target.make()
+        for name in sorted(source.files(), key=lambda name: name == "run.json"):  # with it, the copy is a run
+            copy_file(source, target, name)
+        return Run(location)
 
 
-def load_run(path: str | Path) -> Run:
-    """Read a finished run folder."""
-    return Run(path)
+def load_run(location: Location) -> Run:
+    """Read a finished run folder, at a path or a URL."""
+    return Run(location)

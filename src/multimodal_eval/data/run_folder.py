@@ -1,4 +1,4 @@
-"""The run folder on disk. Every file in it is complete: written beside its place and renamed into it.
+"""The run folder, on a disk or at a URL. Every file in it is complete: it is put in its place when all is written.
 
 run.json                     what was run: settings, input, versions, signatures, part sizes, state
 samples/part-00000.parquet   the checked samples
@@ -6,52 +6,31 @@ state/METRIC.bin             corpus statistics
 scores/part-00000.parquet    one row a sample; its presence means that the part is finished
 results.json                 the aggregates
 lint.json                    what makes them doubtful
-scratch/                     intermediate results, while the run is going
 classification.json          classes, confusions and annotators, where the run is one of `mmeval clarity`
+scratch/                     what workers hand to one another while the run goes on; gone when it is done
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import msgspec
 
-from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.errors import MissingFileError, RunFolderError
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.storage import TEMPORARY, LocalStorage, Location, Write, below, storage_at
 
 FORMAT = 1
 LINT_FORMAT = 2
-SCRATCH = "scratch"
-_TEMPORARY = ".partial"
 
+Kind = Literal["samples", "scores"]
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file and rename it: readers see the old file or the new, never half."""
-    temporary = path.with_name(path.name + _TEMPORARY)
-    write(temporary)
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    _sync_directory(path.parent)
-
-
-def _sync_directory(folder: Path) -> None:
-    """Make the rename itself last, where the system lets a directory be synced."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+_SCRATCH = "scratch"
 
 
 def to_json(content: Any) -> bytes:
@@ -60,125 +39,151 @@ def to_json(content: Any) -> bytes:
 
 
 class RunFolder:
-    """Reading and writing the parts of one run folder."""
+    """Reading and writing the parts of one run folder: a path, or a URL of any filesystem that fsspec knows.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    It can be pickled: another process gets its address, and opens the place for itself.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self.storage = storage_at(location)
+
+    def __reduce__(self) -> tuple[type[RunFolder], tuple[str]]:
+        return RunFolder, (self.address,)
 
     @classmethod
-    def create(cls, path: str | Path, info: Mapping[str, Any]) -> RunFolder:
+    def create(cls, location: Location, info: Mapping[str, Any]) -> RunFolder:
         """Start a new run; an existing folder is never written over."""
-        folder = cls(path)
-        if folder.path.exists() and (not folder.path.is_dir() or folder._holds_something()):
+        folder = cls(location)
+        if folder.storage.is_taken():
             raise RunFolderError(
-                f"{folder.path} exists already. Name another folder with -o, or continue it with --resume {folder.path}"
+                f"{folder.label} exists already. "
+                f"Name another folder with -o, or continue it with --resume {folder.label}"
             )
-        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.storage.make()
         folder.write_info({"format": FORMAT, "state": "reading", **info})
         return folder
 
-    def _holds_something(self) -> bool:
-        return any(not item.name.endswith(_TEMPORARY) for item in self.path.iterdir())
+    @property
+    def location(self) -> Location:
+        """Where it lies, as it was given: a path or a URL."""
+        return self.storage.location
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the folder against a second process; the lock goes with the process, however that ends."""
-        try:
-            import fcntl
-        except ImportError:  # Windows has no such lock
-            yield
-            return
-        handle = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            raise RunFolderError(f"{self.path} is being worked on by another process") from None
-        try:
-            yield
-        finally:
-            os.close(handle)
+    @property
+    def label(self) -> str:
+        """The same, for messages."""
+        return self.storage.label
+
+    @property
+    def address(self) -> str:
+        """Where it lies, seen from any working folder: a whole path or a URL."""
+        return self.storage.address
+
+    @property
+    def name(self) -> str:
+        """The folder's own name."""
+        return self.storage.name
+
+    @property
+    def path(self) -> Path:
+        """The folder on this machine; one at a URL has none."""
+        if not isinstance(self.storage, LocalStorage):
+            raise RunFolderError(f"{self.label} is no folder on this machine and has no path; its place is `location`")
+        return self.storage.path
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the folder against a second process; at a URL there is no lock."""
+        return self.storage.locked()
 
     def discard(self) -> None:
         """Take the folder away again: its input was refused, so nothing of it is worth keeping."""
-        shutil.rmtree(self.path)
+        self.storage.remove_all()
 
     # run.json, results.json and lint.json
 
     def read_info(self) -> dict[str, Any]:
         """The content of run.json."""
         try:
-            info = msgspec.json.decode((self.path / "run.json").read_bytes(), type=dict[str, Any])
-        except (FileNotFoundError, NotADirectoryError):
-            raise RunFolderError(f"{self.path} is no run folder: it has no run.json") from None
+            info = self._read_json("run.json")
+        except MissingFileError:
+            raise RunFolderError(f"{self.label} is no run folder: it has no run.json") from None
         except msgspec.DecodeError as error:
-            raise RunFolderError(f"{self.path / 'run.json'} cannot be read: {error}") from None
+            raise RunFolderError(f"{self.label}/run.json cannot be read: {error}") from None
         if info.get("format") != FORMAT:
-            raise RunFolderError(f"{self.path} has format {info.get('format')}; this version reads format {FORMAT}")
+            raise RunFolderError(f"{self.label} has format {info.get('format')}; this version reads format {FORMAT}")
         return info
 
     def write_info(self, info: Mapping[str, Any]) -> None:
         """Replace run.json."""
-        write_atomically(self.path / "run.json", lambda path: path.write_bytes(to_json(info)))
+        self._write_json("run.json", info)
 
     def read_results(self) -> dict[str, Any]:
         """The content of results.json."""
-        file = self.path / "results.json"
-        if not file.exists():
-            raise RunFolderError(f"{self.path} is not finished. Continue it with: mmeval score --resume {self.path}")
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        try:
+            return self._read_json("results.json")
+        except MissingFileError:
+            raise RunFolderError(
+                f"{self.label} is not finished. Continue it with: mmeval score --resume {self.label}"
+            ) from None
 
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Replace results.json."""
-        write_atomically(self.path / "results.json", lambda path: path.write_bytes(to_json(results)))
+        self._write_json("results.json", results)
 
     def read_lint(self) -> dict[str, Any] | None:
         """The content of lint.json; None where it is missing, or from a version with other rules."""
         try:
-            lint = msgspec.json.decode((self.path / "lint.json").read_bytes(), type=dict[str, Any])
-        except (FileNotFoundError, msgspec.DecodeError):
+            lint = self._read_json("lint.json")
+        except (MissingFileError, msgspec.DecodeError):
             return None
         return lint if lint.get("format") == LINT_FORMAT else None
 
     def write_lint(self, lint: Mapping[str, Any]) -> None:
         """Replace lint.json."""
-        write_atomically(self.path / "lint.json", lambda path: path.write_bytes(to_json(lint)))
+        self._write_json("lint.json", lint)
 
     def read_classification(self) -> dict[str, Any] | None:
         """The content of classification.json; None where there is none."""
         try:
-            return msgspec.json.decode((self.path / "classification.json").read_bytes(), type=dict[str, Any])
-        except FileNotFoundError:
+            return self._read_json("classification.json")
+        except MissingFileError:
             return None
 
     def write_classification(self, report: Mapping[str, Any]) -> None:
         """Replace classification.json."""
-        write_atomically(self.path / "classification.json", lambda path: path.write_bytes(to_json(report)))
+        self._write_json("classification.json", report)
+
+    def _read_json(self, name: str) -> dict[str, Any]:
+        return msgspec.json.decode(self.storage.read_bytes(name), type=dict[str, Any])
+
+    def _write_json(self, name: str, content: Mapping[str, Any]) -> None:
+        self.storage.write(name, lambda path: path.write_bytes(to_json(content)))
 
     # parts
 
-    def part(self, kind: Literal["samples", "scores"], number: int) -> Path:
-        """Where a part lies."""
-        return self.path / kind / f"part-{number:05d}.parquet"
+    def part(self, kind: Kind, number: int) -> Path:
+        """Where a part lies on this machine."""
+        return self.path / _part(kind, number)
 
-    def write_part(self, kind: Literal["samples", "scores"], number: int, table: Any) -> None:
+    def write_part(self, kind: Kind, number: int, table: Any) -> None:
         """Commit a part."""
         import pyarrow.parquet as pq
 
-        file = self.part(kind, number)
-        file.parent.mkdir(exist_ok=True)
-        write_atomically(file, lambda path: pq.write_table(table, path, compression="zstd"))
+        self.storage.write(_part(kind, number), lambda path: pq.write_table(table, path, compression="zstd"))
 
-    def read_part(self, kind: Literal["samples", "scores"], number: int, columns: list[str] | None = None) -> Any:
-        """A part as a table; columns that it does not have are left out."""
+    def read_part(self, kind: Kind, number: int, columns: list[str] | None = None) -> Any:
+        """A part as a table; columns that it does not have are left out, and those not asked for are not read."""
         import pyarrow.parquet as pq
 
-        try:
-            with pq.ParquetFile(self.part(kind, number)) as file:
-                wanted = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
-                return file.read(columns=wanted)
-        except FileNotFoundError:
-            raise RunFolderError(f"{self.part(kind, number)} is missing") from None
+        with self.storage.open(_part(kind, number)) as source, pq.ParquetFile(source) as file:
+            wanted = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
+            return file.read(columns=wanted)
+
+    def part_schema(self, kind: Kind, number: int) -> Any:
+        """The columns of a part, as an Arrow schema."""
+        import pyarrow.parquet as pq
+
+        with self.storage.open(_part(kind, number)) as source:
+            return pq.read_schema(source)
 
     def read_samples(self, number: int) -> list[Sample]:
         """The samples of a part."""
@@ -188,64 +193,77 @@ class RunFolder:
 
     def committed(self, number: int) -> bool:
         """Whether a part is scored."""
-        return self.part("scores", number).exists()
+        return self.storage.exists(_part("scores", number))
 
     def clear_samples(self) -> None:
         """Forget parts of an input that was not read to its end."""
-        shutil.rmtree(self.path / "samples", ignore_errors=True)
-        shutil.rmtree(self.path / "state", ignore_errors=True)
+        self.storage.remove("samples")
+        self.storage.remove("state")
         self.clear_scratch()
 
     def clear_temporary(self) -> None:
         """Remove what an interrupted write left behind."""
-        for leftover in self.path.rglob(f"*{_TEMPORARY}"):
-            leftover.unlink()
+        for name in self.storage.files():
+            if name.endswith(TEMPORARY):
+                self.storage.remove(name)
 
-    # what the work on a run leaves behind until it is done
+    # corpus statistics
+
+    def has_state(self, metric: str) -> bool:
+        """Whether the state of a metric is there."""
+        return self.storage.exists(state_name(metric))
+
+    def write_state(self, metric: str, write: Write) -> None:
+        """Commit the state of a metric."""
+        self.storage.write(state_name(metric), write)
+
+    def state_copy(self, metric: str) -> AbstractContextManager[Path]:
+        """The state of a metric as a local file to read."""
+        return self.storage.local_copy(state_name(metric))
+
+    # what workers hand to one another
 
     def write_pieces(self, name: str, pieces: Sequence[bytes]) -> None:
-        """Keep some pieces in one file of the scratch folder: their ends, then one behind the other."""
-        ends = accumulate(map(len, pieces))
-        head = struct.pack(f"<{len(pieces) + 1}Q", len(pieces), *ends)
-        file = self.path / SCRATCH / name
-        file.parent.mkdir(exist_ok=True)
-        temporary = file.with_name(f"{name}.{os.getpid()}{_TEMPORARY}")  # two workers may do the same work
-        temporary.write_bytes(head + b"".join(pieces))
-        temporary.replace(file)
+        """Keep some pieces for other workers in one file: their ends, then one behind the other."""
+        head = struct.pack(f"<{len(pieces) + 1}Q", len(pieces), *accumulate(map(len, pieces)))
+        self.storage.write(f"{_SCRATCH}/{name}", lambda path: path.write_bytes(head + b"".join(pieces)))
 
     def read_piece(self, name: str, number: int) -> bytes | None:
-        """One of the pieces; None where nothing was kept under that name."""
+        """One of the pieces, and no more than that is read; None where nothing was kept under that name."""
         try:
-            with (self.path / SCRATCH / name).open("rb") as file:
+            with self.storage.open(f"{_SCRATCH}/{name}") as source, _stream(source) as file:
                 (count,) = struct.unpack("<Q", file.read(8))
                 ends = (0, *struct.unpack(f"<{count}Q", file.read(8 * count)))
                 file.seek(8 * (count + 1) + ends[number])
                 return file.read(ends[number + 1] - ends[number])
-        except FileNotFoundError:
+        except MissingFileError:
             return None
 
     def clear_scratch(self) -> None:
-        """Forget what is needed no more."""
-        shutil.rmtree(self.path / SCRATCH, ignore_errors=True)
-
-    # corpus statistics
-
-    def state_path(self, metric: str) -> Path:
-        """Where the state of a metric lies."""
-        return self.path / "state" / f"{metric}.bin"
-
-    def write_state(self, metric: str, write: Callable[[Path], object]) -> None:
-        """Commit the state of a metric."""
-        file = self.state_path(metric)
-        file.parent.mkdir(exist_ok=True)
-        write_atomically(file, write)
+        """Remove all of them."""
+        self.storage.remove(_SCRATCH)
 
 
-def run_folders(parent: str | Path) -> Iterator[RunFolder]:
+def _stream(source: Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+    return source.open("rb") if isinstance(source, Path) else nullcontext(source)
+
+
+def _part(kind: Kind, number: int) -> str:
+    return f"{kind}/part-{number:05d}.parquet"
+
+
+def state_name(metric: str) -> str:
+    """The file of a metric's state in a run folder."""
+    return f"state/{metric}.bin"
+
+
+def run_folders(parent: Location) -> Iterator[tuple[str, RunFolder]]:
     """The run folders below a folder, by name, and those of a folder that holds several (a run a task)."""
-    base = Path(parent)
-    for path in sorted(base.iterdir()) if base.is_dir() else ():
-        if (path / "run.json").is_file():
-            yield RunFolder(path)
-        elif path.is_dir():
-            yield from (RunFolder(inner) for inner in sorted(path.iterdir()) if (inner / "run.json").is_file())
+    base = storage_at(parent)
+    for name in base.names():
+        if base.exists(f"{name}/run.json"):
+            yield name, RunFolder(below(base.location, name))
+            continue
+        for inner in base.names(name):
+            if base.exists(f"{name}/{inner}/run.json"):
+                yield f"{name}/{inner}", RunFolder(below(base.location, f"{name}/{inner}"))

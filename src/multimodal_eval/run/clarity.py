@@ -18,6 +18,7 @@ from multimodal_eval.data.inputs import JoinedInput
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run import Run
 from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.data.storage import Location, below, storage_at
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import default_folder
@@ -137,15 +138,15 @@ def _told(counts: Counter[str]) -> str:
 
 
 def carry_out(
-    prepared: dict[TaskName, Prepared], output: Path | None, progress: execute.Progress = execute.silent
+    prepared: dict[TaskName, Prepared], output: Location | None, progress: execute.Progress = execute.silent
 ) -> dict[TaskName, Run]:
     """Score and store. One task's run is `output` itself, of two each has its folder in it; default: below runs/."""
-    paths: dict[TaskName, Path] = {
-        name: default_folder(own.plan) if output is None else output if len(prepared) == 1 else output / name
+    paths: dict[TaskName, Location] = {
+        name: default_folder(own.plan) if output is None else output if len(prepared) == 1 else below(output, name)
         for name, own in prepared.items()
     }
     for path in paths.values():  # before the first is written
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if storage_at(path).is_taken():
             raise RunFolderError(f"{path} exists already. Name another folder with -o")
     runs: dict[TaskName, Run] = {}
     for name, own in prepared.items():

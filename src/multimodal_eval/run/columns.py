@@ -60,13 +60,7 @@ def read_column(folder: RunFolder, parts: int, stored: Sequence[str], name: str,
 
 def column_names(folder: RunFolder, parts: int) -> list[str]:
     """The columns of all parts: a part may lack those that none of its samples has."""
-    return list(dict.fromkeys(name for part in range(parts) for name in _part_columns(folder, part)))
-
-
-def _part_columns(folder: RunFolder, part: int) -> list[str]:
-    import pyarrow.parquet as pq
-
-    return list(pq.read_schema(folder.part("scores", part)).names)
+    return list(dict.fromkeys(name for part in range(parts) for name in folder.part_schema("scores", part).names))
 
 
 def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,8 @@ from numpy.typing import NDArray
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.run import Run
+from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.data.storage import Location
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run.averaging import Averaging
 from multimodal_eval.run.columns import Codes, column_names
@@ -110,10 +111,10 @@ class RunComparison:
 
 
 def compare_runs(
-    runs: Sequence[str | Path | Run],
+    runs: Sequence[Location | Run],
     *,
     metrics: Sequence[str] | None = None,
-    baseline: str | Path | None = None,
+    baseline: Location | None = None,
     allow_partial: bool = False,
     effect: float | None = None,
     rounds: int = ROUNDS,
@@ -143,11 +144,11 @@ def compare_runs(
     return RunComparison(tuple(names), len(order[0]), rounds, seed, level, tuple(numbers), tuple(others))
 
 
-def _pairs(runs: Sequence[Run], names: Sequence[str], baseline: str | Path | None) -> list[tuple[int, int]]:
+def _pairs(runs: Sequence[Run], names: Sequence[str], baseline: Location | None) -> list[tuple[int, int]]:
     if baseline is None:
         return list(combinations(range(len(runs)), 2))
-    places = [run.path.resolve() for run in runs]
-    wanted = Path(baseline).resolve()
+    places = [run.folder.address for run in runs]
+    wanted = RunFolder(baseline).address
     if wanted in places:
         base = places.index(wanted)
     elif str(baseline) in names:

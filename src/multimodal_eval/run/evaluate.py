@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,8 @@ from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.inputs import FileInput, Input, MemoryInput
 from multimodal_eval.data.records import parse_map
 from multimodal_eval.data.run import Run
-from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.data.run_folder import RunFolder, state_name
+from multimodal_eval.data.storage import Location, located, take_file
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import RunConfig, load_config, overlaid
 from multimodal_eval.run.executor import Inline
@@ -39,7 +39,7 @@ def evaluate(
     task: str | None = None,
     metrics: Sequence[str] | str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
-    output: str | Path | None = None,
+    output: Location | None = None,
     progress: execute.Progress = execute.silent,
     **settings: Any,
 ) -> Run:
@@ -50,7 +50,8 @@ def evaluate(
     configuration: `by`, `limit`, `seed`, `map`, `annotators`, `labels`, `unknown_labels`, `options`, `tasks`,
     `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`,
     `allow_image_urls`.
-    Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it.
+    Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it. It may be
+    a path, or a URL of any filesystem that fsspec knows (extra `remote`): s3://bucket/runs/first.
     """
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
     path, scratch = _place(output)
@@ -59,10 +60,10 @@ def evaluate(
     return Run(path, scratch)
 
 
-def _place(output: str | Path | None) -> tuple[Path, Path | None]:
+def _place(output: Location | None) -> tuple[Location, Path | None]:
     """The run folder, and the temporary folder around it where none was named."""
     if output is not None:
-        return Path(output), None
+        return located(output), None
     scratch = Path(tempfile.mkdtemp(prefix="mmeval-"))
     return scratch / "run", scratch
 
@@ -113,12 +114,12 @@ def open_input(data: Data, predictions: str | Path | None, config: RunConfig) ->
     return MemoryInput(data, tuple(config.annotators))
 
 
-def resume(path: str | Path, *, progress: execute.Progress = execute.silent) -> Run:
+def resume(location: Location, *, progress: execute.Progress = execute.silent) -> Run:
     """Continue an interrupted run; the results are those of an uninterrupted one."""
-    folder = RunFolder(path)
+    folder = RunFolder(location)
     info = folder.read_info()
     if info["state"] == "done":
-        return Run(path)
+        return Run(location)
     plan = make_plan(load_config(info["config"]))
     with folder.locked():
         if info.get("rescored_from"):
@@ -126,7 +127,7 @@ def resume(path: str | Path, *, progress: execute.Progress = execute.silent) -> 
             _carry_over(Run(info["rescored_from"]), plan, folder, progress)
         else:
             execute.carry_on(plan, partial(_opened_again, info["source"], plan), folder, progress=progress)
-    return Run(path)
+    return Run(location)
 
 
 def _opened_again(recipe: Mapping[str, Any] | None, plan: Plan) -> Input | None:
@@ -134,10 +135,10 @@ def _opened_again(recipe: Mapping[str, Any] | None, plan: Plan) -> Input | None:
 
 
 def rescore(
-    run: str | Path | Run,
+    run: Location | Run,
     config: str | Path | Mapping[str, Any],
     *,
-    output: str | Path | None = None,
+    output: Location | None = None,
     progress: execute.Progress = execute.silent,
 ) -> Run:
     """The same samples under other weights, tasks or metrics, in a new folder.
@@ -172,11 +173,11 @@ def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any]) -> Plan:
     return make_plan(settings, stored=old.info["signatures"])
 
 
-def carry_over(old: Run, plan: Plan, path: Path, progress: execute.Progress) -> None:
+def carry_over(old: Run, plan: Plan, location: Location, progress: execute.Progress) -> None:
     """Set up a new folder with the old samples, take over what is the same, compute the rest."""
     kept = {key: old.info[key] for key in ("input", "counts", "input_notes", "parts")}
     description = execute.describe(plan, old.info["source"])
-    folder = RunFolder.create(path, {**description, **kept, "rescored_from": str(old.path.resolve())})
+    folder = RunFolder.create(location, {**description, **kept, "rescored_from": old.folder.address})
     with folder.locked():
         _carry_over(old, plan, folder, progress)
 
@@ -191,7 +192,7 @@ def _carry_over(old: Run, plan: Plan, folder: RunFolder, progress: execute.Progr
             _refuse_slices(old, plan)
             _take_files(old, folder, reusable)
             info = execute.fit(plan, folder, info, Inline(), progress)
-    worker = Worker(plan, folder.path, old.path, frozenset(reusable))
+    worker = Worker(plan, folder, old.folder, frozenset(reusable))
     execute.finish(plan, folder, info, Inline(), progress, worker)
 
 
@@ -215,16 +216,15 @@ def _refuse_slices(old: Run, plan: Plan) -> None:
 
 
 def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
-    for file in sorted((old.path / "samples").iterdir()):
-        _link(file, folder.path / "samples" / file.name)
-    for name in reusable:
-        if old.folder.state_path(name).exists():
-            _link(old.folder.state_path(name), folder.state_path(name))
+    files = [f"samples/{name}" for name in old.folder.storage.names("samples")]
+    files += [state_name(metric) for metric in reusable if old.folder.has_state(metric)]
+    for name in files:
+        take_file(old.folder.storage, folder.storage, name)
 
 
 def _reusable(old: Run, plan: Plan) -> set[str]:
     """The metrics that would give the same numbers again: same settings over the same corpus and pictures."""
-    before = Worker(plan, old.path)
+    before = Worker(plan, old.folder)
     stored = old.info["signatures"]
     same_pictures = load_config(old.info["config"]).media_policy == plan.config.media_policy
     return {
@@ -233,16 +233,6 @@ def _reusable(old: Run, plan: Plan) -> set[str]:
         if (same_pictures or "image" not in metric.needs)
         and stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), plan.config)
     }
-
-
-def _link(source: Path, target: Path) -> None:
-    """A hard link where the file system has them (parts are never changed in place), else a copy."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 def default_folder(plan: Plan, parent: Path = Path("runs")) -> Path:

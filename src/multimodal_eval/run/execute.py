@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.data.inputs import Input, Summary, refuse_empty
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.data.storage import Location
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_signature
 from multimodal_eval.run.config import RunConfig
 from multimodal_eval.run.executor import Died, Executor
@@ -43,9 +43,11 @@ def silent(stage: str, done: int, total: int | None) -> None:
     """Progress that nobody looks at."""
 
 
-def start(plan: Plan, source: Input, path: Path, executor: Executor | None = None, progress: Progress = silent) -> None:
+def start(
+    plan: Plan, source: Input, location: Location, executor: Executor | None = None, progress: Progress = silent
+) -> None:
     """Begin a run in a new folder and carry it through. A refused input leaves no folder behind."""
-    folder = RunFolder.create(path, describe(plan, source.recipe()))
+    folder = RunFolder.create(location, describe(plan, source.recipe()))
     with folder.locked():
         carry_on(plan, lambda: source, folder, executor, progress)
 
@@ -64,7 +66,7 @@ def carry_on(
     if info["state"] == "reading":
         opened = source()
         if opened is None:
-            raise RunFolderError(f"{folder.path} was interrupted before its samples were stored: start it again")
+            raise RunFolderError(f"{folder.label} was interrupted before its samples were stored: start it again")
         folder.clear_samples()
         with discarded_if_refused(folder):
             info = read_input(plan, opened, folder, progress)
@@ -110,7 +112,7 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
 
 def fit(plan: Plan, folder: RunFolder, info: dict[str, Any], executor: Executor, progress: Progress) -> dict[str, Any]:
     """Gather the corpus statistics, then write down the signatures: from here on the run can be resumed."""
-    worker = Worker(plan, folder.path)
+    worker = Worker(plan, folder)
     groups = worker.fitting
     if groups:
         sums, large = _fitted(worker, info["parts"], executor, progress)
@@ -165,7 +167,7 @@ def finish(
     from multimodal_eval.data.run_lint import lint_of
     from multimodal_eval.run.results import results_of
 
-    worker = worker or Worker(plan, folder.path)
+    worker = worker or Worker(plan, folder)
     todo = [part for part in range(len(info["parts"])) if not folder.committed(part)]
     total = sum(info["parts"])
     done = total - sum(info["parts"][part] for part in todo)
@@ -181,6 +183,7 @@ def finish(
     if not plan.config.skip_lint:
         known = {part: own for part, own in facts.items() if own is not None}
         folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), known))
+    folder.clear_scratch()
     folder.write_info(info | {"state": "done", "finished": _now()})
 
 
@@ -215,12 +218,12 @@ def stored_signature(metric: Metric, state: Any, config: RunConfig) -> dict[str,
 
 def _refuse_changed(plan: Plan, folder: RunFolder, info: dict[str, Any]) -> None:
     """Half of a run with one metric and half with another would be no run."""
-    now = signatures(plan, Worker(plan, folder.path))
+    now = signatures(plan, Worker(plan, folder))
     for name in {*now, *info["signatures"]}:
         before, after = info["signatures"].get(name), now.get(name)
         if before != after:
             raise RunFolderError(
-                f"{folder.path} was begun with {before and before['text']} and would go on with "
+                f"{folder.label} was begun with {before and before['text']} and would go on with "
                 f"{after and after['text']}. Start a new run, or go back to what it was begun with"
             )
 

@@ -16,7 +16,8 @@ from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFol
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.run import Run
-from multimodal_eval.data.run_folder import to_json, write_atomically
+from multimodal_eval.data.run_folder import to_json
+from multimodal_eval.data.storage import Location, below, storage_at
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run.averaging import Averaging
 from multimodal_eval.run.columns import column_names
@@ -36,7 +37,7 @@ from multimodal_eval.stats.standings import standings
 RESULT = "leaderboard.json"
 
 # Score one submission into a new run folder.
-Scoring = Callable[[Path, Path], None]
+Scoring = Callable[[Path, Location], None]
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _name(path: Path) -> str:
 def score_all(
     submissions: Sequence[Submission],
     scoring: Scoring,
-    output: Path,
+    output: Location,
     *,
     workers: int | None = None,
     progress: Progress = silent,
@@ -124,9 +125,10 @@ def score_all(
 
     A submission that is refused takes no other with it.
     """
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise RunFolderError(f"{output} exists already. Name another folder with -o")
-    output.mkdir(parents=True, exist_ok=True)
+    storage = storage_at(output)
+    if storage.is_taken():
+        raise RunFolderError(f"{storage.label} exists already. Name another folder with -o")
+    storage.make()
     workers = min(workers or cores(), len(submissions))
     work = partial(_scored, scoring, output)
     scored: list[str] = []
@@ -152,17 +154,17 @@ def _mapped(
         yield from pool.map(work, submissions)
 
 
-def _scored(scoring: Scoring, output: Path, submission: Submission) -> str | None:
+def _scored(scoring: Scoring, output: Location, submission: Submission) -> str | None:
     """None, or why the submission was refused."""
     try:
-        scoring(submission.path, output / submission.name)
+        scoring(submission.path, below(output, submission.name))
     except MultimodalEvalError as refusal:
         return str(refusal)
     return None
 
 
 def leaderboard(
-    output: Path,
+    output: Location,
     names: Sequence[str],
     refused: Sequence[Refused] = (),
     *,
@@ -176,11 +178,11 @@ def leaderboard(
     refused, unless `allow_partial`: it would decide what the others are ranked on.
     """
     _refuse_none(names, refused)
-    number = _number(Run(output / names[0]), by)
-    lacking = [] if allow_partial else _lacking([Run(output / name) for name in names], number)
+    number = _number(Run(below(output, names[0])), by)
+    lacking = [] if allow_partial else _lacking([Run(below(output, name)) for name in names], number)
     refused, names = [*refused, *lacking], [name for name in names if name not in {one.name for one in lacking}]
     _refuse_none(names, refused)
-    runs = [Run(output / name) for name in names]
+    runs = [Run(below(output, name)) for name in names]
     metric = number.partition(".")[0]
     found = Leaderboard(
         number,
@@ -189,7 +191,7 @@ def leaderboard(
         *_placed(runs, names, number, level),
         tuple(refused),
     )
-    write_atomically(output / RESULT, lambda path: path.write_bytes(to_json(found.to_dict())))
+    storage_at(output).write(RESULT, lambda path: path.write_bytes(to_json(found.to_dict())))
     return found
 
 
@@ -204,7 +206,9 @@ def _lacking(runs: Sequence[Run], number: str) -> list[Refused]:
     scored = [np.asarray(run.scores([number]).column(number).is_valid()) for run in runs]
     wanted = max(1, int(np.logical_or.reduce(scored).sum())) if len({len(own) for own in scored}) == 1 else 0
     return [
-        Refused(run.path.name, f"{number} is scored for {int(own.sum()):,} of the {wanted:,} samples that others have")
+        Refused(
+            run.folder.name, f"{number} is scored for {int(own.sum()):,} of the {wanted:,} samples that others have"
+        )
         for run, own in zip(runs, scored, strict=True)
         if int(own.sum()) < wanted * (1 - MOST_LEFT_OUT)
     ]

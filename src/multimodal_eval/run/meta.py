@@ -35,6 +35,7 @@ from multimodal_eval.data.inputs import FileInput, Summary, refuse_empty
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.records import parse_map
 from multimodal_eval.data.run import Run
+from multimodal_eval.data.storage import Location, located
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.evaluation.tasks_config import PRESETS
 from multimodal_eval.run.evaluate import evaluate
@@ -94,7 +95,7 @@ class Judgments:
     left_out: dict[str, int]
 
 
-def meta_evaluate(data: str | Path, request: Request | None = None, *, progress: Progress = silent) -> dict[str, Any]:
+def meta_evaluate(data: Location, request: Request | None = None, *, progress: Progress = silent) -> dict[str, Any]:
     """Every coefficient of every metric with its interval, and all pairs of metrics compared.
 
     `data` is a folder with the judgments of Flickr8k, a file with columns of human scores, or a run folder.
@@ -104,7 +105,7 @@ def meta_evaluate(data: str | Path, request: Request | None = None, *, progress:
         raise UnknownNameError("coefficient", asked.coefficient, COEFFICIENTS)
     if set(asked.metrics) & set(asked.scores):
         raise ConfigError("a metric and a column of scores have the same name")
-    table = _table(Path(data), asked, progress)
+    table = _table(located(data), asked, progress)
     judgments = _judgments(table, allow_partial=asked.allow_partial)
     found: dict[str, dict[str, Coefficient]] = {}
     for done, (name, values) in enumerate(judgments.metrics.items(), 1):
@@ -206,8 +207,8 @@ def _judgments(table: _Table, *, allow_partial: bool) -> Judgments:
     )
 
 
-def _table(path: Path, asked: Request, progress: Progress) -> _Table:
-    if (path / "run.json").is_file():
+def _table(path: Location, asked: Request, progress: Progress) -> _Table:
+    if isinstance(path, str) or (path / "run.json").is_file():  # of a URL only runs are read
         _refuse(asked, "a run folder", "format_in", "options", "map", "limit", "plugins")
         _require_human(asked)
         return _run_table(Run(path), asked, asked.metrics)

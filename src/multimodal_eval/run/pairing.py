@@ -26,9 +26,9 @@ def paired(runs: Sequence[Run]) -> tuple[list[str], list[Codes]]:
 
 def _run_names(runs: Sequence[Run]) -> list[str]:
     """Folder names; whole paths where two folders have the same."""
-    names = [run.path.resolve().name for run in runs]
+    names = [run.folder.name for run in runs]
     if len(set(names)) < len(names):
-        names = [str(run.path) for run in runs]
+        names = [run.folder.label for run in runs]
     if len(set(names)) < len(names):
         raise ConfigError(f"a run cannot be compared with itself: {', '.join(names)}")
     return names

@@ -1,4 +1,4 @@
-"""The work on one part: fit, or score and commit. A worker needs only the folder's path and the plan."""
+"""The work on one part: fit, or score and commit. A worker needs only the run folder and the plan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -53,15 +52,10 @@ class Worker:
     """Opens the metrics once and then works on any part of the run."""
 
     plan: Plan
-    path: Path
-    earlier: Path | None = None  # a run over the same parts
+    folder: RunFolder
+    earlier: RunFolder | None = None  # a run over the same parts
     reusable: frozenset[str] = field(default=frozenset())  # metrics whose scores are taken from it
     _states: dict[str, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    def folder(self) -> RunFolder:
-        """The run folder."""
-        return RunFolder(self.path)
 
     def placement(self, work: str) -> Placement:
         """Where a work is best done: with a model, in processes of Python, or in threads."""
@@ -86,7 +80,7 @@ class Worker:
         """The metrics that gather corpus statistics, those with the same ones together, by the first one's name."""
         groups: dict[tuple[Any, ...], list[Metric]] = {}
         for metric in self.plan.metrics:
-            if metric.fits and not self.folder.state_path(metric.name).exists():
+            if metric.fits and not self.folder.has_state(metric.name):
                 groups.setdefault(metric.corpus_key, []).append(metric)
         return {metrics[0].name: metrics for metrics in groups.values()}
 
@@ -126,13 +120,14 @@ class Worker:
     def state(self, metric: Metric) -> Any:
         """The state of the whole run for a metric."""
         if metric.name not in self._states:
-            file = self.folder.state_path(metric.name)
             same = [one for one in self.plan.metrics if one.fits and one.corpus_key == metric.corpus_key]
             known = next((self._states[one.name] for one in same if one.name in self._states), None)
-            if not file.exists():
-                self._states[metric.name] = metric.default_state()
-            else:
-                self._states[metric.name] = known if known is not None else metric.load_state(file)
+            if not self.folder.has_state(metric.name):
+                known = metric.default_state()
+            elif known is None:
+                with self.folder.state_copy(metric.name) as path:
+                    known = metric.load_state(path)
+            self._states[metric.name] = known
         return self._states[metric.name]
 
     @cached_property
@@ -192,7 +187,7 @@ class Worker:
         """The part's scores in the run before, where some of them are taken over."""
         if self.earlier is None or not self.reusable:
             return None
-        return RunFolder(self.earlier).read_part("scores", part)
+        return self.earlier.read_part("scores", part)
 
     def _composites(self, scores: dict[str, list[Score]], count: int) -> list[Score]:
         task = self.plan.task

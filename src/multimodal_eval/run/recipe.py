@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.run.config import load_config
 from multimodal_eval.run.plan import make_plan
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Recipe:
     """A worker in a few words; a process opens its metrics and their states once."""
 
-    path: str
+    folder: str  # its address
     config: bytes
     earlier: str | None
     reusable: frozenset[str]
@@ -28,9 +28,9 @@ class Recipe:
     @classmethod
     def of(cls, worker: Worker) -> Recipe:
         """The recipe of a worker of this process."""
-        earlier = None if worker.earlier is None else str(worker.earlier)
+        earlier = None if worker.earlier is None else worker.earlier.address
         config = msgspec.json.encode(msgspec.to_builtins(worker.plan.config))
-        return cls(str(worker.path), config, earlier, worker.reusable)
+        return cls(worker.folder.address, config, earlier, worker.reusable)
 
     def worker(self) -> Worker:
         """The worker, the same one for the same recipe."""
@@ -42,5 +42,5 @@ def _worker(recipe: Recipe) -> Worker:
     from multimodal_eval.run.part import Worker
 
     plan = make_plan(load_config(msgspec.json.decode(recipe.config)), stored=recipe.reusable)
-    earlier = None if recipe.earlier is None else Path(recipe.earlier)
-    return Worker(plan, Path(recipe.path), earlier, recipe.reusable)
+    earlier = None if recipe.earlier is None else RunFolder(recipe.earlier)
+    return Worker(plan, RunFolder(recipe.folder), earlier, recipe.reusable)

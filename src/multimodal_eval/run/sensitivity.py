@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.run import Run
+from multimodal_eval.data.storage import Location
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.evaluation.tasks_config import Task
 from multimodal_eval.run.columns import Codes, column_names, read_column
@@ -86,7 +86,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    runs: Sequence[str | Path | Run],
+    runs: Sequence[Location | Run],
     *,
     concentration: float = CONCENTRATION,
     draws: int = DRAWS,

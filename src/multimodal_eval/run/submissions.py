@@ -13,6 +13,7 @@ from multimodal_eval.data.blocks import bare_suffix
 from multimodal_eval.data.formats import SUFFIXES
 from multimodal_eval.data.json_file import first_character, read_json_object
 from multimodal_eval.data.problems import Problems
+from multimodal_eval.data.storage import Location
 from multimodal_eval.run import clarity, dialogue, execute
 from multimodal_eval.run.config import RunConfig
 from multimodal_eval.run.dialogue import Contest
@@ -42,7 +43,7 @@ class DialogueScoring:
         """Folders."""
         return path.is_dir()
 
-    def __call__(self, path: Path, folder: Path) -> None:
+    def __call__(self, path: Path, folder: Location) -> None:
         """Score it into a run folder."""
         plan, source = dialogue.prepare(self.contest, path / OUTPUT, path / PERPLEXITIES)
         execute.start(plan, source, folder)
@@ -61,7 +62,7 @@ class ClarityScoring:
         """Tables and zips."""
         return path.is_file() and (path.suffix.lower() == ".zip" or bare_suffix(path) in SUFFIXES)
 
-    def __call__(self, path: Path, folder: Path) -> None:
+    def __call__(self, path: Path, folder: Location) -> None:
         """Score it into a run folder."""
         given: dict[str, Any] = {"unknown_labels": self.unknown_labels, "group": self.group}
         prepared = clarity.prepare(self.data, path, task=self.task, **given)
@@ -83,6 +84,6 @@ class SampleScoring:
         """Files of any format that samples are read from."""
         return path.is_file() and bare_suffix(path) in SUFFIXES
 
-    def __call__(self, path: Path, folder: Path) -> None:
+    def __call__(self, path: Path, folder: Location) -> None:
         """Score it into a run folder."""
         execute.start(*planned(self.config, self.data, path), folder)
