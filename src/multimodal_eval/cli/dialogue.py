@@ -82,8 +82,9 @@ def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given:
     from multimodal_eval.cli.finish import check_names, judge
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.run import Run
+    from multimodal_eval.dialogue.report import dialogue_report
     from multimodal_eval.run import execute
-    from multimodal_eval.run.dialogue import dialogue_report, prepare
+    from multimodal_eval.run.dialogue import prepare
     from multimodal_eval.run.evaluate import default_folder
 
     plan, source = prepare(contest_of(gold, given), output, ppl)

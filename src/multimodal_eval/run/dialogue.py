@@ -12,7 +12,6 @@ from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.inputs import JoinedInput
 from multimodal_eval.data.problems import Problems
-from multimodal_eval.data.run import Run
 from multimodal_eval.dialogue.dialogues import TYPE, Asked, samples_of
 from multimodal_eval.dialogue.files import GoldDialogue, read_gold, read_questions
 from multimodal_eval.dialogue.integral import PARTS, settled_language
@@ -30,7 +29,7 @@ from multimodal_eval.run.config import RunConfig, StrataConfig, load_config, ove
 from multimodal_eval.run.plan import Plan, make_plan
 
 TASK = "dialogue"
-WORST = 5
+SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def open_contest(
         turns = read_questions(files[1], problems)
         said = asked(turns, found, files[1], problems)
         if others := other_media(turns, found):
-            shown = ", ".join(map(repr, others[:WORST]))
+            shown = ", ".join(map(repr, others[:SHOWN]))
             notes.append(f"{len(others):,} dialogues have other parts than their type names: {shown}")
     problems.raise_if_any()
     if weights is None and base.strata is not None:
@@ -133,59 +132,3 @@ def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> t
         message = "two dialogues' names give replies the same id: do not end a name in '/' and a number"
         raise InputError([Problem(code="DUPLICATE", message=message, file=str(contest.files[0]))])
     return plan, JoinedInput(samples, [*contest.files, *files], contest.notes)
-
-
-def dialogue_report(run: Run, worst: int = WORST) -> dict[str, Any]:
-    """The integral score, a row a type, and the worst replies, from a run folder alone."""
-    strata = load_config(run.info["config"]).strata
-    assert strata is not None
-    dialogues: dict[str, set[str]] = {}
-    for sample in run.samples():
-        dialogues.setdefault(sample.metadata[TYPE], set()).add(str(sample.group))
-    types = []
-    for name, weight in strata.weights.items():
-        own = run.results["slices"][TYPE].get(name)
-        if own is None:
-            continue
-        numbers = own["metrics"]
-        mean = numbers["composite_score"]
-        types.append(
-            {
-                "type": name,
-                "n": len(dialogues[name]),
-                "replies": own["n"],
-                "weight": weight,
-                **{key: _brief(numbers[key]) for key in PARTS},
-                "mean": _brief(mean),
-                "part": None if mean["value"] is None else weight * mean["value"],
-            }
-        )
-    integral = _brief(run.results["composite"])
-    parts = {name: _brief(run.results["metrics"][name]) for name in PARTS}
-    return {"integral": integral, **parts, "types": types, "worst": _worst(run, worst)}
-
-
-def _brief(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: entry[key] for key in ("value", "stderr", "low", "high", "method")}
-
-
-def _worst(run: Run, count: int) -> list[dict[str, Any]]:
-    """The replies with the lowest (METEOR + HM) / 2; those of the same value in their order."""
-    rows = run.scores(["id", "composite_score", *PARTS]).to_pylist()
-    scored = [(row["composite_score"], place) for place, row in enumerate(rows) if row["composite_score"] is not None]
-    lowest = {place: value for value, place in sorted(scored)[:count]}
-    found = []
-    for place, sample in enumerate(run.samples()):
-        if place in lowest:
-            found.append(
-                {
-                    "id": sample.id,
-                    "type": sample.metadata[TYPE],
-                    "question": sample.question,
-                    "answer": sample.generated_answer,
-                    "variants": sample.references,
-                    "perplexity": sample.perplexity,
-                    **{name: rows[place][name] for name in ("composite_score", *PARTS)},
-                }
-            )
-    return sorted(found, key=lambda reply: reply["composite_score"])
