@@ -68,7 +68,8 @@ def open_contest(
     from the contest.
     """
     base = load_config(config)
-    for plugin in [*base.plugins, *(plugins or ())]:
+    plugins = [*base.plugins, *(plugins or ())]
+    for plugin in plugins:
         load_plugin(plugin)
     problems, files = Problems(), [Path(gold)]
     found = read_gold(files[0], problems)
@@ -103,7 +104,7 @@ def open_contest(
         strata=StrataConfig(by=TYPE, weights=used),
         by=list(dict.fromkeys([TYPE, *base.by])),
         error_patterns=[],  # a contest counts a generator's error message as the answer that it is
-        plugins=list(plugins) if plugins else None,
+        plugins=plugins or None,
         skip_lint=skip_lint,
         image_root=str(files[-1].absolute().parent),
     )
@@ -112,6 +113,8 @@ def open_contest(
 
 def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> tuple[Plan, JoinedInput]:
     """The plan and the samples of one submission; all that is wrong with it is said before anything is scored."""
+    for plugin in contest.config.plugins:  # which a process of its own, as a leaderboard's, has not seen yet
+        load_plugin(plugin)
     problems = Problems()
     files = Path(output), Path(perplexities)
     dialogues = read_submission(contest.gold, *files, problems)
