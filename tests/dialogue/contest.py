@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +77,21 @@ def write_contest(folder: Path, dialogues: list[dict[str, Any]]) -> tuple[Path, 
 def write_json(path: Path, content: Any) -> Path:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
     return path
+
+
+WORDS = "cat dog red blue tree house sun moon river stone apple bread".split()
+
+
+def system(seed: int, quality: float, each: int = 8) -> list[dict[str, Any]]:
+    """Dialogues, `each` of a type: the gold is the same for all, the answers keep words of it as `quality` says."""
+    said, chance = random.Random(1), random.Random(seed)
+    found = []
+    for number in range(4 * each):
+        replies = []
+        for _ in range(said.randint(1, 3)):
+            right = said.sample(WORDS, said.randint(2, 5))
+            answer = [word if chance.random() < quality else chance.choice(WORDS) for word in right]
+            spread = chance.random() * 3 * (1 - quality)
+            replies.append(reply(" ".join(answer), [" ".join(right), right[0]], round(1 + spread, 3)))
+        found.append({"id": f"d{number}", "type": TYPES[number % 4], "replies": replies})
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from fractions import Fraction as F
+from fractions import Fraction
 from importlib.resources import files
 from math import exp, fsum
 from pathlib import Path
@@ -53,13 +53,19 @@ def test_the_formula_on_the_worked_example():
     # Means over the dialogues of a type, of METEOR_i, HM_i, and half their sum.
     wanted = {
         # (21/22 + 0 + 13/14) / 3, (3/4 + 1/4 + 1/3) / 3, (75/88 + 1/8 + 53/84) / 3 = 743/1386
-        "Text2Text": (3, F(1, 10), F(145, 231), F(4, 9), F(743, 1386)),
+        "Text2Text": (3, Fraction(1, 10), Fraction(145, 231), Fraction(4, 9), Fraction(743, 1386)),
         # (67/94 + 20/31) / 2, (1/2 + 1/10) / 2, (57/94 + 231/620) / 2 = 28527/58280
-        "Image2Text": (2, F(2, 10), (F(67, 94) + F(20, 31)) / 2, F(3, 10), F(28527, 58280)),
+        "Image2Text": (
+            2,
+            Fraction(2, 10),
+            (Fraction(67, 94) + Fraction(20, 31)) / 2,
+            Fraction(3, 10),
+            Fraction(28527, 58280),
+        ),
         # (1/2 + 5/6 + 10/11 + 0) / 4, (5/16 + 1/3 + 1 + 1/2) / 4, (13/32 + 7/12 + 21/22 + 1/4) / 4 = 2317/4224
-        "Audio2Text": (4, F(3, 10), F(148, 264), F(103, 192), F(2317, 4224)),
+        "Audio2Text": (4, Fraction(3, 10), Fraction(148, 264), Fraction(103, 192), Fraction(2317, 4224)),
         # (31/42 + 1) / 2, (7/16 + 1) / 2, (395/672 + 1) / 2 = 1067/1344
-        "Image-Audio2Text": (2, F(4, 10), F(73, 84), F(23, 32), F(1067, 1344)),
+        "Image-Audio2Text": (2, Fraction(4, 10), Fraction(73, 84), Fraction(23, 32), Fraction(1067, 1344)),
     }
     assert list(by_type) == list(wanted)
     for name, (n, weight, first, second, mean) in wanted.items():
@@ -70,7 +76,7 @@ def test_the_formula_on_the_worked_example():
         assert own.mean.value == pytest.approx(float(mean), abs=1e-12)
         assert own.part == pytest.approx(float(weight * mean), abs=1e-12)
     # 1/10 * 743/1386 + 2/10 * 28527/58280 + 3/10 * 2317/4224 + 4/10 * 1067/1344
-    integral = F(743, 13860) + F(28527, 291400) + F(2317, 14080) + F(1067, 3360)
+    integral = Fraction(743, 13860) + Fraction(28527, 291400) + Fraction(2317, 14080) + Fraction(1067, 3360)
     # .0536075036 + .0978963624 + .1645596591 + .3175595238
     assert float(integral) == pytest.approx(0.6336230489, abs=1e-10)
     assert found.value == pytest.approx(float(integral), abs=1e-12)
@@ -81,8 +87,21 @@ def test_the_formula_on_the_worked_example():
 
 def test_the_dialogues_and_replies_of_the_worked_example():
     found = score(WORKED)
-    wanted = {"t1": F(75, 88), "t2": F(1, 8), "t3": F(53, 84), "i1": F(57, 94), "i2": F(231, 620), "a1": F(13, 32)}
-    wanted |= {"a2": F(7, 12), "a3": F(21, 22), "a4": F(1, 4), "b1": F(395, 672), "b2": F(1)}
+    wanted = {
+        "t1": Fraction(75, 88),
+        "t2": Fraction(1, 8),
+        "t3": Fraction(53, 84),
+        "i1": Fraction(57, 94),
+        "i2": Fraction(231, 620),
+        "a1": Fraction(13, 32),
+    }
+    wanted |= {
+        "a2": Fraction(7, 12),
+        "a3": Fraction(21, 22),
+        "a4": Fraction(1, 4),
+        "b1": Fraction(395, 672),
+        "b2": Fraction(1),
+    }
     assert found.dialogues == pytest.approx({name: float(value) for name, value in wanted.items()}, abs=1e-12)
     assert found.replies["t1"] == ((1, 1), (pytest.approx(10 / 11), 0.5))
     assert [len(own) for own in found.replies.values()] == [2, 1, 3, 2, 1, 2, 1, 1, 1, 4, 1]
@@ -278,7 +297,9 @@ def test_dialogues_may_spell_their_types_differently():
 def test_weights_of_ones_own():
     found = score(WORKED, weights={"Text+Text": 0.75, "Audio2Text": 0.25})  # the others weigh nothing
     # 3/4 * 743/1386 + 1/4 * 2317/4224
-    assert found.value == pytest.approx(float(F(3, 4) * F(743, 1386) + F(1, 4) * F(2317, 4224)), abs=1e-12)
+    assert found.value == pytest.approx(
+        float(Fraction(3, 4) * Fraction(743, 1386) + Fraction(1, 4) * Fraction(2317, 4224)), abs=1e-12
+    )
     assert [(own.type, own.weight, own.part > 0) for own in found.types] == [
         ("Text2Text", 0.75, True),
         ("Image2Text", 0, False),
@@ -313,12 +334,14 @@ def test_weights_may_be_off_by_rounding():
 def test_a_type_with_a_weight_and_no_dialogue_is_an_error_unless_told():
     two = [one for one in WORKED if one["type"] in ("Text2Text", "Audio2Text")]
     with pytest.raises(
-        ConfigError, match="no dialogue has the type Image2Text, Image-Audio2Text.*--present-types-only"
+        ConfigError, match=r"no dialogue has the type Image2Text, Image-Audio2Text.*--present-types-only"
     ):
         score(two)
     found = score(two, present_types_only=True)
     # .1 and .3 are scaled up to 1/4 and 3/4.
-    assert found.value == pytest.approx(float(F(1, 4) * F(743, 1386) + F(3, 4) * F(2317, 4224)), abs=1e-12)
+    assert found.value == pytest.approx(
+        float(Fraction(1, 4) * Fraction(743, 1386) + Fraction(3, 4) * Fraction(2317, 4224)), abs=1e-12
+    )
     assert found.left_out == ("Image2Text", "Image-Audio2Text")
     assert [own.weight for own in found.types] == pytest.approx([0.25, 0.75], abs=1e-15)
     assert "weights:0.25*Text2Text+0.75*Audio2Text" in str(found.signature)

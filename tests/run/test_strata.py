@@ -377,5 +377,5 @@ def test_a_headline_with_other_settings_is_not_compared(tmp_path):
             output=tmp_path / name,
         )
 
-    with pytest.raises(ConfigError, match="meteor cannot be compared.*tokenizer is 'unicode' in a and 'ptb' in b"):
+    with pytest.raises(ConfigError, match=r"meteor cannot be compared.*tokenizer is 'unicode' in a and 'ptb' in b"):
         compare_runs([made("a", "unicode"), made("b", "ptb")], metrics=["composite"])

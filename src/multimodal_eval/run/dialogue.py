@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.inputs import JoinedInput
@@ -121,9 +120,6 @@ def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> t
     samples: list[Sample] = [sample for own in dialogues for sample in samples_of(own, contest.asked)]
     note_unruly(samples, get_rule(contest.rule), str(perplexities), problems)
     problems.raise_if_any()
-    if len({sample.id for sample in samples}) < len(samples):  # "a/1" may be a dialogue's name, or a reply of "a"
-        message = "two dialogues' names give replies the same id: do not end a name in '/' and a number"
-        raise InputError([Problem(code="DUPLICATE", message=message, file=str(contest.files[0]))])
     return make_plan(contest.config), JoinedInput(samples, [*contest.files, *files], contest.notes)
 
 
