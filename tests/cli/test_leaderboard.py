@@ -355,7 +355,7 @@ def test_kinds_of_gold(tmp_path):
         "dialogue.json": json.dumps(gold).encode(),
         "bom.json": b"\xef\xbb\xbf \n" + json.dumps(gold).encode(),
         "dialogue.json.gz": gzip.compress(json.dumps(gold).encode()),
-        "coco.json": b'{"images": [], "annotations": []}',
+        "coco.json": b'{"info": {"year": 2014}, "images": [], "annotations": []}',
         "array.json": b'[{"id": "1", "references": ["a"]}]',
         "rows.jsonl": b'{"id": "1", "replies": ["a"]}\n',
         "evasion.csv": b"index,evasion_label\n1,Explicit\n",

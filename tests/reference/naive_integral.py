@@ -37,6 +37,6 @@ def integral(dialogues: Sequence[Mapping[str, Any]], weights: Mapping[str, Fract
                 continue
             meteors = [meteor(reply["answer"], reply["variants"]) for reply in dialogue["replies"]]
             hidden = [1 / Fraction(reply["perplexity"]) for reply in dialogue["replies"]]
-            values.append((sum(meteors) / len(meteors) + sum(hidden) / len(hidden)) / 2)
-        total += weight * sum(values, Fraction(0)) / len(values) if weight else 0
+            values.append((sum(meteors, Fraction(0)) / len(meteors) + sum(hidden, Fraction(0)) / len(hidden)) / 2)
+        total += weight * sum(values, Fraction(0)) / len(values)
     return total
