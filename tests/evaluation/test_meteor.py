@@ -164,18 +164,62 @@ def test_numbers_that_yaml_reads_name_variants_too():
     ("options", "error", "says"),
     [
         ({"variant": "1.4"}, ConfigError, "`variant` must be one of fmean, 2005, 1.5. Got '1.4' instead"),
-        ({"language": "de"}, ConfigError, "`language` must be one of en, ru. Got 'de' instead"),
+        ({"language": "de"}, ConfigError, "`language` must be one of en, ru, auto. Got 'de' instead"),
+        ({"language": "auto"}, ConfigError, "1.5 is a figure of one language"),
+        ({"variant": "fmean", "synonyms": {"de": "none"}}, ConfigError, "sources for en, ru. Got 'de'"),
+        (
+            {"variant": "fmean", "synonyms": {"en": None}},
+            ConfigError,
+            "`synonyms` must be a name, or a name a language",
+        ),
+        ({"synonyms": {"en": "none"}}, ConfigError, "brings its own synonyms"),
         ({"tokenizer": "bert"}, UnknownNameError, "bert"),
         ({"tokenizer": "none", "variant": "fmean"}, UnknownNameError, "none"),
         ({"synonyms": "wordnet"}, ConfigError, "brings its own synonyms"),
         ({"varient": "fmean"}, ConfigError, "Did you mean 'variant'"),
-        ({"variant": "fmean", "synonyms": False}, ConfigError, "`synonyms` must be a name. Got False instead"),
+        ({"variant": "fmean", "synonyms": False}, ConfigError, "`synonyms` must be a name, or .*Got False instead"),
         ({"tokenizer": None}, ConfigError, "`tokenizer` must be a name. Got None instead"),
     ],
 )
 def test_unknown_settings_are_refused(options, error, says):
     with pytest.raises(error, match=says):
         compute_meteor.configure(options)
+
+
+@pytest.mark.parametrize("variant", ["fmean", "2005"])
+def test_auto_scores_each_text_in_the_language_of_its_references(variant):
+    chosen = compute_meteor.configure({"variant": variant, "language": "auto", "synonyms": "none"})
+    answers = ["two apples", "два яблока", "three", "яблоки"]
+    references = [["an apple", "two"], ["две яблоки"], ["три"], ["apple"]]
+    languages = ["en", "ru", "ru", "en"]  # of the references, whatever the answer's is
+    wanted = [
+        meteor(answer, own, variant=variant, language=language, synonyms="none")
+        for answer, own, language in zip(answers, references, languages, strict=True)
+    ]
+    assert wanted[0] > 0
+    assert wanted[1] > 0  # by its stem, which the English stemmer does not find
+    assert chosen.rows_of(answers, references).values.tolist() == wanted
+    samples = [
+        Sample(id=answer, generated_answer=answer, references=own)
+        for answer, own in zip(answers, references, strict=True)
+    ]
+    assert [one.value for one in chosen.open(None).score(samples)] == wanted
+    assert [
+        meteor(a, r, variant=variant, language="auto", synonyms="none")
+        for a, r in zip(answers, references, strict=True)
+    ] == wanted
+
+
+def test_sources_of_synonyms_by_language():
+    by_language = {"en": "wordnet", "ru": "none"}
+    chosen = compute_meteor.configure({"variant": "fmean", "language": "auto", "synonyms": by_language})
+    assert chosen.rows_of(["couch", "диван"], [["sofa"], ["софа"]]).values.tolist() == [1, 0]
+    label = chosen.signature().settings["synonyms"]
+    assert label.startswith("wordnet")
+    assert label.endswith("+none")
+    # A language that the mapping does not name has its own default.
+    english = compute_meteor.configure({"variant": "fmean", "synonyms": {"ru": "none"}})
+    assert english.signature().settings["synonyms"] + "+none" == label
 
 
 def test_an_unknown_source_of_synonyms_is_refused():

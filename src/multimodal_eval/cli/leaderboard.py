@@ -65,12 +65,11 @@ def _scoring(gold: Path, given: dict[str, Any]) -> tuple[Any, str | None]:
     from multimodal_eval.run.submissions import ClarityScoring, DialogueScoring, SampleScoring, kind_of
 
     kind, by = kind_of(gold), given["by"]
-    others = [name for name in ("metrics", "task") if given[name] and kind == "dialogue"]
-    if kind != "dialogue":
-        contest = ("questions", "weights", "rule", "language", "synonyms", "present_types_only")
-        others = [name for name in contest if given[name]]
+    contest = ("questions", "weights", "rule", "language", "synonyms", "present_types_only")
+    others = [name for name in (("metrics", "task") if kind == "dialogue" else contest) if given[name]]
     if others:
-        raise click.UsageError(f"--{others[0].replace('_', '-').rstrip('s')} does not go with {gold}: it holds {kind}")
+        option = "weight" if others[0] == "weights" else others[0].replace("_", "-")
+        raise click.UsageError(f"--{option} does not go with {gold}: it holds {kind}")
     if kind == "dialogue":
         return DialogueScoring(contest_of(gold, given, skip_lint=True)), by
     if kind == "clarity" and given["task"] in (None, "clarity", "evasion") and not given["metrics"]:

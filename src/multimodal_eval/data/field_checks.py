@@ -88,9 +88,13 @@ def checked_references(field: str, value: Any) -> list[str]:
 def _number(field: str, value: Any) -> float:
     if not is_number(value):
         raise RefusedError("TYPE", f"`{field}` must be a number. Got {shorten(value)} instead.")
-    if not isfinite(value):
+    try:
+        number = float(value)
+    except OverflowError:
+        raise RefusedError("NONFINITE", f"`{field}` is too large to be finite") from None
+    if not isfinite(number):
         raise RefusedError("NONFINITE", f"`{field}` is {value}")
-    return float(value)
+    return number
 
 
 def checked_perplexity(field: str, value: Any) -> float:

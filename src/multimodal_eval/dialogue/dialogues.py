@@ -24,7 +24,7 @@ class Reply:
     answer: str
     variants: tuple[str, ...]
     surprise: Surprise = Surprise()
-    language: Language | None = None  # None: that of the variants
+    language: Language | None = None  # of the variants, where that has been told already
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,8 +115,20 @@ def checked_gold(value: Any) -> GoldDialogue:
     """{"type": …, "replies": [[variant, …], …]}."""
     if not isinstance(value, Mapping) or not value.keys() >= {"type", "replies"}:
         raise RefusedError("TYPE", f"must be an object with `type` and `replies`. Got {shorten(value)} instead.")
-    replies = _each(value["replies"], checked_references, "`replies`")
-    return GoldDialogue(checked_type(value["type"]), tuple(map(tuple, replies)), tuple(map(language_of_texts, replies)))
+    refused, replies = list[RefusedError](), list[list[str]]()
+    try:
+        replies = _each(value["replies"], checked_references, "`replies`")
+    except _RefusedPartsError as several:
+        refused += several.parts
+    except RefusedError as one:
+        refused.append(one)
+    try:
+        found = checked_type(value["type"])
+    except RefusedError as one:
+        refused.append(one)
+    if refused:
+        raise _RefusedPartsError(refused)
+    return GoldDialogue(found, tuple(map(tuple, replies)), tuple(map(language_of_texts, replies)))
 
 
 def checked_type(value: Any) -> str:

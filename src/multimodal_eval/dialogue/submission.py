@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import fsum
 from pathlib import Path
+from unicodedata import normalize
 
 from multimodal_eval.core.conversation import Part
 from multimodal_eval.core.errors import ConfigError
@@ -27,12 +28,9 @@ def read_submission(
 
     What is wrong is noted; the dialogues are whole only where nothing was.
     """
-    before = problems.total
     answers, surprises = read_answers(output, problems), read_surprises(perplexities, problems)
-    # Where dialogues were refused for what they hold, they are not missing besides.
-    if problems.total == before:
-        _note_unmatched(gold, answers, output, "MISSING_REPLY", "answers", problems)
-        _note_unmatched(gold, surprises, perplexities, "MISSING_PERPLEXITY", "perplexities", problems)
+    _note_unmatched(gold, answers, output, "MISSING_REPLY", "answers", problems)
+    _note_unmatched(gold, surprises, perplexities, "MISSING_PERPLEXITY", "perplexities", problems)
     for own, file, what in ((answers, output, "answers"), (surprises, perplexities, "perplexities")):
         _note_lengths(gold, own, file, what, problems)
     whole = [name for name in gold if name in answers and name in surprises]
@@ -55,7 +53,12 @@ def _note_unmatched(
     what: str,
     problems: Problems,
 ) -> None:
-    missing, extra = [name for name in gold if name not in own], [name for name in own if name not in gold]
+    told = [problem.id for problem in problems.kept if problem.file == str(file)]
+    if None in told or problems.is_full:  # of a file that cannot be read, nothing is missing besides
+        return
+    refused = {normalize("NFC", name) for name in told if name is not None}
+    missing = [name for name in gold if name not in own and name not in refused]
+    extra = [name for name in own if name not in gold]
     if missing:
         message = f"{len(missing):,} of {len(gold):,} dialogues have no {what} (first: {_listed(missing)})."
         problems.add(code, message, file=str(file))

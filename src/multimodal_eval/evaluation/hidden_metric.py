@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from sys import float_info
 from typing import Any
 
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError, InputError, Problem, UnknownNameError
@@ -84,7 +84,7 @@ def confidence(sample: Sample) -> float:
 
 def hidden_confidence(perplexity: float) -> float:
     """1 / PPL: 1 where a model was certain, near 0 where it was lost."""
-    if not is_number(perplexity) or not isfinite(perplexity) or perplexity < 1:
+    if not is_number(perplexity) or not 1 <= perplexity <= float_info.max:
         raise _refusal(f"a perplexity is a finite number of at least 1. Got {perplexity!r}.")
     return 1 / float(perplexity)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.core.errors import InputError, Problem, UnavailableError
+from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.inputs import JoinedInput
@@ -67,7 +67,8 @@ def open_contest(
     from the contest.
     """
     base = load_config(config)
-    for plugin in [*base.plugins, *(plugins or ())]:
+    plugins = [*base.plugins, *(plugins or ())]
+    for plugin in plugins:
         load_plugin(plugin)
     problems, files = Problems(), [Path(gold)]
     found = read_gold(files[0], problems)
@@ -103,7 +104,7 @@ def open_contest(
         strata=StrataConfig(by=TYPE, weights=used),
         by=list(dict.fromkeys([TYPE, *base.by])),
         error_patterns=[],  # a contest counts a generator's error message as the answer that it is
-        plugins=list(plugins) if plugins else None,
+        plugins=plugins or None,
         skip_lint=skip_lint,
         image_root=str(files[-1].absolute().parent),
     )
@@ -128,7 +129,4 @@ def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> t
     samples: list[Sample] = [sample for own in dialogues for sample in samples_of(own, contest.asked)]
     note_unruly(samples, get_rule(contest.rule), str(perplexities), problems)
     problems.raise_if_any()
-    if len({sample.id for sample in samples}) < len(samples):  # "a/1" may be a dialogue's name, or a reply of "a"
-        message = "two dialogues' names give replies the same id: do not end a name in '/' and a number"
-        raise InputError([Problem(code="DUPLICATE", message=message, file=str(contest.files[0]))])
     return plan, JoinedInput(samples, [*contest.files, *files], contest.notes)

@@ -26,6 +26,7 @@ from multimodal_eval.run.executor import Inline
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 from multimodal_eval.run.slices import SliceValues
+from multimodal_eval.run.strata import StrataSeen
 
 _INPUT_SETTINGS = ("limit", "map", "annotators", "allow_partial")
 
@@ -189,7 +190,7 @@ def _carry_over(old: Run, plan: Plan, folder: RunFolder, progress: execute.Progr
         _refuse_unavailable(plan, reusable)
     if info["state"] == "reading":
         with execute.discarded_if_refused(folder):
-            _refuse_slices(old, plan)
+            _refuse_columns(old, plan)
             _take_files(old, folder, reusable)
             info = execute.fit(plan, folder, info, Inline(), progress)
     worker = Worker(plan, folder, old.folder, frozenset(reusable))
@@ -204,15 +205,18 @@ def _refuse_unavailable(plan: Plan, reusable: set[str]) -> None:
             raise UnavailableError(f"{metric.name}: {reason}")
 
 
-def _refuse_slices(old: Run, plan: Plan) -> None:
-    slices = SliceValues(plan.config.by)
+def _refuse_columns(old: Run, plan: Plan) -> None:
+    """Slices and strata that the old samples do not have."""
+    slices, strata = SliceValues(plan.config.by), StrataSeen(plan.config.strata)
     known: set[str] = set()
-    for number in range(len(old.info["parts"])) if plan.config.by else ():
+    for number in range(len(old.info["parts"])) if plan.config.by or plan.config.strata else ():
         samples = old.folder.read_samples(number)
         slices.see(samples)
+        strata.see(samples)
         known.update(*(sample.metadata for sample in samples))
         known.update(field for field in FIELDS if any(getattr(sample, field) is not None for sample in samples))
     slices.refuse_unknown(sorted(known))
+    strata.refuse_unfit()
 
 
 def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
@@ -225,13 +229,14 @@ def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
 def _reusable(old: Run, plan: Plan) -> set[str]:
     """The metrics that would give the same numbers again: same settings over the same corpus and pictures."""
     before = Worker(plan, old.folder)
-    stored = old.info["signatures"]
-    same_pictures = load_config(old.info["config"]).media_policy == plan.config.media_policy
+    stored, was = old.info["signatures"], load_config(old.info["config"])
+    same_pictures = was.media_policy == plan.config.media_policy
+    unweighted = msgspec.structs.replace(plan.config, strata=was.strata)  # weights of strata change no sample's score
     return {
         metric.name
         for metric in plan.metrics
         if (same_pictures or "image" not in metric.needs)
-        and stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), plan.config)
+        and stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), unweighted)
     }
 
 

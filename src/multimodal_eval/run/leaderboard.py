@@ -160,6 +160,8 @@ def _scored(scoring: Scoring, output: Location, submission: Submission) -> str |
         scoring(submission.path, below(output, submission.name))
     except MultimodalEvalError as refusal:
         return str(refusal)
+    except OSError as fault:  # a file of one submission that cannot be read
+        return f"{fault.filename or submission.path}: {fault.strerror or fault}"
     return None
 
 

@@ -31,18 +31,25 @@ def strata_settings(strata: StrataConfig | None) -> dict[str, Any]:
 
 
 class StrataSeen:
-    """The values seen so far: one that has no weight, and a weight that has no sample, are refused before scoring."""
+    """The values seen so far: what cannot be weighted is refused before anything is scored."""
 
     def __init__(self, strata: StrataConfig | None) -> None:
         self._strata, self._seen = strata, set[str]()
+        self._of_group: dict[str, str] = {}
+        self._torn: str | None = None  # a group that lies in two strata
 
     def see(self, samples: Sequence[Sample]) -> None:
         """Look at some samples."""
-        if self._strata is not None:
-            self._seen.update(slice_value(sample, self._strata.by) for sample in samples)
+        if self._strata is None:
+            return
+        for sample in samples:
+            value = slice_value(sample, self._strata.by)
+            self._seen.add(value)
+            if sample.group is not None and self._of_group.setdefault(sample.group, value) != value:
+                self._torn = self._torn or sample.group
 
     def refuse_unfit(self) -> None:
-        """Where values and weights are not the same."""
+        """Where a value has no weight, a weight no sample, or a group no one stratum."""
         if self._strata is None:
             return
         weights = self._strata.weights
@@ -52,6 +59,8 @@ class StrataSeen:
         if empty:
             told = ", ".join(map(repr, empty))
             raise ConfigError(f"strata: no sample has the {self._strata.by} {told}, and it has a weight")
+        if self._torn is not None:
+            raise ConfigError(f"strata: the group {self._torn!r} has samples of more than one {self._strata.by}")
 
 
 def read_strata(folder: RunFolder, parts: int, strata: StrataConfig | None) -> Strata | None:

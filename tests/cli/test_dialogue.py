@@ -1,0 +1,224 @@
+"""`mmeval dialogue`: the score as a person and as a program reads it, and when it fails."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from multimodal_eval import load_run, resume
+from multimodal_eval.cli.main import cli
+from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.dialogue import integral_score
+from multimodal_eval.evaluation import hidden_metric
+from tests.cli.test_cli import mmeval
+from tests.dialogue.contest import TYPES, WORKED, system, write_contest, write_json
+
+FILES = ("gold.json", "output.json", "ppl_output.json")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    write_contest(tmp_path, WORKED)
+    return tmp_path
+
+
+def dialogue(*arguments):
+    done = CliRunner().invoke(cli, ["dialogue", *arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def refused(*arguments, code=1):
+    """What the command says where it fails in our own way, or for wrong usage."""
+    done = CliRunner().invoke(cli, ["dialogue", *arguments])
+    error = done.exception
+    if isinstance(error, MultimodalEvalError):
+        assert error.exit_code == code
+        return str(error)
+    assert done.exit_code == code == 2, (done.output, error)
+    return done.output
+
+
+def as_json(*arguments):
+    return json.loads(dialogue(*arguments, "--format", "json"))
+
+
+def cells(out, start):
+    """The cells of the table's row that starts so."""
+    line = next(line for line in out.splitlines() if line.strip(" │┃|").startswith(start))
+    return [cell.strip() for cell in re.split(r"[│┃|]|\s{2,}", line) if cell.strip()]
+
+
+def test_the_table_shows_every_part_of_the_score(folder):
+    out = dialogue(*FILES, "--synonyms", "en=none", "-o", "run")
+    found = integral_score(WORKED, synonyms="none")
+    assert cells(out, "type") == [
+        "type",
+        "N",
+        "replies",
+        "METEOR",
+        "HM",
+        "mean",
+        "95 % interval",
+        "weight",
+        "weighted part",
+    ]
+    replies = {name: sum(len(one["replies"]) for one in WORKED if one["type"] == name) for name in TYPES}
+    for own in found.types:
+        row = cells(out, own.type)
+        values = [f"{value:.4f}" for value in (own.meteor.value, own.hidden.value, own.mean.value)]
+        assert row[:6] == [own.type, str(own.n), str(replies[own.type]), *values]
+        assert row[-2:] == [f"{own.weight:g}", f"{own.part:.4f}"]
+    total = cells(out, "integral")
+    assert total[:5] == ["integral", "11", "19", f"{found.meteor.value:.4f}", f"{found.hidden.value:.4f}"]
+    assert total[-1] == f"{found.value:.4f}"
+    assert f"integral score {found.value:.4f}, 95 % interval {found.low:.4f}" in out
+    assert "11 clusters in 4 strata; a cluster is a dialogue, a stratum a type" in out
+    assert "rule:confidence|errors:none|strata:0.1*Text2Text+0.2*Image2Text" in out
+    assert "run folder: run" in out
+
+
+def test_the_worst_replies_are_shown_and_counted(folder):
+    report = as_json(*FILES, "--synonyms", "en=none", "-o", "a", "--worst", "3")["dialogue"]
+    # METEOR 0 for t2/1, a1/2, a4/1, b1/2: HM 1/4, 1/2, 1/2, 1/2
+    assert [own["id"] for own in report["worst"]] == ["t2/1", "a1/2", "a4/1"]
+    assert report["worst"][0] | {"question": None} == {
+        "id": "t2/1",
+        "type": "Text2Text",
+        "question": None,
+        "answer": "yes",
+        "variants": ["no", "never"],
+        "perplexity": 4,
+        "composite_score": 0.125,
+        "meteor": 0,
+        "hidden_metric": 0.25,
+    }
+    out = dialogue(*FILES, "--synonyms", "en=none", "-o", "b")
+    assert "(blank)" in out
+    assert "the worst replies" not in dialogue(*FILES, "--worst", "0", "-o", "c")
+
+
+def test_json_and_the_weighted_parts_sum_to_the_integral(folder):
+    found = as_json(*FILES, "--synonyms", "en=none", "-o", "run")
+    report = found["dialogue"]
+    wanted = integral_score(WORKED, synonyms="none")
+    assert report["integral"]["value"] == found["composite"]["value"] == wanted.value
+    assert sum(own["part"] for own in report["types"]) == pytest.approx(wanted.value, abs=1e-15)
+    assert [own["n"] for own in report["types"]] == [3, 2, 4, 2]
+    assert found["run"] == "run"
+    assert load_run("run").results["composite"] == found["composite"]
+
+
+def test_the_word_score_can_be_left_out(folder):
+    assert as_json(*FILES, "-o", "a")["composite"] == as_json("score", *FILES, "-o", "b")["composite"]
+
+
+def test_options_change_the_score_and_its_signature(folder):
+    weights = {"Text2Text": 0.25, "Audio2Text": 0.75}
+    options = [part for name, weight in weights.items() for part in ("--weight", f"{name}={weight}")]
+    found = as_json(*FILES, *options, "--synonyms", "en=none", "--language", "ru", "-o", "run")
+    assert found["composite"]["value"] == integral_score(WORKED, weights=weights, synonyms="none", language="ru").value
+    assert "language:ru" in found["metrics"]["meteor"]["signature"]
+    (folder / "contest.yaml").write_text("strata: {by: dialogue_type, weights: {Text2Text: 0.25, Audio2Text: 0.75}}\n")
+    again = as_json(*FILES, "--config", "contest.yaml", "--synonyms", "en=none", "--language", "ru", "-o", "again")
+    assert again["composite"] == found["composite"]
+
+
+def test_a_rule_from_a_plug_in(folder, monkeypatch):
+    (folder / "rule.py").write_text(
+        "from multimodal_eval.dialogue import hidden_rule\n\n\n"
+        "@hidden_rule('squared')\ndef squared(sample):\n    return 1 / sample.perplexity ** 2\n"
+    )
+    monkeypatch.setattr(hidden_metric, "_rules", dict(hidden_metric._rules))
+    assert "no hidden rule is named 'squared'" in refused(*FILES, "--rule", "squared", "-o", "other")
+    assert not (folder / "other").exists()
+    found = as_json(*FILES, "--plugin", "rule.py", "--rule", "squared", "-o", "run")
+    assert re.search(r"rule:squared:[0-9a-f]+", found["metrics"]["hidden_metric"]["signature"])
+    # b2: 1; b1: (1/4 + 1/4 + 1/4 + 1/16) / 4 = 13/64
+    assert found["dialogue"]["types"][3]["hidden_metric"]["value"] == pytest.approx((1 + 13 / 64) / 2)
+
+
+def test_a_threshold_that_is_missed(folder):
+    told = mmeval("dialogue", *FILES, "-o", "a", "--fail-under", "composite=0.99", code=3)
+    assert "composite is 0.6" in told.stderr
+    assert "below 0.99" in told.stderr
+    assert "integral score" in told.stdout  # what was scored is shown and kept
+    assert load_run("a").results["n"] == 19
+    dialogue(*FILES, "-o", "b", "--fail-under", "composite=0.5", "--fail-under", "meteor=0.1")
+    assert "meteor is 0." in refused(*FILES, "-o", "d", "--fail-under", "meteor=0.99", code=3)
+    assert "this run does not compute it" in refused(*FILES, "-o", "c", "--fail-under", "cider=0.5", code=2)
+    assert not (folder / "c").exists()
+
+
+def test_what_is_wrong_with_the_command(folder):
+    assert "WEIGHTS" in refused(*FILES, "--weight", "Text2Text=0.5", "-o", "x")
+    assert "Did you mean 'choice'" in refused(*FILES, "--rule", "choise", "-o", "x")
+    assert "NOT_FOUND" in refused("gold.json", "output.json", "absent.json", "-o", "x")
+    assert "Missing argument 'PPL'" in refused("gold.json", "output.json", code=2)
+    assert not (folder / "x").exists()
+
+
+def test_types_without_dialogues(folder):
+    write_contest(folder, [one for one in WORKED if one["type"] != "Audio2Text"])
+    assert "no dialogue has the type Audio2Text" in refused(*FILES, "-o", "run")
+    out = dialogue(*FILES, "-o", "run", "--present-types-only")
+    assert "no dialogue is of the type Audio2Text; the weights of the others are scaled up" in out
+    assert "Text2Text 0.142857" in out
+
+
+def test_a_single_dialogue_of_a_type_has_no_interval_and_says_so(folder):
+    write_contest(folder, [one for one in WORKED if one["id"] != "b1"])
+    out = dialogue(*FILES, "-o", "run")
+    assert "no interval: 10 clusters in 4 strata, one of which has a single cluster" in out
+
+
+def test_two_submissions_are_compared_within_their_types(folder):
+    for name, quality in (("alba", 0.8), ("boreas", 0.3)):
+        write_contest(folder / name, system(ord(name[0]), quality))
+        files = [f"{name}/{file}" for file in FILES]
+        dialogue(*files, "-o", f"runs/{name}", "--synonyms", "en=none")
+    done = CliRunner().invoke(
+        cli,
+        ["compare", "runs/alba", "runs/boreas", "--metrics", "composite", "--format", "json"],
+        catch_exceptions=False,
+    )
+    (number,) = json.loads(done.stdout)["numbers"]
+    runs = [load_run(f"runs/{name}").results["composite"]["value"] for name in ("alba", "boreas")]
+    assert [own["value"] for own in number["systems"]] == runs
+    assert number["pairs"][0]["verdict"] == "worse"
+    assert number["clusters"] == 32
+    assert "within strata" in number["pairs"][0]["method"]
+
+
+def test_a_run_can_be_rescored_with_other_weights(folder):
+    dialogue(*FILES, "-o", "run", "--synonyms", "en=none")
+    config = "strata: {by: dialogue_type, weights: {Text2Text: 1, Image2Text: 0, Audio2Text: 0, Image-Audio2Text: 0}}\n"
+    (folder / "other.yaml").write_text(config)
+    CliRunner().invoke(cli, ["rescore", "run", "--config", "other.yaml", "-o", "new"], catch_exceptions=False)
+    assert load_run("new").results["composite"]["value"] == pytest.approx(743 / 1386, abs=1e-12)
+
+
+def test_a_killed_run_is_resumed(folder, monkeypatch):
+    def killed(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    dialogue(*FILES, "-o", "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr("multimodal_eval.run.execute.finish", killed)
+        CliRunner().invoke(cli, ["dialogue", *FILES, "-o", "broken"])
+    assert resume("broken").results == load_run("whole").results
+
+
+def test_questions_are_shown_with_the_worst_replies(folder):
+    questions = {
+        one["id"]: [[{"type": "text", "content": f"What is {one['id']}?"}] for _ in one["replies"]] for one in WORKED
+    }
+    write_json(folder / "questions.json", questions)
+    found = as_json(*FILES, "--questions", "questions.json", "-o", "run")
+    assert found["dialogue"]["worst"][0]["question"] == "What is t2?"
+    assert "8 dialogues have other parts than their type names" in str(load_run("run").info["input_notes"])
