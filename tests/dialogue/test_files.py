@@ -12,8 +12,9 @@ from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.run import Run
 from multimodal_eval.dialogue.files import read_answers, read_gold, read_questions, read_surprises
+from multimodal_eval.dialogue.report import dialogue_report
 from multimodal_eval.run import execute
-from multimodal_eval.run.dialogue import dialogue_report, open_contest, prepare
+from multimodal_eval.run.dialogue import open_contest, prepare
 from tests.cli.test_cli import mmeval
 from tests.dialogue.contest import write_json
 

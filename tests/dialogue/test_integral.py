@@ -17,13 +17,14 @@ from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameErro
 from multimodal_eval.core.score import Score
 from multimodal_eval.data.run import Run
 from multimodal_eval.dialogue import Dialogue, Reply, Surprise, hidden_rule, integral_score
+from multimodal_eval.dialogue.report import dialogue_report
 from multimodal_eval.dialogue.types import type_of
 from multimodal_eval.evaluation import hidden_metric
 from multimodal_eval.evaluation.hidden_metric import hidden_choice, hidden_confidence
 from multimodal_eval.evaluation.meteor import meteor
 from multimodal_eval.evaluation.perplexity import perplexity
 from multimodal_eval.run import execute
-from multimodal_eval.run.dialogue import dialogue_report, open_contest, prepare
+from multimodal_eval.run.dialogue import open_contest, prepare
 from tests.dialogue.contest import TYPES, WHOLE, WORKED, WRONG, reply, write_contest
 from tests.reference import naive_integral as naive
 
