@@ -380,3 +380,9 @@ def test_kinds_of_gold(tmp_path):
 def test_a_gold_that_is_not_there(folder):
     assert "absent.json" in refused("absent.json", "sent", "-o", "runs")
     assert not (folder / "runs").exists()
+
+
+def test_a_number_that_no_run_will_have_is_refused_before_anything_is_scored(folder):
+    said = refused("gold.json", "sent", "--by", "bleu", "-o", "out")
+    assert "meteor, hidden_metric, composite_score" in said
+    assert not (folder / "out").exists()

@@ -41,9 +41,10 @@ def leaderboard(gold: Path, submissions: Path, output: Any, format_: str, **give
     """
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.run.leaderboard import leaderboard as ranked
-    from multimodal_eval.run.leaderboard import score_all, submissions_in
+    from multimodal_eval.run.leaderboard import number_to_rank_by, score_all, submissions_in
 
     scoring, by = _scoring(gold, given)
+    by = number_to_rank_by(scoring.numbers, by)  # before anything is scored
     found = submissions_in(submissions, scoring.accepts)
     path = output or _default_folder()
     with progress_bar() as progress:

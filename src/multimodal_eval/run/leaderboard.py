@@ -180,7 +180,7 @@ def leaderboard(
     refused, unless `allow_partial`: it would decide what the others are ranked on.
     """
     _refuse_none(names, refused)
-    number = _number(Run(below(output, names[0])), by)
+    number = number_to_rank_by(list(Run(below(output, names[0])).entries), by)
     lacking = [] if allow_partial else _lacking([Run(below(output, name)) for name in names], number)
     refused, names = [*refused, *lacking], [name for name in names if name not in {one.name for one in lacking}]
     _refuse_none(names, refused)
@@ -216,13 +216,13 @@ def _lacking(runs: Sequence[Run], number: str) -> list[Refused]:
     ]
 
 
-def _number(run: Run, by: str | None) -> str:
-    entries = run.entries
+def number_to_rank_by(names: Sequence[str], by: str | None) -> str:
+    """The number that was asked for, or the composite, or the only one there is."""
     wanted = COMPOSITE if by == "composite" else by
     if wanted is None:
-        wanted = COMPOSITE if COMPOSITE in entries else next(iter(entries)) if len(entries) == 1 else None
-    if wanted is None or wanted.partition(".")[0] not in entries:
-        raise ConfigError(f"name the number to rank by (--by). The runs have {', '.join(entries)}. Got {by!r}.")
+        wanted = COMPOSITE if COMPOSITE in names else names[0] if len(names) == 1 else None
+    if wanted is None or wanted.partition(".")[0] not in names:
+        raise ConfigError(f"name the number to rank by (--by). The runs have {', '.join(names)}. Got {by!r}.")
     return wanted
 
 

@@ -6,18 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from multimodal_eval.clarity.predictions import UnknownLabels, first_columns
 from multimodal_eval.clarity.tasks import TASKS, TaskName
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.blocks import bare_suffix
-from multimodal_eval.data.formats import SUFFIXES
-from multimodal_eval.data.json_file import first_character, read_json_object
+from multimodal_eval.data.formats import SUFFIXES, reader_of
+from multimodal_eval.data.json_file import first_character, read_coco_annotations, read_json_object
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.data.storage import Location
+from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run import clarity, dialogue, execute
 from multimodal_eval.run.config import RunConfig
 from multimodal_eval.run.dialogue import Contest
 from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.plan import make_plan
 
 OUTPUT, PERPLEXITIES = "output.json", "ppl_output.json"
 Kind = Literal["dialogue", "clarity", "samples"]
@@ -39,6 +43,11 @@ class DialogueScoring:
 
     contest: Contest
 
+    @property
+    def numbers(self) -> list[str]:
+        """What a run of it will have."""
+        return make_plan(self.contest.config).names
+
     def accepts(self, path: Path) -> bool:
         """Folders."""
         return path.is_dir()
@@ -57,6 +66,11 @@ class ClarityScoring:
     task: TaskName
     unknown_labels: UnknownLabels = "error"
     group: str | None = None
+
+    @property
+    def numbers(self) -> list[str]:
+        """What a run of it will have; those of annotators only where there are any."""
+        return ["f1_strict", *clarity.OF_ANNOTATORS, COMPOSITE]
 
     def accepts(self, path: Path) -> bool:
         """Tables and zips."""
@@ -79,6 +93,13 @@ class SampleScoring:
     def __post_init__(self) -> None:
         if self.data.is_dir():
             raise ConfigError(f"{self.data} is a folder: name the file with the references")
+
+    @property
+    def numbers(self) -> list[str]:
+        """What a run of it will have."""
+        named = self.config.task or self.config.metrics
+        is_coco = not named and reader_of(self.data) is read_coco_annotations
+        return make_plan(msgspec.structs.replace(self.config, metrics=["coco"]) if is_coco else self.config).names
 
     def accepts(self, path: Path) -> bool:
         """Files of any format that samples are read from."""
