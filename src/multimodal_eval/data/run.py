@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -70,10 +70,10 @@ class Run:
         parts = [self.folder.read_part("scores", number, columns) for number in range(len(self.info["parts"]))]
         return pa.concat_tables(parts, promote_options="default")
 
-    def samples(self) -> Iterator[Sample]:
-        """The samples, in input order."""
+    def samples(self, fields: Collection[str] | None = None) -> Iterator[Sample]:
+        """The samples, in input order; where fields are named, with those and their ids alone."""
         for number in range(len(self.info["parts"])):
-            yield from self.folder.read_samples(number)
+            yield from self.folder.read_samples(number, fields)
 
     @property
     def is_linted(self) -> bool:

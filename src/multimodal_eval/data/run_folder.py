@@ -13,7 +13,7 @@ scratch/                     what workers hand to one another while the run goes
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate
 from pathlib import Path
@@ -185,11 +185,12 @@ class RunFolder:
         with self.storage.open(_part(kind, number)) as source:
             return pq.read_schema(source)
 
-    def read_samples(self, number: int) -> list[Sample]:
-        """The samples of a part."""
-        from multimodal_eval.data.sample_table import to_samples
+    def read_samples(self, number: int, fields: Collection[str] | None = None) -> list[Sample]:
+        """The samples of a part; where fields are named, with those and their ids alone."""
+        from multimodal_eval.data.sample_table import columns_of_fields, to_samples
 
-        return to_samples(self.read_part("samples", number))
+        columns = None if fields is None else columns_of_fields({"id", *fields})
+        return to_samples(self.read_part("samples", number, columns))
 
     def committed(self, number: int) -> bool:
         """Whether a part is scored."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -69,12 +69,19 @@ def _stored_media(sample: Sample, field: str) -> str | bytes | None:
     return buffer.getvalue()
 
 
+def columns_of_fields(fields: Collection[str]) -> list[str]:
+    """The columns in which some fields are kept."""
+    return [name for name in SCHEMA.names if name in fields or name.removesuffix("_bytes") in fields]
+
+
 def to_samples(table: pa.Table) -> list[Sample]:
-    """The samples of a table."""
+    """The samples of a table; fields whose columns it lacks are left out."""
     decode = msgspec.json.Decoder().decode
     columns: list[list[Any]] = []
     names = []
     for name in FIELDS:
+        if name not in table.column_names:
+            continue
         column = table.column(name)
         bytes_column = table.column(f"{name}_bytes") if name in _MEDIA else None
         if bytes_column is not None and bytes_column.null_count < len(table):

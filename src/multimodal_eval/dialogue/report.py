@@ -16,7 +16,7 @@ def dialogue_report(run: Run, worst: int = WORST) -> dict[str, Any]:
     """The integral score, a row a type, and the worst replies, from a run folder alone."""
     weights: dict[str, float] = run.info["config"]["strata"]["weights"]
     dialogues: dict[str, set[str]] = {}
-    for sample in run.samples():
+    for sample in run.samples(["group", "metadata"]):
         dialogues.setdefault(sample.metadata[TYPE], set()).add(str(sample.group))
     types = []
     for name, weight in weights.items():

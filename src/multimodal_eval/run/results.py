@@ -20,7 +20,7 @@ from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run.averaging import Aggregate, Averaging
 from multimodal_eval.run.columns import Column, cluster_codes, column_names, read_column, read_scores
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.slices import slice_value
+from multimodal_eval.run.slices import field_of, slice_value
 from multimodal_eval.run.strata import read_strata
 from multimodal_eval.stats.intervals import interval
 
@@ -154,7 +154,7 @@ def _slices(folder: RunFolder, parts: int, columns: Sequence[str]) -> dict[str, 
     rows: dict[str, dict[str, list[int]]] = {column: {} for column in columns}
     row = 0
     for part in range(parts) if columns else ():
-        for sample in folder.read_samples(part):
+        for sample in folder.read_samples(part, {field_of(column) for column in columns}):
             for column, values in rows.items():
                 values.setdefault(slice_value(sample, column), []).append(row)
             row += 1

@@ -11,6 +11,11 @@ MOST_SLICES = 200
 NO_VALUE = "(none)"
 
 
+def field_of(column: str) -> str:
+    """The field of a sample that holds a column: itself, or the metadata."""
+    return column if column in FIELDS else "metadata"
+
+
 def slice_value(sample: Sample, column: str) -> str:
     """The sample's value of the column, as text."""
     value = getattr(sample, column) if column in FIELDS else sample.metadata.get(column)

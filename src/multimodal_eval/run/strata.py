@@ -13,7 +13,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.evaluation.tasks_config import check_weights
 from multimodal_eval.run.config import StrataConfig
-from multimodal_eval.run.slices import slice_value
+from multimodal_eval.run.slices import field_of, slice_value
 from multimodal_eval.stats.stratified import Strata
 
 
@@ -68,5 +68,9 @@ def read_strata(folder: RunFolder, parts: int, strata: StrataConfig | None) -> S
     if strata is None:
         return None
     places = {name: place for place, name in enumerate(strata.weights)}
-    codes = [places[slice_value(sample, strata.by)] for part in range(parts) for sample in folder.read_samples(part)]
+    codes = [
+        places[slice_value(sample, strata.by)]
+        for part in range(parts)
+        for sample in folder.read_samples(part, [field_of(strata.by)])
+    ]
     return Strata(np.array(codes, dtype=np.int64), tuple(strata.weights), tuple(strata.weights.values()))
