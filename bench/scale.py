@@ -1,8 +1,9 @@
 """Tokenizing and CIDEr-D from 10^5 to 10^7 captions: python bench/scale.py [CAPTIONS …] [--ray] [--keep FOLDER]
 
 A caption is an answer or a reference (five a sample); see growing_captions.py. Every run is a process of its own, from
-JSONL files to results.json: the seconds of each stage, captions a second and core, and the largest memory of the
-process. Growth is the time a caption takes, against that of the smallest run. With --ray the same plan runs on a Ray
+JSONL files to results.json: for each stage the seconds, those of all cores together (which other processes on the
+machine cannot stretch), and how the latter grow: a caption's share against that of the smallest run. Then captions a
+second, samples a second and core, and the largest memory of the process. With --ray the same plan runs on a Ray
 cluster of two nodes (processes of their own) on this machine, in turns with the local one. Needs 2 GB of disk for 10^7.
 """
 
@@ -27,18 +28,19 @@ from multimodal_eval.core.machine import cores
 from multimodal_eval.run.evaluate import evaluate
 
 pattern, output, engine, address = sys.argv[1:]
-marks, last = {}, time.perf_counter()
+marks, last = {}, (time.perf_counter(), time.process_time())
 
 def progress(stage, done, total):
     global last
-    now = time.perf_counter()
-    marks[stage] = marks.get(stage, 0.0) + now - last
+    now = time.perf_counter(), time.process_time()
+    before = marks.get(stage, (0.0, 0.0))
+    marks[stage] = tuple(b + n - l for b, n, l in zip(before, now, last))
     last = now
 
 more = {} if engine == "local" else {"engine": engine, "address": address}
-start = last
+start = last[0]
 run = evaluate(pattern, metrics=["cider_d"], skip_lint=True, output=output, progress=progress, **more)
-marks["results"] = time.perf_counter() - last
+marks["results"] = (time.perf_counter() - last[0], time.process_time() - last[1])
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps({"stages": marks, "seconds": time.perf_counter() - start, "mb": peak, "cores": cores(),
                   "value": run["cider_d"]["value"], "state": (run.path / "state" / "cider_d.bin").stat().st_size}))
@@ -55,22 +57,19 @@ def measured(pattern: str, engine: str, address: str = "") -> dict[str, object]:
 
 
 def shown(captions: int, engine: str, found: dict[str, object], first: dict[str, float]) -> None:
-    stages: dict[str, float] = found["stages"]  # type: ignore[assignment]
-    cores = int(found["cores"])  # type: ignore[call-overload]
-    cells = []
-    for stage in STAGES:
-        seconds = stages.get(stage, 0.0)
-        growth = seconds / captions / first.setdefault(f"{engine} {stage}", seconds / captions) if seconds else 0.0
-        cells.append(f"{stage} {seconds:7.2f} s ({growth:4.2f}x)")
-    total = float(found["seconds"])  # type: ignore[arg-type]
-    growth = total / captions / first.setdefault(engine, total / captions)
-    rate = captions / stages["scoring"]
+    stages: dict[str, list[float]] = found["stages"]  # type: ignore[assignment]
+    everything = [float(found["seconds"]), sum(work for _, work in stages.values())]  # type: ignore[arg-type]
+    print(f"{captions:,} captions, {engine}")
+    for stage, (seconds, work) in {**{s: stages[s] for s in STAGES if s in stages}, "total": everything}.items():
+        growth = work / captions / first.setdefault(f"{engine} {stage}", work / captions)
+        rate = captions / seconds
+        print(
+            f"  {stage:8} {seconds:8.2f} s {work:8.2f} s of work ({growth:4.2f}x) {rate:11,.0f} captions/s "
+            f"{captions / CAPTIONS / work:9,.0f} samples/s a core"
+        )
+    size = int(found["state"]) / 1e6  # type: ignore[call-overload]
     print(
-        f"{captions:>12,} captions {engine:5}  {'  '.join(cells)}\n"
-        f"{'':22}total {total:.1f} s ({growth:.2f}x a caption), scoring {rate:,.0f} captions/s, "
-        f"{rate / CAPTIONS / cores:,.0f} samples/s a core, {found['mb']:.0f} MB, "
-        f"table {int(found['state']) / 1e6:.1f} MB, CIDEr-D {found['value']!r}",  # type: ignore[call-overload]
-        flush=True,
+        f"  {found['mb']:.0f} MB; table of document frequencies {size:.1f} MB; CIDEr-D {found['value']!r}", flush=True
     )
 
 
