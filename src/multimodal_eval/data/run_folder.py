@@ -34,12 +34,17 @@ _TEMPORARY = ".partial"
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file and rename it: readers see the old file or the new, never half."""
-    temporary = path.with_name(path.name + _TEMPORARY)
+    temporary = _beside(path)
     write(temporary)
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
     temporary.replace(path)
     _sync_directory(path.parent)
+
+
+def _beside(path: Path) -> Path:
+    """A temporary place of this process's own: two may do the same work."""
+    return path.with_name(f"{path.name}.{os.getpid()}{_TEMPORARY}")
 
 
 def _sync_directory(folder: Path) -> None:
@@ -209,7 +214,7 @@ class RunFolder:
         head = struct.pack(f"<{len(pieces) + 1}Q", len(pieces), *ends)
         file = self.path / SCRATCH / name
         file.parent.mkdir(exist_ok=True)
-        temporary = file.with_name(f"{name}.{os.getpid()}{_TEMPORARY}")  # two workers may do the same work
+        temporary = _beside(file)
         temporary.write_bytes(head + b"".join(pieces))
         temporary.replace(file)
 

@@ -29,7 +29,7 @@ class Recipe:
     def of(cls, worker: Worker) -> Recipe:
         """The recipe of a worker of this process."""
         earlier = None if worker.earlier is None else str(worker.earlier)
-        config = msgspec.json.encode(msgspec.to_builtins(worker.plan.config))
+        config = msgspec.json.encode(msgspec.to_builtins(worker.plan.spelled_out))
         return cls(str(worker.path), config, earlier, worker.reusable)
 
     def worker(self) -> Worker:
