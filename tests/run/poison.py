@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from multimodal_eval import Sample, Score, metric
-from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 
 
 def words(sample: Sample) -> float:
@@ -85,7 +85,6 @@ def refuses(sample: Sample, *, kind: str = "config") -> float:
             "config": ConfigError("the option is wrong"),
             "unavailable": UnavailableError("the model is not here"),
             "unknown": UnknownNameError("thing", "a", ["b"]),
-            "input": InputError([Problem(code="TYPE", message="not a list")]),
         }
         raise errors[kind]
     return 1.0

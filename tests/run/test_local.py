@@ -24,7 +24,6 @@ from multimodal_eval.core.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from multimodal_eval.data.inputs import MemoryInput
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
 from multimodal_eval.run import execute, isolation, local
 from multimodal_eval.run import plan as planning
@@ -454,4 +453,3 @@ def test_evaluate_takes_all_cores(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="zip"):
         evaluate(samples(), metrics=["bleu"], output=tmp_path / "run")
     assert taken == [3]
-    assert isinstance(planned(overlaid(None, metrics=["bleu"]), samples(), None)[1], MemoryInput)
