@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -62,3 +63,10 @@ def corpus_precision(sample: Sample) -> Score:
     words = (sample.generated_answer or "").split()
     hits = sum(word in known for word in words)
     return Score(hits / max(1, len(words)), stats=(float(hits), float(len(words))))
+
+
+@metric("process_number", needs=("generated_answer",), version="1")
+def process_number(sample: Sample) -> float:
+    """Where it was scored."""
+    time.sleep(0.001)
+    return float(os.getpid())

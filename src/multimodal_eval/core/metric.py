@@ -192,6 +192,7 @@ class FunctionMetric(Metric):
         self._corpus, self._default_corpus, self._batch = corpus, default_corpus, batch
         self._aggregate, self._part_aggregates = aggregate, dict(part_aggregates or {})
         self._declared = declared
+        self.placement = "process" if batch is None else "thread"
         for attribute, value in declared.items():
             setattr(self, attribute, value)
         self.summary = (inspect.getdoc(function) or "").strip().split("\n\n")[0].replace("\n", " ")

@@ -51,7 +51,7 @@ def metric(
     needs: tuple[str, ...] = (),
     bounds: Bounds = (None, None),
     direction: Direction = "higher",
-    placement: Placement = "thread",
+    placement: Placement | None = None,
     version: str | None = None,
     blank: float | None = None,
     headline: str | None = None,
@@ -67,6 +67,8 @@ def metric(
     value; `blank` is the value of a blank answer; `headline` the value's key in a dict-valued result.
     `corpus(samples)` gives an additive state that the function gets as `corpus=`; `default_corpus()` is
     the one for a lone sample. `batch(samples, …)` scores many samples at once where that is faster.
+    `placement` says where it runs: "process" for Python, "thread" for compiled code that lets go of the interpreter
+    and for what is quick; without it, a metric with a `batch` is taken for the latter.
     `aggregate` replaces the mean, `part_aggregates` that of the parts. Without a `version`, the signature carries a
     digest of the function's source.
     """
@@ -76,9 +78,10 @@ def metric(
             "needs": tuple(needs),
             "bounds": bounds,
             "direction": direction,
-            "placement": placement,
             "blank": blank,
         }
+        if placement is not None:
+            declared["placement"] = placement
         if version is not None:
             declared["version"] = version
         built = FunctionMetric(

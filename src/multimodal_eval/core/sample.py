@@ -77,13 +77,14 @@ def has(sample: Sample, need: str) -> bool:
 
     `metadata.KEY` is a key of the metadata that is not null; `a|b` is had where either is.
     """
-    return any(_has_one(sample, alternative) for alternative in need.split("|"))
+    if "|" in need:
+        return any(_has_one(sample, alternative) for alternative in need.split("|"))
+    return _has_one(sample, need)
 
 
 def _has_one(sample: Sample, need: str) -> bool:
     if need == "references":
         return bool(sample.references) or sample.expected_answer is not None or sample.caption is not None
-    field, _, key = need.partition(".")
-    if field == "metadata" and key:
-        return sample.metadata.get(key) is not None
+    if need.startswith("metadata."):
+        return sample.metadata.get(need.removeprefix("metadata.")) is not None
     return getattr(sample, need, None) is not None

@@ -39,17 +39,25 @@ def with_failures_marked(samples: Sequence[Sample], error_patterns: Sequence[str
     patterns = [re.compile(pattern) for pattern in error_patterns]
     return [
         msgspec.structs.replace(sample, error=answer)
-        if (answer := sample.generated_answer) is not None and any(pattern.match(answer) for pattern in patterns)
+        if (answer := sample.generated_answer) is not None and is_error_message(answer, patterns)
         else sample
         for sample in samples
     ]
+
+
+def is_error_message(answer: str, patterns: Sequence[re.Pattern[str]]) -> bool:
+    """Whether an answer is what a generator says when it fails."""
+    for pattern in patterns:  # noqa: SIM110 - `any` of a generator takes twice as long
+        if pattern.match(answer):
+            return True
+    return False
 
 
 def _refusal(metric: Metric, sample: Sample, patterns: Sequence[re.Pattern[str]]) -> Score | None:
     answer = sample.generated_answer
     if sample.error:
         return unscored("error", f"the generator failed: {shorten(sample.error)}")
-    if answer is not None and any(pattern.match(answer) for pattern in patterns):
+    if answer is not None and is_error_message(answer, patterns):
         return unscored("error", f"the answer is a generator's error message: {shorten(answer)}")
     missing = [need for need in metric.needs if not has(sample, need)]
     if missing:
@@ -111,6 +119,6 @@ def value_fault(value: object, bounds: Bounds, what: str = "value") -> str | Non
 
 def _with_blank_warning(sample: Sample, score: Score) -> Score:
     answer = sample.generated_answer
-    if answer is None or answer.strip() or score.value is None:
+    if answer is None or score.value is None or (answer and not answer.isspace()):
         return score
     return msgspec.structs.replace(score, warning=BLANK_ANSWER)

@@ -54,10 +54,10 @@ def _is_sound_ascii(field: str, value: Any, longest: int) -> bool:
 
 def checked_name(field: str, value: Any) -> str:
     """Ids and groups: text or whole numbers (NumPy's too), kept as text."""
-    if isinstance(value, Integral) and not isinstance(value, bool):
+    if type(value) is not str and isinstance(value, Integral) and not isinstance(value, bool):
         return str(value)
     text = checked_text(field, value)
-    if not text.strip():
+    if not text or text.isspace():
         raise RefusedError("TYPE", f"`{field}` is blank")
     return text
 
@@ -82,6 +82,9 @@ def checked_references(field: str, value: Any) -> list[str]:
         raise RefusedError("NO_REFERENCE", f"`{field}` is an empty list", hint)
     if set(map(type, value)) != {str}:
         raise RefusedError("TYPE", f"`{field}` must be a list of strings. Got {shorten(value)} instead.")
+    joined = "".join(value)
+    if joined.isascii() and "\0" not in joined and len(joined) <= LONGEST_TEXT and all(map(str.strip, value)):
+        return list(value)  # sound, every one of them: the long way is for those that are not ASCII, and for faults
     return [_reference_text(field, item) for item in value]
 
 

@@ -19,11 +19,11 @@ def lint_of(
     folder: RunFolder,
     info: Mapping[str, Any],
     tick: Callable[[int], None] = lambda samples: None,
-    known: Mapping[int, Facts] | None = None,
+    known: Callable[[int], Facts | None] = lambda part: None,
 ) -> dict[str, Any]:
     """The content of lint.json; `tick` hears of every part how many samples it has.
 
-    `known` are the facts of parts that need not be read again.
+    `known` gives the facts of a part, None where it must be read again.
     """
     given = info["config"].get("error_patterns")
     patterns = ERROR_PATTERNS if given is None else given
@@ -32,7 +32,7 @@ def lint_of(
     facts = np.empty(sum(info["parts"]), dtype=FACTS)
     row = 0
     for part, size in enumerate(info["parts"]):
-        ready = known.get(part) if known else None
+        ready = known(part)
         facts[row : row + size] = facts_of(folder.read_samples(part), patterns) if ready is None else ready
         table = folder.read_part("scores", part, list(values))
         for name, own in values.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -43,12 +44,15 @@ def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
     encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
     columns: dict[str, Any] = {"row": range(first_row, first_row + len(samples))}
     for name in FIELDS:
+        values = list(map(attrgetter(name), samples))
         if name in _MEDIA:
-            stored = [_stored_media(sample, name) for sample in samples]
+            stored = [
+                None if value is None else _stored_media(sample, name)
+                for sample, value in zip(samples, values, strict=True)
+            ]
             columns[name] = [value if isinstance(value, str) else None for value in stored]
             columns[f"{name}_bytes"] = [value if isinstance(value, bytes) else None for value in stored]
             continue
-        values = [getattr(sample, name) for sample in samples]
         columns[name] = [encode(value).decode() if value else None for value in values] if name in _JSON else values
     return pa.table({name: pa.array(columns[name], SCHEMA.field(name).type) for name in SCHEMA.names}, SCHEMA)
 

@@ -70,6 +70,7 @@ def _aggregate(rows: Rows) -> Estimate:
     needs=NEEDS,
     bounds=(0, 1),
     direction="lower",
+    placement="process",
     batch=score_chair_i,
     aggregate=_aggregate,
 )

@@ -33,7 +33,15 @@ def _score(sample: Sample) -> Score:
     return Score(float(bool(counts.hallucinated)), details=counts.details, warning=warning)
 
 
-@metric("chair_s", version="1", needs=NEEDS, bounds=(0, 1), direction="lower", batch=score_chair_s)
+@metric(
+    "chair_s",
+    version="1",
+    needs=NEEDS,
+    bounds=(0, 1),
+    direction="lower",
+    placement="process",
+    batch=score_chair_s,
+)
 def compute_chair_s(sample: Sample) -> float:
     """1.0 for an answer that mentions a COCO object that is not in the picture, else 0.0."""
     return _score(sample).value or 0.0

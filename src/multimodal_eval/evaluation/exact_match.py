@@ -40,7 +40,7 @@ def exact_match(candidate: str, references: Sequence[str], *, normalise: str = "
     return float(bool(candidate.strip()) and any(form(reference) == said for reference in references))
 
 
-@metric("exact_match", version="1", needs=("generated_answer", "references"), bounds=(0, 1))
+@metric("exact_match", version="1", needs=("generated_answer", "references"), bounds=(0, 1), placement="thread")
 def compute_exact_match(sample: Sample, *, normalise: str = "lower") -> float:
     """Whether the answer is one of the references, up to case and spacing or as `normalise` says."""
     return exact_match(sample.generated_answer or "", sample.reference_texts, normalise=normalise)

@@ -23,7 +23,7 @@ from multimodal_eval.data.storage import Location
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_signature
 from multimodal_eval.run.config import RunConfig
 from multimodal_eval.run.executor import Died, Executor
-from multimodal_eval.run.isolation import scored_without_poison
+from multimodal_eval.run.isolation import score_without_poison
 from multimodal_eval.run.local import Local
 from multimodal_eval.run.part import Stored, Worker
 from multimodal_eval.run.parts import parts_of
@@ -172,17 +172,17 @@ def finish(
     total = sum(info["parts"])
     done = total - sum(info["parts"][part] for part in todo)
     progress("scoring", done, total)
-    facts = {}
-    for part, own in zip(todo, executor.map(worker, "score", todo), strict=True):
+    for part, result in zip(todo, executor.map(worker, "score", todo), strict=True):
         size = info["parts"][part]
-        facts[part] = scored_without_poison(executor, worker, part, size) if isinstance(own, Died) else own
+        if isinstance(result, Died):
+            score_without_poison(executor, worker, part, size)
         done += size
         progress("scoring", done, total)
+    folder.clear_temporary()  # of processes that died
     even_out(folder, len(info["parts"]))
     folder.write_results(results_of(plan, folder, info))
     if not plan.config.skip_lint:
-        known = {part: own for part, own in facts.items() if own is not None}
-        folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), known))
+        folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), worker.facts))
     folder.clear_scratch()
     folder.write_info(info | {"state": "done", "finished": _now()})
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 if TYPE_CHECKING:
     from multimodal_eval.run.part import Worker
 
-Work = Literal["fit", "merge", "score", "probe"]
+Work = Literal["fit", "merge", "score", "probe", "score_again"]
+IN_OTHER_PROCESSES: tuple[Work, ...] = ("probe", "score_again")  # asked for only where processes die
 Item = TypeVar("Item")
 Future = TypeVar("Future")
 

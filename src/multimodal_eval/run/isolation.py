@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.run.executor import Died, Executor
-from multimodal_eval.run.part import Worker
+from multimodal_eval.run.part import Suspect, Worker
 
 MOST_POISONED = 20  # samples of one part: with more, it is not the samples that are ill
 
 
-def scored_without_poison(executor: Executor, worker: Worker, part: int, size: int) -> Any:
+def score_without_poison(executor: Executor, worker: Worker, part: int, size: int) -> None:
     """Score a part that no process survived, without the samples that are to blame."""
-    rows = poisoned_rows(executor, worker, part, size)
-    worker.poison(part, rows)
-    (result,) = executor.map(worker, "score", [part])
+    worker.poison(part, poisoned_rows(executor, worker, part, size))
+    (result,) = executor.map(worker, "score_again", [part])
     if isinstance(result, Died):
-        raise RunFolderError(f"part {part} cannot be scored: {result.reason}")
-    return result
+        raise RunFolderError(
+            f"part {part} cannot be scored: {result.reason}, and no sample of it does that by itself. "
+            "Is there enough memory?"
+        )
 
 
-def poisoned_rows(executor: Executor, worker: Worker, part: int, size: int) -> list[int]:
-    """The rows of a part, from 0, that bring a process down by themselves."""
-    found: list[int] = []
-    suspects = [(part, 0, size)]
+def poisoned_rows(executor: Executor, worker: Worker, part: int, size: int) -> dict[str, list[int]]:
+    """The rows of a part, from 0, that bring a process down by themselves, by metric."""
+    found: dict[str, list[int]] = {}
+    suspects = [Suspect(part, metric.name, 0, size) for metric in worker.fresh]
     while suspects:
-        halves = [half for suspect in suspects for half in _halves(suspect)]
+        halves = [half for suspect in suspects for half in suspect.halves]
         results = executor.map(worker, "probe", halves)
         dead = [half for half, result in zip(halves, results, strict=True) if isinstance(result, Died)]
-        found += [start for _, start, stop in dead if stop - start == 1]
-        suspects = [half for half in dead if half[2] - half[1] > 1]
-        if len(found) + len(suspects) > MOST_POISONED:
-            raise RunFolderError(f"part {part}: over {MOST_POISONED} samples bring down the process that scores them")
-    return sorted(found)
+        for single in (half for half in dead if half.is_single):
+            found.setdefault(single.metric, []).append(single.start)
+        suspects = [half for half in dead if not half.is_single]
+        _refuse_too_many(part, [*found, *(suspect.metric for suspect in suspects)], found, len(suspects))
+    return {metric: sorted(rows) for metric, rows in found.items()}
 
 
-def _halves(suspect: tuple[int, int, int]) -> list[tuple[int, int, int]]:
-    part, start, stop = suspect
-    middle = (start + stop) // 2
-    return [suspect] if stop - start == 1 else [(part, start, middle), (part, middle, stop)]
+def _refuse_too_many(part: int, metrics: list[str], found: dict[str, list[int]], suspected: int) -> None:
+    if sum(map(len, found.values())) + suspected <= MOST_POISONED:
+        return
+    names = ", ".join(dict.fromkeys(metrics))
+    raise RunFolderError(
+        f"part {part}: over {MOST_POISONED} samples bring down the process that scores them with {names}. "
+        "Leave it out, or repair it: with a declared version it can be resumed, else it takes a new run"
+    )

@@ -5,15 +5,22 @@ Models run in one process, whose libraries use all cores by themselves; so do me
 
 from __future__ import annotations
 
+import os
+import pickle
+import signal
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context, parent_process
+from multiprocessing.connection import wait
+from threading import Thread
 from typing import Any
 
 from multimodal_eval.core.machine import cores
-from multimodal_eval.run.executor import Died, Inline, Work, in_order
+from multimodal_eval.run.executor import IN_OTHER_PROCESSES, Died, Inline, Work, in_order
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.recipe import Recipe
 
@@ -31,14 +38,18 @@ class Local:
     def map(self, worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
         """`worker.work(item)` for every item, results in their order."""
         workers = min(self.workers, len(items))
-        if work == "probe":  # which is asked for only where processes die
+        if work in IN_OTHER_PROCESSES:
             return _in_processes(Recipe.of(worker), work, items, workers)
         placement = worker.placement(work)
         if workers > 1 and placement == "thread":
             return _in_threads(worker, work, items, workers)
-        if workers > 1 and placement == "process" and len(items) >= FEWEST_PARTS and worker.plan.travels:
+        if workers > 1 and placement == "process" and len(items) >= FEWEST_PARTS and _can_leave(worker):
             return _in_processes(Recipe.of(worker), work, items, workers)
         return Inline().map(worker, work, items)
+
+
+def _can_leave(worker: Worker) -> bool:
+    return worker.plan.travels and not current_process().daemon  # which may have no children
 
 
 def _in_threads(worker: Worker, work: Work, items: Sequence[Any], workers: int) -> Iterator[Any]:
@@ -75,7 +86,7 @@ def _alone(recipe: Recipe, work: Work, item: Any) -> Any:
     for _ in range(TRIES):
         with _pool(1) as pool:
             try:
-                return pool.submit(_work, recipe, work, item).result()
+                return _submit(pool, recipe, work, item).result()
             except BrokenProcessPool:
                 continue
     return Died(f"its process died, each of the {TRIES} times that it was tried alone")
@@ -83,12 +94,51 @@ def _alone(recipe: Recipe, work: Work, item: Any) -> Any:
 
 def _pool(workers: int) -> ProcessPoolExecutor:
     # Started afresh: a process forked off one with threads may hang.
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin)
+
+
+def _begin() -> None:
+    """What a new process does first: it shall end with this one, however that ends, and without a word on Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
 
 
 def _submit(pool: ProcessPoolExecutor, recipe: Recipe, work: Work, item: Any) -> Future[Any]:
-    return pool.submit(_work, recipe, work, item)
+    with _main_hidden():  # a process is started by the first works that are handed in
+        return pool.submit(_work, recipe, work, item)
+
+
+@contextmanager
+def _main_hidden() -> Iterator[None]:
+    """A new process would run the user's script again, up to where it asked for this run: it needs nothing of it."""
+    main = vars(sys.modules["__main__"])
+    shown: dict[str, Any] = {name: main[name] for name in ("__spec__", "__file__") if name in main}
+    main["__spec__"] = None
+    main.pop("__file__", None)
+    try:
+        yield
+    finally:
+        main.update(shown)
 
 
 def _work(recipe: Recipe, work: Work, item: Any) -> Any:
-    return getattr(recipe.worker(), work)(item)
+    try:
+        return getattr(recipe.worker(), work)(item)
+    except Exception as error:
+        _refuse_to_die_of(error)
+        raise
+
+
+def _refuse_to_die_of(error: Exception) -> None:
+    """An exception that cannot be read on the other side would look like a process that died."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - whatever its own code raises
+        raise RuntimeError(f"{type(error).__name__}: {error}") from None

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from multimodal_eval.core.metric import LargeState, Metric, Placement, Scorer
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Score
+from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import score_batch, with_failures_marked
 from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.data.sample_table import to_samples
 from multimodal_eval.data.score_table import columns_of, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
-from multimodal_eval.lint.facts import Facts, facts_of
+from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.media.policy import using
 from multimodal_eval.run.plan import Plan
 
 BATCH = 1024
 PARTS_A_BUCKET = 4
-POISON = "the process that scored this sample died, each time"
+POISONED = unscored("error", "the process that scored this sample died, each time")
 
 
 def _part_of(name: str, part: int) -> str:
@@ -36,8 +37,7 @@ def _bucket_of(name: str, bucket: int) -> str:
     return f"{name}.bucket-{bucket:05d}"
 
 
-def _poison_of(part: int) -> str:
-    return f"poison.part-{part:05d}"
+_POISON, _FACTS = "poison", "lint"
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,27 @@ class Stored:
     """Statistics that a part has left in the run folder."""
 
     kind: Any  # a `LargeState`
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """Some samples of a part that a metric may not survive."""
+
+    part: int
+    metric: str
+    start: int
+    stop: int
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one sample."""
+        return self.stop - self.start == 1
+
+    @property
+    def halves(self) -> list[Suspect]:
+        """Two of half the size; a single one itself."""
+        middle = (self.start + self.stop) // 2
+        return [self] if self.is_single else [replace(self, stop=middle), replace(self, start=middle)]
 
 
 @dataclass
@@ -135,25 +156,24 @@ class Worker:
         """The opened metrics."""
         return {metric.name: metric.open(self.state(metric)) for metric in self.fresh}
 
-    def probe(self, item: tuple[int, int, int]) -> None:
+    def probe(self, suspect: Suspect) -> None:
         """Score some samples of a part for nothing but to see whether the process survives it."""
-        part, start, stop = item
-        samples = self.folder.read_samples(part)[start:stop]
-        for metric in self.fresh:
-            self._scored(metric, samples)
+        samples = self.folder.read_samples(suspect.part)[suspect.start : suspect.stop]
+        (metric,) = (metric for metric in self.fresh if metric.name == suspect.metric)
+        self._scored(metric, samples)
 
-    def poison(self, part: int, rows: Sequence[int]) -> None:
-        """Remember samples of a part that no process survives: they are not shown to any metric."""
-        self.folder.write_pieces(_poison_of(part), [msgspec.json.encode(list(rows))])
+    def poison(self, part: int, rows: Mapping[str, Sequence[int]]) -> None:
+        """Remember samples of a part, by the metric with which no process survives them: it is not shown them."""
+        self.folder.write_pieces(_part_of(_POISON, part), [msgspec.json.encode(rows)])
 
-    def _without_poison(self, part: int, samples: list[Sample]) -> list[Sample]:
-        kept = self.folder.read_piece(_poison_of(part), 0)
-        samples = list(samples)
-        for row in () if kept is None else msgspec.json.decode(kept, type=list[int]):
-            samples[row] = msgspec.structs.replace(samples[row], error=POISON)
-        return samples
+    def _poison(self, part: int) -> dict[str, list[int]]:
+        kept = self.folder.read_piece(_part_of(_POISON, part), 0)
+        return {} if kept is None else msgspec.json.decode(kept, type=dict[str, list[int]])
 
-    def _scored(self, metric: Metric, samples: Sequence[Sample]) -> list[Score]:
+    def _scored(self, metric: Metric, samples: Sequence[Sample], poison: Collection[int] = ()) -> list[Score]:
+        if poison:
+            sound = iter(self._scored(metric, [one for row, one in enumerate(samples) if row not in poison]))
+            return [POISONED if row in poison else next(sound) for row in range(len(samples))]
         found: list[Score] = []
         with using(self.plan.config.media_policy):
             for start in range(0, len(samples), BATCH):
@@ -161,12 +181,16 @@ class Worker:
                 found += score_batch(metric, self.scorers[metric.name], batch, self.plan.config.patterns)
         return found
 
-    def score(self, part: int) -> Facts | None:
-        """Score a part and commit it; what lint keeps of its samples, while they are in memory, if it is wanted."""
+    def score_again(self, part: int) -> None:
+        """Score a part that brought a process down, without the samples that are to blame."""
+        self.score(part)
+
+    def score(self, part: int) -> None:
+        """Score a part and commit it; what lint keeps of its samples is left in the run folder."""
         folder = self.folder
         stored = folder.read_part("samples", part)
         samples, first_row = to_samples(stored), stored.column("row")[0].as_py()
-        shown = self._without_poison(part, samples)
+        poison = self._poison(part)
         columns: dict[str, pa.Array] = key_columns(samples, first_row)
         scores: dict[str, list[Score]] = {}
         before = self._earlier_scores(part)
@@ -175,13 +199,20 @@ class Worker:
                 columns |= columns_of(before, metric.name)
                 scores[metric.name] = stored_scores(columns, metric.name)
                 continue
-            fresh = self._scored(metric, shown)
+            fresh = self._scored(metric, samples, poison.get(metric.name, ()))
             columns |= score_columns(metric.name, fresh)
             scores[metric.name] = fresh
         if self.plan.composite:
             columns |= score_columns(COMPOSITE, self._composites(scores, len(samples)))
+        if not self.plan.config.skip_lint:  # before the part counts as done
+            facts = facts_of(samples, self.plan.config.patterns)
+            folder.write_pieces(_part_of(_FACTS, part), [facts.tobytes()])
         folder.write_part("scores", part, pa.table(columns))
-        return None if self.plan.config.skip_lint else facts_of(samples, self.plan.config.patterns)
+
+    def facts(self, part: int) -> Facts | None:
+        """What scoring a part has left for lint."""
+        kept = self.folder.read_piece(_part_of(_FACTS, part), 0)
+        return None if kept is None else np.frombuffer(kept, dtype=FACTS)
 
     def _earlier_scores(self, part: int) -> pa.Table | None:
         """The part's scores in the run before, where some of them are taken over."""

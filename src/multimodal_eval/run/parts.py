@@ -19,7 +19,8 @@ def parts_of(samples: Iterable[Sample], most: int) -> Iterator[list[Sample]]:
     size = 0
     for sample in samples:
         part.append(sample)
-        size += _media_bytes(sample.image) + _media_bytes(sample.audio)
+        if sample.image is not None or sample.audio is not None:
+            size += _media_bytes(sample.image) + _media_bytes(sample.audio)
         if len(part) == most or size >= MEDIA_BYTES:
             yield part
             part, size = [], 0

@@ -48,6 +48,21 @@ class Plan:
         return all(module.startswith((PACKAGE, PLUGIN)) or module in offered for module in modules)
 
     @property
+    def spelled_out(self) -> RunConfig:
+        """The configuration with all that a task brings: it makes the same plan where that task is not known."""
+        names = [*(metric.name for metric in self.metrics), *self.unavailable]
+        tasks: dict[str, TaskConfig] = {}
+        if self.task is not None:
+            tasks[self.task.name] = TaskConfig(
+                metrics=self.task.metrics,
+                weights=self.task.weights or None,
+                headline=self.task.headline,
+                on_missing=self.task.on_missing,
+                maximum=self.task.maximum,
+            )
+        return msgspec.structs.replace(self.config, metrics=names, tasks=tasks)
+
+    @property
     def names(self) -> list[str]:
         """Every number that results.json will hold."""
         names = [metric.name for metric in self.metrics] + list(self.unavailable)

@@ -29,7 +29,7 @@ class Recipe:
     def of(cls, worker: Worker) -> Recipe:
         """The recipe of a worker of this process."""
         earlier = None if worker.earlier is None else worker.earlier.address
-        config = msgspec.json.encode(msgspec.to_builtins(worker.plan.config))
+        config = msgspec.json.encode(msgspec.to_builtins(worker.plan.spelled_out))
         return cls(worker.folder.address, config, earlier, worker.reusable)
 
     def worker(self) -> Worker:

@@ -1,0 +1,52 @@
+"""A run over many samples, and the most memory that it took.
+
+    python tests/run/peak_memory.py SAMPLES PART_SIZE
+
+Prints megabytes. Every sample carries some kilobytes that no metric looks at: whoever keeps samples is found out.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+from multimodal_eval.run import execute
+from multimodal_eval.run import plan as planning
+from multimodal_eval.run.config import overlaid
+from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.local import Local
+
+WORDS = [f"word{number}" for number in range(3000)]
+
+
+def write_data(path: Path, count: int) -> None:
+    chooser = random.Random(5)
+    with path.open("w") as file:
+        for number in range(count):
+            references = [" ".join(chooser.choices(WORDS, k=10)) for _ in range(3)]
+            answer = " ".join(chooser.choices(WORDS, k=8))
+            row = {"id": str(number), "references": references, "generated_answer": answer, "note": f"{number} " * 500}
+            file.write(json.dumps(row) + "\n")
+
+
+def peak() -> float:
+    """Of this process alone: what `getrusage` says may be the parent's."""
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+def main(count: int, size: int) -> None:
+    planning.PART_SIZE = size
+    with tempfile.TemporaryDirectory() as folder:
+        write_data(Path(folder) / "data.jsonl", count)
+        config = overlaid(None, metrics=["cider_d"], skip_lint=True)
+        plan, source = planned(config, Path(folder) / "data.jsonl", None)
+        execute.start(plan, source, Path(folder) / "run", executor=Local(2))
+    print(peak())
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
