@@ -24,6 +24,7 @@ from multimodal_eval.core.errors import (
     UnavailableError,
     UnknownNameError,
 )
+from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
 from multimodal_eval.run import execute, isolation, local
 from multimodal_eval.run import plan as planning
@@ -157,7 +158,7 @@ def test_the_plan_survives_its_recipe(tmp_path):
 
     tasks = {"mine": {"weights": {"cider": 0.5, "bleu": 0.5}, "on_missing": "renormalise"}}
     plan = make_plan(overlaid(None, task="mine", tasks=tasks, seed=3, by=["group"]))
-    recipe = Recipe.of(Worker(plan, tmp_path))
+    recipe = Recipe.of(Worker(plan, RunFolder(tmp_path)))
     again = pickle.loads(pickle.dumps(recipe)).worker().plan
     assert (again.task, again.composite, again.names) == (plan.task, plan.composite, plan.names)
     assert [one.signature() for one in again.metrics] == [one.signature() for one in plan.metrics]
@@ -198,7 +199,7 @@ def test_a_slow_consumer_holds_the_workers_back(tmp_path):
     run(tmp_path / "run", Inline(), ["counting"], data=samples(40))
     started.clear()
     plan = make_plan(overlaid(None, metrics=["counting"]))
-    results = Local(2).map(Worker(plan, tmp_path / "run"), "score", range(6))
+    results = Local(2).map(Worker(plan, RunFolder(tmp_path / "run")), "score", range(6))
     next(results)
     time.sleep(0.3)
     assert len(started) <= 7 * AHEAD * 2

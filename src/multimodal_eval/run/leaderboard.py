@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run.averaging import Averaging
 from multimodal_eval.run.columns import column_names
 from multimodal_eval.run.execute import Progress, silent
+from multimodal_eval.run.executor import in_order
 from multimodal_eval.run.numbers import scores_in_order, strata_in_order
 from multimodal_eval.run.pairing import (
     MOST_LEFT_OUT,
@@ -31,6 +30,7 @@ from multimodal_eval.run.pairing import (
     refuse_other_signatures,
     shared_clusters,
 )
+from multimodal_eval.run.processes import process_pool, submit
 from multimodal_eval.stats.intervals import LEVEL, interval
 from multimodal_eval.stats.standings import standings
 
@@ -149,9 +149,8 @@ def _mapped(
     if workers == 1:
         yield from map(work, submissions)
         return
-    # Started afresh: a process forked off one with threads may hang.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(work, submissions)
+    with process_pool(workers) as pool:
+        yield from in_order(lambda one: submit(pool, work, one), lambda _, one: one.result(), submissions, 2 * workers)
 
 
 def _scored(scoring: Scoring, output: Location, submission: Submission) -> str | None:

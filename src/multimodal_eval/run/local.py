@@ -5,23 +5,17 @@ Models run in one process, whose libraries use all cores by themselves; so do me
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from functools import partial
-from multiprocessing import current_process, get_context, parent_process
-from multiprocessing.connection import wait
-from threading import Thread
+from multiprocessing import current_process
 from typing import Any
 
 from multimodal_eval.core.machine import cores
 from multimodal_eval.run.executor import IN_OTHER_PROCESSES, Died, Inline, Work, in_order
 from multimodal_eval.run.part import Worker
+from multimodal_eval.run.processes import process_pool, submit
 from multimodal_eval.run.recipe import Recipe
 
 AHEAD = 2  # parts a worker that are on their way or wait to be taken: enough to keep all busy
@@ -68,10 +62,10 @@ def _in_processes(recipe: Recipe, work: Work, items: Sequence[Any], workers: int
     """A process that dies takes the pool with it: what was on its way is then tried alone, to see whose fault it is."""
     left = list(items)
     while left:
-        with _pool(workers) as pool:
-            submit = partial(_submit, pool, recipe, work)
+        with process_pool(workers) as pool:
+            hand_in = partial(_submit, pool, recipe, work)
             try:
-                for result in in_order(submit, lambda _, one: one.result(), list(left), AHEAD * workers):
+                for result in in_order(hand_in, lambda _, one: one.result(), list(left), AHEAD * workers):
                     left.pop(0)
                     yield result
             except BrokenProcessPool:
@@ -84,7 +78,7 @@ def _in_processes(recipe: Recipe, work: Work, items: Sequence[Any], workers: int
 
 def _alone(recipe: Recipe, work: Work, item: Any) -> Any:
     for _ in range(TRIES):
-        with _pool(1) as pool:
+        with process_pool(1) as pool:
             try:
                 return _submit(pool, recipe, work, item).result()
             except BrokenProcessPool:
@@ -92,53 +86,9 @@ def _alone(recipe: Recipe, work: Work, item: Any) -> Any:
     return Died(f"its process died, each of the {TRIES} times that it was tried alone")
 
 
-def _pool(workers: int) -> ProcessPoolExecutor:
-    # Started afresh: a process forked off one with threads may hang.
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin)
-
-
-def _begin() -> None:
-    """What a new process does first: it shall end with this one, however that ends, and without a word on Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
-
-
 def _submit(pool: ProcessPoolExecutor, recipe: Recipe, work: Work, item: Any) -> Future[Any]:
-    with _main_hidden():  # a process is started by the first works that are handed in
-        return pool.submit(_work, recipe, work, item)
-
-
-@contextmanager
-def _main_hidden() -> Iterator[None]:
-    """A new process would run the user's script again, up to where it asked for this run: it needs nothing of it."""
-    main = vars(sys.modules["__main__"])
-    shown: dict[str, Any] = {name: main[name] for name in ("__spec__", "__file__") if name in main}
-    main["__spec__"] = None
-    main.pop("__file__", None)
-    try:
-        yield
-    finally:
-        main.update(shown)
+    return submit(pool, _work, recipe, work, item)
 
 
 def _work(recipe: Recipe, work: Work, item: Any) -> Any:
-    try:
-        return getattr(recipe.worker(), work)(item)
-    except Exception as error:
-        _refuse_to_die_of(error)
-        raise
-
-
-def _refuse_to_die_of(error: Exception) -> None:
-    """An exception that cannot be read on the other side would look like a process that died."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - whatever its own code raises
-        raise RuntimeError(f"{type(error).__name__}: {error}") from None
+    return getattr(recipe.worker(), work)(item)
