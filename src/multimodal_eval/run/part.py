@@ -26,6 +26,7 @@ from multimodal_eval.run.plan import Plan
 
 BATCH = 1024
 PARTS_A_BUCKET = 4
+MOST_BUCKETS = 1024  # every one of them is looked for in every part
 POISONED = unscored("error", "the process that scored this sample died, each time")
 
 
@@ -120,7 +121,7 @@ class Worker:
     @property
     def buckets(self) -> int:
         """Into how many pieces large statistics are cut: one holds about as much as some parts do."""
-        return max(1, len(self.folder.read_info()["parts"]) // PARTS_A_BUCKET)
+        return min(MOST_BUCKETS, max(1, len(self.folder.read_info()["parts"]) // PARTS_A_BUCKET))
 
     def merge(self, bucket: int) -> None:
         """Sum up one bucket of all large statistics over all parts."""
