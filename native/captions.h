@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ngrams.h"
+#include "document_frequencies.h"
 #include "span.h"
 #include "tokenizers.h"
 

@@ -9,7 +9,7 @@
 
 #include "bindings.h"
 #include "captions.h"
-#include "ngrams.h"
+#include "document_frequencies.h"
 #include "python_texts.h"
 
 namespace nb = nanobind;
