@@ -258,7 +258,7 @@ def test_a_rewritten_table_is_read_again(tmp_path):
     table = str(tmp_path / "table.df")
     signatures = set()
     for word in ("dog", "elephant"):
-        DocumentFrequencies.of([[f"a {word}"], ["b"]]).save(table)
+        DocumentFrequencies.of([[f"a {word}"], [word], ["b"]]).save(table)
         signatures.add(run_over_golden(metrics=["cider"], options={"cider": {"df": table}})["cider"]["signature"])
     assert len(signatures) == 2
 
