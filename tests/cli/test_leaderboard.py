@@ -119,7 +119,11 @@ def test_options_of_the_contest(folder):
     found = board("gold.json", "sent", *NO_SYNONYMS, *weights, "-o", "runs")
     assert "0.5*Text2Text" in found["signature"]
     told = refused("gold.json", "sent", "--metrics", "bleu", code=2)
-    assert "--metrics does not go with gold.json: it holds dialogue" in told
+    assert "--metrics does not go with gold.json: it is scored as dialogues" in told
+    told = refused("gold.json", "sent", "--option", "meteor.variant=2005", code=2)
+    assert "--option does not go with gold.json: it is scored as dialogues" in told
+    told = refused("gold.json", "sent", *weights, "--weight", "Text2Text=0.25", code=2)
+    assert "--weight names a type twice: Text2Text" in told
 
 
 def test_a_refused_submission_is_listed_and_the_others_are_ranked(folder):
@@ -202,7 +206,9 @@ def test_submissions_to_clarity(tmp_path, monkeypatch):
     assert {own["name"] for own in found["standings"]} == {"alba", "boreas", "late"}
     assert found["standings"][0]["value"] == load_run("clarity/alba")["f1_strict"]["value"]
     told = refused("test.csv", "sent", "--questions", "q.json", code=2)
-    assert "--questions does not go with test.csv: it holds clarity" in told
+    assert "--questions does not go with test.csv: it is scored as CLARITY's data" in told
+    told = refused("test.csv", "sent", "--config", "mine.yaml", code=2)
+    assert "--config does not go with test.csv: it is scored as CLARITY's data" in told
 
 
 # other data
@@ -318,7 +324,7 @@ def test_a_submission_for_other_data_is_refused_alone(captioned):
 )
 def test_options_of_the_contest_do_not_go_with_other_data(captioned, option, shown):
     told = refused("data.jsonl", "jsonl", *option, "-o", "runs", code=2)
-    assert f"Error: {shown} does not go with data.jsonl: it holds samples" in told
+    assert f"Error: {shown} does not go with data.jsonl: it is scored as samples" in told
     assert not Path("runs").exists()
 
 
@@ -339,6 +345,36 @@ def test_what_a_folder_of_submissions_is(tmp_path):
     (tmp_path / "b.csv").write_text("")
     with pytest.raises(ConfigError, match="holds two submissions named 'b'"):
         submissions_in(tmp_path, any_file)
+
+
+def test_a_submission_named_as_the_result_is_refused_before_anything_is_scored(folder):
+    (folder / "sent" / "cirrus").rename(folder / "sent" / "leaderboard.json")
+    assert "'leaderboard.json', where the leaderboard goes: rename it" in refused("gold.json", "sent", "-o", "runs")
+    assert not (folder / "runs").exists()
+
+
+def test_one_dialogue_a_type_gives_no_ranks(folder):
+    for name, quality in QUALITIES.items():
+        gold, *_ = write_contest(folder / "few" / name, system(ord(name[0]), quality, each=1))
+        gold.rename(folder / "few.json")
+    found = board("few.json", "few", *NO_SYNONYMS, "-o", "runs")
+    assert [own["rank"] for own in found["standings"]] == [None, None, None]
+    told = mmeval("leaderboard", "few.json", "few", *NO_SYNONYMS, "-o", "again").stdout
+    assert "No ranks: chance cannot be judged" in told
+    assert "none is better beyond chance" not in told
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{"d1": ', "broken.json:1: TRUNCATED"),
+        ('{"d1": {"type": "Text2Text", "reply": [["a"]]}}', "must be an object with `type` and `replies`"),
+        ("{}", "EMPTY: the file has no dialogues"),
+    ],
+)
+def test_what_is_wrong_with_the_gold_is_said(folder, content, told):
+    (folder / "broken.json").write_text(content)
+    assert told in refused("broken.json", "sent", "-o", "runs")
 
 
 def test_runs_are_not_written_over(folder):

@@ -462,7 +462,7 @@ def test_the_command_tells_all_problems_and_writes_nothing(tmp_path, monkeypatch
     told = mmeval("dialogue", "gold.json", "output.json", "ppl_output.json", code=1).stderr
     assert told == (
         "error: output.json: MISSING_REPLY: reply 1 has no answer: null (id 'd2')\n"
-        "ppl_output.json: RANGE: a perplexity is at least 1. Got 0.25. (id 'd3') Is the minus sign missing?\n"
+        "ppl_output.json: RANGE: `reply 1` must be at least 1. Got 0.25. (id 'd3') Is the minus sign missing?\n"
         "2 problems\n"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.json", "output.json", "ppl_output.json"]

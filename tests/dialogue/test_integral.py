@@ -222,7 +222,9 @@ def test_what_a_rule_may_not_give_is_an_error_and_no_score(said, told):
         score(WORKED, rule="bad")
     assert told in str(refused.value)
     assert {problem.code for problem in refused.value.problems} == {"RULE"}
-    assert refused.value.problems[0].id == "t1/1"
+    first = refused.value.problems[0]
+    assert first.id == "t1"
+    assert first.message.startswith("reply 1: the rule 'bad' gives no number from 0 to 1: ")
     assert refused.value.total == sum(len(one["replies"]) for one in WORKED)
 
 
@@ -590,13 +592,40 @@ def test_settings_reach_the_run(tmp_path):
     same_numbers(run_of(tmp_path / "c", WORKED, config=config), score(WORKED, weights=weights))
 
 
-def test_a_rule_that_fails_leaves_its_reply_unscored_in_a_run(tmp_path):
+def test_a_rule_that_fails_on_a_reply_refuses_the_submission(tmp_path):
+    # Left out of its dialogue's mean, a reply that a rule cannot judge would raise the score of who sent it.
     @hidden_rule("rising")
     def rising(sample):
         return sample.perplexity / 4  # 2 and 10 are above 4, 5 …
 
-    run = run_of(tmp_path, WORKED, rule="rising")
-    entry = run.results["metrics"]["hidden_metric"]
-    above = sum(own["perplexity"] > 4 for one in WORKED for own in one["replies"])
-    assert entry["unscored"] == {"error": above}
-    assert run.results["composite"]["n_scored"] == entry["n_scored"] == entry["n_total"] - above
+    with pytest.raises(InputError) as refused:
+        run_of(tmp_path, WORKED, rule="rising")
+    above = [one["id"] for one in WORKED for own in one["replies"] if own["perplexity"] > 4]
+    assert [(problem.code, problem.id) for problem in refused.value.problems] == [("RULE", name) for name in above]
+    assert str(tmp_path / "ppl_output.json") in str(refused.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_all_that_is_wrong_with_a_dialogue_is_said():
+    bad = [
+        {
+            "id": "a",
+            "type": "Video2Text",
+            "replies": [reply("x", [], 0.5), reply("x", ["x"], 2), reply(5, ["x"], None)],
+        },
+        {"id": "b", "type": "Text2Text", "replies": [reply("x", ["x"], {"candidates": [0.5, 2, "3"], "correct": 0})]},
+    ]
+    with pytest.raises(InputError) as refused:
+        score(bad)
+    assert [(problem.id, problem.code) for problem in refused.value.problems] == [
+        ("a", "UNKNOWN_TYPE"),
+        ("a", "NO_REFERENCE"),
+        ("a", "RANGE"),
+        ("a", "TYPE"),
+        ("a", "MISSING_PERPLEXITY"),
+        ("b", "RANGE"),
+        ("b", "TYPE"),
+    ]
+    assert refused.value.problems[1].hint == "A reply needs a right answer or more."
+    assert refused.value.problems[2].message == "dialogue 1: `reply 1` must be at least 1. Got 0.5."
+    assert refused.value.problems[6].message == "dialogue 2: `reply 1, candidate 2` must be a number. Got '3' instead."

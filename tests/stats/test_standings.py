@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import t, ttest_rel
+from scipy.stats import t, ttest_ind, ttest_rel
 
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.stats.standings import standings
@@ -74,7 +74,7 @@ def test_one_system():
 
 def test_one_sample_tells_nothing():
     found = ranked([np.array([0.1]), np.array([0.9])])
-    assert (found.ranks, found.p_values) == ([1, 1], {(0, 1): None})
+    assert (found.ranks, found.p_values) == ([None, None], {(0, 1): None})
 
 
 def test_clusters_are_the_units():
@@ -95,9 +95,22 @@ def test_strata_by_hand():
     found = standings([stratified_mean(values, None, own) for values in (a, b)])
     parts = [(b - a)[codes == code] for code in (0, 1)]
     value = sum(weight * part.mean() for weight, part in zip(weights, parts, strict=True))
-    error = sum(weight**2 * part.var(ddof=1) / len(part) for weight, part in zip(weights, parts, strict=True)) ** 0.5
-    # 40 samples less 2 strata
-    assert found.p_values[0, 1] == pytest.approx(2 * t.sf(abs(value) / error, 38), rel=1e-9)
+    one, two = (weight**2 * part.var(ddof=1) / len(part) for weight, part in zip(weights, parts, strict=True))
+    freedom = (one + two) ** 2 / (one**2 / 9 + two**2 / 29)  # Satterthwaite's
+    assert 9 < freedom < 38
+    assert found.p_values[0, 1] == pytest.approx(2 * t.sf(abs(value) / (one + two) ** 0.5, freedom), rel=1e-9)
+
+
+def test_strata_of_weights_by_size_are_welchs_test():
+    # One system is minus the other, and the second stratum's sign is turned: the strata's means are compared.
+    a, _ = systems(0.0, 0.0)
+    codes = np.array([0] * 12 + [1] * 28)
+    both = [
+        stratified_mean(np.where(codes == 0, sign * a, -sign * a) / 2, None, Strata(codes, ("x", "y"), (0.5, 0.5)))
+        for sign in (1, -1)
+    ]
+    wanted = ttest_ind(a[codes == 0], a[codes == 1], equal_var=False).pvalue
+    assert standings(both).p_values[0, 1] == pytest.approx(wanted, rel=1e-9)
 
 
 def test_a_stratum_without_a_weight_counts_for_nothing():
@@ -111,4 +124,17 @@ def test_a_stratum_with_one_cluster_leaves_no_telling():
     codes = np.array([0] * 39 + [1])
     own = Strata(codes, ("x", "y"), (0.5, 0.5))
     found = standings([stratified_mean(values, None, own) for values in systems(0.0, 0.9)])
-    assert (found.ranks, found.p_values) == ([1, 1], {(0, 1): None})
+    assert (found.ranks, found.p_values) == ([None, None], {(0, 1): None})
+
+
+def test_a_heavy_stratum_with_few_clusters_is_not_better_by_chance():
+    # Two systems that are the same but for noise, 2,000 times. With as many degrees of freedom as clusters less strata
+    # (28) one of them would be called better in over 10 %.
+    random = np.random.default_rng(3)
+    own = Strata(np.repeat([0, 1], [26, 4]), ("light", "heavy"), (0.2, 0.8))
+    rounds = 2000
+    better = 0
+    for _ in range(rounds):
+        one, two = (stratified_mean(values, None, own) for values in random.normal(size=(2, 30)))
+        better += standings([one, two]).p_values[0, 1] < 0.05
+    assert better / rounds < 0.065

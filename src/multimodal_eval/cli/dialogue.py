@@ -55,6 +55,9 @@ def contest_of(gold: Path, given: dict[str, Any], **more: Any) -> Any:
     """The contest that a command's options describe."""
     from multimodal_eval.run.dialogue import open_contest
 
+    names = [name for name, _ in given["weights"]]
+    if len(set(names)) < len(names):
+        raise click.UsageError(f"--weight names a type twice: {max(names, key=names.count)}")
     return open_contest(
         gold,
         questions=given["questions"],

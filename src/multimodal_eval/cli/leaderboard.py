@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 SHOWN_REASON = 3  # lines
 MOST_NUMBERS = 5
+WHAT = {"dialogue": "dialogues", "clarity": "CLARITY's data", "samples": "samples"}
+# Options that would be of no effect.
+_OF_DIALOGUES = ("questions", "weights", "rule", "language", "synonyms", "present_types_only")
+UNFIT = {
+    "dialogue": ("metrics", "task", "options"),
+    "clarity": (*_OF_DIALOGUES, "options", "config", "plugins"),
+    "samples": _OF_DIALOGUES,
+}
 
 
 @click.command(short_help="Rank many submissions to one gold, with intervals and ties.")
@@ -66,14 +74,15 @@ def _scoring(gold: Path, given: dict[str, Any]) -> tuple[Any, str | None]:
     from multimodal_eval.run.submissions import ClarityScoring, DialogueScoring, SampleScoring, kind_of
 
     kind, by = kind_of(gold), given["by"]
-    contest = ("questions", "weights", "rule", "language", "synonyms", "present_types_only")
-    others = [name for name in (("metrics", "task") if kind == "dialogue" else contest) if given[name]]
-    if others:
-        option = "weight" if others[0] == "weights" else others[0].replace("_", "-")
-        raise click.UsageError(f"--{option} does not go with {gold}: it holds {kind}")
+    if kind == "clarity" and (given["metrics"] or given["task"] not in (None, "clarity", "evasion")):
+        kind = "samples"
+    unfit = next((name for name in UNFIT[kind] if given[name]), None)
+    if unfit is not None:
+        option = unfit.removesuffix("s") if unfit in ("weights", "options", "plugins") else unfit.replace("_", "-")
+        raise click.UsageError(f"--{option} does not go with {gold}: it is scored as {WHAT[kind]}")
     if kind == "dialogue":
         return DialogueScoring(contest_of(gold, given, skip_lint=True)), by
-    if kind == "clarity" and given["task"] in (None, "clarity", "evasion") and not given["metrics"]:
+    if kind == "clarity":
         return ClarityScoring(gold, given["task"] or "evasion"), by
     config = overlaid(
         given["config"],
@@ -109,11 +118,12 @@ def _show(board: Leaderboard, path: Any) -> None:
         cells = [number(own.value), interval({"low": own.low, "high": own.high}), gap, p_value]
         table.add_row(rank, as_text(own.name), *cells, *(number(own.numbers[name]) for name in others))
     out.print(table)
-    out.print(
-        "Submissions of one rank: none is better beyond chance (paired t tests of all pairs, Holm-corrected p < .05).",
-        style="dim",
-        soft_wrap=True,
-    )
+    if board.standings[0].rank is None:
+        told = "No ranks: chance cannot be judged by a single sample or group, overall or in one of the types"
+    else:
+        tests = "paired t tests of all pairs, Holm-corrected p < .05"
+        told = f"Submissions of one rank: none is better beyond chance ({tests})"
+    out.print(f"{told}.", style="dim", soft_wrap=True)
     if board.left_out:
         out.print(f"[yellow]![/] {board.left_out:,} samples are unscored in a submission and left out of all")
     for one in board.refused:

@@ -104,7 +104,7 @@ def checked_perplexity(field: str, value: Any) -> float:
     """A finite number of at least 1; anything else is refused."""
     number = _number(field, value)
     if number < 1:
-        raise RefusedError("RANGE", f"a perplexity is at least 1. Got {number!r}.", MINUS)
+        raise RefusedError("RANGE", f"`{field}` must be at least 1. Got {number!r}.", MINUS)
     return number
 
 

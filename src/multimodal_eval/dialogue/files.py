@@ -8,8 +8,9 @@ gold             {dialogue: {"type": …, "replies": [[variant, …], …]}}
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,11 +77,9 @@ def _read(path: Path, problems: Problems, check: Callable[[Any], Value]) -> dict
             if key in found:
                 raise RefusedError("DUPLICATE", "the dialogue occurs twice, in different Unicode forms of its name")
             found[key] = check(value)
-        except _RefusedPartsError as refused:
-            for one in refused.parts:
-                problems.add(one.code, str(one), file=file, id=name, hint=one.hint)
         except RefusedError as refused:
-            problems.add(refused.code, str(refused), file=file, id=name, hint=refused.hint)
+            for one in refusals(refused):
+                problems.add(one.code, str(one), file=file, id=name, hint=one.hint)
     if content is not None and not content and problems.total == before:
         problems.add("EMPTY", "the file has no dialogues", file=file)
     return found
@@ -94,41 +93,51 @@ class _RefusedPartsError(RefusedError):
         self.parts = parts
 
 
-def _each(value: Any, check: Callable[[str, Any], Value], what: str) -> list[Value]:
-    """A list, each of whose items is checked; all refusals are kept."""
-    if not isinstance(value, list | tuple):
-        raise RefusedError("TYPE", f"{what} must be a list, with an item a reply. Got {shorten(value)} instead.")
-    found, refused = [], []
-    for number, item in enumerate(value, 1):
+def refusals(refused: RefusedError) -> Sequence[RefusedError]:
+    """The single refusals, where there are several in one."""
+    return refused.parts if isinstance(refused, _RefusedPartsError) else [refused]
+
+
+def all_checked(checks: Iterable[Callable[[], Value]]) -> list[Value]:
+    """What each check gives; the refusals of all of them are raised together."""
+    found, refused = list[Value](), list[RefusedError]()
+    for check in checks:
         try:
-            found.append(check(f"reply {number}", item))
+            found.append(check())
         except RefusedError as one:
-            refused.append(one)
+            refused += refusals(one)
     if refused:
         raise _RefusedPartsError(refused)
-    if not found:
-        raise RefusedError("LENGTH", f"{what}: an empty list, with nothing for any reply")
     return found
+
+
+def _each(value: Any, check: Callable[[str, Any], Value], what: str) -> list[Value]:
+    """A list, each of whose items is checked."""
+    if not isinstance(value, list | tuple):
+        raise RefusedError("TYPE", f"{what} must be a list, with an item a reply. Got {shorten(value)} instead.")
+    if not value:
+        raise RefusedError("LENGTH", f"{what}: an empty list, with nothing for any reply")
+    return all_checked(partial(check, f"reply {number}", item) for number, item in enumerate(value, 1))
 
 
 def checked_gold(value: Any) -> GoldDialogue:
     """{"type": …, "replies": [[variant, …], …]}."""
     if not isinstance(value, Mapping) or not value.keys() >= {"type", "replies"}:
         raise RefusedError("TYPE", f"must be an object with `type` and `replies`. Got {shorten(value)} instead.")
-    refused, replies = list[RefusedError](), list[list[str]]()
+    checks: list[Callable[[], Any]] = [
+        partial(_each, value["replies"], checked_variants, "`replies`"),
+        partial(checked_type, value["type"]),
+    ]
+    replies, kind = all_checked(checks)
+    return GoldDialogue(kind, tuple(map(tuple, replies)), tuple(map(language_of_texts, replies)))
+
+
+def checked_variants(place: str, value: Any) -> list[str]:
+    """The variants of a right answer: a text or more, none of them blank."""
     try:
-        replies = _each(value["replies"], checked_references, "`replies`")
-    except _RefusedPartsError as several:
-        refused += several.parts
-    except RefusedError as one:
-        refused.append(one)
-    try:
-        found = checked_type(value["type"])
-    except RefusedError as one:
-        refused.append(one)
-    if refused:
-        raise _RefusedPartsError(refused)
-    return GoldDialogue(found, tuple(map(tuple, replies)), tuple(map(language_of_texts, replies)))
+        return checked_references(place, value)
+    except RefusedError as refused:  # its hint is for samples, which may go without references
+        raise RefusedError(refused.code, str(refused), "A reply needs a right answer or more.") from None
 
 
 def checked_type(value: Any) -> str:
@@ -172,14 +181,16 @@ def checked_surprise(place: str, value: Any) -> Surprise:
             f"{place}: `correct` must be a number from 0 to {len(candidates) - 1}. Got {shorten(correct)} instead."
         )
         raise RefusedError("RANGE", message)
-    found = [checked_perplexity(f"{place}, candidate {number}", item) for number, item in enumerate(candidates)]
+    found = all_checked(
+        partial(checked_perplexity, f"{place}, candidate {number}", item) for number, item in enumerate(candidates)
+    )
     return Surprise(own, tuple(found), correct)
 
 
 def _checked_turn(place: str, value: Any) -> tuple[Part, ...]:
     if not isinstance(value, list) or not value:
         raise RefusedError("TYPE", f"{place}: a turn must be a list of parts. Got {shorten(value)} instead.")
-    return tuple(_checked_part(place, part) for part in value)
+    return tuple(all_checked(partial(_checked_part, place, part) for part in value))
 
 
 def _checked_part(place: str, value: Any) -> Part:

@@ -9,21 +9,28 @@ the right answer (`fmean`); HM, the hidden metric, comes from the model's perple
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.machine import cores
-from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.core.signature import Signature
-from multimodal_eval.data.field_checks import RefusedError, checked_name, checked_references
+from multimodal_eval.data.field_checks import RefusedError, checked_name
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.dialogue.dialogues import TYPE, Dialogue, Reply, Surprise, samples_of
-from multimodal_eval.dialogue.files import checked_answer, checked_surprise, checked_type
-from multimodal_eval.dialogue.submission import checked_weights, note_unruly, present_weights
+from multimodal_eval.dialogue.files import (
+    all_checked,
+    checked_answer,
+    checked_surprise,
+    checked_type,
+    checked_variants,
+    refusals,
+)
+from multimodal_eval.dialogue.submission import checked_weights, hidden_values, present_weights
 from multimodal_eval.evaluation.hidden_metric import compute_hidden_metric
 from multimodal_eval.evaluation.meteor import AUTO, compute_meteor
 from multimodal_eval.stats.intervals import Interval, Vector, interval
@@ -88,7 +95,7 @@ def integral_score(
     checked = _checked(dialogues)
     problems = Problems()
     samples = [sample for dialogue in checked for sample in samples_of(dialogue)]
-    note_unruly(samples, hidden.rule, None, problems)
+    second = np.array(hidden_values(samples, hidden, None, problems), dtype=np.float64)
     problems.raise_if_any()
     types = {dialogue.type for dialogue in checked}
     used, left_out = present_weights(checked_weights(weights), types, present_only=present_types_only)
@@ -99,7 +106,6 @@ def integral_score(
     first = meteor.rows_of(
         [sample.generated_answer or "" for sample in samples], [sample.references or [] for sample in samples], cores()
     ).values
-    second = _values(score_batch(hidden, hidden.open(None), samples, ()), [sample.id for sample in samples])
     clusters = np.repeat(np.arange(len(checked)), [len(dialogue.replies) for dialogue in checked])
     codes = np.array([list(used).index(sample.metadata[TYPE]) for sample in samples], dtype=np.int64)
     strata = Strata(codes, tuple(used), tuple(used.values()))
@@ -133,15 +139,6 @@ def settled_language(language: str, found: Set[str]) -> str:
     return next(iter(found)) if language == AUTO and len(found) == 1 else language
 
 
-def _values(scores: Sequence[Any], ids: Sequence[str]) -> Vector:
-    bad = [(name, score) for name, score in zip(ids, scores, strict=True) if score.value is None]
-    if bad:
-        raise InputError(
-            [Problem(code="RULE", message=f"hidden_metric: {score.reason}", id=name) for name, score in bad]
-        )
-    return np.array([score.value for score in scores], dtype=np.float64)
-
-
 def _types(strata: Strata, clusters: Any, columns: Sequence[Vector]) -> Iterable[TypeScore]:
     for code, (name, weight) in enumerate(zip(strata.names, strata.weights, strict=True)):
         rows = strata.codes == code
@@ -172,7 +169,8 @@ def _checked(dialogues: Iterable[Dialogue | Mapping[str, Any]]) -> list[Dialogue
             found[one.id] = one
         except RefusedError as refused:
             shown = None if name is None else str(name)
-            problems.add(refused.code, f"dialogue {number}: {refused}", id=shown, hint=refused.hint)
+            for part in refusals(refused):
+                problems.add(part.code, f"dialogue {number}: {part}", id=shown, hint=part.hint)
     problems.raise_if_any()
     if not found:
         raise InputError([Problem(code="EMPTY", message="there are no dialogues")])
@@ -187,8 +185,14 @@ def _dialogue(given: Dialogue | Mapping[str, Any]) -> Dialogue:
     replies = given["replies"]
     if not isinstance(replies, list | tuple) or not replies:
         raise RefusedError("TYPE", f"`replies` must be a list with a reply or more. Got {shorten(replies)} instead.")
-    checked = tuple(_reply(f"reply {number}", reply) for number, reply in enumerate(replies, 1))
-    return Dialogue(checked_name("id", given["id"]), checked_type(given["type"]), checked)
+    of_replies = [partial(_reply, f"reply {number}", reply) for number, reply in enumerate(replies, 1)]
+    checks: list[Callable[[], Any]] = [
+        partial(checked_name, "id", given["id"]),
+        partial(checked_type, given["type"]),
+        partial(all_checked, of_replies),
+    ]
+    name, kind, checked = all_checked(checks)
+    return Dialogue(name, kind, tuple(checked))
 
 
 def _reply(place: str, given: Any) -> Reply:
@@ -197,9 +201,13 @@ def _reply(place: str, given: Any) -> Reply:
         given = {"answer": given.answer, "variants": given.variants, "perplexity": _written(said)}
     if not isinstance(given, Mapping) or not given.keys() >= {"answer", "variants"}:
         raise RefusedError("TYPE", f"{place} must have `answer` and `variants`. Got {shorten(given)} instead.")
-    variants = checked_references(f"{place}, variants", given["variants"])
-    said = checked_surprise(place, given.get("perplexity"))
-    return Reply(checked_answer(place, given["answer"]), tuple(variants), said)
+    checks: list[Callable[[], Any]] = [
+        partial(checked_answer, place, given["answer"]),
+        partial(checked_variants, f"{place}, variants", given["variants"]),
+        partial(checked_surprise, place, given.get("perplexity")),
+    ]
+    answer, variants, said = all_checked(checks)
+    return Reply(answer, tuple(variants), said)
 
 
 def _written(said: Surprise) -> Any:

@@ -10,11 +10,12 @@ from unicodedata import normalize
 from multimodal_eval.core.conversation import Part
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.sample import Sample, has
+from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.data.problems import Problems
 from multimodal_eval.dialogue.dialogues import Asked, Dialogue, Question, Reply, Surprise
 from multimodal_eval.dialogue.files import GoldDialogue, read_answers, read_surprises
 from multimodal_eval.dialogue.types import AUDIO, IMAGE, IMAGE_AUDIO, WEIGHTS, type_of
-from multimodal_eval.evaluation.hidden_metric import HiddenRule
+from multimodal_eval.evaluation.hidden_metric import HiddenMetric
 from multimodal_eval.evaluation.tasks_config import check_weights
 
 SHOWN_IDS = 10
@@ -80,17 +81,29 @@ def _note_lengths(
             problems.add("LENGTH", message, file=str(file), id=name)
 
 
-def note_unruly(samples: Sequence[Sample], rule: HiddenRule, file: str | None, problems: Problems) -> None:
-    """Replies that lack what the rule of the hidden metric needs."""
+def hidden_values(
+    samples: Sequence[Sample], metric: HiddenMetric, file: str | None, problems: Problems
+) -> list[float | None]:
+    """The hidden metric of each reply; those that lack what its rule needs, or that it fails on, are noted.
+
+    A reply without a value would be left out of its dialogue's mean, and a submission could gain by it.
+    """
     others = {"perplexity": "choice", "metadata.candidates": "confidence"}
-    for sample in samples:
-        missing = [need for need in rule.needs if not has(sample, need)]
-        if missing:
-            told = missing[0].removeprefix("metadata.")
-            message = f"reply {sample.metadata['reply']} has no {told}, which the rule {rule.name!r} needs."
-            other = others.get(missing[0], "")
+    rule = metric.rule
+    scores = score_batch(metric, metric.open(None), samples, ())
+    for sample, score in zip(samples, scores, strict=True):
+        if score.value is not None:
+            continue
+        missing = next((need for need in rule.needs if not has(sample, need)), None)
+        place, code, hint = f"reply {sample.metadata['reply']}", "RULE", None
+        if missing is None:
+            message = f"{place}: the rule {rule.name!r} gives no number from 0 to 1: {score.reason}"
+        else:
+            code, other = "MISSING_PERPLEXITY", others.get(missing)
+            message = f"{place} has no {missing.removeprefix('metadata.')}, which the rule {rule.name!r} needs."
             hint = f"For the other kind of file: --rule {other}." if other and rule.ours else None
-            problems.add("MISSING_PERPLEXITY", message, file=file, id=sample.group, hint=hint)
+        problems.add(code, message, file=file, id=sample.group, hint=hint)
+    return [score.value for score in scores]
 
 
 def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
@@ -138,7 +151,7 @@ def asked(
     """What was asked, a question a reply; another number of turns than the gold has replies is noted."""
     _note_lengths(gold, questions, file, "turns", problems)
     missing = [name for name in gold if name not in questions]
-    if missing:
+    if missing and questions:  # of a file that cannot be read, nothing is missing besides
         message = f"{len(missing):,} dialogues of the gold have no questions (first: {_listed(missing)})."
         problems.add("UNMATCHED", message, file=str(file))
     return Asked({name: tuple(map(_question, turns)) for name, turns in questions.items()})

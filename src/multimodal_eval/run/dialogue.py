@@ -18,12 +18,12 @@ from multimodal_eval.dialogue.integral import PARTS, settled_language
 from multimodal_eval.dialogue.submission import (
     asked,
     checked_weights,
-    note_unruly,
+    hidden_values,
     other_media,
     present_weights,
     read_submission,
 )
-from multimodal_eval.evaluation.hidden_metric import get_rule
+from multimodal_eval.evaluation.hidden_metric import compute_hidden_metric
 from multimodal_eval.evaluation.meteor import AUTO, compute_meteor
 from multimodal_eval.run.config import RunConfig, StrataConfig, load_config, overlaid
 from multimodal_eval.run.plan import Plan, make_plan
@@ -127,6 +127,6 @@ def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> t
     files = Path(output), Path(perplexities)
     dialogues = read_submission(contest.gold, *files, problems)
     samples: list[Sample] = [sample for own in dialogues for sample in samples_of(own, contest.asked)]
-    note_unruly(samples, get_rule(contest.rule), str(perplexities), problems)
+    hidden_values(samples, compute_hidden_metric.configure({"rule": contest.rule}), str(perplexities), problems)
     problems.raise_if_any()
     return plan, JoinedInput(samples, [*contest.files, *files], contest.notes)

@@ -53,7 +53,7 @@ class Standing:
     """One submission's place."""
 
     name: str
-    rank: int | None  # shared by those of which none is better beyond chance
+    rank: int | None  # shared by those of which none is better beyond chance; None where nothing can be told
     value: float
     stderr: float | None
     low: float | None
@@ -91,13 +91,15 @@ class Leaderboard:
 
 
 def submissions_in(folder: Path, accepts: Callable[[Path], bool]) -> list[Submission]:
-    """The submissions of a folder, by name; hidden files are none. Two of one name are refused."""
+    """The submissions of a folder, by name; hidden files are none. Two of one name, or the result's, are refused."""
     if not folder.is_dir():
         raise ConfigError(f"{folder} must be a folder with a submission an entry")
     found = [Submission(_name(path), path) for path in sorted(folder.iterdir()) if accepts(path) and _shown(path)]
     if not found:
         raise ConfigError(f"{folder} holds no submission")
     names = [own.name for own in found]
+    if RESULT in names:
+        raise ConfigError(f"{folder} holds a submission named {RESULT!r}, where the leaderboard goes: rename it")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ConfigError(f"{folder} holds two submissions named {twice[0]!r}: rename one of them")

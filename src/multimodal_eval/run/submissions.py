@@ -28,11 +28,15 @@ Kind = Literal["dialogue", "clarity", "samples"]
 
 
 def kind_of(gold: Path) -> Kind:
-    """What a gold file is for, by its content: dialogues with replies, CLARITY's columns, or samples of any task."""
+    """What a gold file is for, by its content: dialogues, CLARITY's columns, or samples of any task.
+
+    A JSON object is COCO's annotations or dialogues; what is wrong with it is said by whoever reads it as such.
+    """
     if bare_suffix(gold) == ".json" and gold.is_file() and first_character(gold) == "{":
-        content = read_json_object(gold, Problems()) or {}
-        first = next(iter(content.values()), None)
-        return "dialogue" if isinstance(first, dict) and "replies" in first else "samples"
+        problems = Problems()
+        content = read_json_object(gold, problems) or {}
+        problems.raise_if_any()
+        return "samples" if isinstance(content.get("annotations"), list) else "dialogue"
     columns = first_columns(gold)
     return "clarity" if any(task.gold_column in columns for task in TASKS.values()) else "samples"
 

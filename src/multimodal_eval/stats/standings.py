@@ -7,6 +7,7 @@ after Holm for their number. Randomization, which `paired` uses for a few system
 References:
     Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. Scandinavian Journal of Statistics 6.
     Rao and Wu (1988). Resampling Inference with Complex Survey Data. JASA 83(401), 231-241. (variances over strata)
+    Satterthwaite (1946). An Approximate Distribution of Estimates of Variance Components. Biometrics Bulletin 2.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Standings:
     """For each system its rank; for each pair (i, j), i before j, the Holm-corrected p-value of their difference.
 
     A rank is one more than the number of systems that are better beyond chance, so that systems of which that cannot be
-    said share it. p-values are None where there are too few clusters to tell.
+    said share it. Ranks and p-values are None where a stratum has a single cluster: nothing can be told then.
     """
 
     ranks: list[int | None]
@@ -44,14 +45,11 @@ def standings(
     units = [unit_effects(estimate, clusters) for estimate in estimates]
     strata = units[0][1]
     counts = np.bincount(strata)
-    freedom = len(strata) - int((counts > 0).sum())
-    known = freedom > 0 and not (counts == 1).any()
+    known = not (counts == 1).any()
     pairs = list(combinations(range(len(estimates)), 2))
     effects = [own for own, _ in units]
     raw = [
-        _p_value(estimates[a].value - estimates[b].value, effects[a] - effects[b], strata, counts, freedom)
-        if known
-        else None
+        _p_value(estimates[a].value - estimates[b].value, effects[a] - effects[b], strata, counts) if known else None
         for a, b in pairs
     ]
     adjusted = holm(raw)
@@ -61,16 +59,24 @@ def standings(
         if p_value is not None and p_value < 1 - level and difference:
             first = (difference > 0) == higher_is_better
             better[(a, b) if first else (b, a)] = True
-    return Standings(ranks(better), dict(zip(pairs, adjusted, strict=True)))
+    told: list[int | None] = ranks(better) if known or not pairs else [None] * len(estimates)
+    return Standings(told, dict(zip(pairs, adjusted, strict=True)))
 
 
-def _p_value(difference: float, effects: Vector, strata: Codes, counts: Codes, freedom: int) -> float:
-    """Two-sided, of t = difference / SE with as many degrees of freedom as clusters less strata."""
+def _p_value(difference: float, effects: Vector, strata: Codes, counts: Codes) -> float:
+    """Two-sided, of t = difference / SE, with Satterthwaite's degrees of freedom.
+
+    They are (sum_j v_j)^2 / sum_j v_j^2/(N_j - 1), where v_j is what stratum j adds to the variance. A heavy stratum
+    with few clusters leaves few of them, however many clusters the others have; one stratum alone has N - 1.
+    """
     from scipy.special import stdtr
 
-    squares = np.bincount(strata, weights=effects * effects)
     sampled = counts > 1
-    error = sqrt(fsum(squares[sampled] * counts[sampled] / (counts[sampled] - 1)))
+    less = counts[sampled] - 1
+    variances = np.bincount(strata, weights=effects * effects)[sampled] * counts[sampled] / less
+    variance = fsum(variances)
+    error = sqrt(variance)
     if error <= ROUNDING * max(1.0, abs(difference)):
         return 1.0 if abs(difference) <= ROUNDING else 0.0
+    freedom = 1 / fsum((variances / variance) ** 2 / less)
     return float(2 * stdtr(freedom, -abs(difference) / error))
