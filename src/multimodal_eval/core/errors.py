@@ -63,6 +63,9 @@ class InputError(MultimodalEvalError, ValueError):
         self.total = len(self.problems) if total is None else total
         super().__init__(self._text())
 
+    def __reduce__(self) -> tuple[Any, ...]:  # from another process it comes whole
+        return type(self), (self.problems, self.total)
+
     def _text(self) -> str:
         lines = [str(problem) for problem in self.problems[:SHOWN_PROBLEMS]]
         if self.total > len(lines):
@@ -78,6 +81,9 @@ class UnknownNameError(MultimodalEvalError, KeyError):
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
         super().__init__(f"no {kind} is named {name!r}.{did_you_mean(name, self.known)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:  # from another process it comes whole
+        return type(self), (self.kind, self.name, self.known)
 
     def __str__(self) -> str:  # KeyError would show the repr of its argument
         return str(self.args[0])

@@ -22,7 +22,8 @@ from multimodal_eval.data.run import Run
 from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import RunConfig, load_config, overlaid
-from multimodal_eval.run.executor import Inline
+from multimodal_eval.run.engine import Engine, EngineName
+from multimodal_eval.run.executor import Executor
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 from multimodal_eval.run.slices import SliceValues
@@ -41,6 +42,10 @@ def evaluate(
     config: str | Path | Mapping[str, Any] | None = None,
     output: str | Path | None = None,
     progress: execute.Progress = execute.silent,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    gpus_per_worker: float = 0,
     **settings: Any,
 ) -> Run:
     """Score samples and give back the run.
@@ -51,11 +56,14 @@ def evaluate(
     `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`,
     `allow_image_urls`.
     Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it.
+    `engine` says who works on it: this machine with so many `workers` (all cores), or `"ray"`: the cluster at
+    `address`, else a private one, with a share of a GPU for each worker that holds a model. No number depends on it.
     """
+    means = Engine(engine, workers, address, gpus_per_worker)
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
     path, scratch = _place(output)
-    with _removed_on_failure(scratch):
-        execute.start(plan, source, path, progress=progress)
+    with _removed_on_failure(scratch), means.executor(plan) as executor:
+        execute.start(plan, source, path, executor, progress)
     return Run(path, scratch)
 
 
@@ -113,19 +121,28 @@ def open_input(data: Data, predictions: str | Path | None, config: RunConfig) ->
     return MemoryInput(data, tuple(config.annotators))
 
 
-def resume(path: str | Path, *, progress: execute.Progress = execute.silent) -> Run:
-    """Continue an interrupted run; the results are those of an uninterrupted one."""
+def resume(
+    path: str | Path,
+    *,
+    progress: execute.Progress = execute.silent,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    gpus_per_worker: float = 0,
+) -> Run:
+    """Continue an interrupted run, on any engine; the results are those of an uninterrupted one."""
+    means = Engine(engine, workers, address, gpus_per_worker)
     folder = RunFolder(path)
     info = folder.read_info()
     if info["state"] == "done":
         return Run(path)
     plan = make_plan(load_config(info["config"]))
-    with folder.locked():
+    with folder.locked(), means.executor(plan) as executor:
         if info.get("rescored_from"):
             folder.clear_temporary()
-            _carry_over(Run(info["rescored_from"]), plan, folder, progress)
+            _carry_over(Run(info["rescored_from"]), plan, folder, executor, progress)
         else:
-            execute.carry_on(plan, partial(_opened_again, info["source"], plan), folder, progress=progress)
+            execute.carry_on(plan, partial(_opened_again, info["source"], plan), folder, executor, progress)
     return Run(path)
 
 
@@ -139,16 +156,21 @@ def rescore(
     *,
     output: str | Path | None = None,
     progress: execute.Progress = execute.silent,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    gpus_per_worker: float = 0,
 ) -> Run:
     """The same samples under other weights, tasks or metrics, in a new folder.
 
     Scores whose signature stays the same are taken over; only what is new is computed.
     """
+    means = Engine(engine, workers, address, gpus_per_worker)
     old = run if isinstance(run, Run) else Run(run)
     plan = rescoring_plan(old, config)
     path, scratch = _place(output)
-    with _removed_on_failure(scratch):
-        carry_over(old, plan, path, progress)
+    with _removed_on_failure(scratch), means.executor(plan) as executor:
+        carry_over(old, plan, path, executor, progress)
     return Run(path, scratch)
 
 
@@ -172,16 +194,16 @@ def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any]) -> Plan:
     return make_plan(settings, stored=old.info["signatures"])
 
 
-def carry_over(old: Run, plan: Plan, path: Path, progress: execute.Progress) -> None:
+def carry_over(old: Run, plan: Plan, path: Path, executor: Executor, progress: execute.Progress) -> None:
     """Set up a new folder with the old samples, take over what is the same, compute the rest."""
     kept = {key: old.info[key] for key in ("input", "counts", "input_notes", "parts")}
     description = execute.describe(plan, old.info["source"])
     folder = RunFolder.create(path, {**description, **kept, "rescored_from": str(old.path.resolve())})
     with folder.locked():
-        _carry_over(old, plan, folder, progress)
+        _carry_over(old, plan, folder, executor, progress)
 
 
-def _carry_over(old: Run, plan: Plan, folder: RunFolder, progress: execute.Progress) -> None:
+def _carry_over(old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: execute.Progress) -> None:
     reusable = _reusable(old, plan)
     info = folder.read_info()
     with execute.discarded_if_refused(folder):
@@ -190,9 +212,9 @@ def _carry_over(old: Run, plan: Plan, folder: RunFolder, progress: execute.Progr
         with execute.discarded_if_refused(folder):
             _refuse_slices(old, plan)
             _take_files(old, folder, reusable)
-            info = execute.fit(plan, folder, info, Inline(), progress)
+            info = execute.fit(plan, folder, info, executor, progress)
     worker = Worker(plan, folder.path, old.path, frozenset(reusable))
-    execute.finish(plan, folder, info, Inline(), progress, worker)
+    execute.finish(plan, folder, info, executor, progress, worker)
 
 
 def _refuse_unavailable(plan: Plan, reusable: set[str]) -> None:
