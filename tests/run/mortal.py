@@ -11,17 +11,15 @@ from multimodal_eval import Sample, metric
 from multimodal_eval.core.errors import UnknownNameError
 
 
-def words(
-    sample: Sample, *, log: str = "", victim: str = "", deaths: int = 0, pause: float = 0.0, refused: str = ""
-) -> float:
+def words(sample: Sample, *, log: str = "", victim: str = "", deaths: int = 0, refused: str = "") -> float:
     """Words of the answer."""
     if log:
         _write_down(Path(log), sample.id)
+        time.sleep(0.1 if (Path(log) / "slowly").exists() else 0)
     if sample.id == victim:
         _die(Path(log), deaths)
     if sample.id == refused:
         raise UnknownNameError("word", "colour", ["color"])
-    time.sleep(pause)
     return float(len((sample.generated_answer or "").split()))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,9 @@ AHEAD = 2  # parts a worker that are on their way: one that is done finds the ne
 # A part that is not scored is looked into and scored again; statistics that are not gathered end the run.
 RETRIES: dict[Work, int] = {"fit": 3, "merge": 3, "score": 1, "probe": 1}
 OBJECT_STORE = 100_000_000  # bytes: nothing large travels
+LONGEST_FOLDER = 20  # characters, of the 107 that the path of a socket may have
+# What Ray would print on standard output, among our results, of deaths that are made up for.
+UNSAID = "worker died or was killed|(_work|_Keeper).* (failed|died|restart)"
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class RayExecutor:
     """
 
     def __init__(self, workers: int | None = None, address: str | None = None, gpus_per_worker: float = 0) -> None:
+        os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", UNSAID)  # read when Ray is imported
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere unless somebody wants it
         self._ray: Any = require("ray", extra="ray", purpose="the engine 'ray'")
         self.workers = workers
         self.address = address
@@ -130,23 +136,21 @@ class RayExecutor:
     def _connect(self) -> None:
         if self._connected or self._ray.is_initialized():
             return
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere unless somebody wants it
         quiet = {"log_to_driver": False, "logging_level": "error"}
         try:
             if self.address is None:
                 self._start(quiet)
             else:
+                _refuse_silence(self.address)
                 self._ray.init(address=self.address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError, self._ray.exceptions.RayError) as error:
+        except (OSError, RuntimeError, ValueError, self._ray.exceptions.RayError) as error:
             where = "a Ray cluster of our own" if self.address is None else f"the Ray cluster {self.address!r}"
             raise UnavailableError(f"{where} cannot be reached: {error}") from error
         self._connected = True
 
     def _start(self, quiet: dict[str, Any]) -> None:
-        # In a folder of its own, by which no other Ray on this machine finds it. The names of Ray's sockets in there
-        # leave room for a short path only.
-        short = Path("/tmp")
-        self._scratch = Path(tempfile.mkdtemp(prefix="mmeval-ray-", dir=short if short.is_dir() else None))
+        # In a folder of its own, by which no other Ray on this machine finds it.
+        self._scratch = Path(tempfile.mkdtemp(prefix="mmeval-ray-", dir=_short_folder()))
         self._ray.init(
             address="local",
             num_cpus=self.workers or cores(),
@@ -198,6 +202,19 @@ class RayExecutor:
                 "Change gpus_per_worker (--gpus-per-worker), or add machines"
             )
         return min(wanted, sum(room))
+
+
+def _short_folder() -> str:
+    """Where temporary files go, unless that path is too long for Ray, whose sockets lie deep below it."""
+    usual = tempfile.gettempdir()
+    return usual if len(usual) <= LONGEST_FOLDER or os.name == "nt" else "/tmp"
+
+
+def _refuse_silence(address: str) -> None:
+    """Raise an OSError where nobody listens: Ray itself would knock for five minutes."""
+    host, _, port = address.rpartition(":")
+    if host and "/" not in host and port.isdigit():  # not `auto`, nor that of a client
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 class _Keeper:
