@@ -38,3 +38,4 @@ def _die(folder: Path, deaths: int) -> None:
 
 metric("mortal_words", needs=("generated_answer",), bounds=(0, None), placement="process")(words)
 metric("mortal_model", needs=("generated_answer",), bounds=(0, None), placement="model")(words)
+metric("local_words", version=os.environ.get("MMEVAL_TEST_VERSION", "1"), placement="process")(words)

@@ -14,7 +14,7 @@ import pytest
 
 import multimodal_eval
 from multimodal_eval import evaluate, metric
-from multimodal_eval.core.errors import ConfigError, InputError, UnavailableError, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError, UnavailableError, UnknownNameError
 from multimodal_eval.run import plan
 from multimodal_eval.run.evaluate import rescore, resume
 from multimodal_eval.run.part import POISON
@@ -278,6 +278,17 @@ def test_what_a_worker_refuses_is_refused_as_here(address, data, log, tmp_path):
         refusals.append((type(refusal.value), str(refusal.value), refusal.value.known))
     assert refusals[0] == refusals[1]
     assert not ray.is_initialized()
+
+
+def test_a_machine_that_would_give_other_numbers_is_refused(address, data, log, tmp_path, monkeypatch):
+    monkeypatch.setenv("MMEVAL_TEST_VERSION", "2")  # here, not on the nodes
+    settings = mortal("local_words", log)
+    with pytest.raises(RunFolderError, match=r"would score with local_words\|v:1.*begun with local_words\|v:2"):
+        evaluate(data, output=tmp_path / "ray", engine="ray", address=address, **settings)
+    assert scored(log) == []
+    resume(tmp_path / "ray")
+    evaluate(data, output=tmp_path / "local", **settings)
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
 
 
 def test_a_refused_input_starts_no_cluster(tmp_path, monkeypatch):

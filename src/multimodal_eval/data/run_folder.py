@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 import msgspec
 
@@ -34,7 +35,7 @@ _TEMPORARY = ".partial"
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file and rename it: readers see the old file or the new, never half."""
-    temporary = path.with_name(path.name + _TEMPORARY)
+    temporary = path.with_name(f"{path.name}.{uuid4().hex}{_TEMPORARY}")  # two workers may do the same work
     write(temporary)
     with temporary.open("rb") as file:
         os.fsync(file.fileno())

@@ -11,7 +11,7 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,9 +21,10 @@ from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
-from multimodal_eval.core.errors import MultimodalEvalError, UnavailableError
+from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnavailableError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.optional import require
+from multimodal_eval.run.execute import stored_signature
 from multimodal_eval.run.executor import Died, Work, in_order
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.recipe import Recipe
@@ -82,40 +83,27 @@ class RayExecutor:
             self._scratch = None
 
     def map(self, worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
-        """`worker.work(item)` for every item, results in their order."""
+        """`worker.work(item)` for every item, results in their order.
+
+        After an error what is under way is not cancelled: that may bring down the driver (Ray 2.60), and it is little.
+        """
         self._connect()
         recipe = Recipe.of(worker)
         if worker.placement("score" if work == "probe" else work) == "model":
-            actors = self._actors_of(recipe)
-            turns = cycle(actors)
-            return self._mapped(
-                lambda item: next(turns).work.remote(self._session, recipe, work, item),
-                work,
-                items,
-                AHEAD * len(actors),
-            )
-        self._actors.clear()  # what they hold is needed now
-        task = self._ray.remote(_work).options(num_cpus=1, max_retries=RETRIES[work])
-        return self._mapped(lambda item: task.remote(self._session, recipe, work, item), work, items, self._window())
+            turns = cycle(self._actors_of(recipe))
+            window = AHEAD * len(self._actors[recipe])
 
-    def _mapped(self, submit: Callable[[Any], Any], work: Work, items: Sequence[Any], window: int) -> Iterator[Any]:
-        under_way: set[Any] = set()
+            def submit(item: Any) -> Any:
+                return next(turns).work.remote(self._session, recipe, work, item)
+        else:
+            self._actors.clear()  # what they hold is needed now
+            task = self._ray.remote(_work).options(num_cpus=1, max_retries=RETRIES[work])
+            window = self._window()
 
-        def submitted(item: Any) -> Any:
-            reference = submit(item)
-            under_way.add(reference)
-            return reference
+            def submit(item: Any) -> Any:
+                return task.remote(self._session, recipe, work, item)
 
-        def result(_: Any, reference: Any) -> Any:
-            found = self._result(work, reference)
-            under_way.discard(reference)
-            return found
-
-        try:
-            yield from in_order(submitted, result, items, window)
-        finally:  # after an error, for the sake of a cluster that goes on
-            for reference in under_way if self._ray.is_initialized() else ():
-                self._ray.cancel(reference)
+        return in_order(submit, lambda _, reference: self._result(work, reference), items, window)
 
     def _result(self, work: Work, reference: Any) -> Any:
         errors = self._ray.exceptions
@@ -226,7 +214,10 @@ class _Keeper:
 
 
 def _work(session: _Session, recipe: Recipe, work: Work, item: Any) -> Any:
-    return getattr(_opened(session, recipe), work)(item)
+    worker = _opened(session, recipe)
+    if work in ("score", "probe"):
+        _refuse_other_numbers(session, recipe)
+    return getattr(worker, work)(item)
 
 
 @lru_cache(maxsize=1)
@@ -235,3 +226,18 @@ def _opened(session: _Session, recipe: Recipe) -> Worker:
     with suppress(OSError):  # where there is no such folder, only whole paths are understood
         os.chdir(session.folder)
     return recipe.opened()
+
+
+@lru_cache(maxsize=1)
+def _refuse_other_numbers(session: _Session, recipe: Recipe) -> None:
+    """Half of a run with one metric and half with another would be no run, and machines differ."""
+    worker = _opened(session, recipe)
+    begun = worker.folder.read_info()["signatures"]
+    for metric in worker.fresh:
+        here = stored_signature(metric, worker.state(metric), worker.plan.config)
+        if here != begun[metric.name]:
+            raise RunFolderError(
+                f"{socket.gethostname()} would score with {here['text']}, and this run was begun with "
+                f"{begun[metric.name]['text']}. All machines need the same package, plug-ins and models, and a GPU "
+                "where one was seen at the start (gpus_per_worker, --gpus-per-worker)"
+            )
