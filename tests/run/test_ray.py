@@ -259,14 +259,15 @@ def test_rescoring_computes_what_is_new(address, data, log, tmp_path):
     assert content(tmp_path / "ray") == content(tmp_path / "local")
 
 
-def test_a_connection_of_the_users_is_used_and_kept(address, log, tmp_path):
+def test_a_connection_of_the_users_is_used_and_kept(address, tmp_path):
     # Its processes live on: they must not score a second run with the corpus of the first.
+    settings = {"metrics": ["rarity"], "plugins": [PLUGIN]}
     ray.init(address=address, log_to_driver=False)
     try:
         for offset in (0, 1):
-            evaluate(rows(12, offset), metrics=["cider_d"], output=tmp_path / "ray", engine="ray")
+            evaluate(rows(14, offset), output=tmp_path / "ray", engine="ray", **settings)
             assert ray.is_initialized()
-            evaluate(rows(12, offset), metrics=["cider_d"], output=tmp_path / "local")
+            evaluate(rows(14, offset), output=tmp_path / "local", **settings)
             assert content(tmp_path / "ray") == content(tmp_path / "local")
             shutil.rmtree(tmp_path / "ray")
             shutil.rmtree(tmp_path / "local")
