@@ -335,6 +335,7 @@ def test_an_address_at_which_nobody_answers_is_said_before_the_input_is_read(dat
         ({"address": "auto"}, "go with engine 'ray'"),
         ({"gpus_per_worker": 0.5}, "go with engine 'ray'"),
         ({"engine": "ray", "gpus_per_worker": 1.5}, "or a whole number. Got 1.5"),
+        ({"engine": "ray", "address": "auto"}, "needs an `output` folder"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, said):

@@ -61,16 +61,18 @@ def evaluate(
     """
     means = Engine(engine, workers, address, gpus_per_worker)
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
-    path, scratch = _place(output)
+    path, scratch = _place(output, means)
     with _removed_on_failure(scratch), means.executor(plan) as executor:
         execute.start(plan, source, path, executor, progress)
     return Run(path, scratch)
 
 
-def _place(output: str | Path | None) -> tuple[Path, Path | None]:
+def _place(output: str | Path | None, engine: Engine) -> tuple[Path, Path | None]:
     """The run folder, and the temporary folder around it where none was named."""
     if output is not None:
         return Path(output), None
+    if engine.address is not None:
+        raise ConfigError("a run on a cluster needs an `output` folder that all of its machines see")
     scratch = Path(tempfile.mkdtemp(prefix="mmeval-"))
     return scratch / "run", scratch
 
@@ -168,7 +170,7 @@ def rescore(
     means = Engine(engine, workers, address, gpus_per_worker)
     old = run if isinstance(run, Run) else Run(run)
     plan = rescoring_plan(old, config)
-    path, scratch = _place(output)
+    path, scratch = _place(output, means)
     with _removed_on_failure(scratch), means.executor(plan) as executor:
         carry_over(old, plan, path, executor, progress)
     return Run(path, scratch)

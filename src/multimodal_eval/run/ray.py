@@ -75,7 +75,7 @@ class RayExecutor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._actors.clear()
-        if self._connected:
+        if self._connected or self._scratch is not None:  # also where the start was interrupted
             self._ray.shutdown()
             self._connected = False
         if self._scratch is not None:
