@@ -95,7 +95,7 @@ def main() -> None:
             if cluster is not None:
                 shown(real, "ray", measured(pattern, "ray", cluster.address), first)
         if cluster is not None:
-            cluster.shutdown()
+            cluster.shutdown()  # type: ignore[no-untyped-call, unused-ignore]
 
 
 if __name__ == "__main__":

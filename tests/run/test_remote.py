@@ -15,7 +15,6 @@ from multimodal_eval import Sample, evaluate, load_run, rescore, resume
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.data.storage import storage_at
-from multimodal_eval.run import execute
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.compare import compare_runs
 from multimodal_eval.run.meta import Request, meta_evaluate
@@ -87,7 +86,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(data, base, monkeypatc
     evaluate(data, **SETTINGS, output=f"{base}/whole")
     fuse = Fuse(burning)
     with monkeypatch.context() as patched:
-        patched.setattr(execute, "Local", lambda: fuse)
+        patched.setattr("multimodal_eval.run.engine.Local", lambda workers: fuse)
         with pytest.raises(StoppedError):
             evaluate(data, **SETTINGS, output=f"{base}/broken")
     storage = storage_at(f"{base}/broken")

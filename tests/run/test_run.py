@@ -239,7 +239,8 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch,
     )
     whole = evaluate(data, metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "whole")
     with monkeypatch.context() as patched:
-        patched.setattr("multimodal_eval.run.execute.Local", lambda: Fuse(burning if burning < 5 else burning - 5))
+        fuse = Fuse(burning if burning < 5 else burning - 5)
+        patched.setattr("multimodal_eval.run.engine.Local", lambda workers: fuse)
         if burning >= 5:  # let fitting through, break while scoring
             original = multimodal_eval.run.execute.fit  # type: ignore[attr-defined]
             patched.setattr(

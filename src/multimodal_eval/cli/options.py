@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+ENGINE_SETTINGS = ("engine", "workers", "address", "gpus_per_worker")
 
 
 class RunLocation(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
@@ -123,6 +124,25 @@ def annotators_option(command: Command) -> Command:
     """Where the labels of several annotators stand."""
     text = "Columns with one annotator's labels each: ann1,ann2, or 'annotator*'."
     return click.option("--annotators", help=text)(command)
+
+
+def engine_options(command: Command) -> Command:
+    """Who does the work."""
+    for option in (
+        click.option("--gpus-per-worker", type=click.FloatRange(0), default=0, help="With Ray: 0.25, for instance."),
+        click.option("--address", help="A Ray cluster to join; default: a private one, on this machine."),
+        click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True),
+        click.option("--workers", type=click.IntRange(1), help="Parts that are worked on at once; default: all cores."),
+    ):
+        command = option(command)
+    return command
+
+
+def engine_of(given: dict[str, Any]) -> Any:
+    """The engine that these options describe."""
+    from multimodal_eval.run.engine import Engine
+
+    return Engine(*(given[name] for name in ENGINE_SETTINGS))
 
 
 def output_options(command: Command) -> Command:

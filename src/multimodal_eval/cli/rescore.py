@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import RunLocation, output_options
+from multimodal_eval.cli.options import RunLocation, engine_of, engine_options, output_options
 
 
 @click.command()
 @click.argument("run", type=RunLocation())
 @click.option("--config", required=True, type=click.Path(path_type=Path), help="New tasks, weights or metrics.")
 @click.option("-o", "--output", type=RunLocation(), help="New run folder or URL; default runs/<time>-<task>.")
+@engine_options
 @output_options
 def rescore(run: Any, config: Path, output: Any, **given: Any) -> None:
     """Score RUN's samples under another configuration, without computing again what is there."""
@@ -26,6 +27,6 @@ def rescore(run: Any, config: Path, output: Any, **given: Any) -> None:
     plan = rescoring_plan(old, config)
     check_names(given["fail_under"], plan.names)
     path = output or default_folder(plan)
-    with progress_bar() as progress:
-        carry_over(old, plan, path, progress)
+    with engine_of(given).executor(plan) as executor, progress_bar() as progress:
+        carry_over(old, plan, path, executor, progress)
     conclude(Run(path), given)

@@ -8,9 +8,12 @@ from typing import Any
 import click
 
 from multimodal_eval.cli.options import (
+    ENGINE_SETTINGS,
     MetricOption,
     RunLocation,
     annotators_option,
+    engine_of,
+    engine_options,
     input_options,
     options_by_metric,
     output_options,
@@ -43,6 +46,7 @@ from multimodal_eval.cli.options import (
 @click.option("--skip-unavailable", is_flag=True, help="Leave metrics unscored that cannot run on this machine.")
 @annotators_option
 @input_options
+@engine_options
 @output_options
 def score(data: Path | None, predictions: Path | None, resumed: Any, **given: Any) -> None:
     """Score DATA, or DATA and PREDICTIONS joined by id.
@@ -56,19 +60,19 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **given: An
         raise click.UsageError("give DATA, or --resume DIR" if data is None else "--resume takes no DATA")
     if resumed is not None:
         _refuse_settings(given)
-    run = _resumed(resumed, given["fail_under"]) if resumed is not None else _fresh(data, predictions, given)
+    run = _resumed(resumed, given) if resumed is not None else _fresh(data, predictions, given)
     conclude(run, given)
 
 
 def _refuse_settings(given: dict[str, Any]) -> None:
     """A resumed run has its settings; others beside them would have no effect."""
-    shown = ("format_", "jsonl", "fail_under", "min_coverage")
+    free = ("format_", "jsonl", "fail_under", "min_coverage", *ENGINE_SETTINGS)
     for name, value in given.items():
-        if name not in shown and value not in (None, False, ()):
+        if name not in free and value not in (None, False, ()):
             raise click.UsageError(f"--resume continues a run as it was begun and takes no {name.rstrip('s')!r}")
 
 
-def _resumed(folder: Any, fail_under: Any) -> Any:
+def _resumed(folder: Any, given: dict[str, Any]) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.run_folder import RunFolder
@@ -76,9 +80,9 @@ def _resumed(folder: Any, fail_under: Any) -> Any:
     from multimodal_eval.run.evaluate import resume
     from multimodal_eval.run.plan import make_plan
 
-    check_names(fail_under, make_plan(load_config(RunFolder(folder).read_info()["config"])).names)
+    check_names(given["fail_under"], make_plan(load_config(RunFolder(folder).read_info()["config"])).names)
     with progress_bar() as progress:
-        return resume(folder, progress=progress)
+        return resume(folder, progress=progress, **{name: given[name] for name in ENGINE_SETTINGS})
 
 
 def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
@@ -89,6 +93,7 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
     from multimodal_eval.run.config import overlaid
     from multimodal_eval.run.evaluate import default_folder, planned
 
+    engine = engine_of(given)
     config = overlaid(
         given["config"],
         task=given["task"],
@@ -114,7 +119,8 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
     path = given["output"] or default_folder(plan)
     with progress_bar() as progress:
         try:
-            execute.start(plan, source, path, progress=progress)
+            with engine.executor(plan) as executor:
+                execute.start(plan, source, path, executor, progress)
         except KeyboardInterrupt:
             click.echo(f"\ninterrupted. Continue with: mmeval score --resume {path}", err=True)
             raise click.exceptions.Exit(130) from None

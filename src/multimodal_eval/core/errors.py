@@ -64,7 +64,7 @@ class InputError(MultimodalEvalError, ValueError):
         self.total = len(self.problems) if total is None else total
         super().__init__(self._text())
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:  # from another process it comes whole
         return type(self), (self.problems, self.total)
 
     def _text(self) -> str:
@@ -83,7 +83,7 @@ class UnknownNameError(MultimodalEvalError, KeyError):
         self.kind, self.name, self.known = kind, name, tuple(known)
         super().__init__(f"no {kind} is named {name!r}.{did_you_mean(name, self.known)}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:  # from another process it comes whole
         return type(self), (self.kind, self.name, self.known)
 
     def __str__(self) -> str:  # KeyError would show the repr of its argument

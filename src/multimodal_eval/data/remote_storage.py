@@ -44,8 +44,10 @@ class RemoteStorage:
         except Exception as fault:  # some connect at once, and fail in ways of their own
             raise RunFolderError(f"{url} cannot be opened: {_said(fault)}") from fault
         self.root = str(root).rstrip("/")
-        protocols = self.filesystem.protocol
-        self.is_object_store = not OBJECT_STORES.isdisjoint([protocols] if isinstance(protocols, str) else protocols)
+        own = self.filesystem.protocol
+        protocols = [own] if isinstance(own, str) else own
+        self.is_object_store = not OBJECT_STORES.isdisjoint(protocols)
+        self.is_shared = "memory" not in protocols
 
     @property
     def address(self) -> str:

@@ -79,6 +79,11 @@ class RunFolder:
         return self.storage.address
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other processes find it too; what lies in this one's memory they do not."""
+        return self.storage.is_shared
+
+    @property
     def name(self) -> str:
         """The folder's own name."""
         return self.storage.name

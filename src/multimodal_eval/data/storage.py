@@ -37,6 +37,10 @@ class Storage(Protocol):
         """What finds it again from any working folder; the same for the same place."""
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other processes find the same files there."""
+
+    @property
     def name(self) -> str:
         """The last part of its address."""
 
@@ -144,6 +148,11 @@ class LocalStorage:
     def address(self) -> str:
         """The whole path."""
         return str(self.path.resolve())
+
+    @property
+    def is_shared(self) -> bool:
+        """They do."""
+        return True
 
     @property
     def name(self) -> str:

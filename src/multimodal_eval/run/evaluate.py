@@ -22,7 +22,8 @@ from multimodal_eval.data.run_folder import RunFolder, state_name
 from multimodal_eval.data.storage import Location, located, take_file
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import RunConfig, load_config, overlaid
-from multimodal_eval.run.executor import Inline
+from multimodal_eval.run.engine import Engine, EngineName
+from multimodal_eval.run.executor import Executor
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 from multimodal_eval.run.slices import SliceValues
@@ -42,6 +43,10 @@ def evaluate(
     config: str | Path | Mapping[str, Any] | None = None,
     output: Location | None = None,
     progress: execute.Progress = execute.silent,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    gpus_per_worker: float = 0,
     **settings: Any,
 ) -> Run:
     """Score samples and give back the run.
@@ -53,18 +58,23 @@ def evaluate(
     `allow_image_urls`.
     Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it. It may be
     a path, or a URL of any filesystem that fsspec knows (extra `remote`): s3://bucket/runs/first.
+    `engine` says who works on it: this machine with so many `workers` (all cores), or `"ray"`: the cluster at
+    `address`, else a private one, with a share of a GPU for each worker that holds a model. No number depends on it.
     """
+    means = Engine(engine, workers, address, gpus_per_worker)
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
-    path, scratch = _place(output)
-    with _removed_on_failure(scratch):
-        execute.start(plan, source, path, progress=progress)
+    path, scratch = _place(output, means)
+    with _removed_on_failure(scratch), means.executor(plan) as executor:
+        execute.start(plan, source, path, executor, progress)
     return Run(path, scratch)
 
 
-def _place(output: Location | None) -> tuple[Location, Path | None]:
+def _place(output: Location | None, engine: Engine) -> tuple[Location, Path | None]:
     """The run folder, and the temporary folder around it where none was named."""
     if output is not None:
         return located(output), None
+    if engine.address is not None:
+        raise ConfigError("a run on a cluster needs an `output` folder that all of its machines see")
     scratch = Path(tempfile.mkdtemp(prefix="mmeval-"))
     return scratch / "run", scratch
 
@@ -115,19 +125,28 @@ def open_input(data: Data, predictions: str | Path | None, config: RunConfig) ->
     return MemoryInput(data, tuple(config.annotators))
 
 
-def resume(location: Location, *, progress: execute.Progress = execute.silent) -> Run:
-    """Continue an interrupted run; the results are those of an uninterrupted one."""
+def resume(
+    location: Location,
+    *,
+    progress: execute.Progress = execute.silent,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    gpus_per_worker: float = 0,
+) -> Run:
+    """Continue an interrupted run, on any engine; the results are those of an uninterrupted one."""
+    means = Engine(engine, workers, address, gpus_per_worker)
     folder = RunFolder(location)
     info = folder.read_info()
     if info["state"] == "done":
         return Run(location)
     plan = make_plan(load_config(info["config"]))
-    with folder.locked():
+    with folder.locked(), means.executor(plan) as executor:
         if info.get("rescored_from"):
             folder.clear_temporary()
-            _carry_over(Run(info["rescored_from"]), plan, folder, progress)
+            _carry_over(Run(info["rescored_from"]), plan, folder, executor, progress)
         else:
-            execute.carry_on(plan, partial(_opened_again, info["source"], plan), folder, progress=progress)
+            execute.carry_on(plan, partial(_opened_again, info["source"], plan), folder, executor, progress)
     return Run(location)
 
 
@@ -141,16 +160,21 @@ def rescore(
     *,
     output: Location | None = None,
     progress: execute.Progress = execute.silent,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    gpus_per_worker: float = 0,
 ) -> Run:
     """The same samples under other weights, tasks or metrics, in a new folder.
 
     Scores whose signature stays the same are taken over; only what is new is computed.
     """
+    means = Engine(engine, workers, address, gpus_per_worker)
     old = run if isinstance(run, Run) else Run(run)
     plan = rescoring_plan(old, config)
-    path, scratch = _place(output)
-    with _removed_on_failure(scratch):
-        carry_over(old, plan, path, progress)
+    path, scratch = _place(output, means)
+    with _removed_on_failure(scratch), means.executor(plan) as executor:
+        carry_over(old, plan, path, executor, progress)
     return Run(path, scratch)
 
 
@@ -174,16 +198,16 @@ def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any]) -> Plan:
     return make_plan(settings, stored=old.info["signatures"])
 
 
-def carry_over(old: Run, plan: Plan, location: Location, progress: execute.Progress) -> None:
+def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, progress: execute.Progress) -> None:
     """Set up a new folder with the old samples, take over what is the same, compute the rest."""
     kept = {key: old.info[key] for key in ("input", "counts", "input_notes", "parts")}
     description = execute.describe(plan, old.info["source"])
     folder = RunFolder.create(location, {**description, **kept, "rescored_from": old.folder.address})
     with folder.locked():
-        _carry_over(old, plan, folder, progress)
+        _carry_over(old, plan, folder, executor, progress)
 
 
-def _carry_over(old: Run, plan: Plan, folder: RunFolder, progress: execute.Progress) -> None:
+def _carry_over(old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: execute.Progress) -> None:
     reusable = _reusable(old, plan)
     info = folder.read_info()
     with execute.discarded_if_refused(folder):
@@ -192,9 +216,9 @@ def _carry_over(old: Run, plan: Plan, folder: RunFolder, progress: execute.Progr
         with execute.discarded_if_refused(folder):
             _refuse_columns(old, plan)
             _take_files(old, folder, reusable)
-            info = execute.fit(plan, folder, info, Inline(), progress)
+            info = execute.fit(plan, folder, info, executor, progress)
     worker = Worker(plan, folder, old.folder, frozenset(reusable))
-    execute.finish(plan, folder, info, Inline(), progress, worker)
+    execute.finish(plan, folder, info, executor, progress, worker)
 
 
 def _refuse_unavailable(plan: Plan, reusable: set[str]) -> None:

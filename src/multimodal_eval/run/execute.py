@@ -178,7 +178,7 @@ def finish(
             score_without_poison(executor, worker, part, size)
         done += size
         progress("scoring", done, total)
-    folder.clear_temporary()  # of processes that died
+    folder.clear_temporary()  # of processes that died while they wrote
     even_out(folder, len(info["parts"]))
     folder.write_results(results_of(plan, folder, info))
     if not plan.config.skip_lint:

@@ -43,7 +43,8 @@ class Local:
 
 
 def _can_leave(worker: Worker) -> bool:
-    return worker.plan.travels and not current_process().daemon  # which may have no children
+    alone = current_process().daemon  # which may have no children
+    return worker.plan.travels and worker.folder.is_shared and not alone
 
 
 def _in_threads(worker: Worker, work: Work, items: Sequence[Any], workers: int) -> Iterator[Any]:

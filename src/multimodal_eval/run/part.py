@@ -83,7 +83,7 @@ class Worker:
         """Where a work is best done: with a model, in processes of Python, or in threads."""
         if work == "merge":
             return "thread"
-        placements = {metric.placement for metric in self.fresh if work == "score" or metric.fits}
+        placements = {metric.placement for metric in self.fresh if work != "fit" or metric.fits}
         order: tuple[Placement, ...] = ("model", "process", "thread")
         return next((one for one in order if one in placements), "thread")
 

@@ -42,10 +42,19 @@ class Plan:
 
     @property
     def travels(self) -> bool:
-        """Whether another process can make the same plan: not where a metric is defined in this one alone."""
+        """Whether another process can make the same plan."""
+        return not self.homebound
+
+    @property
+    def homebound(self) -> list[str]:
+        """The metrics that are defined in this process alone."""
         offered = {entry.module for entry in entry_points().values()}
-        modules = {origin(metric)[0] for metric in self.metrics}
-        return all(module.startswith((PACKAGE, PLUGIN)) or module in offered for module in modules)
+        modules = {metric.name: origin(metric)[0] for metric in self.metrics}
+        return [
+            name
+            for name, module in modules.items()
+            if not module.startswith((PACKAGE, PLUGIN)) and module not in offered
+        ]
 
     @property
     def spelled_out(self) -> RunConfig:

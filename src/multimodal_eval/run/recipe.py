@@ -36,11 +36,15 @@ class Recipe:
         """The worker, the same one for the same recipe."""
         return _worker(self)
 
+    def opened(self) -> Worker:
+        """A new worker."""
+        from multimodal_eval.run.part import Worker
+
+        plan = make_plan(load_config(msgspec.json.decode(self.config)), stored=self.reusable)
+        earlier = None if self.earlier is None else RunFolder(self.earlier)
+        return Worker(plan, RunFolder(self.folder), earlier, self.reusable)
+
 
 @lru_cache(maxsize=1)
 def _worker(recipe: Recipe) -> Worker:
-    from multimodal_eval.run.part import Worker
-
-    plan = make_plan(load_config(msgspec.json.decode(recipe.config)), stored=recipe.reusable)
-    earlier = None if recipe.earlier is None else RunFolder(recipe.earlier)
-    return Worker(plan, RunFolder(recipe.folder), earlier, recipe.reusable)
+    return recipe.opened()
