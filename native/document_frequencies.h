@@ -15,7 +15,7 @@ class DocumentFrequencies {
 public:
     Vocabulary tokens;
     NgramTable ngrams;
-    std::vector<std::uint32_t> counts;  // a node
+    LargeVector<std::uint32_t> counts;  // a node
     std::uint64_t images = 0;
     std::string tokenizer;  // the name of the one that made the tokens; empty while there are none
 

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "large_vector.h"
+
 namespace mmeval {
 
 constexpr int kOrders = 4;
@@ -65,10 +67,10 @@ private:
     std::size_t probe(std::uint64_t key, std::size_t slot) const;
     void grow();
 
-    std::vector<std::uint64_t> keys_;
-    std::vector<std::uint8_t> orders_;
+    LargeVector<std::uint64_t> keys_;
+    LargeVector<std::uint8_t> orders_;
     std::vector<std::uint32_t> unigrams_;  // by token: a single token needs no probe
-    std::vector<std::uint32_t> slots_;
+    LargeVector<std::uint32_t> slots_;
 };
 
 }  // namespace mmeval

@@ -245,7 +245,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch,
             original = multimodal_eval.run.execute.fit  # type: ignore[attr-defined]
             patched.setattr(
                 "multimodal_eval.run.execute.fit",
-                lambda plan, folder, info, executor, progress: original(plan, folder, info, Inline(), progress),
+                lambda worker, info, executor, progress: original(worker, info, Inline(), progress),
             )
         if burning < 9:
             with pytest.raises(StoppedError):

@@ -209,16 +209,15 @@ def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, pro
 
 def _carry_over(old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: execute.Progress) -> None:
     reusable = _reusable(old, plan)
-    info = folder.read_info()
+    info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable))
     with execute.discarded_if_refused(folder):
         _refuse_unavailable(plan, reusable)
     if info["state"] == "reading":
         with execute.discarded_if_refused(folder):
             _refuse_columns(old, plan)
             _take_files(old, folder, reusable)
-            info = execute.fit(plan, folder, info, executor, progress)
-    worker = Worker(plan, folder, old.folder, frozenset(reusable))
-    execute.finish(plan, folder, info, executor, progress, worker)
+            info = execute.fit(worker, info, executor, progress)
+    execute.finish(worker, info, executor, progress)
 
 
 def _refuse_unavailable(plan: Plan, reusable: set[str]) -> None:

@@ -60,7 +60,7 @@ def carry_on(
     progress: Progress = silent,
 ) -> None:
     """Continue from wherever the folder stands; committed parts are kept. `source` is opened only if it is needed."""
-    executor = executor or Local()
+    executor, worker = executor or Local(), Worker(plan, folder)
     folder.clear_temporary()
     info = folder.read_info()
     if info["state"] == "reading":
@@ -70,10 +70,10 @@ def carry_on(
         folder.clear_samples()
         with discarded_if_refused(folder):
             info = read_input(plan, opened, folder, progress)
-            info = fit(plan, folder, info, executor, progress)
+            info = fit(worker, info, executor, progress)
     else:
-        _refuse_changed(plan, folder, info)
-    finish(plan, folder, info, executor, progress)
+        _refuse_changed(worker, info)
+    finish(worker, info, executor, progress)
 
 
 def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress) -> dict[str, Any]:
@@ -110,10 +110,9 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
     return info
 
 
-def fit(plan: Plan, folder: RunFolder, info: dict[str, Any], executor: Executor, progress: Progress) -> dict[str, Any]:
+def fit(worker: Worker, info: dict[str, Any], executor: Executor, progress: Progress) -> dict[str, Any]:
     """Gather the corpus statistics, then write down the signatures: from here on the run can be resumed."""
-    worker = Worker(plan, folder)
-    groups = worker.fitting
+    folder, groups = worker.folder, worker.fitting
     if groups:
         sums, large = _fitted(worker, info["parts"], executor, progress)
         for name, metrics in groups.items():
@@ -121,8 +120,11 @@ def fit(plan: Plan, folder: RunFolder, info: dict[str, Any], executor: Executor,
             for metric in metrics if state is not None else ():
                 metric.check_state(state)
                 folder.write_state(metric.name, partial(metric.save_state, state))
+                worker.keep_state(metric, state)
         folder.clear_scratch()
-    info = info | {"state": "scoring", "signatures": signatures(plan, worker)}
+        if large:
+            progress("merging", worker.buckets, worker.buckets)
+    info = info | {"state": "scoring", "signatures": signatures(worker)}
     folder.write_info(info)
     return info
 
@@ -154,20 +156,13 @@ def _refuse_dead(result: Any, what: str) -> None:
         raise RunFolderError(f"a process died while {what}: {result.reason}")
 
 
-def finish(
-    plan: Plan,
-    folder: RunFolder,
-    info: dict[str, Any],
-    executor: Executor,
-    progress: Progress,
-    worker: Worker | None = None,
-) -> None:
+def finish(worker: Worker, info: dict[str, Any], executor: Executor, progress: Progress) -> None:
     """Score the parts that are not committed yet and write the results and their lint."""
     from multimodal_eval.data.even_parts import even_out
     from multimodal_eval.data.run_lint import lint_of
     from multimodal_eval.run.results import results_of
 
-    worker = worker or Worker(plan, folder)
+    plan, folder = worker.plan, worker.folder
     todo = [part for part in range(len(info["parts"])) if not folder.committed(part)]
     total = sum(info["parts"])
     done = total - sum(info["parts"][part] for part in todo)
@@ -198,8 +193,9 @@ def _counting(stage: str, total: int, progress: Progress) -> Callable[[int], Non
     return tick
 
 
-def signatures(plan: Plan, worker: Worker) -> dict[str, dict[str, Any]]:
+def signatures(worker: Worker) -> dict[str, dict[str, Any]]:
     """The signature of every number of the run."""
+    plan = worker.plan
     found = {metric.name: stored_signature(metric, worker.state(metric), plan.config) for metric in plan.metrics}
     if plan.composite and plan.task is not None:
         signature = composite_signature(plan.task).extended(**strata_settings(plan.config.strata))
@@ -216,14 +212,14 @@ def stored_signature(metric: Metric, state: Any, config: RunConfig) -> dict[str,
     return {"text": str(signature), "settings": signature.to_dict(), "options": dict(metric.options)}
 
 
-def _refuse_changed(plan: Plan, folder: RunFolder, info: dict[str, Any]) -> None:
+def _refuse_changed(worker: Worker, info: dict[str, Any]) -> None:
     """Half of a run with one metric and half with another would be no run."""
-    now = signatures(plan, Worker(plan, folder))
+    now = signatures(worker)
     for name in {*now, *info["signatures"]}:
         before, after = info["signatures"].get(name), now.get(name)
         if before != after:
             raise RunFolderError(
-                f"{folder.label} was begun with {before and before['text']} and would go on with "
+                f"{worker.folder.label} was begun with {before and before['text']} and would go on with "
                 f"{after and after['text']}. Start a new run, or go back to what it was begun with"
             )
 

@@ -139,6 +139,10 @@ class Worker:
         buckets = (self.folder.read_piece(_bucket_of(name, bucket), 0) for bucket in range(self.buckets))
         return kind.united(bucket for bucket in buckets if bucket is not None)
 
+    def keep_state(self, metric: Metric, state: Any) -> None:
+        """Remember a state that was just made: it need not be read again."""
+        self._states[metric.name] = state
+
     def state(self, metric: Metric) -> Any:
         """The state of the whole run for a metric."""
         if metric.name not in self._states:

@@ -106,7 +106,10 @@ class DocumentFrequencies:
 
     def save(self, path: str | Path) -> None:
         """Write the table."""
-        Path(path).write_bytes(self.to_bytes())
+        data = self.to_bytes()
+        Path(path).write_bytes(data)
+        if self.is_condensed:
+            self.digest = sha256(data).hexdigest()  # which is asked for next, and takes as long to work out
 
     @classmethod
     def load(cls, path: str | Path) -> DocumentFrequencies:

@@ -1,0 +1,46 @@
+// Vectors that grow large and are read at random: in huge pages where the system gives them, since with small ones each
+// look-up would also wait for the address of its page.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <vector>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace mmeval {
+
+template <typename T>
+struct LargeAllocator {
+    using value_type = T;
+    LargeAllocator() = default;
+    template <typename Other>
+    LargeAllocator(const LargeAllocator<Other>&) {}
+
+    T* allocate(std::size_t count) {
+        constexpr std::size_t kPage = std::size_t{1} << 21, kLarge = 2 * kPage;
+        const std::size_t bytes = count * sizeof(T);
+        void* memory = nullptr;
+#if defined(__linux__)
+        if (bytes >= kLarge) {
+            memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+            if (memory != nullptr) madvise(memory, bytes, MADV_HUGEPAGE);  // advice: it need not be taken
+        } else
+#endif
+            memory = std::malloc(bytes);
+        if (memory == nullptr) throw std::bad_alloc();
+        return static_cast<T*>(memory);
+    }
+    void deallocate(T* memory, std::size_t) { std::free(memory); }
+    template <typename Other>
+    bool operator==(const LargeAllocator<Other>&) const { return true; }
+    template <typename Other>
+    bool operator!=(const LargeAllocator<Other>&) const { return false; }
+};
+
+template <typename T>
+using LargeVector = std::vector<T, LargeAllocator<T>>;
+
+}  // namespace mmeval
