@@ -42,9 +42,9 @@ class Chosen:
 def choose(scored: Sequence[ScoredRows], main: str, per_group: int = PER_GROUP) -> list[Chosen]:
     """The worst, the best and the rest: `per_group` of each, no sample twice, and no more than 200 altogether."""
     total = len(scored[0].places)
-    kinds = ["worst", "best", *(["differing"] if len(scored) > 1 else []), "disputed", "unscored"]
-    # A third of a small run is enough for the worst and for the best of it.
-    room = min(per_group, MOST_SAMPLES // len(kinds), max(1, total // 3))
+    kinds = ["worst", "best", "unscored", *(["differing"] if len(scored) > 1 else []), "disputed"]
+    # In a small run the best must not be what the worst left over.
+    room = min(per_group, MOST_SAMPLES // len(kinds), max(1, total // len(kinds)))
     values = [own.values[main] * _sign(own, main) for own in scored]
     mean = np.mean(values, axis=0)
     measures: dict[str, tuple[Vector, bool]] = {  # what to sort by, largest first, and whether it is shown
