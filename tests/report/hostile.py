@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -136,7 +137,7 @@ def _score(number: int, place: int, text: str) -> Score:
     return Score(((number * (7 + 6 * place)) % 101) / 101, "ok", details=details, warning=text)
 
 
-def _entry(texts: list[str]) -> dict:
+def _entry(texts: list[str]) -> dict[str, Any]:
     return {
         "value": 0.5,
         "stderr": 0.1,
@@ -153,7 +154,7 @@ def _entry(texts: list[str]) -> dict:
     }
 
 
-def _finding(texts: list[str]) -> dict:
+def _finding(texts: list[str]) -> dict[str, Any]:
     return {
         "code": texts[27],
         "metric": texts[28],
@@ -167,7 +168,7 @@ def _finding(texts: list[str]) -> dict:
     }
 
 
-def _classification(texts: list[str]) -> dict:
+def _classification(texts: list[str]) -> dict[str, Any]:
     figure = {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": texts[33]}
     label, other = texts[34], f"2 {texts[35]}"
     own = {"precision": 1, "recall": 1, "f1": 1, "support": 2, "predicted": 2}
@@ -188,7 +189,7 @@ def _classification(texts: list[str]) -> dict:
     }
 
 
-def hostile_comparison(texts: list[str], name: str) -> dict:
+def hostile_comparison(texts: list[str], name: str) -> dict[str, Any]:
     """What a comparison of runs with such names would say."""
     pair = {
         "first": texts[42],
@@ -215,7 +216,7 @@ def hostile_comparison(texts: list[str], name: str) -> dict:
     }
 
 
-def hostile_sensitivity(texts: list[str]) -> dict:
+def hostile_sensitivity(texts: list[str]) -> dict[str, Any]:
     """What a look at weights of such names would say."""
     part = {"part": texts[46], "weight": 0.5, "effective": 0.5, "mean": 0.5, "without": None}
     run = {"run": texts[47], "value": 0.5, "low": 0.4, "high": 0.6, "parts": [part], "ranks": [1.0]}
