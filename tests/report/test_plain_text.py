@@ -1,0 +1,38 @@
+"""Texts as a page shows them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multimodal_eval.report.plain_text import LONGEST, as_html, visible
+
+
+def test_markup_is_escaped():
+    assert as_html('<b title="x">&') == "<bdi>&lt;b title=&#34;x&#34;&gt;&amp;</bdi>"
+
+
+@pytest.mark.parametrize(
+    "character", ["\u202e", "\u2066", "\u200f", "\u0000", "\x1b", "\u2028", "\ufeff", "\U000e0041"]
+)
+def test_what_is_invisible_stands_there_by_its_code(character):
+    code = f"U+{ord(character):04X}"
+    assert as_html(f"a{character}b") == f'<bdi>a<span class="code-point">{code}</span>b</bdi>'
+    assert visible(f"a{character}b") == f"a[{code}]b"
+
+
+@pytest.mark.parametrize("text", ["two\nlines\tand a tab", "👩\u200d👧", "می\u200cخواهم", "שלום", "日本"])
+def test_what_texts_are_made_of_stays(text):
+    assert as_html(text) == f"<bdi>{text}</bdi>"
+
+
+def test_a_long_text_is_cut_and_says_so():
+    assert str(as_html("x" * (LONGEST + 1_234))).endswith("x … (1,234 characters more)</bdi>")
+
+
+@given(st.text())
+def test_nothing_in_a_text_opens_a_tag(text):
+    inner = as_html(text).replace('<span class="code-point">', "").replace("</span>", "")[len("<bdi>") : -len("</bdi>")]
+    assert "<" not in inner
+    assert ">" not in inner
