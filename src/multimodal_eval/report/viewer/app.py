@@ -1,0 +1,125 @@
+"""The application: addresses, errors, files of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.report.plain_text import as_html, codes_marked, shortened, visible
+from multimodal_eval.report.viewer.guard import Guard
+from multimodal_eval.report.viewer.pages import Compare, KeptComparisons, Pages, status_of
+from multimodal_eval.report.viewer.runs import RunsFolder
+from multimodal_eval.report.viewer.store import Store, TooSlowError
+
+DASH = "–"
+# Every file that is served as it is; nothing else can be named.
+ASSETS = {
+    "style.css": ("multimodal_eval.report", "text/css; charset=utf-8"),
+    "viewer.css": ("multimodal_eval.report.viewer", "text/css; charset=utf-8"),
+    "viewer.js": ("multimodal_eval.report.viewer", "text/javascript; charset=utf-8"),
+    "htmx.min.js": ("multimodal_eval.report.viewer", "text/javascript; charset=utf-8"),
+}
+
+
+def create_app(folder: Path, *, compare: Compare, is_own: Callable[[str], bool]) -> Starlette:
+    """The viewer of a folder's runs.
+
+    `compare` makes a comparison of finished runs, as a JSON object. `is_own` tells whether a Host header names this
+    server (`guard.own_names`).
+    """
+    templates = _templates()
+    runs = RunsFolder(folder)
+    pages = Pages(runs, Store(runs.root), compare, templates, KeptComparisons())
+
+    def failed(request: Request, error: Exception) -> Response:
+        code, message = _told(error)
+        page = templates.get_template("error.html").render(folder=runs, code=code, message=message)
+        return HTMLResponse(page, code)
+
+    routes = [
+        Route("/", pages.runs),
+        Route("/runs.{format}", pages.runs_export),
+        Route("/assets/{file}", _asset),
+        Route("/favicon.ico", lambda request: Response(status_code=204)),
+        Route("/compare", pages.comparison),
+        Route("/compare/numbers", pages.comparison_numbers),
+        Route("/compare/numbers.{format}", pages.comparison_export),
+        Route("/pairs", pages.pairs),
+        Route("/pairs.{format}", pages.pairs_export),
+        Route("/run/{name:path}", pages.run),
+        Route("/samples/{name:path}", pages.samples),
+        Route("/sample/{name:path}", pages.sample),
+        Route("/media/{name:path}", pages.media),
+        Route("/progress/{name:path}", pages.progress),
+        Route("/export/run.{format}/{name:path}", pages.run_export),
+        Route("/export/samples.{format}/{name:path}", pages.samples_export),
+    ]
+    handlers: dict[Any, Any] = {MultimodalEvalError: failed, HTTPException: failed}
+    return Starlette(routes=routes, middleware=[Middleware(Guard, is_own=is_own)], exception_handlers=handlers)
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    if isinstance(error, TooSlowError):
+        return 503, str(error)
+    if isinstance(error, MultimodalEvalError):
+        return status_of(error), str(error)
+    assert isinstance(error, HTTPException)
+    return error.status_code, "there is no such page" if error.status_code == 404 else error.detail
+
+
+def _asset(request: Request) -> Response:
+    name = request.path_params["file"]
+    if name not in ASSETS:
+        raise HTTPException(404)
+    package, media_type = ASSETS[name]
+    content = files(package).joinpath("assets", name).read_bytes()
+    return Response(content, media_type=media_type, headers={"cache-control": "no-cache"})
+
+
+def _templates() -> Environment:
+    """Everything is escaped; what a template forgets to be given is an error, not nothing."""
+    found = Environment(
+        loader=PackageLoader("multimodal_eval.report.viewer"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {
+        "text": as_html,
+        "codes": lambda text: codes_marked(shortened(text)),
+        "brief": lambda text, longest=160: as_html(brief(text, longest)),
+        "visible": lambda text: visible(str(text)),
+        "path": lambda name: quote(name, safe="/"),
+        "value": lambda text: quote(str(text), safe=""),
+        "number": number,
+        "count": lambda value: DASH if value is None else f"{value:,}",
+        "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),
+        "signed": lambda value: DASH if value is None else f"{value:+.4f}",
+    }
+    found.globals |= {"dash": DASH}
+    return found
+
+
+def brief(text: str, longest: int) -> str:
+    """The beginning of a text, in one line."""
+    line = " ".join(text[: 4 * longest].split(" "))
+    return line if len(line) <= longest else line[:longest] + " …"
+
+
+def number(value: float | None) -> str:
+    """Four decimals; only displays round."""
+    return DASH if value is None else f"{value:.4f}"
