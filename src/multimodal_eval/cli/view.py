@@ -82,6 +82,6 @@ def _listen(host: str, port: int) -> socket:
 
 def _shown(host: str) -> str:
     """The host in an address that a browser on this machine can open."""
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared with, not bound to
-        return "127.0.0.1" if host == "0.0.0.0" else "[::1]"  # noqa: S104
+    if host in ("0.0.0.0", "::"):
+        return "127.0.0.1" if host == "0.0.0.0" else "[::1]"
     return f"[{host}]" if ":" in host else host

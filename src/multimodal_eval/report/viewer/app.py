@@ -19,10 +19,11 @@ from starlette.routing import Route
 
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.report.plain_text import as_html, codes_marked, shortened, visible
+from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
 from multimodal_eval.report.viewer.pages import Compare, KeptComparisons, Pages, status_of
 from multimodal_eval.report.viewer.runs import RunsFolder
-from multimodal_eval.report.viewer.store import Store, TooSlowError
+from multimodal_eval.report.viewer.store import Store
 
 DASH = "–"
 # Every file that is served as it is; nothing else can be named.

@@ -25,7 +25,7 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
-_WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+_WILDCARDS = ("0.0.0.0", "::")
 
 
 class Guard:

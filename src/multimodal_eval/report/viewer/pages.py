@@ -228,8 +228,7 @@ class Pages:
         heads = ["id", f"{number} of {first.name}", f"{number} of {second.name}", "difference"]
 
         def table(most: int | None) -> Table:
-            rows = self.store.every_pair(first, second, number, falling=falling)
-            return Table(heads, rows if most is None else _first(rows, most))
+            return Table(heads, self.store.every_pair(first, second, number, falling=falling, most=most))
 
         return _file(request, "pairs", table)
 
@@ -357,10 +356,6 @@ def _ranged(content: bytes, media_type: str, wanted: str | None) -> Response:
 
 
 # tables
-
-
-def _first(rows: Iterator[Any], most: int) -> Iterator[Any]:
-    return (row for _, row in zip(range(most), rows, strict=False))
 
 
 def _file(request: Request, name: str, table: Callable[[int | None], Table]) -> Response:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -71,24 +72,39 @@ class ViewedRun:
     @cached_property
     def scores(self) -> dict[int, Path]:
         """The committed parts."""
-        return {number: path for number, path in self._parts("scores") if number < len(self.sizes)}
+        return {number: path for number, path in self._parts("scores").items() if number < len(self.sizes)}
 
-    def samples(self, numbers: Iterator[int] | None = None) -> dict[int, Path]:
+    @cached_property
+    def _texts(self) -> dict[int, Path]:
+        return self._parts("samples")
+
+    def samples(self, numbers: Iterable[int] | None = None) -> dict[int, Path]:
         """The texts of the committed parts, or of some of them."""
-        return {number: self.inside(self.folder.part("samples", number)) for number in numbers or self.scores}
+        try:
+            return {number: self._texts[number] for number in (self.scores if numbers is None else numbers)}
+        except KeyError as missing:
+            raise RunFolderError(f"the run {self.name} has no samples for its part {missing}") from None
 
-    def _parts(self, kind: str) -> Iterator[tuple[int, Path]]:
+    def _parts(self, kind: str) -> dict[int, Path]:
+        """The parts that are there, by number. A link that leads out of the folder is not followed."""
         place = self.folder.path / kind
-        for path in sorted(place.iterdir()) if place.is_dir() else ():
-            found = _PART.fullmatch(path.name)
-            if found:
-                yield int(found[1]), self.inside(path)
+        if not place.is_dir():
+            return {}
+        self._refuse_outside(place)
+        found = {}
+        with os.scandir(place) as entries:
+            for entry in entries:
+                name = _PART.fullmatch(entry.name)
+                if name is None:
+                    continue
+                if entry.is_symlink():
+                    self._refuse_outside(Path(entry.path))
+                found[int(name[1])] = Path(entry.path)
+        return dict(sorted(found.items()))
 
-    def inside(self, path: Path) -> Path:
-        """A file of the run, if it is one: a link that leads out of the folder is not followed."""
+    def _refuse_outside(self, path: Path) -> None:
         if not path.resolve().is_relative_to(self.root):
             raise NoSuchRunError(f"{path.name} of the run {self.name} leads out of the folder")
-        return path
 
     @cached_property
     def committed(self) -> int:
@@ -145,7 +161,7 @@ class ViewedRun:
     def progress(self) -> Progress:
         """How far it is."""
         if not self.sizes:
-            return Progress(self.state, 0, None, len(list(self._parts("samples"))), None)
+            return Progress(self.state, 0, None, len(self._texts), None)
         return Progress(self.state, self.committed, sum(self.sizes), len(self.scores), len(self.sizes))
 
 
