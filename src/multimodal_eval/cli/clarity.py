@@ -8,7 +8,7 @@ from typing import Any, cast
 import click
 
 from multimodal_eval.cli.default_command import ScoringByDefault
-from multimodal_eval.cli.options import RunLocation, Threshold
+from multimodal_eval.cli.options import RunLocation, Threshold, report_option
 
 TASKS = ("clarity", "evasion")
 
@@ -43,9 +43,11 @@ def clarity() -> None:
     help="Exit 3 if a value is lower: evasion=0.5 (the official score), evasion.f1_majority=0.4.",
 )
 @click.option("--min-coverage", type=click.FloatRange(0, 1), help="Exit 3 if the official score has fewer rows: 0.95.")
+@report_option
 def score(data: Path, predictions: Path, output: Any, task: Any, **given: Any) -> None:
     """Score PREDICTIONS; the word `score` can be left out."""
     from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.cli.report import leave_report
     from multimodal_eval.run.clarity import carry_out, prepare
 
     prepared = prepare(
@@ -59,7 +61,11 @@ def score(data: Path, predictions: Path, output: Any, task: Any, **given: Any) -
     thresholds = _thresholds(given["fail_under"], {name: own.plan.names for name, own in prepared.items()})
     with progress_bar() as progress:
         runs = carry_out(prepared, output, progress)
+    pages = [leave_report(run, wanted=given["wants_report"]) for run in runs.values()]
     _show(cast(dict[str, Any], runs), given["format_"])
+    for page in pages if given["format_"] == "table" else ():
+        if page is not None:
+            click.echo(f"report: {page}")
     _judge(cast(dict[str, Any], runs), thresholds, given["min_coverage"])
 
 

@@ -81,6 +81,7 @@ def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given:
     """Score a submission; the word `score` can be left out."""
     from multimodal_eval.cli.finish import check_names, judge
     from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.cli.report import leave_report
     from multimodal_eval.data.run import Run
     from multimodal_eval.dialogue.report import dialogue_report
     from multimodal_eval.run import execute
@@ -95,6 +96,7 @@ def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given:
     run = Run(path)
     if given["jsonl"]:
         run.write_jsonl()
+    page = leave_report(run, wanted=given["wants_report"])
     report = dialogue_report(run, worst)
     if given["format_"] == "json":
         from multimodal_eval.data.run_folder import to_json
@@ -104,6 +106,8 @@ def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given:
         from multimodal_eval.cli.show_dialogue import show_dialogue
 
         show_dialogue(report, run)
+        if page is not None:
+            click.echo(f"report: {page}")
     judge(run, given)
 
 

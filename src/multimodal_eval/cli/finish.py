@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 def conclude(run: Run, given: Mapping[str, Any]) -> None:
     """Show the run, write what was asked for, and fail where a threshold was missed; `given` are `output_options`."""
+    from multimodal_eval.cli.report import leave_report
+
     if given["jsonl"]:
         run.write_jsonl()
+    report = leave_report(run, wanted=given["wants_report"])
     if given["format_"] == "json":
         from multimodal_eval.data.run_folder import to_json
 
@@ -27,6 +30,8 @@ def conclude(run: Run, given: Mapping[str, Any]) -> None:
         from multimodal_eval.cli.show import show_run
 
         show_run(run)
+        if report is not None:
+            click.echo(f"report: {report}")
     judge(run, given)
 
 

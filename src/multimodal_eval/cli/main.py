@@ -18,6 +18,7 @@ from multimodal_eval.cli.leaderboard import leaderboard
 from multimodal_eval.cli.lint import lint
 from multimodal_eval.cli.ls import ls
 from multimodal_eval.cli.meta import meta
+from multimodal_eval.cli.report import report
 from multimodal_eval.cli.rescore import rescore
 from multimodal_eval.cli.schema import schema
 from multimodal_eval.cli.score import score
@@ -41,6 +42,7 @@ for command in (
     rescore,
     compare,
     sensitivity,
+    report,
     meta,
     agree,
     clarity,

@@ -125,9 +125,16 @@ def annotators_option(command: Command) -> Command:
     return click.option("--annotators", help=text)(command)
 
 
+def report_option(command: Command) -> Command:
+    """Whether a report is left in the run folder."""
+    text = "Do not write report.html into the run folder."
+    return click.option("--no-report", "wants_report", is_flag=True, flag_value=False, default=True, help=text)(command)
+
+
 def output_options(command: Command) -> Command:
     """How results are shown and judged."""
     for option in (
+        report_option,
         click.option(
             "--min-coverage", type=click.FloatRange(0, 1), callback=_finite, help="Exit 3 if less is scored: 0.95."
         ),

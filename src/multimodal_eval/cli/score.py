@@ -62,7 +62,7 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **given: An
 
 def _refuse_settings(given: dict[str, Any]) -> None:
     """A resumed run has its settings; others beside them would have no effect."""
-    shown = ("format_", "jsonl", "fail_under", "min_coverage")
+    shown = ("format_", "jsonl", "fail_under", "min_coverage", "wants_report")
     for name, value in given.items():
         if name not in shown and value not in (None, False, ()):
             raise click.UsageError(f"--resume continues a run as it was begun and takes no {name.rstrip('s')!r}")

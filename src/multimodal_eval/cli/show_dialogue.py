@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.cli.show import DASH, as_text, console, interval, lint_lines, number, table_of, warnings
+from multimodal_eval.cli.show import DASH, as_text, console, interval, lint_lines, number, table_of
+from multimodal_eval.report.remarks import warnings
 
 if TYPE_CHECKING:
     from rich.table import Table

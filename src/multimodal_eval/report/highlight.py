@@ -42,11 +42,12 @@ class Highlighted:
 
 def highlighted(answer: str, references: Sequence[str]) -> Highlighted:
     """Mark what the answer and any of its references have in common."""
-    found = [_Text(reference) for reference in references]
-    own = _Text(answer)
-    theirs = _sequences(text.words for text in found)
-    mine = _sequences([own.words])
-    return Highlighted(own.spans(theirs), [text.spans(mine) for text in found])
+    return Highlighted(marked(answer, references), [marked(reference, [answer]) for reference in references])
+
+
+def marked(text: str, others: Sequence[str]) -> list[Span]:
+    """Mark what a text and any of the others have in common."""
+    return _Text(text).spans(_sequences(_Text(other).words for other in others))
 
 
 def _sequences(texts: Iterable[Words]) -> set[Words]:

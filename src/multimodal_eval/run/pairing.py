@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import ConfigError, InputError, Problem
+from multimodal_eval.data.groups import cluster_codes
 from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.composite_score import COMPOSITE
-from multimodal_eval.run.columns import Codes, cluster_codes, read_scores
+from multimodal_eval.run.columns import Codes, read_scores
 
 MOST_LEFT_OUT = 0.01  # share of the samples that may be unscored in one of the runs
 _SAID_BY_THE_DATA = ("question", "references", "expected_answer", "caption", "annotations")

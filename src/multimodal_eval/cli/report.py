@@ -1,0 +1,113 @@
+"""`mmeval report`, and the report that every scoring command leaves in its run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multimodal_eval.cli.options import RunLocation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from multimodal_eval.data.run import Run
+    from multimodal_eval.data.storage import Location
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN [RUN_B …]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file. Default: report.html in RUN; report.html here for several runs.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(1, 50),
+    default=12,
+    show_default=True,
+    help="So many of the best, the worst, the most disputed …; 200 altogether at most.",
+)
+@click.option("--allow-partial", is_flag=True, help="Compare although over 1 % of the pairs are unscored.")
+@click.option("--fetch-images", is_flag=True, help="Fetch pictures from addresses, where the run was allowed to.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of comparison and sensitivity.")
+def report(runs: tuple[Any, ...], output: Path | None, **given: Any) -> None:
+    """Write RUN, or several runs over the same samples, as one HTML file that needs nothing else.
+
+    It holds the numbers with their intervals, charts, comparisons, slices, the samples to look at with their pictures,
+    warnings, where it all comes from, and the metric cards.
+    """
+    from multimodal_eval.data.run import Run
+    from multimodal_eval.report.build import FILE, write_into, write_page
+
+    opened = [Run(run) for run in runs]
+    page = page_of(
+        opened,
+        samples=given["samples"],
+        allow_partial=given["allow_partial"],
+        fetch=given["fetch_images"],
+        seed=given["seed"],
+    )
+    if output is None and len(opened) == 1:
+        click.echo(f"report: {write_into(opened[0], page)}")
+        return
+    path = output or Path(FILE)
+    try:
+        write_page(path, page)
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
+    click.echo(f"report: {path}")
+
+
+def page_of(
+    runs: Sequence[Run], *, samples: int = 12, allow_partial: bool = False, fetch: bool = False, seed: int = 0
+) -> str:
+    """The page, with a comparison where there are several runs and the weights' sensitivity where there are weights."""
+    from multimodal_eval.core.machine import cores
+    from multimodal_eval.report.build import report_html
+    from multimodal_eval.run.compare import compare_runs
+
+    comparison = None
+    if len(runs) > 1:
+        found = compare_runs(runs, allow_partial=allow_partial, seed=seed, threads=cores())
+        comparison = found.to_dict()
+    return report_html(
+        runs,
+        [runs[0].folder.name] if comparison is None else comparison["runs"],
+        comparison=comparison,
+        sensitivity=_sensitivity(runs, allow_partial=allow_partial, seed=seed),
+        per_group=samples,
+        fetch=fetch,
+    )
+
+
+def _sensitivity(runs: Sequence[Run], *, allow_partial: bool, seed: int) -> dict[str, Any] | None:
+    """None where the runs have no composite of weighted parts, or no sample has one."""
+    from multimodal_eval.run.sensitivity import sensitivity
+
+    for run in runs:
+        signature = run.info["signatures"].get("composite_score")
+        weighted = signature is not None and signature["settings"].get("weights")
+        if not weighted or not run.entries["composite_score"]["n_scored"]:
+            return None
+    return sensitivity(runs, allow_partial=allow_partial, seed=seed).to_dict()
+
+
+def leave_report(run: Run, *, wanted: bool) -> Location | None:
+    """Write report.html into the run folder, unless the run goes away with the program; None where none was written.
+
+    The scores are there by now: what keeps a report from being written is told, and is no failure of the run.
+    """
+    if not wanted or not run.is_kept:
+        return None
+    from multimodal_eval.core.errors import MultimodalEvalError
+    from multimodal_eval.report.build import write_into
+
+    try:
+        return write_into(run, page_of([run]))
+    except (MultimodalEvalError, OSError) as error:
+        click.echo(f"no report was written: {error}", err=True)
+        return None

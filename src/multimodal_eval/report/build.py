@@ -1,0 +1,45 @@
+"""From runs to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from multimodal_eval.data.run import Run
+from multimodal_eval.data.storage import Location, below
+from multimodal_eval.report.choice import PER_GROUP
+from multimodal_eval.report.content import content_of
+from multimodal_eval.report.render import render
+
+FILE = "report.html"
+
+
+def report_html(
+    runs: Sequence[Run],
+    names: Sequence[str],
+    *,
+    comparison: Mapping[str, Any] | None = None,
+    sensitivity: Mapping[str, Any] | None = None,
+    per_group: int = PER_GROUP,
+    fetch: bool = False,
+) -> str:
+    """The report of one run, or of several over the same samples, as one self-contained page.
+
+    `comparison` and `sensitivity` are what the commands of those names found, as JSON. `per_group` samples are shown
+    for each reason, 200 altogether at most. `fetch` lets pictures be fetched from addresses, where the run was
+    allowed to.
+    """
+    content = content_of(runs, names, comparison=comparison, sensitivity=sensitivity, per_group=per_group, fetch=fetch)
+    return render(content)
+
+
+def write_into(run: Run, page: str) -> Location:
+    """Put the report into the run's own folder."""
+    run.folder.storage.write(FILE, lambda path: write_page(path, page))
+    return below(run.location, FILE)
+
+
+def write_page(path: Path, page: str) -> None:
+    """The page as a file: UTF-8, the same bytes on every system."""
+    path.write_bytes(page.encode("utf-8", "replace"))

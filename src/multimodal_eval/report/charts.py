@@ -1,0 +1,122 @@
+"""What the page's script draws: few numbers a chart, no sample's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from multimodal_eval.data.run import Run
+from multimodal_eval.report.distributions import Distribution
+from multimodal_eval.report.one_run import OneRun
+from multimodal_eval.report.plain_text import visible
+
+_LABEL = 40  # characters of a name in a chart
+
+
+def bounds_of(run: Run, name: str) -> tuple[float | None, float | None]:
+    """Between which values a number lies; None where there is no bound."""
+    low, high = run.info.get("bounds", {}).get(name, (None, None))
+    return low, high
+
+
+def _label(text: str) -> str:
+    """A name beside a chart: no invisible characters, and not too long."""
+    shown = visible(text)
+    return shown if len(shown) <= _LABEL else shown[: _LABEL - 1] + "…"
+
+
+def charts_of(
+    runs: Sequence[OneRun],
+    numbers: Sequence[str],
+    spread: Mapping[str, Distribution],
+    comparison: Mapping[str, Any] | None,
+    sensitivity: Mapping[str, Any] | None,
+) -> dict[str, dict[str, Any]]:
+    """Every chart by the name of its place in the page."""
+    names = [_label(run.name) for run in runs]
+    charts: dict[str, dict[str, Any]] = {}
+    overview = [
+        {"label": _label(name), "series": place, **_brief(run.entries[name])}
+        for name in numbers
+        for place, run in enumerate(runs)
+        if bounds_of(run.run, name) == (0, 1) and run.entries[name]["value"] is not None
+    ]
+    if overview:
+        charts["overview"] = {"kind": "intervals", "domain": [0, 1], "runs": names, "rows": overview}
+    for place, (name, own) in enumerate(spread.items()):
+        charts[f"spread-{place}"] = {
+            "kind": "histogram",
+            "label": _label(name),
+            "runs": names,
+            **{key: value for key, value in asdict(own).items() if key != "quantiles"},
+        }
+    if comparison is not None:
+        charts |= _forests(runs[0].run, comparison)
+    if sensitivity is not None:
+        charts |= _weights(sensitivity)
+    columns = [own for own in runs[0].slices if all(own.column in {s.column for s in run.slices} for run in runs)]
+    for place, column in enumerate(columns):
+        charts[f"slices-{place}"] = _slice_chart(column.column, runs, numbers, names)
+    return charts
+
+
+def _brief(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: entry[key] for key in ("value", "low", "high")}
+
+
+def _forests(run: Run, comparison: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Differences in shares of the number's range, all in one; a number without a range by itself."""
+    several = len(comparison["runs"]) > 2
+    shared: list[dict[str, Any]] = []
+    charts: dict[str, dict[str, Any]] = {}
+    for place, number in enumerate(comparison["numbers"]):
+        low, high = bounds_of(run, number["name"].partition(".")[0])
+        bounded = low is not None and high is not None
+        width = high - low if low is not None and high is not None else 1.0
+        sign = -1 if number["direction"] == "lower" else 1  # to the right is better
+        rows = []
+        for pair in number["pairs"]:
+            ends = [None if pair[key] is None else sign * pair[key] / width for key in ("low", "high")]
+            label = _label(number["name"]) + (
+                f": {_label(pair['second'])} − {_label(pair['first'])}" if several else ""
+            )
+            rows.append(
+                {
+                    "label": label,
+                    "value": sign * pair["difference"] / width,
+                    "low": ends[0] if sign > 0 else ends[1],
+                    "high": ends[1] if sign > 0 else ends[0],
+                    "verdict": pair["verdict"],
+                }
+            )
+        if bounded:
+            shared += rows
+        else:
+            charts[f"forest-{place}"] = {"kind": "forest", "rows": rows}
+    return {"forest": {"kind": "forest", "rows": shared}, **charts} if shared else charts
+
+
+def _weights(sensitivity: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    rows = [
+        {"label": _label(part["part"]), "weight": part["weight"], "effective": part["effective"], "series": place}
+        for place, run in enumerate(sensitivity["runs"])
+        for part in run["parts"]
+    ]
+    names = [_label(run["run"]) for run in sensitivity["runs"]]
+    return {"weights": {"kind": "weights", "rows": rows, "runs": names}}
+
+
+def _slice_chart(column: str, runs: Sequence[OneRun], numbers: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+    """The values of a column, for each number that they have."""
+    by_number: dict[str, list[dict[str, Any]]] = {}
+    for number in numbers:
+        for place, run in enumerate(runs):
+            own = next(found for found in run.slices if found.column == column)
+            for value, entries in own.values.items():
+                entry = entries.get(number)
+                if entry is not None and entry["value"] is not None:
+                    row = {"label": _label(value), "series": place, **_brief(entry)}
+                    by_number.setdefault(number, []).append(row)
+    charts = [{"number": _label(number), "rows": rows} for number, rows in by_number.items()]
+    return {"kind": "slices", "runs": list(names), "numbers": charts}

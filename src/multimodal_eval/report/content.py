@@ -1,0 +1,107 @@
+"""What a report says, in the order in which it says it, from run folders alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from multimodal_eval import __version__
+from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.data.run import Run
+from multimodal_eval.evaluation.cards import card_text
+from multimodal_eval.evaluation.composite_score import COMPOSITE
+from multimodal_eval.report.charts import bounds_of, charts_of
+from multimodal_eval.report.choice import EXPLANATIONS, PER_GROUP, TITLES, choose
+from multimodal_eval.report.distributions import Distribution, distribution
+from multimodal_eval.report.markdown import Block, blocks
+from multimodal_eval.report.one_run import OneRun, one_run
+from multimodal_eval.report.samples import Shown, shown_samples
+from multimodal_eval.report.scored_rows import scored_rows
+
+
+@dataclass(frozen=True)
+class Group:
+    """Samples that were chosen for one reason."""
+
+    kind: str
+    title: str
+    explanation: str
+    samples: list[Shown]
+
+
+@dataclass(frozen=True)
+class Content:
+    """A whole report. `charts` is what the page's script draws, by the name of the place where it draws it."""
+
+    title: str
+    runs: list[OneRun]
+    main: str
+    numbers: list[str]
+    distributions: dict[str, Distribution]
+    comparison: Mapping[str, Any] | None
+    sensitivity: Mapping[str, Any] | None
+    groups: list[Group]
+    cards: dict[str, list[Block] | None]  # None: a plug-in's, which has none here
+    charts: dict[str, dict[str, Any]]
+    version: str
+
+
+def content_of(
+    runs: Sequence[Run],
+    names: Sequence[str],
+    *,
+    comparison: Mapping[str, Any] | None = None,
+    sensitivity: Mapping[str, Any] | None = None,
+    per_group: int = PER_GROUP,
+    fetch: bool = False,
+) -> Content:
+    """Collect what is to be said of the runs; `comparison` and `sensitivity` are what those commands found, as JSON."""
+    scored = scored_rows(runs, names)
+    told = [one_run(own) for own in scored]
+    numbers = [name for name in runs[0].entries if all(name in run.entries for run in runs)]
+    main = _main_number(runs, numbers)
+    chosen = choose(scored, main, per_group)
+    shown = shown_samples(scored, chosen, fetch=fetch)
+    spread = {
+        name: found
+        for name in numbers
+        if (found := distribution([own.values[name] for own in scored], bounds_of(runs[0], name))) is not None
+    }
+    mean = ", averaged over the runs" if len(runs) > 1 else ""
+    groups = [
+        Group(one.kind, TITLES[one.kind], EXPLANATIONS[one.kind].format(main=main, mean=mean), samples)
+        for one, samples in zip(chosen, shown, strict=True)
+    ]
+    metrics = dict.fromkeys(name for run in runs for name in run.entries if name != COMPOSITE)
+    return Content(
+        _title(runs, names),
+        told,
+        main,
+        numbers,
+        spread,
+        comparison,
+        sensitivity,
+        groups,
+        {name: _card(name) for name in metrics},
+        charts_of(told, numbers, spread, comparison, sensitivity),
+        __version__,
+    )
+
+
+def _title(runs: Sequence[Run], names: Sequence[str]) -> str:
+    task = runs[0].results["task"]
+    return f"{task + ': ' if task else ''}{' and '.join(names) if len(names) < 3 else f'{len(names)} runs'}"
+
+
+def _main_number(runs: Sequence[Run], numbers: Sequence[str]) -> str:
+    """The composite where there is one, else the first number that has a value."""
+    order = sorted(numbers, key=lambda name: name != COMPOSITE)
+    return next((name for name in order if all(run.entries[name]["value"] is not None for run in runs)), order[0])
+
+
+def _card(name: str) -> list[Block] | None:
+    try:
+        return blocks(card_text(name))
+    except MultimodalEvalError:
+        return None

@@ -1,0 +1,66 @@
+"""How the values of a number are spread: counts of few bins and some quantiles, never the values themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from multimodal_eval.report.scored_rows import Vector
+
+BINS = 20
+QUANTILES = {"lowest": 0.0, "5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "highest": 1.0}
+_WIDE = 20  # from this ratio on, a number without an upper bound is shown on a logarithmic scale
+
+Bounds = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Several runs over the same bins."""
+
+    edges: list[float]
+    logarithmic: bool
+    counts: list[list[int]]  # of each run
+    quantiles: list[dict[str, float] | None]  # of each run; None where nothing is scored
+
+
+def distribution(values: Sequence[Vector], bounds: Bounds) -> Distribution | None:
+    """Count the scored values of each run; None where no run has any."""
+    scored = [own[~np.isnan(own)] for own in values]
+    everything = np.concatenate(scored)
+    if not len(everything):
+        return None
+    low, high = float(everything.min()), float(everything.max())
+    logarithmic = bounds[1] is None and low > 0 and high / low >= _WIDE
+    if logarithmic:
+        edges = np.geomspace(low, high, BINS + 1)
+        edges[0], edges[-1] = low, high  # rounding must lose no value
+    else:
+        edges = np.linspace(*_limits(low, high, bounds), BINS + 1)
+    return Distribution(
+        edges.tolist(),
+        logarithmic,
+        [np.histogram(own, edges)[0].tolist() for own in scored],
+        [_quantiles(own) for own in scored],
+    )
+
+
+def _limits(low: float, high: float, bounds: Bounds) -> tuple[float, float]:
+    """The whole range of the number where its values fill a good part of it, else that of the values."""
+    least, most = bounds
+    if least is not None and most is not None and least <= low <= high <= most and (high - low) * 3 >= most - least:
+        return least, most
+    if low == high:
+        margin = max(abs(low), 1.0) / 20
+        return low - margin, high + margin
+    return low, high
+
+
+def _quantiles(values: Vector) -> dict[str, float] | None:
+    if not len(values):
+        return None
+    found: list[Any] = np.quantile(values, list(QUANTILES.values())).tolist()
+    return dict(zip(QUANTILES, found, strict=True))

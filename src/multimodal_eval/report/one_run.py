@@ -1,0 +1,51 @@
+"""What is said of one run by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from multimodal_eval.data.run import Run
+from multimodal_eval.data.run_folder import to_json
+from multimodal_eval.dialogue.dialogues import TYPE
+from multimodal_eval.dialogue.integral import PARTS
+from multimodal_eval.dialogue.report import dialogue_report
+from multimodal_eval.report.remarks import warnings
+from multimodal_eval.report.scored_rows import ScoredRows
+from multimodal_eval.report.slices import Slices, slices_of
+
+
+@dataclass(frozen=True)
+class OneRun:
+    """What is said of one run by itself."""
+
+    name: str
+    run: Run
+    entries: dict[str, dict[str, Any]]
+    warnings: list[str]
+    findings: list[dict[str, Any]] | None  # None where the run was not linted
+    slices: list[Slices]
+    classification: dict[str, Any] | None
+    dialogue: dict[str, Any] | None
+    config: str
+
+
+def one_run(own: ScoredRows) -> OneRun:
+    """Collect it from the run folder."""
+    run = own.run
+    return OneRun(
+        own.name,
+        run,
+        run.entries,
+        warnings(run),
+        run.lint()["findings"] if run.is_linted else None,
+        slices_of(own),
+        run.folder.read_classification(),
+        dialogue_report(run, worst=0) if _is_contest(run) else None,
+        to_json(run.info["config"]).decode(),
+    )
+
+
+def _is_contest(run: Run) -> bool:
+    strata = run.info["config"].get("strata") or {}
+    return strata.get("by") == TYPE and TYPE in run.results["slices"] and {*PARTS} <= {*run.metrics}

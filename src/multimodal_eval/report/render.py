@@ -1,0 +1,116 @@
+"""The report as one HTML file that needs nothing else: no network, no file beside it."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from multimodal_eval.report.content import Content
+from multimodal_eval.report.highlight import Span
+from multimodal_eval.report.plain_text import as_html, codes_marked, shortened, visible
+
+_HERE = Path(__file__).parent
+_SCRIPTS = ("d3.min.js", "plot.umd.min.js", "report.js")
+_DASH = "–"
+# Observable Plot puts this style sheet into every chart; report.js names the class.
+_PLOT_STYLE = """:where(.mm-chart) {
+  --plot-background: white;
+  display: block;
+  height: auto;
+  height: intrinsic;
+  max-width: 100%;
+}
+:where(.mm-chart text),
+:where(.mm-chart tspan) {
+  white-space: pre;
+}"""
+_ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+
+
+def render(content: Content) -> str:
+    """The page."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "text": as_html,
+        "plain": lambda value: visible(shortened(str(value), 200)),
+        "number": number,
+        "signed": lambda value: _DASH if value is None else f"{value:+.4f}",
+        "interval": interval,
+        "percent": lambda value: _DASH if value is None else f"{100 * value:.1f} %",
+        "count": lambda value: f"{value:,}",
+        "spans": _spans,
+        "heat": _heat,
+    }
+    page = environment.get_template("report.html.j2")
+    return page.render(
+        content=content,
+        policy=_policy(),
+        style=Markup(asset("style.css")),
+        scripts=[Markup(asset(name)) for name in _SCRIPTS],
+        data=json_for_script({"charts": content.charts}),
+    )
+
+
+@cache
+def asset(name: str) -> str:
+    """A file that is shipped beside this one."""
+    return (_HERE / "assets" / name).read_text(encoding="utf-8")
+
+
+def json_for_script(content: Any) -> Markup:
+    """JSON for a `<script type="application/json">`, which no text in it can end."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_ESCAPED))
+
+
+def _policy() -> str:
+    """Nothing but our own script and style may run, and nothing may be loaded."""
+    scripts = " ".join(_hash(asset(name)) for name in _SCRIPTS)
+    styles = f"{_hash(asset('style.css'))} {_hash(_PLOT_STYLE)}"
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src data:; media-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def number(value: float | None) -> str:
+    """Four decimals; only displays round."""
+    return _DASH if value is None else f"{value:,.4f}"
+
+
+def interval(entry: dict[str, Any]) -> str:
+    """low … high."""
+    return _DASH if entry["low"] is None else f"{number(entry['low'])} … {number(entry['high'])}"
+
+
+def _spans(spans: list[Span]) -> Markup:
+    """Marked words: those of one in pale, those of a sequence in strong colour."""
+    mark = Markup('<mark class="match-{}">{}</mark>')
+    shown = [
+        mark.format(min(span.matched, 2), codes_marked(span.text)) if span.matched else codes_marked(span.text)
+        for span in spans
+    ]
+    return Markup("<bdi>{}</bdi>").format(Markup("").join(shown))
+
+
+def _heat(count: int, most: int) -> int:
+    """0 to 5: how strongly a cell is coloured."""
+    return 0 if not count else 1 + min(4, 4 * count // max(most, 1))
