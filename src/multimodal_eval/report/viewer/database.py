@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock, Timer
 from typing import Any, get_args
 
-from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.optional import require
 from multimodal_eval.core.score import Status
 
@@ -50,6 +50,7 @@ class Database:
     def __init__(self, root: Path) -> None:
         duckdb = require("duckdb", extra="view", purpose="mmeval view")
         self._interrupted, self._unfit = duckdb.InterruptException, duckdb.ConversionException
+        self._unreadable = (duckdb.IOException, duckdb.InvalidInputException, duckdb.BinderException)
         self._connection = duckdb.connect(":memory:")
         self._connection.execute(f"create type status as enum ({', '.join(map(literal, get_args(Status)))})")
         for setting in (
@@ -84,6 +85,8 @@ class Database:
             yield session
         except self._interrupted:
             raise TooSlowError(f"this took more than {seconds:.0f} s and was given up. Narrow it down") from None
+        except self._unreadable as fault:  # a damaged file, or one without the columns that every run has
+            raise RunFolderError(f"the run cannot be read: {str(fault).splitlines()[0]}") from None
         finally:
             if timer is not None:
                 timer.cancel()

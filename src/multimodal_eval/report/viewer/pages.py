@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from threading import Lock
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -238,7 +239,7 @@ class Pages:
             raise ConfigError("samples are compared for two runs")
         given = dict(refuse_repeated(request))
         shared = _shared(runs)
-        number = given.get("number") or (shared[-1] if shared else "")
+        number = given.get("number") or (shared[0] if shared else "")
         if number not in shared:
             raise UnknownNameError("number that both runs have", number[:100], shared)
         return runs[0], runs[1], number, given.get("desc") == "1", whole_number(given, "offset")
@@ -366,7 +367,8 @@ def _file(request: Request, name: str, table: Callable[[int | None], Table]) -> 
     full = f"{name.replace('/', '-')}.{request.path_params['format']}"
     disposition = f"attachment; filename*=UTF-8''{quote(full, safe='')}"
     pieces = _blocks(form.write(table(form.most)))
-    return StreamingResponse(pieces, media_type=form.media_type, headers={"content-disposition": disposition})
+    begun = chain([next(pieces)], pieces)  # what fails at once is an error, and no file
+    return StreamingResponse(begun, media_type=form.media_type, headers={"content-disposition": disposition})
 
 
 def _blocks(pieces: Iterator[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError
+from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 
 STATES = ("done", "scoring", "reading", "unreadable")
@@ -105,7 +106,7 @@ def _of(run: ViewedRun) -> ListedRun:
         metrics = tuple(run.info.get("metrics", ()))
         return ListedRun(run.name, run.state, **common, samples=samples, metrics=metrics, progress=run.progress())
     results = run.folder.read_results()
-    entries = {**results["metrics"]} | ({"composite_score": results["composite"]} if results["composite"] else {})
+    entries = {**results["metrics"]} | ({COMPOSITE: results["composite"]} if results["composite"] else {})
     if not entries:
         raise RunFolderError("results.json has no number")
     number = next(reversed(entries))

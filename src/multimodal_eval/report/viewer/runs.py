@@ -16,6 +16,7 @@ import msgspec
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.data.run import Run
 from multimodal_eval.data.run_folder import RunFolder, run_folders
+from multimodal_eval.evaluation.composite_score import COMPOSITE
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 
@@ -121,15 +122,23 @@ class ViewedRun:
         """The columns of the scores and their types, from the parts that are there."""
         found: dict[str, str] = {}
         for number in self.scores if not self.is_done else list(self.scores)[:1]:  # a finished run's are all alike
-            schema = self.folder.part_schema("scores", number)
+            schema = self._schema(number)
             found |= {name: str(schema.field(name).type) for name in schema.names}
         return found
 
+    def _schema(self, number: int) -> Any:
+        from pyarrow import ArrowException
+
+        try:
+            return self.folder.part_schema("scores", number)
+        except (ArrowException, OSError) as fault:
+            raise RunFolderError(f"part {number} of the run {self.name} cannot be read: {fault}") from None
+
     @cached_property
     def numbers(self) -> list[str]:
-        """What samples can be sorted by: metrics, further numbers of them, the composite."""
+        """What samples can be sorted by: the composite, metrics, further numbers of them."""
         found = [name for name, kind in self.columns.items() if kind == "double" and ":" not in name]
-        return sorted(found, key=lambda name: name.partition(".")[0] == "composite_score")
+        return sorted(found, key=lambda name: name.partition(".")[0] != COMPOSITE)
 
     @cached_property
     def metrics(self) -> list[str]:
@@ -139,7 +148,7 @@ class ViewedRun:
     @cached_property
     def headline(self) -> str | None:
         """The number that stands for the run: the composite, or the last metric."""
-        return self.metrics[-1] if self.metrics else None
+        return COMPOSITE if COMPOSITE in self.metrics else next(reversed(self.metrics), None)
 
     def part_of(self, row: int) -> int:
         """The part that a row is in."""

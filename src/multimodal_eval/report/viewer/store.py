@@ -74,6 +74,8 @@ class Store:
 
     def rows(self, run: ViewedRun, query: SampleQuery, size: int) -> tuple[list[int], int]:
         """Which rows a page has, and how many the whole table."""
+        if not run.scores:  # a run that has only begun
+            return [], 0
         found = self._searched(run, query) if query.reads_texts else None
         where = all_of(of_scores(run, query))
         if not where.text and not query.sort:
@@ -133,6 +135,8 @@ class Store:
 
     def metadata_examples(self, run: ViewedRun) -> list[str]:
         """The metadata of the first samples, as JSON, to name its keys."""
+        if not run.scores:
+            return []
         source = parquet(run.samples(list(run.scores)[:1]).values())
         with self._database.session() as session:
             session.execute(f"select metadata from {source.text} limit 200", source.values)
@@ -142,6 +146,8 @@ class Store:
 
     def every(self, run: ViewedRun, query: SampleQuery, most: int | None = None) -> Iterator[tuple[Any, ...]]:
         """All rows of the table for an export: row, id, question, answer, numbers, statuses."""
+        if not run.scores:
+            return
         found = self._searched(run, query) if query.reads_texts else None
         where = all_of(of_scores(run, query))
         names = [f"s.{quoted(name)}" for name in (*run.numbers, *_statuses(run))]
