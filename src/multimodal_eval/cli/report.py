@@ -66,6 +66,7 @@ def page_of(
     runs: Sequence[Run], *, samples: int = 12, allow_partial: bool = False, fetch: bool = False, seed: int = 0
 ) -> str:
     """The page, with a comparison where there are several runs and the weights' sensitivity where there are weights."""
+    from multimodal_eval import __version__
     from multimodal_eval.core.machine import cores
     from multimodal_eval.report.build import report_html
     from multimodal_eval.run.compare import compare_runs
@@ -77,6 +78,7 @@ def page_of(
     return report_html(
         runs,
         [runs[0].folder.name] if comparison is None else comparison["runs"],
+        version=__version__,
         comparison=comparison,
         sensitivity=_sensitivity(runs, allow_partial=allow_partial, seed=seed),
         per_group=samples,

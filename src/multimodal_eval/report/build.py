@@ -19,6 +19,7 @@ def report_html(
     runs: Sequence[Run],
     names: Sequence[str],
     *,
+    version: str,
     comparison: Mapping[str, Any] | None = None,
     sensitivity: Mapping[str, Any] | None = None,
     per_group: int = PER_GROUP,
@@ -26,12 +27,13 @@ def report_html(
 ) -> str:
     """The report of one run, or of several over the same samples, as one self-contained page.
 
+    `names` are what the runs are called in it, and `version` is that of the program.
     `comparison` and `sensitivity` are what the commands of those names found, as JSON. `per_group` samples are shown
     for each reason, 200 altogether at most. `fetch` lets pictures be fetched from addresses, where the run was
     allowed to.
     """
     content = content_of(runs, names, comparison=comparison, sensitivity=sensitivity, per_group=per_group, fetch=fetch)
-    return render(content)
+    return render(content, version)
 
 
 def write_into(run: Run, page: str) -> Location:

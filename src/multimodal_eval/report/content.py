@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from multimodal_eval import __version__
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.cards import card_text
@@ -44,7 +43,6 @@ class Content:
     groups: list[Group]
     cards: dict[str, list[Block] | None]  # None: a plug-in's, which has none here
     charts: dict[str, dict[str, Any]]
-    version: str
 
 
 def content_of(
@@ -85,7 +83,6 @@ def content_of(
         groups,
         {name: _card(name) for name in metrics},
         charts_of(told, numbers, spread, comparison, sensitivity),
-        __version__,
     )
 
 

@@ -33,8 +33,8 @@ _PLOT_STYLE = """:where(.mm-chart) {
 _ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
-def render(content: Content) -> str:
-    """The page."""
+def render(content: Content, version: str) -> str:
+    """The page; `version` is that of the program that makes it."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -58,6 +58,7 @@ def render(content: Content) -> str:
     page = environment.get_template("report.html.j2")
     return page.render(
         content=content,
+        version=version,
         policy=_policy(),
         style=Markup(asset("style.css")),
         scripts=[Markup(asset(name)) for name in _SCRIPTS],

@@ -106,11 +106,16 @@ def _fields(sample: Sample) -> dict[str, str]:
 
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:
-    """Values as text: JSON where they are not text already."""
-    return {
-        str(name): value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
-        for name, value in values.items()
-    }
+    """Values as text: JSON where they are neither text nor a list of texts."""
+    return {str(name): _text(value) for name, value in values.items()}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(one, str) and one for one in value):
+        return ", ".join(value)
+    return msgspec.json.encode(value, enc_hook=str).decode()
 
 
 def _answer(own: ScoredRows, sample: Sample, scores: dict[str, Any]) -> Answer:

@@ -1,0 +1,223 @@
+"""Texts that try to become more than text, and a run folder that has them wherever a report shows a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
+from multimodal_eval.data.run import Run
+from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.data.sample_table import to_table
+from multimodal_eval.data.score_table import key_columns, score_columns
+
+RUN = "window.__pwned=1;alert(1)"
+ADDRESS = "http://pwned.example/x"
+
+KINDS = (
+    f"<script>{RUN}</script>",
+    f"</script><script>{RUN}</script>",
+    f"</style><script>{RUN}</script>",
+    f"</title><script>{RUN}</script>",
+    f"--><script>{RUN}</script><!--",
+    f"]]><script>{RUN}</script>",
+    f'"><img src=x onerror="{RUN}">',
+    f"'><img src='{ADDRESS}' onerror='{RUN}'>",
+    f'" onmouseover="{RUN}" autofocus onfocus="{RUN}" x="',
+    f"` onclick=`{RUN}`",
+    f"<svg onload={RUN}><animate onbegin={RUN} attributeName=x></svg>",
+    f'<svg><use href="data:image/svg+xml,<svg id=x xmlns=http://www.w3.org/2000/svg onload={RUN}>#x"/></svg>',
+    f'<math><mtext><table><mglyph><style><img src=x onerror="{RUN}"></style></mglyph></table></mtext></math>',
+    f'<iframe srcdoc="<script>parent.{RUN}</script>"></iframe><object data="javascript:{RUN}"></object>',
+    f'<a href="javascript:{RUN}">click</a><base href="{ADDRESS}">',
+    f'<form action="{ADDRESS}"><button formaction="javascript:{RUN}">go</button></form>',
+    f'<meta http-equiv="refresh" content="0;url={ADDRESS}"><link rel=stylesheet href="{ADDRESS}">',
+    f"javascript:{RUN}//",
+    f"data:text/html,<script>{RUN}</script>",
+    f"{{{{7*7}}}}{{% for x in ().__class__.__base__.__subclasses__() %}}{{% endfor %}} ${{7*7}} #{{7*7}} {RUN}",
+    f"\u202e\u2066<script>{RUN}</script>\u2069\u202c \u200f\u200e",
+    f"</bdi></span></td></table><plaintext><script>{RUN}</script>",
+    f"a\u2028b\u2029c\x1b[31m\x7f\ufeff<script>{RUN}</script>",
+    f"x{{}}</style>*{{background:url({ADDRESS})}}@import '{ADDRESS}';",
+    f"<style>*{{display:none;background:url({ADDRESS})}}</style><div style='position:fixed;inset:0'>",
+    f"&lt;script&gt;{RUN}&lt;/script&gt;&#60;script&#62;{RUN}&#60;/script&#62;",
+    "\\u003cscript\\u003e" + RUN + "\\u003c/script\\u003e\\",
+    '{"__proto__":{"x":1}}],"charts":{}}',
+    "__proto__",
+    "null",
+    "undefined NaN Infinity",
+    " ",
+    "W" * 20_000,
+    ("<b>" * 3_000) + RUN,
+    "Z͑ͫ̓ͪ̂ͫ̽͏̴̙" + "\u0301" * 300,
+    "\ud7ff\ue000\uffff\U0010ffff",
+)
+PAYLOADS = [f"{kind}{number or ''}" for number in range(-(-500 // len(KINDS))) for kind in KINDS][:500]
+PER_RUN = 100
+
+
+def hostile_run(folder: Path, texts: list[str]) -> Run:
+    """A run of a hundred samples, each with its text in every field; all of them are shown in a report."""
+    assert len(texts) == PER_RUN
+    metrics = [f"one {texts[0]}"[:120], f"two.{texts[1]}"[:120].replace(":", ""), "meteor", "hidden_metric"]
+    names = [*metrics, "composite_score"]
+    samples = [_sample(number, text) for number, text in enumerate(texts)]
+    entry = _entry(texts)
+    signatures = {name: {"text": f"{name}|{texts[2]}", "settings": {"metric": name}, "options": {}} for name in names}
+    info = {
+        "created": texts[3],
+        "finished": texts[4],
+        "versions": {texts[5]: texts[6]},
+        "task": texts[7],
+        "metrics": metrics,
+        "bounds": {name: [0, 1] for name in names},
+        "unavailable": {texts[8]: texts[9]},
+        "seed": 0,
+        "config": {
+            "task": texts[10],
+            texts[11]: texts[12],
+            "strata": {"by": "dialogue_type", "weights": {texts[13]: 1}},
+        },
+        "input": [{"path": texts[14], "bytes": 1, "sha256": texts[15]}],
+        "counts": {"unmatched_data": 0},
+        "input_notes": [texts[16]],
+        "parts": [PER_RUN],
+        "signatures": signatures,
+        "state": "done",
+    }
+    stored = RunFolder.create(folder, info)
+    stored.write_part("samples", 0, to_table(samples, 0))
+    columns = key_columns(samples, 0)
+    for place, name in enumerate(names):
+        columns |= score_columns(name, [_score(number, place, text) for number, text in enumerate(texts)])
+    stored.write_part("scores", 0, pa.table(columns))
+    by_type = {texts[13]: {"n": PER_RUN, "metrics": dict.fromkeys(names, entry)}}
+    stored.write_results(
+        {
+            "format": 1,
+            "task": texts[17],
+            "n": PER_RUN,
+            "metrics": {name: {**entry, "direction": "higher"} for name in metrics},
+            "composite": entry,
+            "slices": {"dialogue_type": by_type, f"column {texts[18]}": by_type},
+            "notes": [texts[19]],
+        }
+    )
+    stored.write_lint({"format": 2, "n": PER_RUN, "findings": [_finding(texts)]})
+    stored.write_classification(_classification(texts))
+    return Run(folder)
+
+
+def _sample(number: int, text: str) -> Sample:
+    return Sample(
+        id=f"{number} {text}",
+        image=text,
+        audio=text,
+        question=text,
+        prompt=text,
+        expected_answer=f"e {text}",
+        references=[text, f"r {text}"],
+        caption=f"c {text}",
+        generated_answer=text,
+        expected_behavior=text,
+        annotations={text: text},
+        group=text,
+        error=text if number % 7 == 0 else None,
+        metadata={text: text, f"list {text}": [text, {text: text}], "dialogue_type": text},
+    )
+
+
+def _score(number: int, place: int, text: str) -> Score:
+    details = {text: text, "list": [text], "deep": {text: [text]}}
+    if number % 4 == 0:  # a quarter is unscored
+        return Score(None, "error", text, details=details, warning=text)
+    return Score(((number * (7 + 6 * place)) % 101) / 101, "ok", details=details, warning=text)
+
+
+def _entry(texts: list[str]) -> dict:
+    return {
+        "value": 0.5,
+        "stderr": 0.1,
+        "low": 0.4,
+        "high": 0.6,
+        "method": texts[20],
+        "n_scored": 75,
+        "n_total": PER_RUN,
+        "unscored": {texts[21]: 25},
+        "reasons": [{"reason": texts[22], "count": 25}],
+        "warnings": {texts[23]: 1},
+        "parts": {texts[24]: {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": texts[25]}},
+        "signature": texts[26],
+    }
+
+
+def _finding(texts: list[str]) -> dict:
+    return {
+        "code": texts[27],
+        "metric": texts[28],
+        "count": 1,
+        "total": 2,
+        "share": 0.5,
+        "what": texts[29],
+        "why": texts[30],
+        "examples": [texts[31]],
+        "answers": [{"answer": texts[32], "count": 1}],
+    }
+
+
+def _classification(texts: list[str]) -> dict:
+    figure = {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": texts[33]}
+    label, other = texts[34], f"2 {texts[35]}"
+    own = {"precision": 1, "recall": 1, "f1": 1, "support": 2, "predicted": 2}
+    per_class = {label: own, other: own}
+    scores = {"macro_f1": figure, "accuracy": figure, "n_scored": 4, "per_class": per_class}
+    kappa = {"name": texts[36], "reason": texts[37], "n_units": 3, **figure}
+    return {
+        "official": "strict",
+        "official_because": texts[38],
+        "labels": [label, other],
+        "scores": {
+            "strict": {**scores, "confusion_matrix": [[2, 0], [1, 1]]},
+            "x": {"macro_f1": None, "reason": texts[39]},
+        },
+        "soft": None,
+        "human_ceiling": None,
+        "agreement": {"figures": [kappa], "pairs": [{"kappa": kappa, "annotators": [texts[40], texts[41]]}]},
+    }
+
+
+def hostile_comparison(texts: list[str], name: str) -> dict:
+    """What a comparison of runs with such names would say."""
+    pair = {
+        "first": texts[42],
+        "second": texts[43],
+        "difference": 0.1,
+        "low": 0.0,
+        "high": 0.2,
+        "p_value": 0.5,
+        "p_holm": 0.5,
+        "wins": 1,
+        "ties": 2,
+        "losses": 3,
+        "detectable": None,
+        "verdict": texts[44],
+    }
+    number = {"name": name, "direction": "higher", "pairs": [pair], "systems": [{"rank": 1}]}
+    return {
+        "runs": [texts[42], texts[43]],
+        "samples": 4,
+        "rounds": 10,
+        "seed": 0,
+        "numbers": [number],
+        "left_out": [texts[45]],
+    }
+
+
+def hostile_sensitivity(texts: list[str]) -> dict:
+    """What a look at weights of such names would say."""
+    part = {"part": texts[46], "weight": 0.5, "effective": 0.5, "mean": 0.5, "without": None}
+    run = {"run": texts[47], "value": 0.5, "low": 0.4, "high": 0.6, "parts": [part], "ranks": [1.0]}
+    flips = [[texts[48], texts[49], 0.5]]
+    return {"runs": [run], "flips": flips, "draws": 10, "concentration": 50.0, "seed": 0}

@@ -1,0 +1,107 @@
+"""The page as a file: what it may run, what it says, how large it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import pytest
+
+from multimodal_eval.cli.report import page_of
+from multimodal_eval.report.markdown import Inline, blocks
+from multimodal_eval.report.render import asset, json_for_script
+
+
+class Elements(HTMLParser):
+    """The tags of a page with their attributes, and the texts of scripts and styles."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.texts, self.open = [], [], None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.open = tag if tag in ("script", "style") else None
+
+    def handle_data(self, data):
+        if self.open:
+            self.texts.append((self.open, data))
+            self.open = None
+
+
+@pytest.fixture(scope="module")
+def page(runs):
+    return page_of(runs, allow_partial=True)
+
+
+def test_only_our_own_scripts_and_style_may_run(page):
+    found = Elements(page)
+    policy = next(attrs["content"] for tag, attrs in found.tags if attrs.get("http-equiv"))
+    assert policy.startswith("default-src 'none';")
+    for rule in ("img-src data:", "media-src data:", "base-uri 'none'", "form-action 'none'"):
+        assert rule in policy
+    assert "unsafe" not in policy
+    code = [text for tag, text in found.texts if tag == "style" or not text.startswith("{")]
+    assert len(code) == 4
+    for text in code:
+        assert f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" in policy
+
+
+def test_nothing_is_loaded_and_no_attribute_runs(page):
+    for tag, attrs in Elements(page).tags:
+        assert tag not in ("link", "iframe", "object", "embed", "form", "base")
+        assert not any(name.startswith("on") or name == "style" for name in attrs)
+        for name in ("src", "href"):
+            assert attrs.get(name, "#").startswith(("#", "data:image/", "data:audio/"))
+
+
+def test_our_assets_can_stand_in_a_page():
+    for name in ("d3.min.js", "plot.umd.min.js", "report.js", "style.css"):
+        assert "</s" not in asset(name).lower()
+        assert "\r" not in asset(name)
+    assert "url(" not in asset("style.css")
+
+
+def test_json_cannot_end_its_element():
+    hostile = "</script><!--<script>&\u2028\u2029"
+    text = json_for_script({"a": hostile})
+    assert not re.search("[<>&\u2028\u2029]", text)
+    assert json.loads(text) == {"a": hostile}
+
+
+def test_the_numbers_stand_in_the_page(page, runs):
+    for run in runs:
+        for entry in run.entries.values():
+            assert f"{entry['value']:.4f}" in page
+            assert f"{entry['low']:.4f} … {entry['high']:.4f}" in page
+    assert "timed out" in page
+    assert runs[0].info["versions"]["numpy"] in page
+
+
+def test_a_card_becomes_blocks():
+    text = "# Title\n\nSome *plain*\nwords, `code` and **strong**.\n\n- one\n  - two\n\n"
+    found = blocks(text + "| a | b |\n|---|---|\n| c | d |\n\n$$\nx\n$$\n")
+    assert [(block.kind, block.level) for block in found] == [
+        ("heading", 1),
+        ("paragraph", 0),
+        ("item", 0),
+        ("item", 1),
+        ("table", 0),
+        ("preformatted", 0),
+    ]
+    assert found[1].inlines == [
+        Inline("text", "Some *plain* words, "),
+        Inline("code", "code"),
+        Inline("text", " and "),
+        Inline("strong", "strong"),
+        Inline("text", "."),
+    ]
+    assert found[4].rows == [
+        [[Inline("text", "a")], [Inline("text", "b")]],
+        [[Inline("text", "c")], [Inline("text", "d")]],
+    ]
+    assert found[5].text == "x"
