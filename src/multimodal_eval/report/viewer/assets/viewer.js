@@ -52,17 +52,15 @@
 
   // A table that was exchanged says how many lines it has to those who cannot see it.
   document.addEventListener("htmx:after:swap", () => {
-    const status = document.querySelector("#table [role=status]");
+    const status = document.querySelector("[data-said]");
     if (status) document.getElementById("said").textContent = status.textContent;
   });
 
-  // A refused request is shown as the page that explains it.
-  document.addEventListener("htmx:response:error", (event) => {
-    document.getElementById("said").textContent = "That did not work.";
-  });
-
-  // A picture that cannot be shown leaves its name.
-  for (const image of document.querySelectorAll("img[data-missing]")) {
-    image.addEventListener("error", () => image.replaceWith(document.createTextNode("(the picture cannot be shown)")));
+  // A picture that cannot be shown says so; a small one in a table only leaves its place.
+  function missing(image) {
+    if (image.matches(".thumb")) image.replaceWith(Object.assign(document.createElement("span"), { className: "thumb" }));
+    else image.replaceWith("(the picture cannot be shown)");
   }
+  document.addEventListener("error", (event) => event.target.matches("img") && missing(event.target), true);
+  for (const image of document.images) if (image.complete && image.naturalWidth === 0 && image.loading !== "lazy") missing(image);
 })();
