@@ -77,12 +77,18 @@ class Visit:
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
         self.page.set_default_timeout(15_000)
-        self.said, self.asked, self.elsewhere = [], [], []
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.elsewhere: list[str] = []
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.asked.append(dialog.message), dialog.dismiss()))
+        self.page.on("dialog", self._dismiss)
         self.context.on("request", lambda request: self._asked(request.url))
         self.go(path)
+
+    def _dismiss(self, dialog: Any) -> None:
+        self.asked.append(dialog.message)
+        dialog.dismiss()
 
     def _asked(self, url: str) -> None:
         if not url.startswith((self.address + "/", "data:")):
@@ -94,7 +100,7 @@ class Visit:
 
     def lines(self) -> list[str]:
         """The names in the lines of the table."""
-        return self.page.locator("tr[data-line] th").all_inner_texts()
+        return list(self.page.locator("tr[data-line] th").all_inner_texts())
 
     def press(self, *keys: str) -> None:
         for key in keys:

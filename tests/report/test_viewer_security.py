@@ -327,8 +327,8 @@ def test_media_are_opened_where_the_run_was_allowed_to(tmp_path: Path):
         Sample(str(number), image=name, audio="sound.wav", references=["a"], generated_answer="a")
         for number, name in enumerate(names)
     ]
-    settings = {"image_root": str(media), "allow_image_urls": True}
-    evaluate(samples, metrics=["rouge_l"], output=tmp_path / "runs" / "a", **settings)
+    output = tmp_path / "runs" / "a"
+    evaluate(samples, metrics=["rouge_l"], output=output, image_root=str(media), allow_image_urls=True)
     browser = client(tmp_path / "runs")
     for number, name in enumerate(names):
         for kind in ("image", "audio"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -76,10 +76,10 @@ def compared(runs: Sequence[Run]) -> dict[str, Any]:
     return compare_runs(runs, allow_partial=True, rounds=200).to_dict()
 
 
-def client(folder: Path, *, headers: Mapping[str, str] | None = None) -> TestClient:
+def client(folder: Path) -> TestClient:
     """A browser without a screen."""
     app = create_app(folder, compare=compared, is_own=own_names("127.0.0.1", PORT))
-    return TestClient(app, base_url=f"http://{HOST}", headers=headers, follow_redirects=False)
+    return TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)
 
 
 def raw_get(browser: TestClient, target: str) -> tuple[int, str]:

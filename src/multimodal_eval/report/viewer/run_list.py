@@ -100,7 +100,7 @@ def _line(folder: RunsFolder, name: str) -> ListedRun:
 
 
 def _of(run: ViewedRun) -> ListedRun:
-    common = {"task": run.info.get("task"), "created": str(run.info.get("created", ""))}
+    common: dict[str, Any] = {"task": run.info.get("task"), "created": str(run.info.get("created", ""))}
     samples = sum(run.sizes) if run.sizes else None
     if not run.is_done:
         metrics = tuple(run.info.get("metrics", ()))

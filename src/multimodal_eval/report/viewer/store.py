@@ -107,7 +107,7 @@ class Store:
                 )
                 if conditions
             ]
-        rows = found[0] if len(found) == 1 else np.intersect1d(*found, assume_unique=True)
+        rows = found[0] if len(found) == 1 else np.intersect1d(found[0], found[1], assume_unique=True)
         with self._lock:
             self._found[question] = rows
             while len(self._found) > KEPT_SEARCHES:
