@@ -47,6 +47,7 @@ def test_score_prints_a_table_and_keeps_the_run(folder):
         "run.json",
         "results.json",
         "lint.json",
+        "report.html",
         "samples",
         "scores",
         "state",

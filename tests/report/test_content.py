@@ -63,6 +63,16 @@ def test_runs_differ_where_their_values_do():
     assert (found.rows, found.measure) == ([5], [pytest.approx(0.5)])
 
 
+def test_what_is_shown_in_another_group_is_named():
+    # The runs are furthest apart on sample 0, which is the worst on average, then on sample 5.
+    one = rows(m=[0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.6, 0.8, 0.9, 1.0])
+    two = rows(m=[-0.9, 0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.8, 0.9, 1.0])
+    found = {own.kind: own for own in choose([one, two], "m")}
+    assert found["worst"].rows[0] == 0
+    assert found["differing"].rows == [5]
+    assert found["differing"].elsewhere == [0]
+
+
 @pytest.mark.parametrize("per_group", [1, 12, 50])
 def test_no_sample_twice_and_no_more_than_two_hundred(per_group):
     values = np.random.default_rng(0).random((2, 3, 1_000))

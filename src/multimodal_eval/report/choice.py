@@ -32,11 +32,15 @@ EXPLANATIONS = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """Some samples and why they were chosen; `rows` count as in the first run, and `measure` tells how strongly."""
+    """Some samples and why they were chosen; `rows` count as in the first run, and `measure` tells how strongly.
+
+    `elsewhere` are rows that belong here as well and are shown in another group.
+    """
 
     kind: str
     rows: list[int]
     measure: list[float | None]
+    elsewhere: list[int]
 
 
 def choose(scored: Sequence[ScoredRows], main: str, per_group: int = PER_GROUP) -> list[Chosen]:
@@ -57,11 +61,13 @@ def choose(scored: Sequence[ScoredRows], main: str, per_group: int = PER_GROUP) 
     found, taken = [], np.zeros(total, dtype=np.bool_)
     for kind in kinds:
         measure, shown = measures[kind]
-        rows = _largest(np.where(taken, np.nan, measure), room)
         if shown:
-            rows = rows[measure[rows] > 0]
+            measure = np.where(measure > 0, measure, np.nan)
+        rows = _largest(np.where(taken, np.nan, measure), room)
+        elsewhere = [row for row in _largest(measure, room).tolist() if taken[row]]
         taken[rows] = True
-        found.append(Chosen(kind, rows.tolist(), [float(measure[row]) if shown else None for row in rows]))
+        told = [float(measure[row]) if shown else None for row in rows]
+        found.append(Chosen(kind, rows.tolist(), told, elsewhere))
     return sorted((one for one in found if one.rows), key=lambda one: list(TITLES).index(one.kind))
 
 

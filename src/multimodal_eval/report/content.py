@@ -11,7 +11,7 @@ from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.cards import card_text
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.report.charts import bounds_of, charts_of
-from multimodal_eval.report.choice import EXPLANATIONS, PER_GROUP, TITLES, choose
+from multimodal_eval.report.choice import EXPLANATIONS, PER_GROUP, TITLES, Chosen, choose
 from multimodal_eval.report.distributions import Distribution, distribution
 from multimodal_eval.report.markdown import Block, blocks
 from multimodal_eval.report.one_run import OneRun, one_run
@@ -27,6 +27,7 @@ class Group:
     title: str
     explanation: str
     samples: list[Shown]
+    elsewhere: list[tuple[str, str]]  # id and group of samples that belong here too
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,6 @@ def content_of(
         for name in numbers
         if (found := distribution([own.values[name] for own in scored], bounds_of(runs[0], name))) is not None
     }
-    mean = ", averaged over the runs" if len(runs) > 1 else ""
-    groups = [
-        Group(one.kind, TITLES[one.kind], EXPLANATIONS[one.kind].format(main=main, mean=mean), samples)
-        for one, samples in zip(chosen, shown, strict=True)
-    ]
     metrics = dict.fromkeys(name for run in runs for name in run.entries if name != COMPOSITE)
     return Content(
         _title(runs, names),
@@ -80,7 +76,7 @@ def content_of(
         spread,
         comparison,
         sensitivity,
-        groups,
+        _groups(chosen, shown, main, len(runs) > 1),
         {name: _card(name) for name in metrics},
         charts_of(told, numbers, spread, comparison, sensitivity),
     )
@@ -95,6 +91,25 @@ def _main_number(runs: Sequence[Run], numbers: Sequence[str]) -> str:
     """The composite where there is one, else the first number that has a value."""
     order = sorted(numbers, key=lambda name: name != COMPOSITE)
     return next((name for name in order if all(run.entries[name]["value"] is not None for run in runs)), order[0])
+
+
+def _groups(chosen: Sequence[Chosen], shown: Sequence[list[Shown]], main: str, several: bool) -> list[Group]:
+    mean = ", averaged over the runs" if several else ""
+    places = {
+        row: (sample.id, TITLES[one.kind])
+        for one, samples in zip(chosen, shown, strict=True)
+        for row, sample in zip(one.rows, samples, strict=True)
+    }
+    return [
+        Group(
+            one.kind,
+            TITLES[one.kind],
+            EXPLANATIONS[one.kind].format(main=main, mean=mean),
+            samples,
+            [places[row] for row in one.elsewhere],
+        )
+        for one, samples in zip(chosen, shown, strict=True)
+    ]
 
 
 def _card(name: str) -> list[Block] | None:

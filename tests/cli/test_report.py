@@ -1,0 +1,121 @@
+"""`mmeval report`, and the reports that scoring commands leave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import mmeval
+
+CLARITY = Path(__file__).parents[1] / "clarity" / "data"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    task = "task: mine\ntasks:\n  mine: {metrics: [rouge_l, cider], weights: {rouge_l: 0.5, cider: 0.5}}\n"
+    (tmp_path / "task.yaml").write_text(task)
+    for name, answer in {"good": "a red dog number {} runs on the beach", "bad": "some cats sleep"}.items():
+        rows = [
+            {"id": str(i), "references": [f"a red dog number {i} runs"], "generated_answer": answer.format(i)}
+            for i in range(12)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return tmp_path
+
+
+def score(name, *more):
+    return mmeval("score", f"{name}.jsonl", "--config", "task.yaml", "-o", name, *more).stdout
+
+
+def test_scoring_leaves_a_report(folder):
+    assert "report: good/report.html" in score("good")
+    page = (folder / "good" / "report.html").read_text(encoding="utf-8")
+    assert "a red dog number 3 runs on the beach" in page.replace('<mark class="match-2">', "").replace("</mark>", "")
+    assert "How the composite depends on its weights" in page
+
+
+def test_without_a_report_where_none_is_wanted(folder):
+    assert "report" not in score("good", "--no-report")
+    assert not (folder / "good" / "report.html").exists()
+
+
+def test_json_stays_json(folder):
+    assert json.loads(score("good", "--format", "json"))["n"] == 12
+    assert (folder / "good" / "report.html").exists()
+
+
+def test_a_resumed_and_a_rescored_run_have_reports_too(folder):
+    score("good", "--no-report")
+    mmeval("score", "--resume", "good")
+    assert (folder / "good" / "report.html").exists()
+    mmeval("rescore", "good", "--config", "task.yaml", "-o", "again", "--no-report")
+    assert not (folder / "again" / "report.html").exists()
+    mmeval("rescore", "good", "--config", "task.yaml", "-o", "more")
+    assert (folder / "more" / "report.html").exists()
+
+
+def test_a_report_that_cannot_be_written_is_no_failure_of_the_run(folder):
+    score("good", "--no-report")
+    (folder / "good" / "report.html").mkdir()
+    found = mmeval("score", "--resume", "good")
+    assert "no report was written" in found.stderr
+    assert "rouge_l" in found.stdout
+
+
+def test_a_report_of_one_run_goes_into_its_folder(folder):
+    score("good", "--no-report")
+    assert mmeval("report", "good").stdout == "report: good/report.html\n"
+    assert (folder / "good" / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_report_of_two_runs_compares_them(folder):
+    score("good", "--no-report")
+    score("bad", "--no-report")
+    assert mmeval("report", "good", "bad").stdout == "report: report.html\n"
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "▼ worse" in page
+    assert "change places in 0.0 % of the draws" in page
+    mmeval("report", "good", "bad", "-o", "both.html", "--samples", "1")
+    assert (folder / "both.html").stat().st_size < (folder / "report.html").stat().st_size
+
+
+def test_runs_that_cannot_be_compared_are_refused(folder):
+    score("good", "--no-report")
+    mmeval("score", "bad.jsonl", "--metrics", "rouge_l", "--limit", "5", "-o", "bad", "--no-report")
+    assert "not in the run bad" in mmeval("report", "good", "bad", code=1).stderr
+    assert not (folder / "report.html").exists()
+
+
+def test_where_it_cannot_be_written_it_says_so(folder):
+    score("good", "--no-report")
+    assert "cannot be written" in mmeval("report", "good", "-o", "none/report.html", code=1).stderr
+
+
+def test_clarity_leaves_reports(folder):
+    mmeval("clarity", str(CLARITY / "test.csv"), str(CLARITY / "alba.csv"), "-o", "both")
+    for task in ("clarity", "evasion"):
+        page = (folder / "both" / task / "report.html").read_text(encoding="utf-8")
+        assert "Confusion matrix" in page
+        assert "Krippendorff" in page
+
+
+def test_a_leaderboard_leaves_none(folder):
+    (folder / "sent").mkdir()
+    for name in ("good", "bad"):
+        (folder / f"{name}.jsonl").rename(folder / "sent" / f"{name}.jsonl")
+    gold = [{"id": str(i), "references": [f"a red dog number {i} runs"]} for i in range(12)]
+    (folder / "gold.jsonl").write_text("\n".join(map(json.dumps, gold)))
+    mmeval("leaderboard", "gold.jsonl", "sent", "--metrics", "rouge_l", "-o", "board")
+    assert (folder / "board" / "good" / "results.json").exists()
+    assert not list(folder.rglob("report.html"))
+
+
+@pytest.mark.weights
+def test_the_demos_reports_are_small(folder, weights):
+    mmeval("demo", "-o", "demo")
+    for task in (folder / "demo").iterdir():
+        mmeval("report", str(task / "alba"), str(task / "boreas"), "--allow-partial", "-o", "report.html")
+        assert (folder / "report.html").stat().st_size < 3_000_000
