@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -18,20 +18,21 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from multimodal_eval.core.errors import MultimodalEvalError
-from multimodal_eval.report.plain_text import as_html, codes_marked, shortened, visible
+from multimodal_eval.report.plain_text import as_html
+from multimodal_eval.report.templating import DASH, templates
 from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
 from multimodal_eval.report.viewer.pages import Compare, KeptComparisons, Pages, status_of
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.store import Store
 
-DASH = "–"
+_HERE = Path(__file__).parent
 # Every file that is served as it is; nothing else can be named.
 ASSETS = {
-    "style.css": ("multimodal_eval.report", "text/css; charset=utf-8"),
-    "viewer.css": ("multimodal_eval.report.viewer", "text/css; charset=utf-8"),
-    "viewer.js": ("multimodal_eval.report.viewer", "text/javascript; charset=utf-8"),
-    "htmx.min.js": ("multimodal_eval.report.viewer", "text/javascript; charset=utf-8"),
+    "style.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
+    "viewer.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "viewer.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+    "htmx.min.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
 }
 
 
@@ -85,42 +86,22 @@ def _asset(request: Request) -> Response:
     name = request.path_params["file"]
     if name not in ASSETS:
         raise HTTPException(404)
-    package, media_type = ASSETS[name]
-    content = files(package).joinpath("assets", name).read_bytes()
-    return Response(content, media_type=media_type, headers={"cache-control": "no-cache"})
+    folder, media_type = ASSETS[name]
+    return Response((folder / name).read_bytes(), media_type=media_type, headers={"cache-control": "no-cache"})
 
 
 def _templates() -> Environment:
-    """Everything is escaped; what a template forgets to be given is an error, not nothing."""
-    found = Environment(
-        loader=PackageLoader("multimodal_eval.report.viewer"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    found = templates(_HERE / "templates")
     found.filters |= {
-        "text": as_html,
-        "codes": lambda text: codes_marked(shortened(text)),
-        "brief": lambda text, longest=160: as_html(brief(text, longest)),
-        "visible": lambda text: visible(str(text)),
+        "brief": brief,
         "path": lambda name: quote(name, safe="/"),
         "value": lambda text: quote(str(text), safe=""),
-        "number": number,
-        "count": lambda value: DASH if value is None else f"{value:,}",
         "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),
-        "signed": lambda value: DASH if value is None else f"{value:+.4f}",
     }
     found.globals |= {"dash": DASH}
     return found
 
 
-def brief(text: str, longest: int) -> str:
-    """The beginning of a text, in one line."""
-    line = " ".join(text[: 4 * longest].split(" "))
-    return line if len(line) <= longest else line[:longest] + " …"
-
-
-def number(value: float | None) -> str:
-    """Four decimals; only displays round."""
-    return DASH if value is None else f"{value:.4f}"
+def brief(text: str, longest: int = 160) -> Markup:
+    """The beginning of a text."""
+    return as_html(text if len(text) <= longest else text[:longest] + " …")
