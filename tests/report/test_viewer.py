@@ -8,10 +8,14 @@ import json
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from PIL import Image
 from starlette.testclient import TestClient
 
+from multimodal_eval import evaluate
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.run_folder import RunFolder
 from tests.report.viewed import COUNT, client, make_runs
 
@@ -196,6 +200,22 @@ def test_pictures_are_drawn_anew_and_sounds_are_served_in_pieces(browser: TestCl
     assert browser.get("/media/alba?row=0&kind=audio").status_code == 404  # it has none
 
 
+def test_pictures_that_lie_in_the_run_folder_are_shown(tmp_path: Path):
+    pictures = [io.BytesIO() for _ in range(2)]
+    for picture in pictures:
+        Image.new("RGB", (20, 10), "red").save(picture, format="PNG")
+    samples = [
+        Sample(str(n), image=picture.getvalue() if n else None, references=["a"], generated_answer="a")
+        for n, picture in enumerate(pictures)
+    ]
+    evaluate(samples, metrics=["rouge_l"], output=tmp_path / "runs" / "a")
+    browser = client(tmp_path / "runs")
+    assert re.findall(r'src="/media/a\?row=(\d)', page(browser, "/samples/a")) == ["1"]
+    assert "(in the run folder)" in page(browser, "/sample/a?row=1")
+    assert browser.get("/media/a?row=1").status_code == 200
+    assert browser.get("/media/a?row=0").status_code == 404
+
+
 def test_two_runs_are_compared_in_numbers_and_samples(browser: TestClient):
     assert "Comparison of 2 runs" in page(browser, "/compare?run=alba&run=boreas")
     numbers = page(browser, "/compare/numbers?run=alba&run=boreas")
@@ -217,9 +237,6 @@ def test_two_runs_are_compared_in_numbers_and_samples(browser: TestClient):
 
 
 def test_runs_whose_samples_stand_in_another_order_are_paired_by_id(tmp_path: Path):
-    from multimodal_eval import evaluate
-    from multimodal_eval.core.sample import Sample
-
     samples = [Sample(str(n), references=["a cat"], generated_answer="a cat" if n else "a dog") for n in range(4)]
     evaluate(samples, metrics=["rouge_l"], output=tmp_path / "runs" / "a")
     evaluate(samples[::-1], metrics=["rouge_l"], output=tmp_path / "runs" / "b")
@@ -284,8 +301,6 @@ def test_a_folder_with_pattern_characters_is_read(folder: Path, tmp_path: Path):
     strange.parent.mkdir()
     (folder / "alba").rename(strange)
     try:
-        from urllib.parse import quote
-
         name = quote("a[1]*?'\"/b c#%", safe="/")
         assert len(ids(page(client(tmp_path), f"/samples/{name}?sort=bleu"))) == 50
         assert len(ids(page(client(tmp_path), f"/samples/{name}?q=red"))) > 0

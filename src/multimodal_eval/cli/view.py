@@ -72,6 +72,7 @@ def _listen(host: str, port: int) -> socket:
     listening.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen()
     except OSError as fault:
         listening.close()
         raise ConfigError(

@@ -25,7 +25,7 @@ from multimodal_eval.report.viewer.exports import FORMATS, Cell, Table, number_c
 from multimodal_eval.report.viewer.run_list import RunList, listed
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_query import PAGE, PLACES, STATUSES, SampleQuery, read_query, whole_number
-from multimodal_eval.report.viewer.store import Store
+from multimodal_eval.report.viewer.store import MEDIA, Store
 
 Comparison = dict[str, Any]  # as `mmeval compare --format json` prints it
 Compare = Callable[[Sequence[Run]], Comparison]
@@ -143,7 +143,7 @@ class Pages:
             marked=highlighted(sample["generated_answer"] or "", list(dict.fromkeys(texts))),
             metadata=_decoded(sample["metadata"]) or {},
             metrics=[_metric(run, name, scores) for name in run.metrics],
-            media=[(kind, media_name(_source(sample, kind))) for kind in ("image", "audio") if _has(sample, kind)],
+            media=[(kind, media_name(sample[kind])) for kind in MEDIA if sample[f"has_{kind}"]],
             query=query,
             before=before,
             after=after,
@@ -166,13 +166,10 @@ class Pages:
         run = self._run(request)
         given = dict(refuse_repeated(request))
         kind = given.get("kind", "image")
-        if kind not in ("image", "audio"):
-            raise UnknownNameError("kind", kind[:100], ("image", "audio"))
-        sample, _ = self.store.sample(run, whole_number(given, "row"))
-        if not _has(sample, kind):
+        source = self.store.media(run, whole_number(given, "row"), kind)
+        if source is None:
             raise MediaError(f"the sample has no {kind}")
         policy = media_policy(run.info["config"])
-        source = _source(sample, kind)
         if kind == "image":
             media_type, content = picture_file(source, policy, SMALL_PICTURE if "small" in given else PICTURE)
             return Response(content, media_type=media_type, headers={"cache-control": "private, max-age=60"})
@@ -331,15 +328,6 @@ def _metric(run: ViewedRun, name: str, scores: Mapping[str, Any]) -> dict[str, A
         "details": _decoded(scores.get(f"{name}:details")),
         "parts": {part: scores[part] for part in parts if scores.get(part) is not None},
     }
-
-
-def _has(sample: Mapping[str, Any], kind: str) -> bool:
-    return _source(sample, kind) is not None
-
-
-def _source(sample: Mapping[str, Any], kind: str) -> Any:
-    text = sample[kind]
-    return text if text is not None else sample.get(f"{kind}_bytes")
 
 
 def _ranged(content: bytes, media_type: str, wanted: str | None) -> Response:

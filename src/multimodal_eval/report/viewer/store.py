@@ -8,7 +8,7 @@ searches; the rows that it found are kept for the next page.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.report.viewer.conditions import all_of, lowered, of_metadata, of_scores, of_search, order
 from multimodal_eval.report.viewer.database import Database, Session, Sql, parquet, quoted
 from multimodal_eval.report.viewer.runs import NoSuchRunError, ViewedRun
@@ -25,7 +26,19 @@ from multimodal_eval.report.viewer.sample_query import PAGE, PLACES, SampleQuery
 
 KEPT_SEARCHES = 8
 MANY = 20_000  # samples
-_TEXTS = ("image", "audio", "question", "prompt", "generated_answer", "error")
+MEDIA = ("image", "audio")
+# What a table shows of a sample. Media may be content, and large: that there are some is enough.
+_TEXTS = {
+    "row": "row",
+    "question": "question",
+    "generated_answer": "generated_answer",
+    "error": "error",
+    "has_image": "image is not null or image_bytes is not null",
+}
+
+_WITHOUT_CONTENT = f"* exclude ({', '.join(f'{kind}_bytes' for kind in MEDIA)}), " + ", ".join(
+    f"{kind} is not null or {kind}_bytes is not null as has_{kind}" for kind in MEDIA
+)
 
 Rows = NDArray[np.int64]
 
@@ -121,17 +134,25 @@ class Store:
         parts = sorted({run.part_of(row) for row in rows})
         shown = ["row", "id", *run.numbers, *_statuses(run)]
         with self._database.session() as session:
-            scores = _by_row(session, _scores(session, run, parts), shown, rows)
-            texts = _by_row(session, parquet(run.samples(parts).values()), ["row", *_TEXTS], rows)
+            scores = _by_row(session, _scores(session, run, parts), {name: quoted(name) for name in shown}, rows)
+            texts = _by_row(session, parquet(run.samples(parts).values()), _TEXTS, rows)
         return [{**scores[row], **texts[row]} for row in rows]
 
     def sample(self, run: ViewedRun, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Everything about one row: what was given, and what was scored."""
-        part = run.part_of(row)
-        if part not in run.scores:
-            raise NoSuchRunError(f"the part of row {row} is not scored yet")
+        """Everything about one row but the content of media: what was given, and what was scored."""
+        part = _part(run, row)
         with self._database.session() as session:
-            return _one(session, run.samples([part])[part], row), _one(session, run.scores[part], row)
+            given = _one(session, run.samples([part])[part], _WITHOUT_CONTENT, row)
+            return given, _one(session, run.scores[part], "*", row)
+
+    def media(self, run: ViewedRun, row: int, kind: str) -> str | bytes | None:
+        """A picture or a sound of a row: where it lies, or its content."""
+        if kind not in MEDIA:
+            raise UnknownNameError("kind of media", kind[:100], MEDIA)
+        part = _part(run, row)
+        with self._database.session() as session:
+            found = _one(session, run.samples([part])[part], f"{kind}, {kind}_bytes", row)
+        return found[f"{kind}_bytes"] if found[kind] is None else str(found[kind])
 
     def metadata_examples(self, run: ViewedRun) -> list[str]:
         """The metadata of the first samples, as JSON, to name its keys."""
@@ -254,16 +275,25 @@ def _rows_where(session: Session, source: Sql, where: Sql) -> Rows:
     return np.sort(np.asarray(cursor.fetchnumpy()["row"], dtype=np.int64))
 
 
-def _by_row(session: Session, source: Sql, columns: Sequence[str], rows: Sequence[int]) -> dict[int, dict[str, Any]]:
-    names = ", ".join(map(quoted, columns))
-    wanted = f"select {names} from {source.text} semi join (select unnest(?::bigint[]) as row) using (row)"
-    session.execute(wanted, (*source.values, list(rows)))
+def _by_row(
+    session: Session, source: Sql, columns: Mapping[str, str], rows: Sequence[int]
+) -> dict[int, dict[str, Any]]:
+    """Some rows by their numbers; `columns` are expressions by name, that of the row first."""
+    wanted = "semi join (select unnest(?::bigint[]) as row) using (row)"
+    session.execute(f"select {', '.join(columns.values())} from {source.text} {wanted}", (*source.values, list(rows)))
     return {found[0]: dict(zip(columns, found, strict=True)) for found in session.fetchall()}
 
 
-def _one(session: Session, path: Path, row: int) -> dict[str, Any]:
+def _part(run: ViewedRun, row: int) -> int:
+    part = run.part_of(row)
+    if part not in run.scores:
+        raise NoSuchRunError(f"the part of row {row} is not scored yet")
+    return part
+
+
+def _one(session: Session, path: Path, columns: str, row: int) -> dict[str, Any]:
     source = parquet([path])
-    cursor = session.execute(f"select * from {source.text} where row = ?", (*source.values, row))
+    cursor = session.execute(f"select {columns} from {source.text} where row = ?", (*source.values, row))
     names = [column[0] for column in cursor.description]
     return dict(zip(names, cursor.fetchone(), strict=True))
 
