@@ -300,7 +300,7 @@ def test_it_works_without_scripts(visit, server):
 TAGS = set(
     "html head meta title link script body a header div nav span button main h1 h2 p form label input select option "
     "datalist details summary fieldset legend table thead tbody tr th td caption img audio figure figcaption dl dt dd "
-    "ul li mark bdi code strong svg line rect progress noscript dialog kbd".split()
+    "ul li mark bdi code strong svg line rect progress noscript dialog kbd wbr".split()
 )
 
 

@@ -94,6 +94,7 @@ def _templates() -> Environment:
     found = templates(_HERE / "templates")
     found.filters |= {
         "brief": brief,
+        "breakable": breakable,
         "path": lambda name: quote(name, safe="/"),
         "value": lambda text: quote(str(text), safe=""),
         "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),
@@ -105,3 +106,8 @@ def _templates() -> Environment:
 def brief(text: str, longest: int = 160) -> Markup:
     """The beginning of a text."""
     return as_html(text if len(text) <= longest else text[:longest] + " …")
+
+
+def breakable(name: str) -> Markup:
+    """The name of a number as a table's head: a long one takes two lines."""
+    return as_html(name).replace("_", Markup("_<wbr>")) if len(name) > 12 else as_html(name)
