@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -69,20 +70,20 @@ def hostile_run(folder: Path, texts: list[str]) -> Run:
     info = {
         "created": texts[3],
         "finished": texts[4],
-        "versions": {texts[5]: texts[6]},
+        "versions": {text: text for text in texts},
         "task": texts[7],
         "metrics": metrics,
         "bounds": {name: [0, 1] for name in names},
-        "unavailable": {texts[8]: texts[9]},
+        "unavailable": {text: text for text in texts},
         "seed": 0,
         "config": {
+            **{text: text for text in texts},
             "task": texts[10],
-            texts[11]: texts[12],
-            "strata": {"by": "dialogue_type", "weights": {texts[13]: 1}},
+            "strata": {"by": "dialogue_type", "weights": dict.fromkeys(texts, 0.01)},
         },
-        "input": [{"path": texts[14], "bytes": 1, "sha256": texts[15]}],
+        "input": [{"path": text, "bytes": 1, "sha256": text} for text in texts],
         "counts": {"unmatched_data": 0},
-        "input_notes": [texts[16]],
+        "input_notes": texts,
         "parts": [PER_RUN],
         "signatures": signatures,
         "state": "done",
@@ -93,7 +94,8 @@ def hostile_run(folder: Path, texts: list[str]) -> Run:
     for place, name in enumerate(names):
         columns |= score_columns(name, [_score(number, place, text) for number, text in enumerate(texts)])
     stored.write_part("scores", 0, pa.table(columns))
-    by_type = {texts[13]: {"n": PER_RUN, "metrics": dict.fromkeys(names, entry)}}
+    by_type = {text: {"n": 1, "metrics": dict.fromkeys(names, entry)} for text in texts}
+    columns = {f"column {text}": {texts[18]: {"n": PER_RUN, "metrics": {names[0]: entry}}} for text in texts[::4]}
     stored.write_results(
         {
             "format": 1,
@@ -101,11 +103,11 @@ def hostile_run(folder: Path, texts: list[str]) -> Run:
             "n": PER_RUN,
             "metrics": {name: {**entry, "direction": "higher"} for name in metrics},
             "composite": entry,
-            "slices": {"dialogue_type": by_type, f"column {texts[18]}": by_type},
-            "notes": [texts[19]],
+            "slices": {"dialogue_type": by_type, **columns},
+            "notes": texts,
         }
     )
-    stored.write_lint({"format": 2, "n": PER_RUN, "findings": [_finding(texts)]})
+    stored.write_lint({"format": 2, "n": PER_RUN, "findings": [_finding(text) for text in texts]})
     stored.write_classification(_classification(texts))
     return Run(folder)
 
@@ -136,7 +138,7 @@ def _score(number: int, place: int, text: str) -> Score:
     return Score(((number * (7 + 6 * place)) % 101) / 101, "ok", details=details, warning=text)
 
 
-def _entry(texts: list[str]) -> dict:
+def _entry(texts: list[str]) -> dict[str, Any]:
     return {
         "value": 0.5,
         "stderr": 0.1,
@@ -145,79 +147,70 @@ def _entry(texts: list[str]) -> dict:
         "method": texts[20],
         "n_scored": 75,
         "n_total": PER_RUN,
-        "unscored": {texts[21]: 25},
-        "reasons": [{"reason": texts[22], "count": 25}],
-        "warnings": {texts[23]: 1},
-        "parts": {texts[24]: {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": texts[25]}},
+        "unscored": dict.fromkeys(texts, 25),
+        "reasons": [{"reason": text, "count": 25} for text in texts],
+        "warnings": dict.fromkeys(texts, 1),
+        "parts": {text: {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": text} for text in texts},
         "signature": texts[26],
     }
 
 
-def _finding(texts: list[str]) -> dict:
+def _finding(text: str) -> dict[str, Any]:
     return {
-        "code": texts[27],
-        "metric": texts[28],
+        "code": text,
+        "metric": text,
         "count": 1,
         "total": 2,
         "share": 0.5,
-        "what": texts[29],
-        "why": texts[30],
-        "examples": [texts[31]],
-        "answers": [{"answer": texts[32], "count": 1}],
+        "what": text,
+        "why": text,
+        "examples": [text],
+        "answers": [{"answer": text, "count": 1}],
     }
 
 
-def _classification(texts: list[str]) -> dict:
+def _classification(texts: list[str]) -> dict[str, Any]:
     figure = {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": texts[33]}
-    label, other = texts[34], f"2 {texts[35]}"
     own = {"precision": 1, "recall": 1, "f1": 1, "support": 2, "predicted": 2}
-    per_class = {label: own, other: own}
-    scores = {"macro_f1": figure, "accuracy": figure, "n_scored": 4, "per_class": per_class}
-    kappa = {"name": texts[36], "reason": texts[37], "n_units": 3, **figure}
+    confusions = [[0] * len(texts) for _ in texts]
+    scores = {"macro_f1": figure, "accuracy": figure, "n_scored": 4, "per_class": dict.fromkeys(texts, own)}
+    kappas = [{"name": text, "reason": text, "n_units": 3, **figure} for text in texts]
     return {
         "official": "strict",
         "official_because": texts[38],
-        "labels": [label, other],
+        "labels": texts,
         "scores": {
-            "strict": {**scores, "confusion_matrix": [[2, 0], [1, 1]]},
-            "x": {"macro_f1": None, "reason": texts[39]},
+            "strict": {**scores, "confusion_matrix": confusions},
+            **{f"way {text}": {"macro_f1": None, "reason": text} for text in texts},
         },
         "soft": None,
         "human_ceiling": None,
-        "agreement": {"figures": [kappa], "pairs": [{"kappa": kappa, "annotators": [texts[40], texts[41]]}]},
+        "agreement": {
+            "figures": kappas,
+            "pairs": [{"kappa": kappa, "annotators": [kappa["name"], kappa["name"]]} for kappa in kappas],
+        },
     }
 
 
-def hostile_comparison(texts: list[str], name: str) -> dict:
+def hostile_comparison(texts: list[str]) -> dict[str, Any]:
     """What a comparison of runs with such names would say."""
-    pair = {
-        "first": texts[42],
-        "second": texts[43],
-        "difference": 0.1,
-        "low": 0.0,
-        "high": 0.2,
-        "p_value": 0.5,
-        "p_holm": 0.5,
-        "wins": 1,
-        "ties": 2,
-        "losses": 3,
-        "detectable": None,
-        "verdict": texts[44],
-    }
-    number = {"name": name, "direction": "higher", "pairs": [pair], "systems": [{"rank": 1}]}
-    return {
-        "runs": [texts[42], texts[43]],
-        "samples": 4,
-        "rounds": 10,
-        "seed": 0,
-        "numbers": [number],
-        "left_out": [texts[45]],
-    }
+    figures = {"difference": 0.1, "low": 0.0, "high": 0.2, "p_value": 0.5, "p_holm": 0.5, "detectable": None}
+    counts = {"wins": 1, "ties": 2, "losses": 3}
+    pairs = [{"first": text, "second": text, "verdict": text, **figures, **counts} for text in texts]
+    numbers = [
+        {"name": text, "direction": "higher", "pairs": [pair], "systems": [{"rank": 1}]}
+        for text, pair in zip(texts, pairs, strict=True)
+    ]
+    return {"runs": texts[:2], "samples": 4, "rounds": 10, "seed": 0, "numbers": numbers, "left_out": texts}
 
 
-def hostile_sensitivity(texts: list[str]) -> dict:
+def hostile_sensitivity(texts: list[str]) -> dict[str, Any]:
     """What a look at weights of such names would say."""
-    part = {"part": texts[46], "weight": 0.5, "effective": 0.5, "mean": 0.5, "without": None}
-    run = {"run": texts[47], "value": 0.5, "low": 0.4, "high": 0.6, "parts": [part], "ranks": [1.0]}
-    flips = [[texts[48], texts[49], 0.5]]
-    return {"runs": [run], "flips": flips, "draws": 10, "concentration": 50.0, "seed": 0}
+    figures = {"weight": 0.5, "effective": 0.5, "mean": 0.5, "without": None}
+    parts = [{"part": text, **figures} for text in texts]
+    runs = [
+        {"run": text, "value": 0.5, "low": 0.4, "high": 0.6, "parts": parts[:1], "ranks": [1.0]} for text in texts[::4]
+    ]
+    runs[0]["parts"] = parts
+    flips = [[text, text, 0.5] for text in texts]
+    return {"runs": runs, "flips": flips, "draws": 10, "concentration": 50.0, "seed": 0}

@@ -149,7 +149,7 @@ def test_no_text_does_anything(visit, tmp_path, part, policy):
         version="1",
         sensitivity=sensitivity,
         per_group=50,
-        comparison=hostile_comparison(texts, run.metrics[0]),
+        comparison=hostile_comparison(texts),
     )
     assert page.count('<article class="sample">') == PER_RUN
     if not policy:
