@@ -64,7 +64,8 @@ def build(path: Path, seed: int) -> None:
     composite = entries.pop("composite_score")
     results = {"format": 1, "task": "captioning", "n": PARTS * PART, "metrics": entries, "composite": composite}
     folder.write_results({**results, "slices": {}, "notes": []})
-    signatures = {name: {"text": f"{name}|v:1", "settings": {"metric": name, "version": "1"}} for name in METRICS}
+    settings = {"version": "1", "weights": {"cider": 1.0}}
+    signatures = {name: {"text": f"{name}|v:1", "settings": {"metric": name, **settings}} for name in METRICS}
     done = {"state": "done", "parts": [PART] * PARTS, "signatures": signatures, "input_notes": [], "input": []}
     counts = dict.fromkeys(("blank_answers", "unmatched_data", "unmatched_predictions"), 0)
     folder.write_info(folder.read_info() | done | {"counts": {"samples": PARTS * PART, **counts}})

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from multimodal_eval import evaluate
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import POLICY, own_names
 from tests.report.viewed import HOST, PORT, client, make_runs, raw_get
 
@@ -222,6 +223,19 @@ def test_every_answer_has_the_headers(browser: TestClient, address: str):
         assert answer.headers["referrer-policy"] == "no-referrer"
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"
         assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_a_fault_of_the_server_has_them_too(folder: Path):
+    def broken(runs: object) -> dict[str, object]:
+        raise KeyError("a bug")
+
+    app = create_app(folder, compare=broken, is_own=own_names("127.0.0.1", PORT))
+    answer = TestClient(app, f"http://{HOST}", raise_server_exceptions=False).get(
+        "/compare/numbers?run=alba&run=boreas"
+    )
+    assert answer.status_code == 500
+    assert answer.headers["content-security-policy"] == POLICY
+    assert "a bug" not in answer.text
 
 
 STATEMENTS = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -109,5 +110,6 @@ def raw_get(browser: TestClient, target: str) -> tuple[int, str]:
         else:
             answer["body"] += message.get("body", b"")
 
-    asyncio.run(browser.app(scope, receive, send))  # type: ignore[arg-type]
+    with ThreadPoolExecutor(1) as thread:  # the browser of other tests keeps a loop running in this one
+        thread.submit(asyncio.run, browser.app(scope, receive, send)).result()  # type: ignore[arg-type]
     return answer["status"], answer["body"].decode("utf-8", "replace")

@@ -50,7 +50,9 @@ def view(folder: Path, port: int, host: str, open_: bool) -> None:
         click.echo("warning: whoever reaches this address can read the runs and their media", err=True)
     if open_:
         click.launch(address)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, lifespan="off", proxy_headers=False
+    )
     uvicorn.Server(config).run(sockets=[listening])
 
 

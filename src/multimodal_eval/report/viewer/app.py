@@ -12,10 +12,10 @@ from jinja2 import Environment
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.report.plain_text import as_html
@@ -36,7 +36,7 @@ ASSETS = {
 }
 
 
-def create_app(folder: Path, *, compare: Compare, is_own: Callable[[str], bool]) -> Starlette:
+def create_app(folder: Path, *, compare: Compare, is_own: Callable[[str], bool]) -> ASGIApp:
     """The viewer of a folder's runs.
 
     `compare` makes a comparison of finished runs, as a JSON object. `is_own` tells whether a Host header names this
@@ -70,7 +70,7 @@ def create_app(folder: Path, *, compare: Compare, is_own: Callable[[str], bool])
         Route("/export/samples.{format}/{name:path}", pages.samples_export),
     ]
     handlers: dict[Any, Any] = {MultimodalEvalError: failed, HTTPException: failed}
-    return Starlette(routes=routes, middleware=[Middleware(Guard, is_own=is_own)], exception_handlers=handlers)
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), is_own=is_own)  # errors of ours pass it too
 
 
 def _told(error: Exception) -> tuple[int, str]:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -45,15 +46,13 @@ class Table:
 
 def as_csv(table: Table) -> Iterator[str]:
     """Comma-separated. A text that a spreadsheet would run as a formula gets an apostrophe before it."""
-    yield _line(table.heads)
-    for row in table.rows:
-        yield _line(row)
-
-
-def _line(row: Sequence[Cell]) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\r\n").writerow([_harmless(cell) for cell in row])
-    return buffer.getvalue()
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    for row in chain([table.heads], table.rows):
+        writer.writerow([_harmless(cell) for cell in row])
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
 
 
 def _harmless(cell: Cell) -> Cell:
