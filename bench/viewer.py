@@ -64,8 +64,7 @@ def build(path: Path, seed: int) -> None:
     composite = entries.pop("composite_score")
     results = {"format": 1, "task": "captioning", "n": PARTS * PART, "metrics": entries, "composite": composite}
     folder.write_results({**results, "slices": {}, "notes": []})
-    settings = {"version": "1", "weights": {"cider": 1.0}}
-    signatures = {name: {"text": f"{name}|v:1", "settings": {"metric": name, **settings}} for name in METRICS}
+    signatures = {name: {"text": f"{name}|v:1", "settings": {"metric": name, "version": "1"}} for name in METRICS}
     done = {"state": "done", "parts": [PART] * PARTS, "signatures": signatures, "input_notes": [], "input": []}
     counts = dict.fromkeys(("blank_answers", "unmatched_data", "unmatched_predictions"), 0)
     folder.write_info(folder.read_info() | done | {"counts": {"samples": PARTS * PART, **counts}})
@@ -128,7 +127,6 @@ def requests() -> dict[str, list[str]]:
         "two runs, sorted by difference": [f"/pairs?run=first&run=second&number={name}" for name in METRICS[:7]],
         "a search as CSV": [f"/export/samples.csv/first?q={word}" for word in RARE[20:27]],
         "all samples as CSV, once": ["/export/samples.csv/first?sort=cider"],
-        "two runs compared, once": ["/compare/numbers?run=first&run=second"],
     }
 
 
