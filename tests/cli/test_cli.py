@@ -277,7 +277,7 @@ def test_zst_coco_and_partial(folder):
 LIGHT = """
 import sys
 {statement}
-suspects = ("numpy", "scipy", "pyarrow", "rich", "yaml", "torch", "onnxruntime", "pandas")
+suspects = ("numpy", "scipy", "pyarrow", "rich", "yaml", "jinja2", "torch", "onnxruntime", "pandas")
 heavy = [name for name in suspects if name in sys.modules]
 assert not heavy, heavy
 """

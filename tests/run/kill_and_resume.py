@@ -50,11 +50,11 @@ def fresh(data: Path, folder: Path, config: Path) -> list[str]:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Everything in a run folder but run.json, which holds times and paths."""
+    """Everything in a run folder; of run.json and report.html, which hold times and paths, that they are there."""
     return {
-        str(path.relative_to(folder)): path.read_bytes()
+        str(path.relative_to(folder)): b"" if path.name in ("run.json", "report.html") else path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "run.json"
+        if path.is_file()
     }
 
 

@@ -80,7 +80,7 @@
     const marks = one
       ? [Plot.rect(bins, { x1: "x1", x2: "x2", y1: 0, y2: "y", fill: series(0), insetLeft: 0.5, insetRight: 0.5, title })]
       : [...runs.keys()].flatMap((place) => [
-          Plot.area(outline(place), { x1: "x", x2: "x", y1: 0, y2: "y", fill: series(place), fillOpacity: 0.18 }),
+          Plot.areaY(outline(place), { x: "x", y1: 0, y2: "y", fill: series(place), fillOpacity: runs.length > 2 ? 0 : 0.18 }),
           Plot.line(outline(place), { x: "x", y: "y", stroke: series(place), strokeWidth: 2 }),
         ]);
     const y = one ? { label: null, grid: true, ticks: 4, tickFormat: "~s" } : { label: null, grid: true, ticks: 4, tickFormat: "%" };
