@@ -140,6 +140,7 @@ def test_samples_are_sorted_by_any_number_with_unscored_ones_last(browser: TestC
         ("meta=language&value=en", lambda row: int(row["row"]) % 5 == 0),
         ("meta=place&value=3", lambda row: int(row["row"]) % 4 == 3),
         ("meta=a/b~c&value=x", lambda row: True),
+        ("meta=count&value=1", lambda row: row["row"] == "1"),
         ("meta=language&value=e", lambda row: False),
         ("meta=language&value=en&q=red", lambda row: int(row["row"]) % 15 == 0),
         ("meta=language&value=en&q=red&min.bleu=0&sort=bleu&desc=1", lambda row: int(row["row"]) % 15 == 0),

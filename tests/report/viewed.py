@@ -53,7 +53,7 @@ def samples(seed: int, media: Path) -> list[Sample]:
                 references=[f"a {colour} {('cross', 'star', 'circle', 'heart')[number % 4]}", f"the {colour} thing"],
                 generated_answer=answer,
                 error="the generator ran out of memory" if number == 9 else None,
-                metadata={"language": "ru" if number % 5 else "en", "place": number % 4, "a/b~c": "x"},
+                metadata={"language": "ru" if number % 5 else "en", "place": number % 4, "count": number, "a/b~c": "x"},
             )
         )
     for colour in COLOURS:
