@@ -24,6 +24,7 @@ from multimodal_eval.cli.schema import schema
 from multimodal_eval.cli.score import score
 from multimodal_eval.cli.sensitivity import sensitivity
 from multimodal_eval.cli.validate import validate
+from multimodal_eval.cli.view import view
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -47,6 +48,7 @@ for command in (
     clarity,
     dialogue,
     leaderboard,
+    view,
     lint,
     validate,
     demo,

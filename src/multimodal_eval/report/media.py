@@ -74,20 +74,30 @@ def thumbnail(source: Any, policy: MediaPolicy, longest: int = THUMBNAIL) -> Pic
     if is_url(source) and not policy.allow_urls:
         return Picture(name, reason="lies on the network and is not fetched for a report")
     try:
-        image = load_image_any(source, policy=policy)
+        small = _small(source, policy, longest)
     except ImageError as fault:
         return Picture(name, reason=str(fault))
-    small = image.copy()
+    kind, content = _encoded(small)
+    return Picture(name, f"data:{kind};base64,{b64encode(content).decode()}", small.width, small.height)
+
+
+def picture_file(source: Any, policy: MediaPolicy, longest: int) -> tuple[str, bytes]:
+    """The same as a file: its media type and its bytes. Raises `ImageError` with the reason where there is none."""
+    return _encoded(_small(source, policy, longest))
+
+
+def _small(source: Any, policy: MediaPolicy, longest: int) -> Image.Image:
+    small = load_image_any(source, policy=policy).copy()
     small.info = {}
     small.thumbnail((longest, longest))
-    return Picture(name, _picture_uri(small), small.width, small.height)
+    return small
 
 
-def _picture_uri(image: Image.Image) -> str:
+def _encoded(image: Image.Image) -> tuple[str, bytes]:
     """The smaller one of a PNG in 256 colours, for drawings, and a JPEG, for photographs."""
-    kinds = {"png": _png(image), "jpeg": _jpeg(image)}
+    kinds = {"image/png": _png(image), "image/jpeg": _jpeg(image)}
     kind = min(kinds, key=lambda name: len(kinds[name]))
-    return f"data:image/{kind};base64,{b64encode(kinds[kind]).decode()}"
+    return kind, kinds[kind]
 
 
 def _png(image: Image.Image) -> bytes:
@@ -112,16 +122,22 @@ class Sounds:
         """The sound as a data URI where it is small enough."""
         name = media_name(source)
         try:
-            content = _sound_bytes(source, replace(policy, max_bytes=AUDIO_BYTES))
+            kind, content = sound_file(source, replace(policy, max_bytes=AUDIO_BYTES))
         except AudioError as fault:
             return Sound(name, reason=str(fault))
-        kind = _sound_type(content)
-        if kind is None:
-            return Sound(name, reason="is no WAV, FLAC, Ogg or MP3 file")
         if len(content) > self.room:
             return Sound(name, reason="is left out: the report has enough sounds")
         self.room -= len(content)
         return Sound(name, f"data:{kind};base64,{b64encode(content).decode()}")
+
+
+def sound_file(source: Any, policy: MediaPolicy) -> tuple[str, bytes]:
+    """A sound's media type and its bytes as they are. Raises `AudioError` where it is no sound that browsers play."""
+    content = _sound_bytes(source, policy)
+    kind = _sound_type(content)
+    if kind is None:
+        raise AudioError("is no WAV, FLAC, Ogg or MP3 file")
+    return kind, content
 
 
 def _sound_type(content: bytes) -> str | None:

@@ -12,12 +12,10 @@ from typing import Any
 from markupsafe import Markup
 
 from multimodal_eval.report.content import Content
-from multimodal_eval.report.highlight import Span
-from multimodal_eval.report.plain_text import as_html, codes_marked, shortened, visible
+from multimodal_eval.report.templating import templates
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("d3.min.js", "plot.umd.min.js", "report.js")
-_DASH = "–"
 # Observable Plot puts this style sheet into every chart; report.js names the class.
 _PLOT_STYLE = """:where(.mm-chart) {
   --plot-background: white;
@@ -35,26 +33,8 @@ _ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u20
 
 def render(content: Content, version: str) -> str:
     """The page; `version` is that of the program that makes it."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "text": as_html,
-        "plain": lambda value: visible(shortened(str(value), 200)),
-        "number": number,
-        "signed": lambda value: _DASH if value is None else f"{value:+.4f}",
-        "interval": interval,
-        "percent": lambda value: _DASH if value is None else f"{100 * value:.1f} %",
-        "count": lambda value: f"{value:,}",
-        "spans": _spans,
-        "heat": _heat,
-    }
+    environment = templates(_HERE / "templates")
+    environment.filters["heat"] = _heat
     page = environment.get_template("report.html.j2")
     return page.render(
         content=content,
@@ -90,26 +70,6 @@ def _policy() -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def number(value: float | None) -> str:
-    """Four decimals; only displays round."""
-    return _DASH if value is None else f"{value:,.4f}"
-
-
-def interval(entry: dict[str, Any]) -> str:
-    """low … high."""
-    return _DASH if entry["low"] is None else f"{number(entry['low'])} … {number(entry['high'])}"
-
-
-def _spans(spans: list[Span]) -> Markup:
-    """Marked words: those of one in pale, those of a sequence in strong colour."""
-    mark = Markup('<mark class="match-{}">{}</mark>')
-    shown = [
-        mark.format(min(span.matched, 2), codes_marked(span.text)) if span.matched else codes_marked(span.text)
-        for span in spans
-    ]
-    return Markup("<bdi>{}</bdi>").format(Markup("").join(shown))
 
 
 def _heat(count: int, most: int) -> int:

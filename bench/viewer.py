@@ -1,0 +1,170 @@
+"""How long `mmeval view` takes over a run of a million samples: pages, sorts, filters, searches, details.
+
+    python bench/viewer.py FOLDER             builds the runs in FOLDER where they are missing (minutes), then measures
+
+Prints the best, the median and the worst of seven requests each over HTTP to a server in a process of its own, in
+milliseconds. The seven differ (another page, another number, another word), so that no answer is one that was kept.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from urllib.request import urlopen
+
+import numpy as np
+import pyarrow as pa
+
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
+from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.data.sample_table import to_table
+from multimodal_eval.data.score_table import key_columns, score_columns
+
+PARTS, PART = 100, 10_000
+METRICS = ("bleu", "cider", "cider_d", "clip_score", "meteor", "rouge_l", "semantic_similarity", "composite_score")
+WORDS = (
+    "a the two red dog cat man woman on in with under grass street ball bus sits runs holds near water old young green "
+    "blue kitchen table beach snow train field horse plate pizza bench window light dark clock tower bridge river"
+).split()
+RARE = tuple(f"rare{number}" for number in range(2_000))
+PORT = 8765
+
+
+def build(path: Path, seed: int) -> None:
+    """A run folder of a million captions with eight metrics, as a run writes it."""
+    info = {"created": "2026-01-01T00:00:00+00:00", "task": "captioning", "metrics": list(METRICS[:-1])}
+    folder = RunFolder.create(path, {**info, "config": {"skip_lint": True}, "source": None, "versions": {}})
+    totals = {name: np.zeros(3) for name in METRICS}
+    for part in range(PARTS):
+        data, generator = (
+            np.random.default_rng(part),
+            np.random.default_rng([seed, part]),
+        )  # all runs have the same data
+        samples = [_sample(part * PART + number, data, generator) for number in range(PART)]
+        folder.write_part("samples", part, to_table(samples, part * PART))
+        columns: dict[str, Any] = key_columns(samples, part * PART)
+        for name in METRICS:
+            values = generator.beta(2, 5, PART)
+            failed = generator.random(PART) < 0.002
+            scores = [
+                Score(None, "error", "the generator failed") if bad else Score(float(value))
+                for value, bad in zip(values, failed, strict=True)
+            ]
+            columns |= score_columns(name, scores)
+            good = values[~failed]
+            totals[name] += (len(good), good.sum(), (good**2).sum())
+        folder.write_part("scores", part, pa.table(columns))
+    entries = {name: _entry(*sums.tolist()) for name, sums in totals.items()}
+    composite = entries.pop("composite_score")
+    results = {"format": 1, "task": "captioning", "n": PARTS * PART, "metrics": entries, "composite": composite}
+    folder.write_results({**results, "slices": {}, "notes": []})
+    signatures = {name: {"text": f"{name}|v:1", "settings": {"metric": name, "version": "1"}} for name in METRICS}
+    done = {"state": "done", "parts": [PART] * PARTS, "signatures": signatures, "input_notes": [], "input": []}
+    counts = dict.fromkeys(("blank_answers", "unmatched_data", "unmatched_predictions"), 0)
+    folder.write_info(folder.read_info() | done | {"counts": {"samples": PARTS * PART, **counts}})
+
+
+def _sample(number: int, data: np.random.Generator, generator: np.random.Generator) -> Sample:
+    words, answer = data.choice(WORDS, 24), generator.choice(WORDS, 13)
+    if generator.random() < 0.1:
+        answer[5] = generator.choice(RARE)
+    return Sample(
+        f"image-{number:07d}",
+        image=f"pictures/{number:07d}.jpg",
+        question="What is in the picture?",
+        references=[" ".join(words[:12]), " ".join(words[12:24])],
+        generated_answer=" ".join(answer),
+        metadata={"language": "en" if number % 10 else "ru", "split": f"split-{number % 7}"},
+    )
+
+
+def _entry(count: float, total: float, squares: float) -> dict[str, Any]:
+    mean = total / count
+    error = float(np.sqrt((squares / count - mean**2) / count))
+    return {
+        "value": mean,
+        "stderr": error,
+        "low": mean - 1.96 * error,
+        "high": mean + 1.96 * error,
+        "method": "95% normal interval",
+        "n_scored": int(count),
+        "n_total": PARTS * PART,
+        "unscored": {"error": PARTS * PART - int(count)},
+        "reasons": [{"reason": "the generator failed", "count": PARTS * PART - int(count)}],
+        "warnings": {},
+        "direction": "higher",
+        "signature": None,
+    }
+
+
+def requests() -> dict[str, list[str]]:
+    """What is measured: seven addresses each."""
+    seven = range(7)
+    deep = [80_000, 250_000, 499_950, 500_000, 640_000, 900_000, 999_950]
+    return {
+        "list of runs": ["/"] * 7,
+        "page of a run": ["/run/first"] * 7,
+        "samples, first page": ["/samples/first"] * 7,
+        "samples, any page": [f"/samples/first?offset={offset}" for offset in deep],
+        "sorted by a number": [f"/samples/first?sort={name}" for name in METRICS[:7]],
+        "sorted, falling": [f"/samples/first?sort={name}&desc=1" for name in METRICS[:7]],
+        "sorted, any page": [f"/samples/first?sort={METRICS[i]}&offset={deep[i]}" for i in seven],
+        "filter: status": [f"/samples/first?status=error&sort={name}" for name in METRICS[:7]],
+        "filter: two ranges": [f"/samples/first?min.cider=0.{i + 1}&max.bleu=0.3&sort=meteor" for i in seven],
+        "filter: metadata": [f"/samples/first?meta=split&value=split-{i}" for i in seven],
+        "search: a frequent word": [f"/samples/first?q={WORDS[i + 2]}" for i in seven],
+        "search: a rare word": [f"/samples/first?q={RARE[i]}" for i in seven],
+        "search: in no text": [f"/samples/first?q=nowhere{i}" for i in seven],
+        "search: an id": [f"/samples/first?q={quote(f'image-0{i}31234')}" for i in seven],
+        "search, sorted by a number": [f"/samples/first?q={RARE[10 + i]}&sort={METRICS[i]}" for i in seven],
+        "a sample": [f"/sample/first?row={i * 140_007}" for i in seven],
+        "two runs, sorted by difference": [f"/pairs?run=first&run=second&number={name}" for name in METRICS[:7]],
+        "a search as CSV": [f"/export/samples.csv/first?q={word}" for word in RARE[20:27]],
+        "all samples as CSV, once": ["/export/samples.csv/first?sort=cider"],
+    }
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    for seed, name in enumerate(("first", "second")):
+        if not (folder / name / "run.json").exists():
+            build(folder / name, seed)
+    command = [sys.executable, "-m", "multimodal_eval.cli.main", "view", str(folder), "--port", str(PORT)]
+    server = subprocess.Popen(command)
+    try:
+        _wait()
+        print(f"{'':32}{'best':>8}{'median':>8}{'worst':>8}  ms")
+        for name, addresses in requests().items():
+            times = [_timed(address) for address in addresses]
+            print(f"{name:32}{min(times):8.0f}{statistics.median(times):8.0f}{max(times):8.0f}", flush=True)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait() -> None:
+    for _ in range(100):
+        try:
+            _timed("/")
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise SystemExit("the server did not start")
+
+
+def _timed(address: str) -> float:
+    start = time.perf_counter()
+    with urlopen(f"http://127.0.0.1:{PORT}{address}") as answer:
+        answer.read()
+    return 1_000 * (time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()

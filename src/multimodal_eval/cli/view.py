@@ -1,0 +1,90 @@
+"""`mmeval view`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from multimodal_eval.data.run import Run
+
+PORT = 8642
+
+
+@click.command()
+@click.argument(
+    "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default="runs", metavar="[DIR]"
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes any that is free."
+)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Another address lets other machines read all of DIR."
+)
+@click.option("--open", "open_", is_flag=True, help="Open the browser too.")
+def view(folder: Path, port: int, host: str, open_: bool) -> None:
+    """Browse the runs in DIR (default: runs), or one run: numbers, samples with their media, comparisons, progress.
+
+    Serves pages on this machine and prints their address. Nothing is written, and nothing is fetched from elsewhere.
+    """
+    from multimodal_eval.core.optional import require
+
+    for package in ("starlette", "uvicorn", "duckdb"):
+        require(package, extra="view", purpose="mmeval view")
+    import uvicorn
+
+    from multimodal_eval.report.viewer.app import create_app
+    from multimodal_eval.report.viewer.guard import own_names
+
+    listening = _listen(host, port)
+    port = listening.getsockname()[1]
+    app = create_app(folder, compare=_compared, is_own=own_names(host, port))
+    address = f"http://{_shown(host)}:{port}/"
+    click.echo(f"{folder} is shown at {address}    Ctrl+C ends it")
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        click.echo("warning: whoever reaches this address can read the runs and their media", err=True)
+    if open_:
+        click.launch(address)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, lifespan="off", proxy_headers=False
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _compared(runs: Sequence[Run]) -> dict[str, Any]:
+    from multimodal_eval.core.machine import cores
+    from multimodal_eval.run.compare import compare_runs
+
+    return compare_runs(runs, allow_partial=True, threads=cores()).to_dict()
+
+
+def _listen(host: str, port: int) -> socket:
+    """The socket, before anything is said of its address."""
+    import socket as sockets
+
+    from multimodal_eval.core.errors import ConfigError
+
+    family = sockets.AF_INET6 if ":" in host else sockets.AF_INET
+    listening = sockets.socket(family)
+    listening.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen()
+    except OSError as fault:
+        listening.close()
+        raise ConfigError(
+            f"{host}, port {port}, cannot be listened on: {fault.strerror or fault}. Name another --port"
+        ) from None
+    return listening
+
+
+def _shown(host: str) -> str:
+    """The host in an address that a browser on this machine can open."""
+    if host in ("0.0.0.0", "::"):
+        return "127.0.0.1" if host == "0.0.0.0" else "[::1]"
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,113 @@
+"""The application: addresses, errors, files of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from jinja2 import Environment
+from markupsafe import Markup
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.report.plain_text import as_html
+from multimodal_eval.report.templating import DASH, templates
+from multimodal_eval.report.viewer.database import TooSlowError
+from multimodal_eval.report.viewer.guard import Guard
+from multimodal_eval.report.viewer.pages import Compare, KeptComparisons, Pages, status_of
+from multimodal_eval.report.viewer.runs import RunsFolder
+from multimodal_eval.report.viewer.store import Store
+
+_HERE = Path(__file__).parent
+# Every file that is served as it is; nothing else can be named.
+ASSETS = {
+    "style.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
+    "viewer.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "viewer.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+    "htmx.min.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+}
+
+
+def create_app(folder: Path, *, compare: Compare, is_own: Callable[[str], bool]) -> ASGIApp:
+    """The viewer of a folder's runs.
+
+    `compare` makes a comparison of finished runs, as a JSON object. `is_own` tells whether a Host header names this
+    server (`guard.own_names`).
+    """
+    templates = _templates()
+    runs = RunsFolder(folder)
+    pages = Pages(runs, Store(runs.root), compare, templates, KeptComparisons())
+
+    def failed(request: Request, error: Exception) -> Response:
+        code, message = _told(error)
+        page = templates.get_template("error.html").render(folder=runs, code=code, message=message)
+        return HTMLResponse(page, code)
+
+    routes = [
+        Route("/", pages.runs),
+        Route("/runs.{format}", pages.runs_export),
+        Route("/assets/{file}", _asset),
+        Route("/favicon.ico", lambda request: Response(status_code=204)),
+        Route("/compare", pages.comparison),
+        Route("/compare/numbers", pages.comparison_numbers),
+        Route("/compare/numbers.{format}", pages.comparison_export),
+        Route("/pairs", pages.pairs),
+        Route("/pairs.{format}", pages.pairs_export),
+        Route("/run/{name:path}", pages.run),
+        Route("/samples/{name:path}", pages.samples),
+        Route("/sample/{name:path}", pages.sample),
+        Route("/media/{name:path}", pages.media),
+        Route("/progress/{name:path}", pages.progress),
+        Route("/export/run.{format}/{name:path}", pages.run_export),
+        Route("/export/samples.{format}/{name:path}", pages.samples_export),
+    ]
+    handlers: dict[Any, Any] = {MultimodalEvalError: failed, HTTPException: failed}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), is_own=is_own)  # errors of ours pass it too
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    if isinstance(error, TooSlowError):
+        return 503, str(error)
+    if isinstance(error, MultimodalEvalError):
+        return status_of(error), str(error)
+    assert isinstance(error, HTTPException)
+    return error.status_code, "there is no such page" if error.status_code == 404 else error.detail
+
+
+def _asset(request: Request) -> Response:
+    name = request.path_params["file"]
+    if name not in ASSETS:
+        raise HTTPException(404)
+    folder, media_type = ASSETS[name]
+    return Response((folder / name).read_bytes(), media_type=media_type, headers={"cache-control": "no-cache"})
+
+
+def _templates() -> Environment:
+    found = templates(_HERE / "templates")
+    found.filters |= {
+        "brief": brief,
+        "breakable": breakable,
+        "path": lambda name: quote(name, safe="/"),
+        "value": lambda text: quote(str(text), safe=""),
+        "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),
+    }
+    found.globals |= {"dash": DASH}
+    return found
+
+
+def brief(text: str, longest: int = 160) -> Markup:
+    """The beginning of a text."""
+    return as_html(text if len(text) <= longest else text[:longest] + " …")
+
+
+def breakable(name: str) -> Markup:
+    """The name of a number as a table's head: a long one takes two lines."""
+    return as_html(name).replace("_", Markup("_<wbr>")) if len(name) > 12 else as_html(name)

@@ -1,0 +1,66 @@
+// Keys, and what a page says when it has changed. Everything else is links and forms, which work without this file.
+(() => {
+  "use strict";
+
+  const writing = (element) => element.closest("input, select, textarea, [contenteditable]") !== null;
+
+  const lines = () => [...document.querySelectorAll("tr[data-line]")];
+
+  const linkOf = (line) => line.querySelector("a[href], input");
+
+  function move(step) {
+    const all = lines();
+    if (all.length === 0) return;
+    const at = all.indexOf(document.activeElement.closest("tr[data-line]"));
+    const next = at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1);
+    const link = all[next].querySelector("a[href]") || linkOf(all[next]);
+    if (link) link.focus();
+  }
+
+  function choose() {
+    const line = document.activeElement.closest("tr[data-line]");
+    const box = line && line.querySelector("input[type=checkbox]");
+    if (box) box.click();
+  }
+
+  function press(key) {
+    const element = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+    if (!element) return false;
+    if (element.matches("input, select")) element.focus();
+    else element.click();
+    return true;
+  }
+
+  const keys = { j: () => move(1), k: () => move(-1), x: choose };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (document.querySelector("dialog[open]")) return;
+    if (writing(event.target) && !(event.target.type === "checkbox" && event.key !== " ")) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    if (event.key in keys) {
+      keys[event.key]();
+      event.preventDefault();
+    } else if (event.key.length === 1 && press(event.key)) {
+      event.preventDefault();
+    }
+  });
+
+  document.getElementById("keys-button").addEventListener("click", () => document.getElementById("keys").showModal());
+
+  // A table that was exchanged says how many lines it has to those who cannot see it.
+  document.addEventListener("htmx:after:swap", () => {
+    const status = document.querySelector("[data-said]");
+    if (status) document.getElementById("said").textContent = status.textContent;
+  });
+
+  // A picture that cannot be shown says so; a small one in a table only leaves its place.
+  function missing(image) {
+    if (image.matches(".thumb")) image.replaceWith(Object.assign(document.createElement("span"), { className: "thumb" }));
+    else image.replaceWith("(the picture cannot be shown)");
+  }
+  document.addEventListener("error", (event) => event.target.matches("img") && missing(event.target), true);
+  for (const image of document.images) if (image.complete && image.naturalWidth === 0 && image.loading !== "lazy") missing(image);
+})();

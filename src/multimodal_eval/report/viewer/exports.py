@@ -1,0 +1,140 @@
+"""Tables as files that other programs read: CSV, JSON, LaTeX, Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+Cell = str | float | int | None
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "\n": " ",
+    "\r": " ",
+}
+_MARKDOWN = str.maketrans({**{c: "\\" + c for c in "\\`*_{}[]()#+!|~$"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})
+
+
+@dataclass(frozen=True)
+class Table:
+    """Heads and rows; rows may be read while they are written."""
+
+    heads: Sequence[str]
+    rows: Iterable[Sequence[Cell]]
+    note: str = ""  # what a reader must know of it
+
+
+def as_csv(table: Table) -> Iterator[str]:
+    """Comma-separated. A text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    for row in chain([table.heads], table.rows):
+        writer.writerow([_harmless(cell) for cell in row])
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def _harmless(cell: Cell) -> Cell:
+    """Numbers stay numbers, also negative ones; texts must not begin like a formula."""
+    if isinstance(cell, str) and cell.lstrip(" ").startswith(_FORMULA):
+        return "'" + cell
+    return cell
+
+
+def as_json(table: Table) -> Iterator[str]:
+    """A list of objects."""
+    yield "["
+    between = "\n"
+    for row in table.rows:
+        yield between + msgspec.json.encode(dict(zip(table.heads, row, strict=True))).decode()
+        between = ",\n"
+    yield "\n]\n"
+
+
+def as_latex(table: Table) -> Iterator[str]:
+    """A tabular with the rules of the package booktabs."""
+    rows = list(table.rows)
+    kinds = ["r" if any(isinstance(row[i], float | int) for row in rows) else "l" for i in range(len(table.heads))]
+    if table.note:
+        yield f"% {_one_line(table.note)}\n"
+    yield "\\begin{tabular}{" + "".join(kinds) + "}\n\\toprule\n"
+    yield " & ".join(map(_latex, table.heads)) + " \\\\\n\\midrule\n"
+    for row in rows:
+        yield " & ".join(map(_latex, row)) + " \\\\\n"
+    yield "\\bottomrule\n\\end{tabular}\n"
+
+
+def _latex(cell: Cell) -> str:
+    if isinstance(cell, float):
+        return f"${_rounded(cell)}$"
+    return "".join(_LATEX.get(character, character) for character in _shown(cell))
+
+
+def as_markdown(table: Table) -> Iterator[str]:
+    """A table as GitHub shows them."""
+    rows = list(table.rows)
+    kinds = ["--:" if any(isinstance(row[i], float | int) for row in rows) else "---" for i in range(len(table.heads))]
+    yield f"| {' | '.join(map(_markdown, table.heads))} |\n|{'|'.join(kinds)}|\n"
+    for row in rows:
+        yield f"| {' | '.join(map(_markdown, row))} |\n"
+    if table.note:
+        yield f"\n{_markdown(table.note)}\n"
+
+
+def _markdown(cell: Cell) -> str:
+    return _rounded(cell) if isinstance(cell, float) else _one_line(_shown(cell)).translate(_MARKDOWN)
+
+
+def _shown(cell: Cell) -> str:
+    return "" if cell is None else str(cell)
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a table is written, and what a browser is told of it."""
+
+    write: Callable[[Table], Iterator[str]]
+    media_type: str
+    most: int | None = None  # rows; a table in a text has no use for more
+
+
+FORMATS: dict[str, Format] = {
+    "csv": Format(as_csv, "text/csv; charset=utf-8"),
+    "json": Format(as_json, "application/json"),
+    "tex": Format(as_latex, "text/plain; charset=utf-8", 1_000),
+    "md": Format(as_markdown, "text/plain; charset=utf-8", 1_000),
+}
+
+
+def number_cells(entry: dict[str, Any]) -> list[Cell]:
+    """Value, standard error and interval of an entry of results.json, and how much of it was scored."""
+    return [entry["value"], entry["stderr"], entry["low"], entry["high"], entry.get("n_scored"), entry.get("n_total")]

@@ -1,0 +1,412 @@
+"""What the viewer must refuse: foreign names and sites, paths out of its folder, statements in parameters, changes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+from multimodal_eval import evaluate
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.report.viewer.app import create_app
+from multimodal_eval.report.viewer.guard import POLICY, own_names
+from tests.report.viewed import HOST, PORT, client, make_runs, raw_get
+
+SECRET = "the secret outside"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("guarded") / "runs"
+    make_runs(place)
+    outside = place.parent / "outside"
+    shutil.copytree(place / "alba", outside / "alba")
+    (outside / "secret.txt").write_text(SECRET)
+    (place / "linked").symlink_to(outside / "alba")
+    (place / "group").symlink_to(outside)
+    (place / "file-linked").mkdir()
+    (place / "file-linked" / "run.json").symlink_to(outside / "alba" / "run.json")
+    for kind in ("samples", "scores"):
+        run = place / f"{kind}-linked"
+        shutil.copytree(place / "alba", run)
+        shutil.rmtree(run / kind)
+        (run / kind).symlink_to(outside / "alba" / kind)
+    part = place / "part-linked"
+    shutil.copytree(place / "alba", part)
+    (part / "scores" / "part-00000.parquet").unlink()
+    (part / "scores" / "part-00000.parquet").symlink_to(outside / "alba" / "scores" / "part-00000.parquet")
+    return place
+
+
+@pytest.fixture(scope="module")
+def browser(folder: Path) -> TestClient:
+    return client(folder)
+
+
+def pages(name: str) -> list[str]:
+    """Every address that takes a run's name."""
+    return [
+        *(f"/{kind}/{name}" for kind in ("run", "samples", "sample", "media", "progress")),
+        f"/export/run.csv/{name}",
+        f"/export/samples.csv/{name}",
+        f"/compare?run={name}&run=alba",
+        f"/compare/numbers?run={name}&run=alba",
+        f"/pairs?run={name}&run=alba",
+    ]
+
+
+OUT = [
+    "..",
+    "../outside/alba",
+    "../runs/alba",
+    "alba/..",
+    "alba/../alba",
+    "./alba",
+    "alba/.",
+    "%2e%2e",
+    "%2e%2e%2foutside%2falba",
+    "..%2foutside%2falba",
+    "%2e%2e/outside/alba",
+    "..%5coutside%5calba",
+    "..\\outside\\alba",
+    "%252e%252e%252foutside%252falba",
+    "..%252foutside%252falba",
+    "%c0%ae%c0%ae%c0%afoutside",
+    "%c0%ae%c0%ae/outside/alba",
+    "%e0%80%ae%e0%80%ae/outside/alba",
+    "..%c0%afoutside",
+    "%uff0e%uff0e/outside/alba",
+    "．．/outside/alba",
+    "..;/outside/alba",
+    "....//outside/alba",
+    "/etc",
+    "/etc/passwd",
+    "//etc/passwd",
+    "%2fetc%2fpasswd",
+    "%2f%2fetc",
+    "alba//",
+    "alba%2f",
+    "//alba",
+    "alba%00",
+    "alba%00.json",
+    "%00",
+    "alba/scores",
+    "alba/run.json",
+    "alba/scores/part-00000.parquet",
+    "C:",
+    "C:/Windows",
+    "C:%5cWindows",
+    "%5c%5cserver%5cshare",
+    "file:///etc/passwd",
+    "file:%2f%2f%2fetc",
+    "http://127.0.0.1/",
+    "~",
+    "~root",
+    "$HOME",
+    "*",
+    "alb?",
+    "[a]lba",
+    "%2e",
+    "a" * 5_000,
+    "%ff",
+    "%ed%a0%80",
+    "linked",
+    "group/alba",
+    "file-linked",
+    "CON",
+    "alba::$DATA",
+    "alba.",
+    "alba%20",
+    "ALBA",
+]
+
+
+@pytest.mark.parametrize("name", OUT)
+def test_nothing_outside_the_folder_is_shown(browser: TestClient, folder: Path, name: str):
+    for address in pages(name):
+        status, text = raw_get(browser, address)
+        assert 400 <= status < 500, address
+        assert SECRET not in text
+        assert str(folder.parent / "outside") not in text
+
+
+@pytest.mark.parametrize("name", ["samples-linked", "scores-linked", "part-linked"])
+def test_files_of_a_run_that_lead_out_are_not_read(browser: TestClient, name: str):
+    for address in (f"/samples/{name}", f"/sample/{name}?row=0", f"/media/{name}?row=0", f"/export/samples.csv/{name}"):
+        assert browser.get(address).status_code == 404, address
+
+
+@pytest.mark.parametrize("name", ["../app.py", "..%2fapp.py", "%2e%2e%2f__init__.py", "viewer.css/..", "", "NOTICE"])
+def test_no_other_file_of_the_package_is_served(browser: TestClient, name: str):
+    assert raw_get(browser, f"/assets/{name}")[0] == 404
+
+
+@pytest.mark.parametrize("host", [HOST, f"localhost:{PORT}", f"LOCALHOST:{PORT}", f"[::1]:{PORT}"])
+def test_its_own_names_are_answered(browser: TestClient, host: str):
+    assert browser.get("/", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "127.0.0.1",
+        "localhost",
+        "127.0.0.1:8001",
+        "evil.example",
+        f"evil.example:{PORT}",
+        f"127.0.0.1.evil.example:{PORT}",
+        f"localhost.evil.example:{PORT}",
+        f"evil.example@127.0.0.1:{PORT}",
+        f"127.0.0.1:{PORT}@evil.example",
+        f"127.0.0.1:{PORT},evil.example",
+        f"192.168.1.5:{PORT}",
+        f"0.0.0.0:{PORT}",
+        f"127.1:{PORT}",
+        f"2130706433:{PORT}",
+        f"[::]:{PORT}",
+    ],
+)
+def test_other_names_are_refused(browser: TestClient, host: str):
+    """A name that someone made to point at this machine would let a foreign page read the runs."""
+    answer = browser.get("/", headers={"host": host})
+    assert answer.status_code == 421
+    assert "alba" not in answer.text
+
+
+def test_a_server_for_every_address_is_known_by_addresses_but_by_no_name():
+    is_own = own_names("0.0.0.0", PORT)
+    assert is_own(f"192.168.1.5:{PORT}")
+    assert is_own(f"[fe80::1]:{PORT}")
+    assert is_own(HOST)
+    assert not is_own(f"evil.example:{PORT}")
+    assert not is_own("192.168.1.5:1")
+    assert own_names("box.local", PORT)(f"box.local:{PORT}")
+    assert own_names("::1", 80)("[::1]")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
+def test_nothing_can_be_changed(browser: TestClient, method: str):
+    assert browser.request(method, "/run/alba").status_code == 405
+    assert browser.request(method, "/run/alba", headers={"origin": f"http://{HOST}"}).status_code == 405
+    for origin in ("http://evil.example", "null", f"https://{HOST}", "http://127.0.0.1:1"):
+        assert browser.request(method, "/run/alba", headers={"origin": origin}).status_code == 403
+
+
+def test_other_sites_may_link_but_not_load(browser: TestClient):
+    foreign = {"sec-fetch-site": "cross-site"}
+    assert (
+        browser.get("/", headers={**foreign, "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}).status_code == 403
+    )
+    assert browser.get("/", headers={**foreign, "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}).status_code == 403
+    assert (
+        browser.get("/", headers={**foreign, "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}).status_code
+        == 403
+    )
+    visit = {**foreign, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert browser.get("/", headers=visit).status_code == 200
+    assert browser.get("/", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/", "/run/alba", "/nothing", "/run/nobody", "/media/alba?row=0", "/assets/style.css", "/runs.csv", "/?sort=x"],
+)
+def test_every_answer_has_the_headers(browser: TestClient, address: str):
+    for headers in ({}, {"host": "evil.example"}):
+        answer = browser.get(address, headers=headers)
+        assert answer.headers["content-security-policy"] == POLICY
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_a_fault_of_the_server_has_them_too(folder: Path):
+    def broken(runs: object) -> dict[str, object]:
+        raise KeyError("a bug")
+
+    app = create_app(folder, compare=broken, is_own=own_names("127.0.0.1", PORT))
+    answer = TestClient(app, f"http://{HOST}", raise_server_exceptions=False).get(
+        "/compare/numbers?run=alba&run=boreas"
+    )
+    assert answer.status_code == 500
+    assert answer.headers["content-security-policy"] == POLICY
+    assert "a bug" not in answer.text
+
+
+STATEMENTS = [
+    "'",
+    '"',
+    "'; drop table kept_1; --",
+    "' or '1'='1",
+    '" or 1=1 --',
+    "1) or (1=1",
+    "bleu\" desc; select * from read_text('/etc/passwd') --",
+    "bleu; copy (select 1) to '/tmp/x'",
+    "(select content from read_text('/etc/passwd'))",
+    "rowid",
+    "row",
+    "id",
+    "bleu:status",
+    "$1",
+    "?",
+    "{{ 7 * 7 }}",
+    "%s%n",
+    "\\",
+    "bleu/**/",
+    "0 union select 1",
+    "1e309",
+    "nan",
+    "-1",
+    "9" * 30,
+    "²",
+    "٣",
+    "x\ty",
+    "😀",
+    "a" * 600,
+]
+PARAMETERS = [
+    "q",
+    "in",
+    "status",
+    "meta",
+    "value",
+    "sort",
+    "desc",
+    "offset",
+    "min.bleu",
+    "max.bleu",
+    "at",
+    "row",
+    "kind",
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_statements_in_parameters_are_values_or_errors(browser: TestClient, statement: str):
+    """Never a fault of the server, and what is found is what that text finds."""
+    text = quote(statement, safe="")
+    addresses = [f"/samples/alba?{name}={text}" for name in PARAMETERS]
+    addresses += [
+        f"/samples/alba?q=red&in={place}&sort=bleu&meta={text}&value={text}" for place in ("id", "references")
+    ]
+    addresses += [f"/samples/alba?min.{text}=0", f"/samples/alba?{text}={text}"]
+    addresses += [f"/sample/alba?row=0&{name}={text}" for name in PARAMETERS if name != "row"]
+    addresses += [f"/sample/alba?row={text}", f"/media/alba?row={text}", f"/media/alba?row=0&kind={text}"]
+    addresses += [f"/?{name}={text}" for name in ("q", "task", "state", "sort", "desc")]
+    addresses += [f"/pairs?run=alba&run=boreas&{name}={text}" for name in ("number", "desc", "offset")]
+    addresses += [f"/export/samples.csv/alba?sort={text}", f"/export/run.csv/alba?table={text}", f"/runs.{text}"]
+    for address in addresses:
+        answer = browser.get(address)
+        assert answer.status_code in (200, 400, 404), address
+        assert "root:" not in answer.text
+    found = browser.get(f"/samples/alba?q={text}")
+    assert (
+        found.status_code == 400 or "0 of 120 samples fit" in found.text or statement.strip() in ("row", "id", "-1", "")
+    )
+    assert browser.get("/samples/alba?sort=bleu").status_code == 200
+
+
+@pytest.mark.parametrize("query", ["sort=bleu&sort=rouge_l", "q=a&q=b", "offset=1&offset=2"])
+def test_a_parameter_is_given_once(browser: TestClient, query: str):
+    assert browser.get(f"/samples/alba?{query}").status_code == 400
+
+
+def test_control_characters_are_no_text(browser: TestClient):
+    assert browser.get("/samples/alba?q=%00").status_code == 400
+    assert browser.get("/samples/alba?meta=a%00&value=b").status_code == 400
+
+
+def test_media_are_opened_where_the_run_was_allowed_to(tmp_path: Path):
+    """Pictures are drawn anew; anything else is refused, whatever it is called."""
+    media = tmp_path / "media"
+    media.mkdir()
+    (media / "page.png").write_text("<html><script>alert(1)</script></html>")
+    (media / "drawing.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>")
+    (media / "sound.wav").write_text("<script>alert(1)</script>")
+    (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (media / "link.png").symlink_to(tmp_path / "secret.png")
+    names = ["page.png", "drawing.svg", "../secret.png", str(tmp_path / "secret.png"), "link.png", "/etc/passwd"]
+    names += [
+        "http://127.0.0.1:9/x.png",
+        "file:///etc/passwd",
+        "data:text/html,<script>alert(1)</script>",
+        "\\\\host\\x",
+    ]
+    samples = [
+        Sample(str(number), image=name, audio="sound.wav", references=["a"], generated_answer="a")
+        for number, name in enumerate(names)
+    ]
+    output = tmp_path / "runs" / "a"
+    evaluate(samples, metrics=["rouge_l"], output=output, image_root=str(media), allow_image_urls=True)
+    browser = client(tmp_path / "runs")
+    for number, name in enumerate(names):
+        for kind in ("image", "audio"):
+            answer = browser.get(f"/media/a?row={number}&kind={kind}")
+            assert answer.status_code == 404, name
+            assert "<script>" not in answer.text
+        assert browser.get(f"/sample/a?row={number}").status_code == 200
+
+
+def test_the_database_reads_nothing_else(folder: Path):
+    import duckdb
+
+    from multimodal_eval.report.viewer.database import Database
+
+    database = Database(folder.resolve())
+    for statement in (
+        f"select * from read_text('{folder.parent}/outside/secret.txt')",
+        "select * from read_csv('/etc/passwd')",
+        f"copy (select 1) to '{folder.parent}/written.csv'",
+        "install httpfs",
+        "load httpfs",
+        "set enable_external_access = true",
+        f"attach '{folder.parent}/other.db'",
+    ):
+        with database.session() as session, pytest.raises(duckdb.Error):
+            session.execute(statement)
+    database.close()
+    assert not (folder.parent / "written.csv").exists()
+
+
+def test_a_question_that_takes_too_long_is_given_up(folder: Path):
+    from multimodal_eval.report.viewer.database import Database, TooSlowError
+
+    database = Database(folder.resolve())
+    with pytest.raises(TooSlowError, match="given up"), database.session(seconds=0.2) as session:
+        session.execute("select count(*) from range(100000000000) a, range(1000000) b").fetchall()
+    with database.session() as session:
+        assert session.execute("select 1").fetchall() == [(1,)]
+    database.close()
+
+
+def test_tables_in_memory_make_room_for_others(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    from multimodal_eval.report.viewer import database as module
+
+    monkeypatch.setattr(module, "MEMORY", 100)
+    database = module.Database(folder.resolve())
+
+    def tables() -> list[str]:
+        with database.session() as session:
+            return [name for (name,) in session.execute("select table_name from duckdb_tables()").fetchall()]
+
+    one = module.Sql("select 1 as x")
+    with database.session() as session:
+        assert session.kept("large", one, 51) is None
+        assert session.kept("absent", one, 10, load=False) is None
+        first = session.kept("first", one, 40)
+        assert session.kept("first", one, 40) == first
+    with database.session() as session:
+        second = session.kept("second", one, 40)
+        third = session.kept("third", one, 40)  # the first must go, the second is in use
+        assert tables() == [second, third]
+        session.kept("fourth", one, 40)  # nothing can go
+        assert len(tables()) == 3
+    with database.session() as session:
+        session.kept("fifth", one, 50)
+    assert len(tables()) == 2
+    database.close()

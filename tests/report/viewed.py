@@ -1,0 +1,115 @@
+"""Runs for the tests of the viewer, made by scoring; and its application over them."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from PIL import Image
+from starlette.testclient import TestClient
+
+from multimodal_eval import evaluate
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.run import Run
+from multimodal_eval.report.viewer.app import create_app
+from multimodal_eval.report.viewer.guard import own_names
+from multimodal_eval.run.compare import compare_runs
+
+PORT = 8000
+HOST = f"127.0.0.1:{PORT}"
+COUNT = 120
+COLOURS = ("red", "green", "blue")
+
+
+def wav() -> bytes:
+    """A tenth of a second of silence."""
+    samples = bytes(1_600)
+    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, 8_000, 16_000, 2, 16)
+    body = b"WAVE" + form + struct.pack("<4sI", b"data", len(samples)) + samples
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def samples(seed: int, media: Path) -> list[Sample]:
+    """Captions of which every third is right, one blank, one missing, one a failure of the generator."""
+    found = []
+    for number in range(COUNT):
+        colour, shape = COLOURS[number % 3], ("cross", "star", "circle", "heart")[(number + seed) % 4]
+        answer: str | None = f"a {colour} {shape} number {number}"
+        if number == 7:
+            answer = "  "
+        if number == 8:
+            answer = None
+        found.append(
+            Sample(
+                f"scene-{number:03d}",
+                image=f"{colour}.png",
+                audio="silence.wav" if number % 2 else None,
+                question=f"What is in picture {number}?",
+                references=[f"a {colour} {('cross', 'star', 'circle', 'heart')[number % 4]}", f"the {colour} thing"],
+                generated_answer=answer,
+                error="the generator ran out of memory" if number == 9 else None,
+                metadata={"language": "ru" if number % 5 else "en", "place": number % 4, "count": number, "a/b~c": "x"},
+            )
+        )
+    for colour in COLOURS:
+        Image.new("RGB", (40, 30), colour).save(media / f"{colour}.png")
+    (media / "silence.wav").write_bytes(wav())
+    return found
+
+
+def make_runs(folder: Path) -> None:
+    """Two systems over the same samples, and a third run a folder deeper."""
+    media = folder.parent / "media"
+    media.mkdir(exist_ok=True)
+    settings: dict[str, Any] = {"metrics": ["bleu", "rouge_l", "cider_d"], "image_root": str(media)}
+    evaluate(samples(0, media), output=folder / "alba", by=["language"], **settings)
+    evaluate(samples(1, media), output=folder / "boreas", **settings)
+    evaluate(samples(2, media), output=folder / "deeper" / "cirrus", **settings)
+
+
+def compared(runs: Sequence[Run]) -> dict[str, Any]:
+    """What `mmeval view` hands to the application, with fewer rounds."""
+    return compare_runs(runs, allow_partial=True, rounds=200).to_dict()
+
+
+def client(folder: Path) -> TestClient:
+    """A browser without a screen."""
+    app = create_app(folder, compare=compared, is_own=own_names("127.0.0.1", PORT))
+    return TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)
+
+
+def raw_get(browser: TestClient, target: str) -> tuple[int, str]:
+    """What the address gets as it is written: browsers and clients resolve `..` before they ask."""
+    path, _, query = target.encode("utf-8").partition(b"?")
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "http_version": "1.1",
+        "path": unquote_to_bytes(path).decode("utf-8", "replace"),  # as uvicorn does
+        "raw_path": path,
+        "query_string": query,
+        "root_path": "",
+        "headers": [(b"host", HOST.encode())],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", PORT),
+    }
+    answer: dict[str, Any] = {"status": 0, "body": b""}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            answer["status"] = message["status"]
+        else:
+            answer["body"] += message.get("body", b"")
+
+    with ThreadPoolExecutor(1) as thread:  # the browser of other tests keeps a loop running in this one
+        thread.submit(asyncio.run, browser.app(scope, receive, send)).result()  # type: ignore[arg-type]
+    return answer["status"], answer["body"].decode("utf-8", "replace")
