@@ -422,3 +422,9 @@ def test_a_number_that_no_run_will_have_is_refused_before_anything_is_scored(fol
     said = refused("gold.json", "sent", "--by", "bleu", "-o", "out")
     assert "meteor, hidden_metric, composite_score" in said
     assert not (folder / "out").exists()
+
+
+def test_what_is_no_submission_is_named(folder):
+    (folder / "sent" / "late.zip").write_bytes(b"")
+    done = mmeval("leaderboard", "gold.json", "sent", "-o", "out", "--workers", "1")
+    assert "passed over, since it is no submission of this kind: late.zip" in done.stderr

@@ -49,11 +49,13 @@ def leaderboard(gold: Path, submissions: Path, output: Any, format_: str, **give
     """
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.run.leaderboard import leaderboard as ranked
-    from multimodal_eval.run.leaderboard import number_to_rank_by, score_all, submissions_in
+    from multimodal_eval.run.leaderboard import number_to_rank_by, passed_over, score_all, submissions_in
 
     scoring, by = _scoring(gold, given)
     by = number_to_rank_by(scoring.numbers, by)  # before anything is scored
     found = submissions_in(submissions, scoring.accepts)
+    if others := passed_over(submissions, scoring.accepts):
+        click.echo(f"passed over, since it is no submission of this kind: {', '.join(others)}", err=True)
     path = output or _default_folder()
     with progress_bar() as progress:
         names, refused = score_all(found, scoring, path, workers=given["workers"], progress=progress)

@@ -109,6 +109,9 @@ def read_json_object(path: Path, problems: Problems) -> dict[str, Any] | None:
     except DamagedStreamError as damage:
         problems.add(damage.code, str(damage), file=file)
         return None
+    if not raw.strip():
+        problems.add("EMPTY", "the file is empty", file=file)
+        return None
     repeated = repeated_by_line(raw, 1, line_delimited=False)
     if repeated:
         note_repeated_keys(problems, file, repeated)

@@ -58,7 +58,7 @@ class RunFolder:
         if folder.storage.is_taken():
             raise RunFolderError(
                 f"{folder.label} exists already. "
-                f"Name another folder with -o, or continue it with --resume {folder.label}"
+                f"Name another folder with -o, or continue it with: mmeval score --resume {folder.label}"
             )
         folder.storage.make()
         folder.write_info({"format": FORMAT, "state": "reading", **info})

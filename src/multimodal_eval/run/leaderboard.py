@@ -106,6 +106,11 @@ def submissions_in(folder: Path, accepts: Callable[[Path], bool]) -> list[Submis
     return found
 
 
+def passed_over(folder: Path, accepts: Callable[[Path], bool]) -> list[str]:
+    """What lies among the submissions and is none of their kind."""
+    return [path.name for path in sorted(folder.iterdir()) if _shown(path) and not accepts(path)]
+
+
 def _shown(path: Path) -> bool:
     return not path.name.startswith((".", "_"))
 

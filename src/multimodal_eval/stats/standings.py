@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.stats.intervals import LEVEL, ROUNDING, Codes, Vector
 from multimodal_eval.stats.paired import holm, ranks
-from multimodal_eval.stats.stratified import unit_effects
+from multimodal_eval.stats.stratified import degrees_of_freedom, unit_effects
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +64,12 @@ def standings(
 
 
 def _p_value(difference: float, effects: Vector, strata: Codes, counts: Codes) -> float:
-    """Two-sided, of t = difference / SE, with Satterthwaite's degrees of freedom.
-
-    They are (sum_j v_j)^2 / sum_j v_j^2/(N_j - 1), where v_j is what stratum j adds to the variance. A heavy stratum
-    with few clusters leaves few of them, however many clusters the others have; one stratum alone has N - 1.
-    """
+    """Two-sided, of t = difference / SE, with Satterthwaite's degrees of freedom."""
     from scipy.special import stdtr
 
     sampled = counts > 1
-    less = counts[sampled] - 1
-    variances = np.bincount(strata, weights=effects * effects)[sampled] * counts[sampled] / less
-    variance = fsum(variances)
-    error = sqrt(variance)
+    variances = np.bincount(strata, weights=effects * effects)[sampled] * counts[sampled] / (counts[sampled] - 1)
+    error = sqrt(fsum(variances))
     if error <= ROUNDING * max(1.0, abs(difference)):
         return 1.0 if abs(difference) <= ROUNDING else 0.0
-    freedom = 1 / fsum((variances / variance) ** 2 / less)
-    return float(2 * stdtr(freedom, -abs(difference) / error))
+    return float(2 * stdtr(degrees_of_freedom(variances, counts[sampled]), -abs(difference) / error))

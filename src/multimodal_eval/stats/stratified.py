@@ -7,10 +7,13 @@ Each stratum is a sample of its own, so that variances add up:
     SE^2 = sum over j of w_j^2 s_j^2 / N_j        s_j: standard deviation of the clusters' means, with N_j - 1
 
 The interval is the percentile bootstrap within strata. Drawing N_j - 1 of the N_j clusters makes its variance that of
-the formula; N_j draws would give (N_j - 1) / N_j of it, too little where strata are small.
+the formula; N_j draws would give (N_j - 1) / N_j of it, too little where strata are small. For the same reason the
+percentiles are those of t: with few clusters, further out than 2.5 and 97.5.
 
-Reference:
+References:
     Rao and Wu (1988). Resampling Inference with Complex Survey Data. JASA 83(401), 231-241, section 2.
+    Hesterberg (2015). What Teachers Should Know About the Bootstrap. The American Statistician 69(4), section 3.4.
+    Satterthwaite (1946). An Approximate Distribution of Estimates of Variance Components. Biometrics Bulletin 2.
 """
 
 from __future__ import annotations
@@ -137,10 +140,33 @@ def stratified_interval(estimate: Estimate, clusters: Codes | None = None, level
         alone = told if count == 1 else f"{told}, one of which has a single {unit}"
         return Interval(estimate.value, None, None, None, f"no interval: {alone}")
     sampled = estimate.value + sum((_resampled(own, code) for code, own in strata.items()), np.zeros(RESAMPLES))
-    low, high = np.quantile(sampled, [(1 - level) / 2, (1 + level) / 2])
+    variances = np.array([_variance(own) for own in strata.values()])
+    tail = _tail(variances, np.array([len(own) for own in strata.values()]), level)
+    low, high = np.quantile(sampled, [tail, 1 - tail])
     within = " within strata" if len(strata) > 1 else ""
     method = f"{level:.0%} percentile bootstrap{within}, {RESAMPLES:,} resamples, {told}"
-    return Interval(estimate.value, sqrt(fsum(map(_variance, strata.values()))), float(low), float(high), method)
+    return Interval(estimate.value, sqrt(fsum(variances)), float(low), float(high), method)
+
+
+def _tail(variances: Vector, counts: Codes, level: float) -> float:
+    """The share of the resamples beyond each end: that of the normal distribution beyond the quantile of t.
+
+    Percentiles of a bootstrap are those of a normal interval, too narrow for few clusters by as much as z is below t.
+    """
+    from scipy.special import ndtr, stdtrit
+
+    if not variances.any():
+        return (1 - level) / 2
+    return float(ndtr(-stdtrit(degrees_of_freedom(variances, counts), (1 + level) / 2)))
+
+
+def degrees_of_freedom(variances: Vector, counts: Codes) -> float:
+    """Satterthwaite's: (sum_j v_j)^2 / sum_j v_j^2 / (N_j - 1), for v_j what stratum j adds to the variance.
+
+    A heavy stratum with few clusters leaves few of them, however many clusters the others have; one stratum alone has
+    N - 1.
+    """
+    return 1 / fsum((variances / fsum(variances)) ** 2 / (counts - 1))
 
 
 def stratum_effects(estimate: Estimate, clusters: Codes | None) -> dict[int, Vector]:
