@@ -48,6 +48,12 @@ def rarity(sample: Sample, corpus: Words | None = None) -> float:
     return sum(-log(max(1, table.counts.get(word, 0)) / total) for word in words) / max(1, len(words))
 
 
+@metric("quick_rarity", needs=("generated_answer",), corpus=count_words, default_corpus=Words, placement="thread")
+def quick_rarity(sample: Sample, corpus: Words | None = None) -> float:
+    """The same, as if the compiled core did it."""
+    return float(rarity(sample, corpus=corpus))
+
+
 def _precision(rows: Rows) -> Estimate:
     return function_of_sums(
         rows,
