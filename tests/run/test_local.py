@@ -26,7 +26,7 @@ from multimodal_eval.core.errors import (
 )
 from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
-from multimodal_eval.run import execute, isolation, local
+from multimodal_eval.run import execute, isolation, local, processes
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import planned
@@ -464,6 +464,26 @@ def test_a_script_without_a_guard_runs_once(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "ran").read_text() == "once"
     assert load_run(tmp_path / "run")["slow_words"]["value"] == 2
+
+
+def test_runs_in_several_threads_leave_the_script_as_it_was():
+    main = vars(sys.modules["__main__"])
+    before = main["__spec__"], main.get("__file__")
+    both = threading.Barrier(2)
+
+    def hide():
+        both.wait()
+        with processes._main_hidden():
+            time.sleep(0.02)
+
+    second = threading.Thread(target=hide)
+    second.start()
+    both.wait()
+    time.sleep(0.01)  # it is inside by now, and will leave first
+    with processes._main_hidden():
+        time.sleep(0.03)
+    second.join()
+    assert (main["__spec__"], main.get("__file__")) == before
 
 
 def wait_for(condition, seconds=60):

@@ -1,5 +1,6 @@
 """All cores of this machine: threads where the compiled core does the work, processes for metrics in Python.
 
+On many cores the threads are those of several processes, each of which holds the corpus statistics for itself.
 Models run in one process, whose libraries use all cores by themselves; so do metrics that only this process knows.
 """
 
