@@ -181,8 +181,9 @@ void DocumentFrequencies::merge_packed(std::string_view packed) {
     std::vector<std::uint32_t> nodes(places.size());
     std::size_t begin = 0;
     for (int order = 1; order <= kOrders; ++order) {
+        if (sizes[order - 1] > nodes.size() - begin)
+            throw std::runtime_error("a packed document-frequency table is broken");
         const std::size_t end = begin + sizes[order - 1];
-        if (end > nodes.size()) throw std::runtime_error("a packed document-frequency table is broken");
         for (std::size_t i = begin; i < end; ++i) {
             if (places[i] >= here.size() || (order > 1 && prefixes[i] >= begin))
                 throw std::runtime_error("a packed document-frequency table points outside itself");
@@ -192,10 +193,11 @@ void DocumentFrequencies::merge_packed(std::string_view packed) {
         if (order == 1) {
             for (std::size_t i = begin; i < end; ++i) nodes[i] = ngrams.add(kMissing, places[i]);
         } else {
-            ngrams.add_all(&prefixes[begin], &places[begin], end - begin, &nodes[begin]);
+            ngrams.add_all(prefixes.data() + begin, places.data() + begin, end - begin, nodes.data() + begin);
         }
         begin = end;
     }
+    if (begin != nodes.size()) throw std::runtime_error("a packed document-frequency table is broken");
     for (std::size_t i = 0; i < begin; ++i) add_count(nodes[i], more[i]);
     images += other_images;
 }

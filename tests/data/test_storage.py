@@ -238,6 +238,21 @@ def test_scratch_files_last_until_they_are_cleared(place, tmp_path):
         assert folder.read_piece("cider.part-0", 0) is None
 
 
+def test_of_many_pieces_only_the_one_asked_for_is_read(monkeypatch):
+    folder = RunFolder(f"memory://{uuid4().hex}")
+    folder.write_pieces("table", [b"x" * 1000] * 1000)
+    read = []
+    cat_file = MemoryFileSystem.cat_file
+
+    def counted(self, path, start=None, end=None, **options):
+        read.append(end - start)
+        return cat_file(self, path, start=start, end=end, **options)
+
+    monkeypatch.setattr(MemoryFileSystem, "cat_file", counted)
+    assert folder.read_piece("table", 700) == b"x" * 1000
+    assert read == [16, 1000]
+
+
 def test_interrupted_writes_are_cleared(tmp_path):
     for place in (tmp_path / "run", f"memory://{uuid4().hex}"):
         folder = RunFolder.create(place, {})

@@ -31,6 +31,23 @@ def killed(sample: Sample) -> float:
     return words(sample)
 
 
+@metric("native_exits", needs=("generated_answer",), version="1", placement="thread")
+def native_exits(sample: Sample) -> float:
+    """Words; an answer that says so ends the process, all of whose threads score."""
+    if "exit" in (sample.generated_answer or ""):
+        os._exit(3)
+    return words(sample)
+
+
+@metric("native_killed_once", needs=("generated_answer",), version="1", placement="thread")
+def native_killed_once(sample: Sample, *, fuse: str = "") -> float:
+    """Words; the first process that finds the fuse dies with all its threads."""
+    if "kill" in (sample.generated_answer or "") and Path(fuse).exists():
+        Path(fuse).unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return words(sample)
+
+
 @metric("killed_undeclared", needs=("generated_answer",))
 def killed_undeclared(sample: Sample) -> float:
     """The same without a version."""

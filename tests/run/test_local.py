@@ -26,7 +26,7 @@ from multimodal_eval.core.errors import (
 )
 from multimodal_eval.data.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
-from multimodal_eval.run import execute, isolation, local
+from multimodal_eval.run import execute, isolation, local, processes
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import planned
@@ -98,6 +98,74 @@ def test_any_number_of_workers_gives_the_same_bytes(tmp_path, mixture):
     for workers in (1, 2, 3, 7) if mixture == "threads" else (1, 3):
         run(tmp_path / str(workers), Local(workers), metrics, options=options)
         assert content(tmp_path / str(workers)) == expected
+
+
+@pytest.mark.parametrize("mixture", ["threads", "statistics"])
+def test_processes_with_threads_give_the_same_bytes(tmp_path, mixture, monkeypatch):
+    metrics, options = {**MIXTURES, "statistics": (["cider_d", "quick_rarity"], {})}[mixture]
+    data = samples(130)
+    run(tmp_path / "inline", Inline(), metrics, data=data, options=options)
+    taken = []
+    in_bundles = local._in_bundles
+    monkeypatch.setattr(local, "_in_bundles", lambda *given: taken.append(given[1]) or in_bundles(*given))
+    run(tmp_path / "local", Local(8), metrics, data=data, options=options)
+    assert taken == ["fit", "score"]
+    assert content(tmp_path / "local") == content(tmp_path / "inline")
+    assert load_run(tmp_path / "local")[metrics[-1]]["n_scored"] == 111
+
+
+@pytest.mark.parametrize(
+    ("items", "workers", "processes", "threads", "sizes"),
+    [
+        (100, 8, 2, 4, [8] * 12 + [4]),
+        (100, 6, 2, 3, [8] * 12 + [4]),
+        (9, 9, 3, 3, [3, 3, 3]),  # few items: no process takes more than its share
+        (16, 16, 4, 4, [4] * 4),
+        (10, 10, 3, 4, [4, 4, 2]),
+    ],
+)
+def test_bundles_keep_all_workers_busy(monkeypatch, items, workers, processes, threads, sizes):
+    seen = []
+
+    def in_processes(recipe, work, bundles, number):
+        seen.append((number, {bundle.threads for bundle in bundles}, [len(bundle.items) for bundle in bundles]))
+        return (list(bundle.items) for bundle in bundles)
+
+    monkeypatch.setattr(local, "_in_processes", in_processes)
+    assert list(local._in_bundles(None, "score", range(items), workers)) == list(range(items))
+    assert seen == [(processes, {threads}, sizes)]
+
+
+def test_a_death_in_a_process_with_threads_is_made_up_for(tmp_path):
+    fuse = tmp_path / "fuse"
+    options = {"native_killed_once": {"fuse": str(fuse)}}
+    data = samples(64, s17="kill")
+    run(tmp_path / "whole", Inline(), ["native_killed_once"], data=data, options=options)
+    fuse.touch()
+    run(tmp_path / "killed", Local(8), ["native_killed_once"], data=data, options=options)
+    assert not fuse.exists()
+    assert content(tmp_path / "killed") == content(tmp_path / "whole")
+
+
+def test_poison_is_found_in_a_process_with_threads(tmp_path):
+    found = run(tmp_path / "run", Local(8), ["native_exits", "bleu"], data=samples(64, s17="please exit"))
+    assert statuses(found, "native_exits")["s17"] == DIED
+    assert found["native_exits"]["unscored"] == {"error": 1, "missing_input": 10}
+    assert found["bleu"]["unscored"] == {"missing_input": 10}
+
+
+def test_an_interrupted_run_with_bundles_leaves_no_process_and_resumes(tmp_path):
+    def stop(stage, done, total):
+        if stage == "scoring" and done > 20:
+            raise KeyboardInterrupt
+
+    plan, source = planned(overlaid(None, metrics=["cider"]), samples(130), None)
+    with pytest.raises(KeyboardInterrupt):
+        execute.start(plan, source, tmp_path / "broken", executor=Local(8), progress=stop)
+    assert multiprocessing.active_children() == []
+    resume(tmp_path / "broken")
+    run(tmp_path / "whole", Inline(), ["cider"], data=samples(130))
+    assert content(tmp_path / "broken") == content(tmp_path / "whole")
 
 
 def test_a_model_runs_in_this_process_and_thread(tmp_path):
@@ -396,6 +464,26 @@ def test_a_script_without_a_guard_runs_once(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "ran").read_text() == "once"
     assert load_run(tmp_path / "run")["slow_words"]["value"] == 2
+
+
+def test_runs_in_several_threads_leave_the_script_as_it_was():
+    main = vars(sys.modules["__main__"])
+    before = main["__spec__"], main.get("__file__")
+    both = threading.Barrier(2)
+
+    def hide():
+        both.wait()
+        with processes._main_hidden():
+            time.sleep(0.02)
+
+    second = threading.Thread(target=hide)
+    second.start()
+    both.wait()
+    time.sleep(0.01)  # it is inside by now, and will leave first
+    with processes._main_hidden():
+        time.sleep(0.03)
+    second.join()
+    assert (main["__spec__"], main.get("__file__")) == before
 
 
 def wait_for(condition, seconds=60):

@@ -404,6 +404,71 @@ def test_an_interrupted_rescore_resumes_with_the_stored_samples(tmp_path):
     assert len(whole) == 10
 
 
+EDITED = """
+from multimodal_eval import metric
+@metric("edited", needs=("generated_answer",))
+def edited(sample):
+    return 1.0
+@metric("gone", needs=("generated_answer",), version="1")
+def gone(sample):
+    return 2.0
+"""
+
+
+@pytest.fixture
+def broken_rescore(tmp_path, monkeypatch):
+    """A rescore that stopped half-way: the scores of `gone` are taken over, those of `edited` are new."""
+    monkeypatch.setattr(planning, "PART_SIZE", 7)
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(EDITED)
+    first = evaluate(samples(), metrics=["gone"], plugins=[str(plugin)], output=tmp_path / "first")
+
+    def stop(stage, done, total):
+        if stage == "scoring" and done > 20:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        rescore(first, {"metrics": ["gone", "edited"]}, output=tmp_path / "run", workers=1, progress=stop)
+    return tmp_path / "run", plugin
+
+
+def test_a_broken_rescore_is_not_continued_with_another_metric_and_stays(broken_rescore):
+    folder, plugin = broken_rescore
+    scored = sorted((folder / "scores").iterdir())
+    assert 0 < len(scored) < 8
+    plugin.write_text(plugin.read_text().replace("1.0", "3.0"))
+    with pytest.raises(RunFolderError, match="was begun with edited"):
+        resume(folder)
+    assert sorted((folder / "scores").iterdir()) == scored
+    plugin.write_text(plugin.read_text().replace("3.0", "1.0"))
+    assert resume(folder)["edited"]["value"] == 1.0
+
+
+def test_a_broken_rescore_goes_on_without_the_model_of_what_it_takes_over(broken_rescore):
+    folder, plugin = broken_rescore
+    plugin.write_text(EDITED + 'gone.unavailable = lambda: "no model"\n')
+    assert resume(folder)["gone"]["value"] == 2.0
+
+
+def test_a_state_of_plain_values_is_the_same_for_every_worker(tmp_path, monkeypatch):
+    """It is kept as plain values, so that what was fitted is a `dict` after a resume: then it is one from the start."""
+    from collections import Counter
+
+    monkeypatch.setattr(planning, "PART_SIZE", 7)
+    seen = set()
+
+    def count(found):
+        return Counter(word for sample in found for word in (sample.generated_answer or "").split())
+
+    @metric("counting", needs=("generated_answer",), version="1", corpus=count)
+    def counting(sample, corpus=None):
+        seen.add(type(corpus))
+        return 1.0
+
+    evaluate(samples(), metrics=["counting"], workers=1)
+    assert seen == {dict}
+
+
 def test_rescoring_refuses_what_it_cannot_do():
     first = evaluate(samples(), metrics=["cider"])
     with pytest.raises(ConfigError, match="rescoring reads none"):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import struct
 from contextlib import suppress
 
 import pytest
@@ -113,6 +114,17 @@ def test_damaged_pieces_are_refused(noise, keep):
         if data != good:
             with suppress(ValueError):
                 FrequencyTable().merge_packed(data)
+
+
+@pytest.mark.parametrize("order", range(4))
+@pytest.mark.parametrize("size", [0, 2**32, 2**64 - 1])  # too few, too many, and so many that their sum is small again
+def test_pieces_with_wrong_sizes_are_refused(order, size):
+    (good,) = DocumentFrequencies.of([["a b c d"], ["c d e f"]], "whitespace").pack(1)
+    sizes = struct.pack("<4Q", 6, 5, 4, 2)
+    assert good.count(sizes) == 1
+    wrong = sizes[: 8 * order] + struct.pack("<Q", size) + sizes[8 * (order + 1) :]
+    with pytest.raises(ValueError, match=r"broken|outside itself"):
+        FrequencyTable().merge_packed(good.replace(sizes, wrong))
 
 
 @given(st.binary(max_size=300), st.integers(0, 60))

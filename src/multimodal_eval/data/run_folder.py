@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -231,28 +231,22 @@ class RunFolder:
     # what workers hand to one another
 
     def write_pieces(self, name: str, pieces: Sequence[bytes]) -> None:
-        """Keep some pieces for other workers in one file: their ends, then one behind the other."""
-        head = struct.pack(f"<{len(pieces) + 1}Q", len(pieces), *accumulate(map(len, pieces)))
+        """Keep some pieces for other workers in one file: where each begins and the last one ends, then all of them."""
+        head = struct.pack(f"<{len(pieces) + 1}Q", *accumulate(map(len, pieces), initial=8 * (len(pieces) + 1)))
         self.storage.write(f"{_SCRATCH}/{name}", lambda path: path.write_bytes(head + b"".join(pieces)))
 
     def read_piece(self, name: str, number: int) -> bytes | None:
         """One of the pieces, and no more than that is read; None where nothing was kept under that name."""
+        file = f"{_SCRATCH}/{name}"
         try:
-            with self.storage.open(f"{_SCRATCH}/{name}") as source, _stream(source) as file:
-                (count,) = struct.unpack("<Q", file.read(8))
-                ends = (0, *struct.unpack(f"<{count}Q", file.read(8 * count)))
-                file.seek(8 * (count + 1) + ends[number])
-                return file.read(ends[number + 1] - ends[number])
+            start, stop = struct.unpack("<2Q", self.storage.read_range(file, 8 * number, 8 * (number + 2)))
+            return self.storage.read_range(file, start, stop) if stop > start else b""
         except MissingFileError:
             return None
 
     def clear_scratch(self) -> None:
         """Remove all of them."""
         self.storage.remove(_SCRATCH)
-
-
-def _stream(source: Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
-    return source.open("rb") if isinstance(source, Path) else nullcontext(source)
 
 
 def _part(kind: Kind, number: int) -> str:

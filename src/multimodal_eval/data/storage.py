@@ -66,6 +66,9 @@ class Storage(Protocol):
     def read_bytes(self, name: str) -> bytes:
         """The content of a file, or a MissingFileError."""
 
+    def read_range(self, name: str, start: int, stop: int) -> bytes:
+        """Some bytes of a file, or a MissingFileError."""
+
     def open(self, name: str) -> AbstractContextManager[Path | IO[bytes]]:
         """A file to read pieces of: its path, or a file object that fetches what is asked of it."""
 
@@ -191,6 +194,12 @@ class LocalStorage:
         """The content of a file."""
         with self.local_copy(name) as path:
             return path.read_bytes()
+
+    def read_range(self, name: str, start: int, stop: int) -> bytes:
+        """Some bytes of a file."""
+        with self.local_copy(name) as path, path.open("rb") as file:
+            file.seek(start)
+            return file.read(stop - start)
 
     def open(self, name: str) -> AbstractContextManager[Path]:
         """The file's path."""

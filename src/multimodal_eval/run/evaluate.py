@@ -140,11 +140,12 @@ def resume(
     info = folder.read_info()
     if info["state"] == "done":
         return Run(location)
-    plan = make_plan(load_config(info["config"]))
+    old = Run(info["rescored_from"]) if info.get("rescored_from") else None
+    plan = make_plan(load_config(info["config"]), stored=() if old is None else old.info["signatures"])
     with folder.locked(), means.executor(plan) as executor:
-        if info.get("rescored_from"):
+        if old is not None:
             folder.clear_temporary()
-            _carry_over(Run(info["rescored_from"]), plan, folder, executor, progress)
+            _carry_over(old, plan, folder, executor, progress)
         else:
             execute.carry_on(plan, partial(_opened_again, info["source"], plan), folder, executor, progress)
     return Run(location)
@@ -210,13 +211,15 @@ def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, pro
 def _carry_over(old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: execute.Progress) -> None:
     reusable = _reusable(old, plan)
     info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable))
-    with execute.discarded_if_refused(folder):
-        _refuse_unavailable(plan, reusable)
     if info["state"] == "reading":
         with execute.discarded_if_refused(folder):
+            _refuse_unavailable(plan, reusable)
             _refuse_columns(old, plan)
             _take_files(old, folder, reusable)
             info = execute.fit(worker, info, executor, progress)
+    else:  # what is scored already is kept, whatever is refused
+        execute.refuse_changed(worker, info)
+        _refuse_unavailable(plan, reusable)
     execute.finish(worker, info, executor, progress)
 
 

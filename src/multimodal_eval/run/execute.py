@@ -72,7 +72,7 @@ def carry_on(
             info = read_input(plan, opened, folder, progress)
             info = fit(worker, info, executor, progress)
     else:
-        _refuse_changed(worker, info)
+        refuse_changed(worker, info)
     finish(worker, info, executor, progress)
 
 
@@ -120,7 +120,8 @@ def fit(worker: Worker, info: dict[str, Any], executor: Executor, progress: Prog
             for metric in metrics if state is not None else ():
                 metric.check_state(state)
                 folder.write_state(metric.name, partial(metric.save_state, state))
-                worker.keep_state(metric, state)
+                if name in large:  # others are read back as by every worker: plain values may lose their type
+                    worker.keep_state(metric, state)
         folder.clear_scratch()
         if large:
             progress("merging", worker.buckets, worker.buckets)
@@ -212,7 +213,7 @@ def stored_signature(metric: Metric, state: Any, config: RunConfig) -> dict[str,
     return {"text": str(signature), "settings": signature.to_dict(), "options": dict(metric.options)}
 
 
-def _refuse_changed(worker: Worker, info: dict[str, Any]) -> None:
+def refuse_changed(worker: Worker, info: dict[str, Any]) -> None:
     """Half of a run with one metric and half with another would be no run."""
     now = signatures(worker)
     for name in {*now, *info["signatures"]}:

@@ -1,5 +1,6 @@
 """All cores of this machine: threads where the compiled core does the work, processes for metrics in Python.
 
+On many cores the threads are those of several processes, each of which holds the corpus statistics for itself.
 Models run in one process, whose libraries use all cores by themselves; so do metrics that only this process knows.
 """
 
@@ -23,7 +24,7 @@ AHEAD = 2  # parts a worker that are on their way or wait to be taken: enough to
 FEWEST_PARTS = 3  # for which processes are started: each takes most of a second
 TRIES = 2
 THREADS = 4  # of one process: a quarter of the work on native metrics is Python's, which one thread does at a time
-BUNDLE = AHEAD * THREADS  # parts that a process with threads takes at once
+BUNDLE = AHEAD * THREADS  # parts that a process with threads takes at once, at most
 
 
 class Local:
@@ -69,13 +70,17 @@ class _Bundle:
     """Items for the threads of one process."""
 
     items: tuple[Any, ...]
+    threads: int
 
 
 def _in_bundles(recipe: Recipe, work: Work, items: Sequence[Any], workers: int) -> Iterator[Any]:
     """Processes with a few threads each: more threads of one process would wait for one another."""
-    bundles = [_Bundle(tuple(items[start : start + BUNDLE])) for start in range(0, len(items), BUNDLE)]
-    processes = min(len(bundles), -(-workers // THREADS))
-    for bundle, results in zip(bundles, _in_processes(recipe, work, bundles, processes), strict=True):
+    processes = -(-workers // THREADS)
+    threads = -(-workers // processes)
+    size = min(BUNDLE, -(-len(items) // processes))  # of few items there is one bundle for each process
+    bundles = [_Bundle(tuple(items[start : start + size]), threads) for start in range(0, len(items), size)]
+    found = _in_processes(recipe, work, bundles, min(processes, len(bundles)))
+    for bundle, results in zip(bundles, found, strict=True):
         if isinstance(results, Died):
             results = [_alone(recipe, work, item) for item in bundle.items]
         yield from results
@@ -115,5 +120,5 @@ def _submit(pool: ProcessPoolExecutor, recipe: Recipe, work: Work, item: Any) ->
 
 def _work(recipe: Recipe, work: Work, item: Any) -> Any:
     if isinstance(item, _Bundle):
-        return list(_in_threads(recipe.worker(), work, item.items, THREADS))
+        return list(_in_threads(recipe.worker(), work, item.items, item.threads))
     return getattr(recipe.worker(), work)(item)

@@ -11,8 +11,10 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
+
+_hiding = Lock()  # runs of several threads would hand one another the hidden state as the shown one
 
 
 def process_pool(workers: int) -> ProcessPoolExecutor:
@@ -52,13 +54,14 @@ def _end_with_parent() -> None:
 def _main_hidden() -> Iterator[None]:
     """A new process would run the user's script again, up to where it asked for this run: it needs nothing of it."""
     main = vars(sys.modules["__main__"])
-    shown: dict[str, Any] = {name: main[name] for name in ("__spec__", "__file__") if name in main}
-    main["__spec__"] = None
-    main.pop("__file__", None)
-    try:
-        yield
-    finally:
-        main.update(shown)
+    with _hiding:
+        shown: dict[str, Any] = {name: main[name] for name in ("__spec__", "__file__") if name in main}
+        main["__spec__"] = None
+        main.pop("__file__", None)
+        try:
+            yield
+        finally:
+            main.update(shown)
 
 
 def _refuse_to_die_of(error: Exception) -> None:
