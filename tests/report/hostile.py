@@ -198,7 +198,7 @@ def hostile_comparison(texts: list[str]) -> dict[str, Any]:
     counts = {"wins": 1, "ties": 2, "losses": 3}
     pairs = [{"first": text, "second": text, "verdict": text, **figures, **counts} for text in texts]
     numbers = [
-        {"name": text, "direction": "higher", "pairs": [pair], "systems": [{"rank": 1}]}
+        {"name": text, "direction": "lower", "samples": 3, "left_out": 1, "pairs": [pair], "systems": [{"rank": 1}]}
         for text, pair in zip(texts, pairs, strict=True)
     ]
     return {"runs": texts[:2], "samples": 4, "rounds": 10, "seed": 0, "numbers": numbers, "left_out": texts}
@@ -213,4 +213,4 @@ def hostile_sensitivity(texts: list[str]) -> dict[str, Any]:
     ]
     runs[0]["parts"] = parts
     flips = [[text, text, 0.5] for text in texts]
-    return {"runs": runs, "flips": flips, "draws": 10, "concentration": 50.0, "seed": 0}
+    return {"runs": runs, "flips": flips, "samples": 3, "left_out": 1, "draws": 10, "concentration": 50.0, "seed": 0}

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from multimodal_eval.cli.report import page_of
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.report.build import report_html
 from multimodal_eval.report.plain_text import LONGEST, visible
+from multimodal_eval.run.evaluate import evaluate
 from tests.report.hostile import PAYLOADS, PER_RUN, hostile_comparison, hostile_run, hostile_sensitivity
 
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
@@ -176,3 +178,49 @@ def _said(text: str) -> str:
     """The text as the page has it: its invisible characters by their codes."""
     cut = text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST:,} characters more)"
     return "".join(visible(c)[1:-1] if visible(c) != c else c for c in cut).strip()
+
+
+def test_intervals_beyond_a_numbers_range_end_at_the_chart(visit, tmp_path):
+    """Nine hits and a miss: the interval of the mean reaches beyond 1, and must not be drawn out of the chart."""
+    samples = [
+        Sample(str(place), expected_answer="a", generated_answer="a" if place else "b", annotations={"x": "a"})
+        for place in range(6)
+    ]
+    run = evaluate(samples, metrics=["soft_score"], output=tmp_path / "run")
+    entry = run.results["metrics"]["soft_score"]
+    entry["low"], entry["high"] = -0.2, 1.3
+    file = tmp_path / "page.html"
+    file.write_text(page_of([run]), encoding="utf-8")
+    page = visit(file).page
+    ends = page.evaluate(
+        """() => [...document.querySelectorAll('[data-chart=overview] svg line')].flatMap(
+             (line) => [Number(line.getAttribute('x1')), Number(line.getAttribute('x2'))])"""
+    )
+    width = page.evaluate("Number(document.querySelector('[data-chart=overview] svg').getAttribute('width'))")
+    assert ends
+    assert min(ends) > 40
+    assert max(ends) < width
+
+
+def test_a_matrix_breaks_no_word_of_its_heads(visit, tmp_path):
+    labels = ["Clarification", "Deflection", "Explicit", "Declining to answer"] * 3
+    named = [f"{label} {place}" for place, label in enumerate(labels)]
+    samples = [Sample(str(place), expected_answer=own, generated_answer=own) for place, own in enumerate(named)]
+    file = tmp_path / "page.html"
+    file.write_text(page_of([evaluate(samples, metrics=["f1_strict"], output=tmp_path / "run")]), encoding="utf-8")
+    page = visit(file, viewport=PHONE).page
+    broken = page.evaluate(
+        """() => [...document.querySelectorAll('thead.wrapped th')].filter((head) => {
+             const text = document.createTreeWalker(head, NodeFilter.SHOW_TEXT);
+             for (let node = text.nextNode(); node; node = text.nextNode())
+               for (const word of node.data.matchAll(/\\S+/g)) {
+                 const range = document.createRange();
+                 range.setStart(node, word.index);
+                 range.setEnd(node, word.index + word[0].length);
+                 if (range.getClientRects().length > 1) return true;
+               }
+             return false;
+           }).map((head) => head.textContent)"""
+    )
+    assert page.locator("thead.wrapped th").count() == 13
+    assert broken == []

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.run import Run
+from multimodal_eval.report.charts import _labels
 from multimodal_eval.report.choice import MOST_SAMPLES, choose
 from multimodal_eval.report.content import content_of
 from multimodal_eval.report.distributions import BINS, distribution
+from multimodal_eval.report.headline import headline
 from multimodal_eval.report.samples import shown_samples
 from multimodal_eval.report.scored_rows import ScoredRows, scored_rows
 from multimodal_eval.report.slices import slices_of
@@ -194,3 +197,53 @@ def test_references_given_several_times_are_shown_once(tmp_path):
     run = evaluate([record], metrics="exact_match", output=tmp_path / "run")
     (group,) = content_of([run], ["run"]).groups
     assert [count for _, count in group.samples[0].references] == [3, 1]
+
+
+def test_names_of_one_chart_stay_apart_however_long_they_are():
+    begin, end = "a value that begins like another one: " * 2, " and ends like it too"
+    found = _labels([f"{begin}{number}{end}" for number in range(3)] + ["short", begin + "1", begin + "2"])
+    assert len(set(found.values())) == 6
+    assert found["short"] == "short"
+    assert found[begin + "1"].endswith("1")
+    assert found[begin + "2"].endswith("2")
+    assert max(map(len, found.values())) <= 44
+
+
+def test_a_chart_marks_what_should_be_low(tmp_path):
+    samples = [
+        Sample(str(number), references=["a cat"], generated_answer="a cat sat" if number else "a dog")
+        for number in range(4)
+    ]
+    run = evaluate(samples, metrics=["rouge_l"], output=tmp_path / "run")
+    run.results["metrics"]["rouge_l"]["direction"] = "lower"
+    charts = content_of([run], ["run"]).charts
+    assert {row["label"] for row in charts["overview"]["rows"]} == {"rouge_l ↓"}
+
+
+def test_any_run_of_labels_has_its_confusion_matrix(tmp_path):
+    # Gold a, a, b, b; predicted a, b, b, and a failure, which is left out: [[1, 1], [0, 1]]. F1: 2/3 and 2/3.
+    gold, said = ["a", "a", "b", "b"], ["a", "b", "b", "[ERROR] timed out"]
+    samples = [
+        Sample(str(number), expected_answer=own, generated_answer=answer)
+        for number, (own, answer) in enumerate(zip(gold, said, strict=True))
+    ]
+    run = evaluate(samples, metrics=["f1_strict"], output=tmp_path / "run")
+    found = content_of([run], ["run"]).runs[0].classification
+    assert found["official"] == "strict"
+    assert found["labels"] == ["a", "b"]
+    assert found["scores"]["strict"]["confusion_matrix"] == [[1, 1], [0, 1]]
+    assert found["scores"]["strict"]["macro_f1"]["value"] == run.entries["f1_strict"]["value"] == pytest.approx(2 / 3)
+
+
+def test_a_run_of_very_many_labels_has_no_matrix(tmp_path):
+    samples = [Sample(str(number), expected_answer=f"l{number}", generated_answer="l1") for number in range(60)]
+    run = evaluate(samples, metrics=["f1_strict"], output=tmp_path / "run")
+    assert content_of([run], ["run"]).runs[0].classification is None
+
+
+def test_the_headline_is_the_composite_or_the_first_number_with_a_value():
+    assert headline({"a": {"value": 0.1}, "composite_score": {"value": 0.2}}) == "composite_score"
+    assert headline({"a": {"value": 0.1}, "composite_score": {"value": None}}) == "a"
+    assert headline({"a": {"value": None}, "b": {"value": 0.3}, "c": {"value": 0.4}}) == "b"
+    assert headline({"a": {"value": None}, "b": {"value": None}}) == "a"
+    assert headline({"a": {"value": 1}, "b": {"value": 2}}, {"a": {"value": None}, "b": {"value": 3}}) == "b"

@@ -11,8 +11,11 @@ from html.parser import HTMLParser
 import pytest
 
 from multimodal_eval.cli.report import page_of
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.report.markdown import Inline, blocks
 from multimodal_eval.report.render import asset, json_for_script
+from multimodal_eval.report.templating import number
+from multimodal_eval.run.evaluate import evaluate
 
 
 class Elements(HTMLParser):
@@ -105,3 +108,49 @@ def test_a_card_becomes_blocks():
         [[Inline("text", "c")], [Inline("text", "d")]],
     ]
     assert found[5].text == "x"
+
+
+def test_the_seed_stands_in_the_provenance_also_where_it_is_zero(tmp_path):
+    page = _page(tmp_path)
+    assert re.search(r"Seed</th><td><bdi>0</bdi></td>", page)
+
+
+def test_what_rounds_to_zero_has_no_sign():
+    assert number(-0.00001) == number(0.0) == "0.0000"
+    assert number(-0.00006) == "-0.0001"
+    assert number(None) == "–"
+
+
+def test_a_run_without_any_value_shows_no_empty_charts(tmp_path):
+    page = _page(tmp_path, error="out of memory")
+    assert "spread-kind" in _page(tmp_path / "scored")
+    assert "spread-kind" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+
+
+def _page(folder, error=None):
+    samples = [
+        Sample(str(place), references=["a cat"], generated_answer="a cat sat", error=error) for place in range(3)
+    ]
+    return page_of([evaluate(samples, metrics=["rouge_l"], output=folder / "run")])
+
+
+def test_a_comparison_says_over_how_many_samples_it_is(tmp_path):
+    """Ten samples, of which the second run failed on one: 9, and the values above are no longer those compared."""
+
+    def made(name, failed):
+        samples = [
+            Sample(
+                str(place),
+                references=["a cat sat"],
+                generated_answer=f"a cat {place}",
+                error="boom" if place in failed else None,
+            )
+            for place in range(10)
+        ]
+        return evaluate(samples, metrics=["rouge_l"], output=tmp_path / name)
+
+    page = page_of([made("alba", ()), made("boreas", (3,))], allow_partial=True)
+    assert "Those that a run could not score are left out" in page
+    assert re.search(r'rouge_l</bdi></th>\s*<td class="number">9</td>', page)
+    whole = page_of([made("cirrus", ()), made("dune", ())])
+    assert "Those that a run could not score are left out" not in whole

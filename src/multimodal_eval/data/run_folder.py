@@ -32,6 +32,7 @@ LINT_FORMAT = 2
 Kind = Literal["samples", "scores"]
 
 _SCRATCH = "scratch"
+_RESULTS = ("task", "n", "metrics", "composite", "slices", "notes")  # what every results.json has
 
 
 def to_json(content: Any) -> bytes:
@@ -125,11 +126,17 @@ class RunFolder:
     def read_results(self) -> dict[str, Any]:
         """The content of results.json."""
         try:
-            return self._read_json("results.json")
+            results = self._read_json("results.json")
         except MissingFileError:
             raise RunFolderError(
                 f"{self.label} is not finished. Continue it with: mmeval score --resume {self.label}"
             ) from None
+        except msgspec.DecodeError as error:
+            raise RunFolderError(f"{self.label}/results.json cannot be read: {error}") from None
+        missing = [name for name in _RESULTS if name not in results]
+        if missing:
+            raise RunFolderError(f"{self.label}/results.json lacks {', '.join(missing)}. Make the run again")
+        return results
 
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Replace results.json."""
@@ -153,6 +160,8 @@ class RunFolder:
             return self._read_json("classification.json")
         except MissingFileError:
             return None
+        except msgspec.DecodeError as error:
+            raise RunFolderError(f"{self.label}/classification.json cannot be read: {error}") from None
 
     def write_classification(self, report: Mapping[str, Any]) -> None:
         """Replace classification.json."""
@@ -179,10 +188,14 @@ class RunFolder:
     def read_part(self, kind: Kind, number: int, columns: list[str] | None = None) -> Any:
         """A part as a table; columns that it does not have are left out, and those not asked for are not read."""
         import pyarrow.parquet as pq
+        from pyarrow import ArrowException
 
-        with self.storage.open(_part(kind, number)) as source, pq.ParquetFile(source) as file:
-            wanted = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
-            return file.read(columns=wanted)
+        try:
+            with self.storage.open(_part(kind, number)) as source, pq.ParquetFile(source) as file:
+                wanted = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
+                return file.read(columns=wanted)
+        except ArrowException as error:
+            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {error}") from None
 
     def part_schema(self, kind: Kind, number: int) -> Any:
         """The columns of a part, as an Arrow schema."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import count
 from typing import Any
 
 from multimodal_eval.data.run import Run
@@ -21,9 +22,24 @@ def bounds_of(run: Run, name: str) -> tuple[float | None, float | None]:
 
 
 def _label(text: str) -> str:
-    """A name beside a chart: no invisible characters, and not too long."""
+    """A name beside a chart: no invisible characters, and not too long. Long names often differ at their ends."""
     shown = visible(text)
-    return shown if len(shown) <= _LABEL else shown[: _LABEL - 1] + "…"
+    return shown if len(shown) <= _LABEL else f"{shown[: _LABEL - 16]}…{shown[-15:]}"
+
+
+def _labels(texts: Iterable[str]) -> dict[str, str]:
+    """Names beside one chart, which draws what has one label in one place: no two names get the same."""
+    found: dict[str, str] = {}
+    for text in dict.fromkeys(texts):
+        label = _label(text)
+        taken = set(found.values())
+        again = (f"{label} ({number})" for number in count(2))
+        found[text] = label if label not in taken else next(own for own in again if own not in taken)
+    return found
+
+
+def _arrow(entry: Mapping[str, Any]) -> str:
+    return " ↓" if entry.get("direction") == "lower" else ""
 
 
 def charts_of(
@@ -34,10 +50,11 @@ def charts_of(
     sensitivity: Mapping[str, Any] | None,
 ) -> dict[str, dict[str, Any]]:
     """Every chart by the name of its place in the page."""
-    names = [_label(run.name) for run in runs]
+    names = list(_labels(run.name for run in runs).values())
+    labels = _labels(numbers)
     charts: dict[str, dict[str, Any]] = {}
     overview = [
-        {"label": _label(name), "series": place, **_brief(run.entries[name])}
+        {"label": labels[name] + _arrow(run.entries[name]), "series": place, **_brief(run.entries[name])}
         for name in numbers
         for place, run in enumerate(runs)
         if bounds_of(run.run, name) == (0, 1) and run.entries[name]["value"] is not None
@@ -70,6 +87,8 @@ def _forests(run: Run, comparison: Mapping[str, Any]) -> dict[str, dict[str, Any
     several = len(comparison["runs"]) > 2
     shared: list[dict[str, Any]] = []
     charts: dict[str, dict[str, Any]] = {}
+    names = _labels(comparison["runs"])
+    labels = _labels(number["name"] for number in comparison["numbers"])
     for place, number in enumerate(comparison["numbers"]):
         low, high = bounds_of(run, number["name"].partition(".")[0])
         bounded = low is not None and high is not None
@@ -78,9 +97,9 @@ def _forests(run: Run, comparison: Mapping[str, Any]) -> dict[str, dict[str, Any
         rows = []
         for pair in number["pairs"]:
             ends = [None if pair[key] is None else sign * pair[key] / width for key in ("low", "high")]
-            label = _label(number["name"]) + (
-                f": {_label(pair['second'])} − {_label(pair['first'])}" if several else ""
-            )
+            label = labels[number["name"]] + _arrow(number)
+            if several:
+                label += f": {names[pair['second']]} − {names[pair['first']]}"
             rows.append(
                 {
                     "label": label,
@@ -98,8 +117,9 @@ def _forests(run: Run, comparison: Mapping[str, Any]) -> dict[str, dict[str, Any
 
 
 def _weights(sensitivity: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    labels = _labels(part["part"] for run in sensitivity["runs"] for part in run["parts"])
     rows = [
-        {"label": _label(part["part"]), "weight": part["weight"], "effective": part["effective"], "series": place}
+        {"label": labels[part["part"]], "weight": part["weight"], "effective": part["effective"], "series": place}
         for place, run in enumerate(sensitivity["runs"])
         for part in run["parts"]
     ]
@@ -110,13 +130,15 @@ def _weights(sensitivity: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _slice_chart(column: str, runs: Sequence[OneRun], numbers: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
     """The values of a column, for each number that they have."""
     by_number: dict[str, list[dict[str, Any]]] = {}
+    sliced = [next(found for found in run.slices if found.column == column) for run in runs]
+    labels = _labels(value for own in sliced for value in own.values)
     for number in numbers:
-        for place, run in enumerate(runs):
-            own = next(found for found in run.slices if found.column == column)
+        for place, own in enumerate(sliced):
             for value, entries in own.values.items():
                 entry = entries.get(number)
                 if entry is not None and entry["value"] is not None:
-                    row = {"label": _label(value), "series": place, **_brief(entry)}
+                    row = {"label": labels[value], "series": place, **_brief(entry)}
                     by_number.setdefault(number, []).append(row)
-    charts = [{"number": _label(number), "rows": rows} for number, rows in by_number.items()]
+    entries = runs[0].entries
+    charts = [{"number": _label(name) + _arrow(entries[name]), "rows": rows} for name, rows in by_number.items()]
     return {"kind": "slices", "runs": list(names), "numbers": charts}

@@ -13,6 +13,7 @@ from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.report.charts import bounds_of, charts_of
 from multimodal_eval.report.choice import EXPLANATIONS, PER_GROUP, TITLES, Chosen, choose
 from multimodal_eval.report.distributions import Distribution, distribution
+from multimodal_eval.report.headline import headline
 from multimodal_eval.report.markdown import Block, blocks
 from multimodal_eval.report.one_run import OneRun, one_run
 from multimodal_eval.report.samples import Shown, shown_samples
@@ -59,7 +60,7 @@ def content_of(
     scored = scored_rows(runs, names)
     told = [one_run(own) for own in scored]
     numbers = [name for name in runs[0].entries if all(name in run.entries for run in runs)]
-    main = _main_number(runs, numbers)
+    main = headline(*(run.entries for run in runs))
     chosen = choose(scored, main, per_group)
     shown = shown_samples(scored, chosen, fetch=fetch)
     spread = {
@@ -85,12 +86,6 @@ def content_of(
 def _title(runs: Sequence[Run], names: Sequence[str]) -> str:
     task = runs[0].results["task"]
     return f"{task + ': ' if task else ''}{' and '.join(names) if len(names) < 3 else f'{len(names)} runs'}"
-
-
-def _main_number(runs: Sequence[Run], numbers: Sequence[str]) -> str:
-    """The composite where there is one, else the first number that has a value."""
-    order = sorted(numbers, key=lambda name: name != COMPOSITE)
-    return next((name for name in order if all(run.entries[name]["value"] is not None for run in runs)), order[0])
 
 
 def _groups(chosen: Sequence[Chosen], shown: Sequence[list[Shown]], main: str, several: bool) -> list[Group]:

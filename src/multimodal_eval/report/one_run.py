@@ -10,6 +10,7 @@ from multimodal_eval.data.run_folder import to_json
 from multimodal_eval.dialogue.dialogues import TYPE
 from multimodal_eval.dialogue.integral import PARTS
 from multimodal_eval.dialogue.report import dialogue_report
+from multimodal_eval.report.classes import classification_of
 from multimodal_eval.report.remarks import warnings
 from multimodal_eval.report.scored_rows import ScoredRows
 from multimodal_eval.report.slices import Slices, slices_of
@@ -40,7 +41,7 @@ def one_run(own: ScoredRows) -> OneRun:
         warnings(run),
         run.lint()["findings"] if run.is_linted else None,
         slices_of(own),
-        run.folder.read_classification(),
+        classification_of(run),
         dialogue_report(run, worst=0) if _is_contest(run) else None,
         to_json(run.info["config"]).decode(),
     )

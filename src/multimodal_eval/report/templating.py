@@ -37,8 +37,8 @@ def templates(folder: Path) -> Environment:
 
 
 def number(value: float | None) -> str:
-    """Four decimals; only displays round."""
-    return DASH if value is None else f"{value:,.4f}"
+    """Four decimals; only displays round. What rounds to zero has no sign."""
+    return DASH if value is None else f"{round(value, 4) + 0.0:,.4f}"
 
 
 def interval(entry: dict[str, Any]) -> str:

@@ -27,7 +27,8 @@
 
   function cut(width, margin) {
     const letters = Math.floor((margin - 14) / 6.6);
-    return (label) => (label.length > letters ? label.slice(0, Math.max(1, letters - 1)) + "…" : label);
+    const end = Math.floor(letters / 3); // long names often differ at their ends
+    return (label) => (label.length > letters ? `${label.slice(0, Math.max(1, letters - end - 1))}…${label.slice(label.length - end)}` : label);
   }
 
   // A value and its interval a row, one colour a run; rows of one label lie beside one another.
@@ -36,12 +37,14 @@
     const labels = [...new Set(rows.map((row) => row.label))];
     const step = 10 * runs.length + 14;
     const offset = (row) => (row.series - (runs.length - 1) / 2) * 10;
+    // An interval by the normal distribution may leave the number's range; the chart ends there, the table tells.
+    const inside = (value) => (domain ? Math.min(Math.max(value, domain[0]), domain[1]) : value);
     const marks = [...runs.keys()].flatMap((place) => {
       const own = rows.filter((row) => row.series === place);
       const dy = own.length ? offset(own[0]) : 0;
       const title = (row) => `${row.label}, ${runs[place]}: ${digits(row.value)} (${digits(row.low)} … ${digits(row.high)})`;
       return [
-        Plot.ruleY(own.filter((row) => row.low !== null), { y: "label", x1: "low", x2: "high", stroke: series(place), strokeWidth: 2, dy }),
+        Plot.ruleY(own.filter((row) => row.low !== null), { y: "label", x1: (row) => inside(row.low), x2: (row) => inside(row.high), stroke: series(place), strokeWidth: 2, dy }),
         Plot.dot(own, { y: "label", x: "value", fill: series(place), r: 4, dy, title }),
       ];
     });
@@ -231,11 +234,13 @@
 
   function choices() {
     const spread = document.getElementById("spread-kind");
-    spread.disabled = false;
-    spread.addEventListener("change", () => {
-      chosen.spread = spread.value;
-      drawAll("spread-");
-    });
+    if (spread) {
+      spread.disabled = false;
+      spread.addEventListener("change", () => {
+        chosen.spread = spread.value;
+        drawAll("spread-");
+      });
+    }
     const number = document.getElementById("slice-number");
     const first = Object.values(data.charts).find((chart) => chart.kind === "slices");
     if (!number || !first) return;

@@ -215,6 +215,7 @@ class Pages:
             number=number,
             numbers=_shared(runs),
             falling=falling,
+            lower=first.run.entries.get(number, {}).get("direction") == "lower",
             page=page,
             size=PAGE,
             address=_names(runs),

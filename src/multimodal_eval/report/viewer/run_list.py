@@ -10,6 +10,7 @@ import msgspec
 
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError
 from multimodal_eval.evaluation.composite_score import COMPOSITE
+from multimodal_eval.report.headline import headline
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 
 STATES = ("done", "scoring", "reading", "unreadable")
@@ -109,7 +110,7 @@ def _of(run: ViewedRun) -> ListedRun:
     entries = {**results["metrics"]} | ({COMPOSITE: results["composite"]} if results["composite"] else {})
     if not entries:
         raise RunFolderError("results.json has no number")
-    number = next(reversed(entries))
+    number = headline(entries)
     found = entries[number]
     value, low, high = (found[what] for what in ("value", "low", "high"))
     return ListedRun(

@@ -17,6 +17,7 @@ from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.data.run import Run
 from multimodal_eval.data.run_folder import RunFolder, run_folders
 from multimodal_eval.evaluation.composite_score import COMPOSITE
+from multimodal_eval.report.headline import headline
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 
@@ -147,8 +148,10 @@ class ViewedRun:
 
     @cached_property
     def headline(self) -> str | None:
-        """The number that stands for the run: the composite, or the last metric."""
-        return COMPOSITE if COMPOSITE in self.metrics else next(reversed(self.metrics), None)
+        """The number that stands for the run, as in its report: the composite, or the first that has a value."""
+        if not self.is_done:
+            return next(iter(self.metrics), None)
+        return headline(self.run.entries) if self.run.entries else None
 
     def part_of(self, row: int) -> int:
         """The part that a row is in."""

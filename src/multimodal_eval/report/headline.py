@@ -1,0 +1,17 @@
+"""The number that stands for a run, the same in its report and in the list of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from multimodal_eval.evaluation.composite_score import COMPOSITE
+
+Entries = Mapping[str, Mapping[str, Any]]
+
+
+def headline(*runs: Entries) -> str:
+    """Of the numbers that all runs have: the composite where it has a value, else the first that has one in all."""
+    shared = [name for name in runs[0] if all(name in entries for entries in runs)]
+    order = sorted(shared, key=lambda name: name != COMPOSITE)
+    return next((name for name in order if all(entries[name]["value"] is not None for entries in runs)), order[0])
