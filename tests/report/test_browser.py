@@ -20,7 +20,7 @@ PHONE = {"width": 360, "height": 740}
 @pytest.fixture(scope="module")
 def file(runs, tmp_path_factory):
     file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(page_of(runs, allow_partial=True), encoding="utf-8")
+    file.write_text(page_of(runs), encoding="utf-8")
     return file
 
 

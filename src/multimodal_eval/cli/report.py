@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     show_default=True,
     help="So many of the best, the worst, the most disputed …; 200 altogether at most.",
 )
-@click.option("--allow-partial", is_flag=True, help="Compare although over 1 % of the pairs are unscored.")
 @click.option("--fetch-images", is_flag=True, help="Fetch pictures from addresses, where the run was allowed to.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of comparison and sensitivity.")
 def report(runs: tuple[Any, ...], output: Path | None, **given: Any) -> None:
@@ -47,7 +46,6 @@ def report(runs: tuple[Any, ...], output: Path | None, **given: Any) -> None:
     page = page_of(
         opened,
         samples=given["samples"],
-        allow_partial=given["allow_partial"],
         fetch=given["fetch_images"],
         seed=given["seed"],
     )
@@ -62,9 +60,7 @@ def report(runs: tuple[Any, ...], output: Path | None, **given: Any) -> None:
     click.echo(f"report: {path}")
 
 
-def page_of(
-    runs: Sequence[Run], *, samples: int = 12, allow_partial: bool = False, fetch: bool = False, seed: int = 0
-) -> str:
+def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed: int = 0) -> str:
     """The page, with a comparison where there are several runs and the weights' sensitivity where there are weights."""
     from multimodal_eval import __version__
     from multimodal_eval.core.machine import cores
@@ -73,20 +69,20 @@ def page_of(
 
     comparison = None
     if len(runs) > 1:
-        found = compare_runs(runs, allow_partial=allow_partial, seed=seed, threads=cores())
+        found = compare_runs(runs, allow_partial=True, seed=seed, threads=cores())  # the page says how many are paired
         comparison = found.to_dict()
     return report_html(
         runs,
         [runs[0].folder.name] if comparison is None else comparison["runs"],
         version=__version__,
         comparison=comparison,
-        sensitivity=_sensitivity(runs, allow_partial=allow_partial, seed=seed),
+        sensitivity=_sensitivity(runs, seed=seed),
         per_group=samples,
         fetch=fetch,
     )
 
 
-def _sensitivity(runs: Sequence[Run], *, allow_partial: bool, seed: int) -> dict[str, Any] | None:
+def _sensitivity(runs: Sequence[Run], *, seed: int) -> dict[str, Any] | None:
     """None where the runs have no composite of weighted parts, or no sample has one."""
     from multimodal_eval.run.sensitivity import sensitivity
 
@@ -95,7 +91,7 @@ def _sensitivity(runs: Sequence[Run], *, allow_partial: bool, seed: int) -> dict
         weighted = signature is not None and signature["settings"].get("weights")
         if not weighted or not run.entries["composite_score"]["n_scored"]:
             return None
-    return sensitivity(runs, allow_partial=allow_partial, seed=seed).to_dict()
+    return sensitivity(runs, allow_partial=True, seed=seed).to_dict()
 
 
 def leave_report(run: Run, *, wanted: bool) -> Location | None:
