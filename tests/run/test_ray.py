@@ -139,7 +139,7 @@ def test_all_nodes_of_a_cluster_work(address, data, log, tmp_path):
 def test_a_killed_process_is_made_up_for(address, data, log, tmp_path, name):
     settings = mortal(name, log, victim="s9", deaths=1)
     (tmp_path / "run.yaml").write_text(json.dumps(settings))
-    called = command(data, "--config", tmp_path / "run.yaml", "-o", tmp_path / "ray", "--format", "json")
+    called = command(data, "--config", tmp_path / "run.yaml", "-o", tmp_path / "ray", "--format", "json", "--no-report")
     said = subprocess.run(
         [*called, "--engine", "ray", "--address", address], capture_output=True, text=True, check=True
     )
