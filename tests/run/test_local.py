@@ -30,8 +30,8 @@ from multimodal_eval.run import execute, isolation, local, processes
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import planned
-from multimodal_eval.run.executor import Inline, in_order
-from multimodal_eval.run.local import AHEAD, Local
+from multimodal_eval.run.executor import AHEAD, Inline, in_order
+from multimodal_eval.run.local import Local
 from multimodal_eval.run.plan import make_plan
 from multimodal_eval.run.recipe import Recipe
 

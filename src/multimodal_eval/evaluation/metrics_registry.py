@@ -64,6 +64,12 @@ def resolve(name: str) -> Metric:
     return as_metric(name, get_metric(name))
 
 
+def as_in_run(info: Mapping[str, Any], name: str) -> Metric:
+    """The metric with the options that a run gave it; `info` is its run.json. Its data need not be on this machine."""
+    metric, options = resolve(name), info["signatures"][name].get("options")
+    return metric.configure(options) if options else metric
+
+
 def list_available() -> list[str]:
     """The names of all metrics, sorted."""
     return sorted({*_known(), *entry_points()})

@@ -16,7 +16,7 @@ from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.groups import cluster_codes
 from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.composite_score import COMPOSITE
-from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.evaluation.metrics_registry import as_in_run
 from multimodal_eval.report.scored_rows import Places, ScoredRows, Vector
 from multimodal_eval.stats.intervals import interval
 from multimodal_eval.stats.stratified import mean_of_clusters
@@ -126,9 +126,7 @@ def _aggregate(run: Run, name: str) -> Aggregate | None:
     if metric_name is None:
         return mean_estimate
     try:
-        metric = resolve(metric_name)
-        options = run.info["signatures"][metric_name].get("options")
-        return (metric.configure(options) if options else metric).aggregate
+        return as_in_run(run.info, metric_name).aggregate
     except MultimodalEvalError:
         return None  # of a plug-in, which a report does not load
 

@@ -116,7 +116,7 @@ def fit(worker: Worker, info: dict[str, Any], executor: Executor, progress: Prog
     if groups:
         sums, large = _fitted(worker, info["parts"], executor, progress)
         for name, metrics in groups.items():
-            state = worker.united(name, large[name]) if name in large else sums.get(name)
+            state = worker.united(name) if name in large else sums.get(name)
             for metric in metrics if state is not None else ():
                 metric.check_state(state)
                 folder.write_state(metric.name, partial(metric.save_state, state))
@@ -132,24 +132,24 @@ def fit(worker: Worker, info: dict[str, Any], executor: Executor, progress: Prog
 
 def _fitted(
     worker: Worker, sizes: list[int], executor: Executor, progress: Progress
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The sums of small statistics by name; the kinds of the large ones, whose buckets are summed in the folder."""
+) -> tuple[dict[str, Any], set[str]]:
+    """The sums of small statistics by name; the names of the large ones, whose buckets are summed in the folder."""
     sums: dict[str, TreeSum] = {}
-    large: dict[str, Any] = {}
-    done = 0
+    large: set[str] = set()
+    done, total = 0, sum(sizes)
     for size, states in zip(sizes, executor.map(worker, "fit", range(len(sizes))), strict=True):
         _refuse_dead(states, "gathering the corpus statistics")
         for name, state in states.items():
             if isinstance(state, Stored):
-                large[name] = state.kind
+                large.add(name)
             elif state is not None:
                 sums.setdefault(name, TreeSum()).add(state)
         done += size
-        progress("fitting", done, sum(sizes))
+        progress("fitting", done, total)
     for number, result in enumerate(executor.map(worker, "merge", range(worker.buckets)) if large else (), 1):
         _refuse_dead(result, "adding up the corpus statistics")
         progress("merging", number, worker.buckets)
-    return {name: total.value for name, total in sums.items()}, large
+    return {name: own.value for name, own in sums.items()}, large
 
 
 def _refuse_dead(result: Any, what: str) -> None:

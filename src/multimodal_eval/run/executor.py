@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 Work = Literal["fit", "merge", "score", "probe", "score_again"]
 IN_OTHER_PROCESSES: tuple[Work, ...] = ("probe", "score_again")  # asked for only where processes die
+AHEAD = 2  # parts a worker that are on their way or wait to be taken: enough to keep all busy
 Item = TypeVar("Item")
 Future = TypeVar("Future")
 

@@ -20,7 +20,7 @@ from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run.averaging import Averaging
 from multimodal_eval.run.columns import column_names
 from multimodal_eval.run.execute import Progress, silent
-from multimodal_eval.run.executor import in_order
+from multimodal_eval.run.executor import AHEAD, in_order
 from multimodal_eval.run.numbers import scores_in_order, strata_in_order
 from multimodal_eval.run.pairing import (
     MOST_LEFT_OUT,
@@ -157,7 +157,9 @@ def _mapped(
         yield from map(work, submissions)
         return
     with process_pool(workers) as pool:
-        yield from in_order(lambda one: submit(pool, work, one), lambda _, one: one.result(), submissions, 2 * workers)
+        yield from in_order(
+            lambda one: submit(pool, work, one), lambda _, one: one.result(), submissions, AHEAD * workers
+        )
 
 
 def _scored(scoring: Scoring, output: Location, submission: Submission) -> str | None:

@@ -15,12 +15,11 @@ from multiprocessing import current_process
 from typing import Any
 
 from multimodal_eval.core.machine import cores
-from multimodal_eval.run.executor import IN_OTHER_PROCESSES, Died, Inline, Work, in_order
+from multimodal_eval.run.executor import AHEAD, IN_OTHER_PROCESSES, Died, Inline, Work, in_order
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.processes import process_pool, submit
 from multimodal_eval.run.recipe import Recipe
 
-AHEAD = 2  # parts a worker that are on their way or wait to be taken: enough to keep all busy
 FEWEST_PARTS = 3  # for which processes are started: each takes most of a second
 TRIES = 2
 THREADS = 4  # of one process: a quarter of the work on native metrics is Python's, which one thread does at a time

@@ -14,7 +14,7 @@ from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.composite_score import COMPOSITE
-from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.evaluation.metrics_registry import as_in_run
 from multimodal_eval.run.averaging import Averaging
 from multimodal_eval.run.columns import Codes, Column, read_column
 from multimodal_eval.run.config import load_config
@@ -27,9 +27,7 @@ def metric_of(run: Run, name: str) -> Metric:
     """The metric as the run configured it, for its aggregate; its data need not be on this machine."""
     for plugin in load_config(run.info["config"]).plugins:
         load_plugin(plugin)
-    metric = resolve(name)
-    options = run.info["signatures"][name]["options"]
-    return metric.configure(options) if options else metric
+    return as_in_run(run.info, name)
 
 
 def _headline(run: Run) -> str | None:

@@ -43,9 +43,7 @@ _POISON, _FACTS = "poison", "lint"
 
 @dataclass(frozen=True)
 class Stored:
-    """Statistics that a part has left in the run folder."""
-
-    kind: Any  # a `LargeState`
+    """Stands for statistics that a part has left in the run folder."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Worker:
         """The metrics whose scores are not there yet."""
         return [metric for metric in self.plan.metrics if metric.name not in self.reusable]
 
-    @property
+    @cached_property
     def fitting(self) -> dict[str, list[Metric]]:
         """The metrics that gather corpus statistics, those with the same ones together, by the first one's name."""
         groups: dict[tuple[Any, ...], list[Metric]] = {}
@@ -112,32 +110,36 @@ class Worker:
         found: dict[str, Any] = {}
         for name, metrics in self.fitting.items():
             state = metrics[0].fit(samples)
-            if isinstance(state, LargeState):
+            if isinstance(state, LargeState) and isinstance(metrics[0].state_type, type):  # which puts it together
                 self.folder.write_pieces(_part_of(name, part), state.pack(self.buckets))
-                state = Stored(type(state))
+                state = Stored()
             found[name] = state
         return found
+
+    @cached_property
+    def parts(self) -> int:
+        """How many parts the run has, once its input is read."""
+        return len(self.folder.read_info()["parts"])
 
     @property
     def buckets(self) -> int:
         """Into how many pieces large statistics are cut: one holds about as much as some parts do."""
-        return min(MOST_BUCKETS, max(1, len(self.folder.read_info()["parts"]) // PARTS_A_BUCKET))
+        return min(MOST_BUCKETS, max(1, self.parts // PARTS_A_BUCKET))
 
     def merge(self, bucket: int) -> None:
         """Sum up one bucket of all large statistics over all parts."""
         folder = self.folder
-        parts = range(len(folder.read_info()["parts"]))
         for name, metrics in self.fitting.items():
-            found = (folder.read_piece(_part_of(name, part), bucket) for part in parts)
+            found = (folder.read_piece(_part_of(name, part), bucket) for part in range(self.parts))
             pieces = (piece for piece in found if piece is not None)
             first = next(pieces, None)
             if first is not None:
                 folder.write_pieces(_bucket_of(name, bucket), [metrics[0].state_type.merged(chain([first], pieces))])
 
-    def united(self, name: str, kind: Any) -> Any:
+    def united(self, name: str) -> Any:
         """The sum of large statistics, once all buckets are."""
         buckets = (self.folder.read_piece(_bucket_of(name, bucket), 0) for bucket in range(self.buckets))
-        return kind.united(bucket for bucket in buckets if bucket is not None)
+        return self.fitting[name][0].state_type.united(bucket for bucket in buckets if bucket is not None)
 
     def keep_state(self, metric: Metric, state: Any) -> None:
         """Remember a state that was just made: it need not be read again."""

@@ -25,11 +25,10 @@ from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, Una
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.optional import require
 from multimodal_eval.run.execute import stored_signature
-from multimodal_eval.run.executor import Died, Work, in_order
+from multimodal_eval.run.executor import AHEAD, Died, Work, in_order
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.recipe import Recipe
 
-AHEAD = 2  # parts a worker that are on their way: one that is done finds the next
 # A part that is not scored is looked into and scored again; statistics that are not gathered end the run.
 RETRIES: dict[Work, int] = {"fit": 3, "merge": 3, "score": 1, "probe": 1, "score_again": 1}
 OBJECT_STORE = 100_000_000  # bytes: nothing large travels
