@@ -72,7 +72,9 @@ def once(data: Path, folder: Path, config: Path, length: float, chooser: random.
     killed: list[str] = []
     for _ in range(50):
         started = (folder / "run.json").exists()
-        arguments = command("--resume", str(folder)) if started else fresh(data, folder, config)
+        arguments = (
+            command("--resume", str(folder), "--plugin", str(PLUGIN)) if started else fresh(data, folder, config)
+        )
         process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         # Mostly late, when there is something to lose; sometimes at once.
         delay = chooser.uniform(0, length) if len(killed) < 3 else None

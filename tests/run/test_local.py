@@ -413,10 +413,10 @@ def test_too_many_are_refused_and_a_repaired_metric_goes_on(tmp_path, monkeypatc
             execute.start(plan, source, tmp_path / name, executor=Local(2))
         plugin.write_text(ill.replace("os.kill(", "print("))
         if name == "killed":  # the version says that it is still the same metric
-            assert resume(tmp_path / name)[name]["unscored"] == {"missing_input": 2}
+            assert resume(tmp_path / name, plugins=[plugin])[name]["unscored"] == {"missing_input": 2}
         else:  # its code is part of the signature
             with pytest.raises(RunFolderError, match="Start a new run"):
-                resume(tmp_path / name)
+                resume(tmp_path / name, plugins=[plugin])
 
 
 def test_a_dead_process_while_fitting_is_refused(tmp_path):
@@ -523,7 +523,7 @@ def test_processes_end_with_the_one_that_started_them(tmp_path, how):
     if how == signal.SIGINT:
         assert said.rstrip().endswith("KeyboardInterrupt")
         assert "Process Spawn" not in said
-    assert resume(tmp_path / "run")["slow_words"]["value"] == 2
+    assert resume(tmp_path / "run", plugins=[PLUGIN])["slow_words"]["value"] == 2
 
 
 def test_a_process_that_may_have_no_children_does_it_all(tmp_path):

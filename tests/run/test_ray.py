@@ -224,6 +224,7 @@ def test_an_interrupted_run_goes_on_with_any_engine(cluster, address, log, tmp_p
     samples = rows(48)
     data, folder, config = written(samples, tmp_path / "data.jsonl"), tmp_path / "run", tmp_path / "run.yaml"
     config.write_text(json.dumps(mortal("mortal_words", log)))
+    plugins = json.loads(config.read_text())["plugins"]
     (log / "slowly").touch()
     arguments = (data, "--config", config, "-o", folder, "--engine", "ray")
     if cluster == "private":
@@ -241,11 +242,11 @@ def test_an_interrupted_run_goes_on_with_any_engine(cluster, address, log, tmp_p
     assert 0 < len(left) <= 6
     shutil.copytree(folder, tmp_path / "copy")
 
-    resume(folder, engine="ray", address=address)
+    resume(folder, plugins=plugins, engine="ray", address=address)
     todo = sorted(row["id"] for number in left for row in samples[number * PART : (number + 1) * PART])
     assert sorted(line[0] for line in scored(log)) == todo  # nothing twice, nothing lost
     assert {name: (folder / "scores" / name).stat().st_mtime_ns for name in before} == before
-    resume(tmp_path / "copy", engine="local")
+    resume(tmp_path / "copy", plugins=plugins, engine="local")
     assert sorted(line[0] for line in scored(log)) == todo
     evaluate(data, output=tmp_path / "whole", config=config)
     assert content(folder) == content(tmp_path / "copy") == content(tmp_path / "whole")

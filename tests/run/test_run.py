@@ -447,7 +447,7 @@ def test_a_broken_rescore_is_not_continued_with_another_metric_and_stays(broken_
 def test_a_broken_rescore_goes_on_without_the_model_of_what_it_takes_over(broken_rescore):
     folder, plugin = broken_rescore
     plugin.write_text(EDITED + 'gone.unavailable = lambda: "no model"\n')
-    assert resume(folder)["gone"]["value"] == 2.0
+    assert resume(folder, plugins=[plugin])["gone"]["value"] == 2.0
 
 
 def test_a_state_of_plain_values_is_the_same_for_every_worker(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import PositiveNumber, RunLocation
+from multimodal_eval.cli.options import PositiveNumber, RunLocation, plugin_option, register_plugins
 from multimodal_eval.cli.show import DASH, table_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 @click.option("--rounds", type=click.IntRange(100), default=10_000, show_default=True, help="Of the randomization.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, **given: Any) -> None:
+@plugin_option
+def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: tuple[str, ...], **given: Any) -> None:
     """Compare runs over the same samples: differences with intervals, p-values, a ranking with ties."""
     from multimodal_eval.cli.show import console
     from multimodal_eval.core.errors import ThresholdError
@@ -40,6 +41,7 @@ def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, **given: A
         given["metrics"] = [name.strip() for name in given["metrics"].split(",") if name.strip()]
         if not given["metrics"]:
             raise click.UsageError("--metrics names no number")
+    register_plugins(plugins)
     if fail_if_worse and given["baseline"] is None:
         given["baseline"] = str(runs[0])
     found = compare_runs(runs, threads=cores(), **given)

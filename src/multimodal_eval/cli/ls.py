@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import RunLocation
+from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins
 
 
 @click.group()
@@ -15,17 +15,15 @@ def ls() -> None:
 
 
 @ls.command()
-@click.option("--plugin", "plugins", multiple=True, help="A Python file whose metrics are listed too.")
+@plugin_option
 def metrics(plugins: tuple[str, ...]) -> None:
     """The metrics that can be computed, and what those that cannot run yet lack."""
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text, console
-    from multimodal_eval.core.registry import load_plugin
     from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
-    for plugin in plugins:
-        load_plugin(plugin)
+    register_plugins(plugins)
     table = Table("metric", "range", "better", "needs", "what it says")
     for name in list_available():
         metric = resolve(name)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import MetricOption, RunLocation, input_options, options_by_metric
+from multimodal_eval.cli.options import MetricOption, RunLocation, input_options, options_by_metric, plugin_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,7 +28,7 @@ COEFFICIENTS = {"tau_b": "tau-b", "tau_c": "tau-c", "spearman": "Spearman", "pea
 )
 @click.option("--coefficient", type=click.Choice(list(COEFFICIENTS)), help="What the metrics are compared by.")
 @click.option("--option", "options", type=MetricOption(), multiple=True, help="meteor.variant=fmean, for instance.")
-@click.option("--plugin", "plugins", multiple=True, help="A Python file whose @metric functions are registered.")
+@plugin_option
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @input_options
 def meta(data: Any, format_: str, **given: Any) -> None:

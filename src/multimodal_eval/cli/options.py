@@ -120,6 +120,20 @@ def input_options(command: Command) -> Command:
     return command
 
 
+def plugin_option(command: Command) -> Command:
+    """Files that this command line trusts; those that a run names are never imported."""
+    text = "A Python file whose @metric functions are registered."
+    return click.option("--plugin", "plugins", type=click.Path(), multiple=True, help=text)(command)
+
+
+def register_plugins(plugins: tuple[str, ...]) -> None:
+    """Register the metrics of the files that the command line names."""
+    from multimodal_eval.core.registry import load_plugin
+
+    for plugin in plugins:
+        load_plugin(plugin)
+
+
 def annotators_option(command: Command) -> Command:
     """Where the labels of several annotators stand."""
     text = "Columns with one annotator's labels each: ann1,ann2, or 'annotator*'."

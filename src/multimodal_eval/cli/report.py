@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import RunLocation
+from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--fetch-images", is_flag=True, help="Fetch pictures from addresses, where the run was allowed to.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of comparison and sensitivity.")
+@plugin_option
 def report(runs: tuple[Any, ...], output: Path | None, **given: Any) -> None:
     """Write RUN, or several runs over the same samples, as one HTML file that needs nothing else.
 
@@ -42,6 +43,7 @@ def report(runs: tuple[Any, ...], output: Path | None, **given: Any) -> None:
     from multimodal_eval.data.run import Run
     from multimodal_eval.report.build import FILE, write_into, write_page
 
+    register_plugins(given["plugins"])
     opened = [Run(run) for run in runs]
     page = page_of(
         opened,
@@ -69,7 +71,8 @@ def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed
 
     comparison = None
     if len(runs) > 1:
-        found = compare_runs(runs, allow_partial=True, seed=seed, threads=cores())  # the page says how many are paired
+        # The page says how many are paired, and which numbers are not compared.
+        found = compare_runs(runs, allow_partial=True, skip_unknown=True, seed=seed, threads=cores())
         comparison = found.to_dict()
     return report_html(
         runs,

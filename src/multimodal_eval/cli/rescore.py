@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import RunLocation, engine_of, engine_options, output_options
+from multimodal_eval.cli.options import RunLocation, engine_of, engine_options, output_options, plugin_option
 
 
 @click.command()
 @click.argument("run", type=RunLocation())
 @click.option("--config", required=True, type=click.Path(path_type=Path), help="New tasks, weights or metrics.")
 @click.option("-o", "--output", type=RunLocation(), help="New run folder or URL; default runs/<time>-<task>.")
+@plugin_option
 @engine_options
 @output_options
 def rescore(run: Any, config: Path, output: Any, **given: Any) -> None:
@@ -24,7 +25,7 @@ def rescore(run: Any, config: Path, output: Any, **given: Any) -> None:
     from multimodal_eval.run.evaluate import carry_over, default_folder, rescoring_plan
 
     old = Run(run)
-    plan = rescoring_plan(old, config)
+    plan = rescoring_plan(old, config, given["plugins"])
     check_names(given["fail_under"], plan.names)
     path = output or default_folder(plan)
     with engine_of(given).executor(plan) as executor, progress_bar() as progress:

@@ -17,6 +17,7 @@ from multimodal_eval.cli.options import (
     input_options,
     options_by_metric,
     output_options,
+    plugin_option,
 )
 
 
@@ -37,13 +38,13 @@ from multimodal_eval.cli.options import (
 )
 @click.option("--by", multiple=True, help="Also score each value of this column by itself.")
 @click.option("--seed", type=int, help="For metrics that draw random numbers.")
-@click.option("--plugin", "plugins", multiple=True, help="A Python file whose @metric functions are registered.")
 @click.option("--image-root", type=click.Path(path_type=Path), help="Where pictures lie; default: DATA's folder.")
 @click.option("--allow-outside-images", is_flag=True, help="Open pictures that lie outside that folder.")
 @click.option("--allow-image-urls", is_flag=True, help="Fetch pictures from http and https addresses.")
 @click.option("--no-lint", "skip_lint", is_flag=True, help="Do not look for doubtful answers now; see mmeval lint.")
 @click.option("--fetch", "fetching", is_flag=True, help="First fetch what the metrics lack, models included.")
 @click.option("--skip-unavailable", is_flag=True, help="Leave metrics unscored that cannot run on this machine.")
+@plugin_option
 @annotators_option
 @input_options
 @engine_options
@@ -66,7 +67,7 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **given: An
 
 def _refuse_settings(given: dict[str, Any]) -> None:
     """A resumed run has its settings; others beside them would have no effect."""
-    free = ("format_", "jsonl", "fail_under", "min_coverage", "wants_report", *ENGINE_SETTINGS)
+    free = ("format_", "jsonl", "fail_under", "min_coverage", "wants_report", "plugins", *ENGINE_SETTINGS)
     for name, value in given.items():
         if name not in free and value not in (None, False, ()):
             raise click.UsageError(f"--resume continues a run as it was begun and takes no {name.rstrip('s')!r}")
@@ -75,14 +76,12 @@ def _refuse_settings(given: dict[str, Any]) -> None:
 def _resumed(folder: Any, given: dict[str, Any]) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.data.run_folder import RunFolder
-    from multimodal_eval.run.config import load_config
-    from multimodal_eval.run.evaluate import resume
-    from multimodal_eval.run.plan import make_plan
+    from multimodal_eval.run.evaluate import resume, resumed_plan
 
-    check_names(given["fail_under"], make_plan(load_config(RunFolder(folder).read_info()["config"])).names)
+    check_names(given["fail_under"], resumed_plan(folder, given["plugins"]).names)
+    engine = {name: given[name] for name in ENGINE_SETTINGS}
     with progress_bar() as progress:
-        return resume(folder, progress=progress, **{name: given[name] for name in ENGINE_SETTINGS})
+        return resume(folder, plugins=given["plugins"], progress=progress, **engine)
 
 
 def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
@@ -122,7 +121,8 @@ def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
             with engine.executor(plan) as executor:
                 execute.start(plan, source, path, executor, progress)
         except KeyboardInterrupt:
-            click.echo(f"\ninterrupted. Continue with: mmeval score --resume {path}", err=True)
+            again = "".join(f" --plugin {plugin}" for plugin in plan.config.plugins)
+            click.echo(f"\ninterrupted. Continue with: mmeval score --resume {path}{again}", err=True)
             raise click.exceptions.Exit(130) from None
     return Run(path)
 

@@ -60,7 +60,7 @@ def _compared(runs: Sequence[Run]) -> dict[str, Any]:
     from multimodal_eval.core.machine import cores
     from multimodal_eval.run.compare import compare_runs
 
-    return compare_runs(runs, allow_partial=True, threads=cores()).to_dict()
+    return compare_runs(runs, allow_partial=True, skip_unknown=True, threads=cores()).to_dict()
 
 
 def _listen(host: str, port: int) -> socket:

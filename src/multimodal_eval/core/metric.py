@@ -120,6 +120,11 @@ class Metric:
         return ()
 
     @property
+    def definition(self) -> tuple[str, str | None]:
+        """The version, and a digest of the code if no version was declared: equal for the same definition."""
+        return self.version, None
+
+    @property
     def averages(self) -> bool:
         """Whether the metric's figure is the mean of its values."""
         return type(self).aggregate is Metric.aggregate
@@ -169,6 +174,13 @@ class Metric:
     def aggregate_part(self, part: str, rows: Rows) -> Estimate:
         """The same for a part of a metric that gives several numbers; `rows.values` are the part's."""
         return mean_estimate(rows)
+
+
+class StoredMean(Metric):
+    """Stands for a metric that is not registered here and whose figure is the mean of values that a run stored."""
+
+    def __init__(self, name: str, bounds: Bounds) -> None:
+        self.name, self.bounds = name, bounds
 
 
 class FunctionMetric(Metric):
@@ -239,9 +251,15 @@ class FunctionMetric(Metric):
     def signature(self, state: Any = None) -> Signature:
         """The options; the state's own `settings` where it has them; the code of an undeclared version."""
         settings = {**self.options, **getattr(state, "settings", {})}
-        if "version" not in self._declared:
-            settings["code"] = code_digest(self.function)
-        return Signature(self.name, self.version, settings)
+        version, code = self.definition
+        if code is not None:
+            settings["code"] = code
+        return Signature(self.name, version, settings)
+
+    @property
+    def definition(self) -> tuple[str, str | None]:
+        """The declared version, or a digest of the function's source."""
+        return self.version, None if "version" in self._declared else code_digest(self.function)
 
     @property
     def averages(self) -> bool:

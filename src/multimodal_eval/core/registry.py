@@ -106,11 +106,9 @@ def load_plugin(path: str | Path) -> None:
     file = Path(path).resolve()
     if not file.is_file():
         raise ConfigError(f"the plug-in {str(path)!r} is no file")
-    # Named after its place, so that two files never clash and an edited one replaces its own metrics.
-    name = f"{PLUGIN}{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
-    content = hashlib.sha256(file.read_bytes()).hexdigest()
-    if name in sys.modules and getattr(sys.modules[name], "__content__", None) == content:
+    if is_loaded(file):
         return
+    name, content = _module_name(file), _content_digest(file)
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ConfigError(f"the plug-in {str(path)!r} is no Python file")
@@ -122,6 +120,22 @@ def load_plugin(path: str | Path) -> None:
     except BaseException:
         del sys.modules[name]
         raise
+
+
+def is_loaded(path: str | Path) -> bool:
+    """Whether this process has imported that plug-in file, with the content that it has now."""
+    file = Path(path).resolve()
+    loaded = getattr(sys.modules.get(_module_name(file)), "__content__", None)
+    return loaded is not None and file.is_file() and loaded == _content_digest(file)
+
+
+def _module_name(file: Path) -> str:
+    """Named after its place, so that two files never clash and an edited one replaces its own metrics."""
+    return f"{PLUGIN}{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
+
+
+def _content_digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 @cache

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Dict, List  # noqa: UP035 - guides written for this module use these names
 
-from multimodal_eval.core.errors import UnavailableError, UnknownNameError
-from multimodal_eval.core.metric import Metric, as_metric
+from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
+from multimodal_eval.core.metric import Metric, StoredMean, as_metric
 from multimodal_eval.core.registry import entry_points, registered
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
@@ -65,9 +65,27 @@ def resolve(name: str) -> Metric:
 
 
 def as_in_run(info: Mapping[str, Any], name: str) -> Metric:
-    """The metric with the options that a run gave it; `info` is its run.json. Its data need not be on this machine."""
-    metric, options = resolve(name), info["signatures"][name].get("options")
-    return metric.configure(options) if options else metric
+    """The metric with the options that a run gave it; `info` is its run.json. Its data need not be on this machine.
+
+    Only metrics that are registered here are used, and only if they are defined as in the run; nothing that the run
+    names is imported. For any other metric the stored values serve, if its figure is their mean.
+    """
+    stored = info["signatures"][name]
+    try:
+        metric = resolve(name)
+        metric = metric.configure(stored["options"]) if stored.get("options") else metric
+    except (UnknownNameError, ConfigError):
+        metric = None
+    settings = stored["settings"]
+    if metric is not None and metric.definition == (settings["version"], settings.get("code")):
+        return metric
+    if name in info.get("means", ()):
+        low, high = info["bounds"][name]
+        return StoredMean(name, (low, high))
+    known = "is not registered here" if metric is None else "is defined differently here"
+    raise UnavailableError(
+        f"{name} is not a mean, and the metric that computed it {known}. Name its file with --plugin FILE"
+    )
 
 
 def list_available() -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.run import Run
 from multimodal_eval.data.run_folder import RunFolder
@@ -19,7 +19,7 @@ from multimodal_eval.data.storage import Location
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run.averaging import Averaging
 from multimodal_eval.run.columns import Codes, column_names
-from multimodal_eval.run.numbers import ScoresInOrder, scores_in_order, strata_in_order
+from multimodal_eval.run.numbers import ScoresInOrder, metric_of, scores_in_order, strata_in_order
 from multimodal_eval.run.pairing import (
     paired,
     parts_of,
@@ -116,6 +116,7 @@ def compare_runs(
     metrics: Sequence[str] | None = None,
     baseline: Location | None = None,
     allow_partial: bool = False,
+    skip_unknown: bool = False,
     effect: float | None = None,
     rounds: int = ROUNDS,
     seed: int = 0,
@@ -126,7 +127,8 @@ def compare_runs(
 
     Samples are paired by id; ids that are not in all runs are an error. A sample that is unscored in a run is left out
     of that number and counted; above 1 % that is an error too, unless `allow_partial`. Runs whose signatures of a
-    number differ are refused. p-values come from approximate randomization over clusters and are corrected after Holm
+    number differ are refused. A number that is not a mean needs its metric: one that is not registered in this process
+    is an error, or with `skip_unknown` left out. p-values come from approximate randomization over clusters and are corrected after Holm
     for the pairs of a number. `effect` is the difference for which `needed` samples are told; the observed one by
     default.
     """
@@ -137,11 +139,24 @@ def compare_runs(
     refuse_other_data(opened, names, order)
     averaging = Averaging(shared_clusters(opened, names, order), strata_in_order(opened[0], order[0]))
     chosen, others = _chosen(opened, names, metrics)
+    if skip_unknown:
+        unknown = [name for name in chosen if not _is_known(opened, name)]
+        chosen, others = [name for name in chosen if name not in unknown], [*others, *unknown]
     stored = [column_names(run.folder, parts_of(run)) for run in opened]
     table = _Table(opened, names, stored, order, averaging, _pairs(opened, names, baseline), level)
     test = partial(compare, rounds=rounds, seed=seed, threads=threads, level=level, effect=effect)
     numbers = [table.number(name, test, allow_partial=allow_partial) for name in chosen]
     return RunComparison(tuple(names), len(order[0]), rounds, seed, level, tuple(numbers), tuple(others))
+
+
+def _is_known(runs: Sequence[Run], name: str) -> bool:
+    """Whether the number can be computed again from its rows, here."""
+    try:
+        for run in runs:
+            metric_of(run, name.partition(".")[0])
+    except UnavailableError:
+        return False
+    return True
 
 
 def _pairs(runs: Sequence[Run], names: Sequence[str], baseline: Location | None) -> list[tuple[int, int]]:

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError
+from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError, UnknownNameError
+from multimodal_eval.core.registry import is_loaded
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.inputs import FileInput, Input, MemoryInput
 from multimodal_eval.data.records import parse_map
@@ -128,20 +129,24 @@ def open_input(data: Data, predictions: str | Path | None, config: RunConfig) ->
 def resume(
     location: Location,
     *,
+    plugins: Sequence[str | Path] = (),
     progress: execute.Progress = execute.silent,
     engine: EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
     gpus_per_worker: float = 0,
 ) -> Run:
-    """Continue an interrupted run, on any engine; the results are those of an uninterrupted one."""
+    """Continue an interrupted run, on any engine; the results are those of an uninterrupted one.
+
+    `plugins` are the files that define the run's own metrics: those that the run names are not imported.
+    """
     means = Engine(engine, workers, address, gpus_per_worker)
     folder = RunFolder(location)
     info = folder.read_info()
     if info["state"] == "done":
         return Run(location)
     old = Run(info["rescored_from"]) if info.get("rescored_from") else None
-    plan = make_plan(load_config(info["config"]), stored=() if old is None else old.info["signatures"])
+    plan = resumed_plan(location, plugins)
     with folder.locked(), means.executor(plan) as executor:
         if old is not None:
             folder.clear_temporary()
@@ -149,6 +154,37 @@ def resume(
         else:
             execute.carry_on(plan, partial(_opened_again, info["source"], plan), folder, executor, progress)
     return Run(location)
+
+
+def resumed_plan(location: Location, plugins: Sequence[str | Path] = ()) -> Plan:
+    """The plan that an interrupted run began with."""
+    folder = RunFolder(location)
+    info = folder.read_info()
+    stored = Run(info["rescored_from"]).info["signatures"] if info.get("rescored_from") else ()
+    with _plugins_named_again(folder, info["config"]):
+        return make_plan(load_config({**info["config"], "plugins": _trusted(plugins, info["config"])}), stored=stored)
+
+
+def _trusted(plugins: Sequence[str | Path], config: Mapping[str, Any]) -> list[str]:
+    """The plug-ins that a call names, and those of the stored configuration that this process has imported itself."""
+    named = [str(Path(plugin).resolve()) for plugin in plugins]
+    return list(dict.fromkeys([*named, *(plugin for plugin in config.get("plugins", []) if is_loaded(plugin))]))
+
+
+@contextmanager
+def _plugins_named_again(folder: RunFolder, config: Mapping[str, Any]) -> Iterator[None]:
+    """Say what to do if a metric is unknown because the run's plug-ins are not imported: a run is data, not code."""
+    try:
+        yield
+    except UnknownNameError as unknown:
+        names = config.get("plugins", [])
+        if not names:
+            raise
+        again = " ".join(f"--plugin {name}" for name in names)
+        raise RunFolderError(
+            f"the {unknown.kind} {unknown.name!r} is not registered here. {folder.label} was made with plug-ins, and "
+            f"files that a run names are not imported. If you trust them, name them again: {again}"
+        ) from None
 
 
 def _opened_again(recipe: Mapping[str, Any] | None, plan: Plan) -> Input | None:
@@ -159,6 +195,7 @@ def rescore(
     run: Location | Run,
     config: str | Path | Mapping[str, Any],
     *,
+    plugins: Sequence[str | Path] = (),
     output: Location | None = None,
     progress: execute.Progress = execute.silent,
     engine: EngineName = "local",
@@ -168,18 +205,19 @@ def rescore(
 ) -> Run:
     """The same samples under other weights, tasks or metrics, in a new folder.
 
-    Scores whose signature stays the same are taken over; only what is new is computed.
+    Scores whose signature stays the same are taken over; only what is new is computed. `plugins` are the files that
+    define metrics, beside those of `config`: those that the old run names are not imported.
     """
     means = Engine(engine, workers, address, gpus_per_worker)
     old = run if isinstance(run, Run) else Run(run)
-    plan = rescoring_plan(old, config)
+    plan = rescoring_plan(old, config, plugins)
     path, scratch = _place(output, means)
     with _removed_on_failure(scratch), means.executor(plan) as executor:
         carry_over(old, plan, path, executor, progress)
     return Run(path, scratch)
 
 
-def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any]) -> Plan:
+def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any], plugins: Sequence[str | Path] = ()) -> Plan:
     """The old run's settings with the new ones over them; a new task brings its own metrics."""
     changes = msgspec.to_builtins(load_config(config))
     for setting in _INPUT_SETTINGS:
@@ -187,6 +225,7 @@ def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any]) -> Plan:
             raise ConfigError(
                 f"{setting!r} says how an input is read, and rescoring reads none: it takes RUN's samples"
             )
+    changes["plugins"] = [*changes.get("plugins", []), *_trusted(plugins, old.info["config"])]
     inherited = dict(old.info["config"])
     if changes.get("task", old.info["task"]) != old.info["task"] or "tasks" in changes:
         inherited.pop("metrics", None)
@@ -196,7 +235,8 @@ def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any]) -> Plan:
     kept = {name: own for name, own in inherited.get("options", {}).items() if name in wanted}
     given = {name: {**kept.get(name, {}), **own} for name, own in changes.pop("options", {}).items()}
     settings = overlaid({**inherited, **changes, "options": {**kept, **given}})
-    return make_plan(settings, stored=old.info["signatures"])
+    with _plugins_named_again(old.folder, old.info["config"]):
+        return make_plan(settings, stored=old.info["signatures"])
 
 
 def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, progress: execute.Progress) -> None:

@@ -248,6 +248,7 @@ def describe(plan: Plan, recipe: dict[str, Any] | None) -> dict[str, Any]:
         "task": plan.task.name if plan.task else None,
         "metrics": [metric.name for metric in plan.metrics],
         "bounds": plan.bounds,
+        "means": [metric.name for metric in plan.metrics if metric.averages],
         "unavailable": plan.unavailable,
         "seed": plan.config.seed,
         "config": msgspec.to_builtins(plan.config),

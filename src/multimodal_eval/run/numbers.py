@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.metric import Metric
-from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.run import Run
 from multimodal_eval.evaluation.composite_score import COMPOSITE
@@ -23,16 +22,10 @@ from multimodal_eval.run.strata import read_strata
 from multimodal_eval.stats.stratified import Strata
 
 
-def metric_of(run: Run, name: str) -> Metric:
-    """The metric as the run configured it, for its aggregate; its data need not be on this machine."""
-    for plugin in load_config(run.info["config"]).plugins:
-        load_plugin(plugin)
-    return as_in_run(run.info, name)
-
-
-def _headline(run: Run) -> str | None:
-    found: str | None = run.info["signatures"][COMPOSITE]["settings"].get("headline")
-    return found
+def metric_of(run: Run, name: str) -> Metric | None:
+    """The metric whose aggregate makes a number, as the run configured it; None for a composite, which is a mean."""
+    made_by = run.info["signatures"][COMPOSITE]["settings"].get("headline") if name == COMPOSITE else name
+    return None if made_by is None else as_in_run(run.info, made_by)
 
 
 @dataclass(frozen=True)
@@ -61,8 +54,7 @@ class ScoresInOrder:
 def scores_in_order(run: Run, stored: Sequence[str], order: Codes, name: str) -> ScoresInOrder:
     """A number, or `metric.part`; `stored` are the columns that the run has."""
     metric_name, _, part = name.partition(".")
-    own = _headline(run) if metric_name == COMPOSITE else metric_name
-    metric = None if own is None else metric_of(run, own)
+    metric = metric_of(run, metric_name)
     bounds = (0, 1) if metric is None else metric.bounds
     column = read_column(run.folder, parts_of(run), stored, metric_name, bounds)
     if part and part not in column.parts:
