@@ -13,7 +13,7 @@ Job = Callable[[], float]  # does the work once, gives a figure to compare
 
 
 def ours_whole(candidates: list[str], references: list[list[str]], threads: int = 1) -> Job:
-    from multimodal_eval.coco import caption_scores
+    from multimodal_eval.interop.coco import caption_scores
 
     import_module("numpy")  # which the first result would import otherwise
     return lambda: caption_scores(candidates, references, threads=threads, meteor=False).corpus["CIDEr"]
@@ -28,7 +28,7 @@ def ours_single(metric: str, tokenizer: str) -> Callable[[list[str], list[list[s
 
     def prepare(candidates: list[str], references: list[list[str]]) -> Job:
         from multimodal_eval._native import Captions
-        from multimodal_eval.evaluation.bleu import corpus_bleu
+        from multimodal_eval.evaluation.metrics.bleu import corpus_bleu
 
         import_module("numpy")  # which the first result would import otherwise
 

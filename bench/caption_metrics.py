@@ -141,7 +141,7 @@ def write_tokens(path: str, target: str) -> Result:
 
 def run_adversarial(kind: str, size: int, scored: bool) -> Result:
     """Tokenizing the text, or scoring it against its reference with all three metrics."""
-    from multimodal_eval.coco import caption_scores
+    from multimodal_eval.interop.coco import caption_scores
     from multimodal_eval.text.tokenizers import tokenize
 
     import_module("numpy")  # which the first result would import otherwise

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from multimodal_eval.clarity.eval import (
+from multimodal_eval.contests.clarity.labels import EVASION, EVASION_LABELS
+from multimodal_eval.contests.clarity.scores import (
     compute_evasion_f1_majority,
     compute_evasion_f1_multiannotator,
     compute_evasion_f1_strict,
     evaluate_all,
 )
-from multimodal_eval.clarity.labels import EVASION, EVASION_LABELS
 from multimodal_eval.stats.multi_annotator import human_ceiling, score_any_match, score_majority, score_soft
 
 ROWS = (10_000, 100_000, 1_000_000)

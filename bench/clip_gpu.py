@@ -40,9 +40,9 @@ except ImportError:
     stand_in.Struct = Struct  # type: ignore[attr-defined]
     sys.modules["msgspec"] = stand_in
 
-from multimodal_eval.models.clip_torch import IMAGES_AT_ONCE, TorchClip
-from multimodal_eval.models.pictures import Picture
-from multimodal_eval.models.preprocessing import CLIP_DEFAULTS, Preprocessing
+from multimodal_eval.models.clip.on_torch import IMAGES_AT_ONCE, TorchClip
+from multimodal_eval.models.clip.pictures import Picture
+from multimodal_eval.models.clip.preprocessing import CLIP_DEFAULTS, Preprocessing
 
 SIZE = (480, 640)
 WORDS = "a the red blue dog cat man woman riding on beach with ball street car old young tall small near two".split()

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import wiki_ru_wordnet
 
+from multimodal_eval.contests.dialogue import WEIGHTS
 from multimodal_eval.core.machine import cores
-from multimodal_eval.dialogue import WEIGHTS
 
 VOCABULARY = 20_000
 

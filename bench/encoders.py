@@ -28,7 +28,7 @@ os.environ["MMEVAL_CACHE"] = "off"
 import numpy as np
 from scipy.stats import pearsonr, spearmanr
 
-from multimodal_eval.models.sentences import find
+from multimodal_eval.models.sentences.by_name import find
 from multimodal_eval.models.source import find_model
 
 NAME = "all-minilm-l6-v2"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval._native import flipped_sums
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
-from multimodal_eval.evaluation.bleu import compute_bleu
+from multimodal_eval.evaluation.metrics.bleu import compute_bleu
 from multimodal_eval.stats.intervals import interval
 from multimodal_eval.stats.macro_f1 import macro_f1
 from multimodal_eval.stats.paired import compare

@@ -40,7 +40,7 @@ class Contestant:
 
 def ours(threads: int, **options: str) -> Callable[[list[str], list[list[str]]], Job]:
     def prepare(candidates: list[str], references: list[list[str]]) -> Job:
-        from multimodal_eval.evaluation.meteor import compute_meteor
+        from multimodal_eval.evaluation.metrics.meteor import compute_meteor
 
         import_module("numpy")  # which the first result would import otherwise
         chosen = compute_meteor.configure(options)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.coco import BLEU_NAMES, CaptionScores, caption_scores
+from multimodal_eval.interop.coco import BLEU_NAMES, CaptionScores, caption_scores
 from multimodal_eval.text.tokenizers import tokenize
 
 TOLERANCE = 1e-12

@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.data.run_folder import RunFolder
-from multimodal_eval.data.sample_table import to_table
-from multimodal_eval.data.score_table import key_columns, score_columns
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.sample_table import to_table
+from multimodal_eval.data.runs.score_table import key_columns, score_columns
 
 PARTS, PART = 100, 10_000
 METRICS = ("bleu", "cider", "cider_d", "clip_score", "meteor", "rouge_l", "semantic_similarity", "composite_score")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from multimodal_eval.core.sample import Sample
     from multimodal_eval.core.score import Estimate, Rows, Score
     from multimodal_eval.core.signature import Signature
-    from multimodal_eval.data.run import Run, load_run
+    from multimodal_eval.data.runs.run import Run, load_run
     from multimodal_eval.evaluation.metrics_registry import evaluate_sample
     from multimodal_eval.run.evaluate import evaluate, rescore, resume
 
@@ -22,14 +22,14 @@ _HOME = {
     "Metric": "core.metric",
     "MultimodalEvalError": "core.errors",
     "Rows": "core.score",
-    "Run": "data.run",
+    "Run": "data.runs.run",
     "Sample": "core.sample",
     "Score": "core.score",
     "Scorer": "core.metric",
     "Signature": "core.signature",
     "evaluate": "run.evaluate",
     "evaluate_sample": "evaluation.metrics_registry",
-    "load_run": "data.run",
+    "load_run": "data.runs.run",
     "metric": "core.registry",
     "register": "core.registry",
     "rescore": "run.evaluate",

@@ -17,12 +17,12 @@ from click.testing import CliRunner
 from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix, f1_score
 
 from multimodal_eval import load_run, resume
-from multimodal_eval.clarity.eval import evaluate_all, majority_vote_gold
-from multimodal_eval.clarity.labels import CLARITY_LABELS, EVASION_LABELS, EVASION_TO_CLARITY, normalize_label
 from multimodal_eval.cli.main import cli
-from multimodal_eval.run.clarity import carry_out, prepare
-from tests.clarity.make_data import ANNOTATORS, FOLDER, OUTSIDE
+from multimodal_eval.contests.clarity.contest import carry_out, prepare
+from multimodal_eval.contests.clarity.labels import CLARITY_LABELS, EVASION_LABELS, EVASION_TO_CLARITY, normalize_label
+from multimodal_eval.contests.clarity.scores import evaluate_all, majority_vote_gold
 from tests.cli.test_cli import mmeval
+from tests.contests.clarity.make_data import ANNOTATORS, FOLDER, OUTSIDE
 
 
 @pytest.fixture

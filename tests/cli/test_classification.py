@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from multimodal_eval.data.run import load_run
+from multimodal_eval.data.runs.run import load_run
 from tests.cli.test_cli import mmeval
 
 CSV = """id,expected_answer,generated_answer,annotator1,annotator2,annotator3,annotator_note

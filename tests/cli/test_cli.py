@@ -239,8 +239,8 @@ def test_the_demo_shows_every_metric_and_composite(folder, weights):
 def shown_in_100_columns(runs):
     from rich.console import Console
 
+    from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.cli.demo import _fitting
-    from multimodal_eval.run.compare import compare_runs
 
     terminal = Console(width=100, file=io.StringIO())
     terminal.print(_fitting("dialogue", compare_runs([runs / "alba", runs / "boreas"]), terminal))

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 
 from multimodal_eval import load_run, resume
 from multimodal_eval.cli.main import cli
+from multimodal_eval.contests.dialogue import integral_score
 from multimodal_eval.core.errors import MultimodalEvalError
-from multimodal_eval.dialogue import integral_score
-from multimodal_eval.evaluation import hidden_metric
+from multimodal_eval.evaluation.metrics import hidden_metric
 from tests.cli.test_cli import mmeval
-from tests.dialogue.contest import TYPES, WORKED, system, write_contest, write_json
+from tests.contests.dialogue.contest import TYPES, WORKED, system, write_contest, write_json
 
 FILES = ("gold.json", "output.json", "ppl_output.json")
 
@@ -131,7 +131,7 @@ def test_options_change_the_score_and_its_signature(folder):
 
 def test_a_rule_from_a_plug_in(folder, monkeypatch):
     (folder / "rule.py").write_text(
-        "from multimodal_eval.dialogue import hidden_rule\n\n\n"
+        "from multimodal_eval.contests.dialogue import hidden_rule\n\n\n"
         "@hidden_rule('squared')\ndef squared(sample):\n    return 1 / sample.perplexity ** 2\n"
     )
     monkeypatch.setattr(hidden_metric, "_rules", dict(hidden_metric._rules))

@@ -11,15 +11,15 @@ import pytest
 from click.testing import CliRunner
 
 from multimodal_eval import load_run
+from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.cli.main import cli
+from multimodal_eval.contests.scored_submissions import submissions_in
+from multimodal_eval.contests.submissions import kind_of
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError
-from multimodal_eval.evaluation import hidden_metric
-from multimodal_eval.run.compare import compare_runs
-from multimodal_eval.run.leaderboard import submissions_in
-from multimodal_eval.run.submissions import kind_of
-from tests.clarity.make_data import FOLDER
+from multimodal_eval.evaluation.metrics import hidden_metric
 from tests.cli.test_cli import mmeval
-from tests.dialogue.contest import system, write_contest, write_json
+from tests.contests.clarity.make_data import FOLDER
+from tests.contests.dialogue.contest import system, write_contest, write_json
 
 QUALITIES = {"alba": 0.9, "boreas": 0.5, "cirrus": 0.1}
 

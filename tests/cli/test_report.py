@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.test_cli import mmeval
 
-CLARITY = Path(__file__).parents[1] / "clarity" / "data"
+CLARITY = Path(__file__).parents[1] / "contests" / "clarity" / "data"
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.core.errors import ConfigError, InputError
-from multimodal_eval.data.inputs import FileInput, Summary
-from multimodal_eval.data.problems import Problems
-from multimodal_eval.data.records import parse_map
+from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.records import parse_map
 
 GOOD = '{"id": "a", "generated_answer": "x", "references": ["y"]}'
 
@@ -124,7 +124,7 @@ def test_a_duplicate_id_names_both_lines(tmp_path, name):
 
 
 def test_ids_with_equal_hashes_are_not_taken_for_duplicates(tmp_path, monkeypatch):
-    from multimodal_eval.data import ids
+    from multimodal_eval.data.readers import ids
 
     monkeypatch.setattr(ids, "hash", lambda text: 1, raising=False)
     assert problems_of(tmp_path, '{"id": "a"}', '{"id": "b"}') == []

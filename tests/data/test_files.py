@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from multimodal_eval import evaluate, load_run, resume
 from multimodal_eval.core.errors import InputError
-from multimodal_eval.data import inputs as inputs_module
-from multimodal_eval.data.files import _natural, file_set
-from multimodal_eval.data.inputs import FileInput, Summary
-from multimodal_eval.data.problems import Problems
+from multimodal_eval.data.readers import inputs as inputs_module
+from multimodal_eval.data.readers.files import _natural, file_set
+from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.run import plan as planning
 from tests.data.test_readers import write
 

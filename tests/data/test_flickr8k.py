@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from multimodal_eval.core.errors import InputError
-from multimodal_eval.data.flickr8k import formats_in, read_flickr8k
+from multimodal_eval.data.readers.flickr8k import formats_in, read_flickr8k
 from tests.data.flickr8k_folder import CAPTIONS, CROWD, EXPERT, lines_of, make_folder, token_lines, write_lines
 
 

@@ -19,10 +19,10 @@ from PIL import Image
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval._native import array_elements, repeated_keys
 from multimodal_eval.core.errors import ConfigError, InputError
-from multimodal_eval.data.inputs import FileInput, Summary
-from multimodal_eval.data.problems import Problems
-from multimodal_eval.data.records import parse_map
-from multimodal_eval.data.sample_table import to_samples, to_table
+from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.records import parse_map
+from multimodal_eval.data.runs.sample_table import to_samples, to_table
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -144,7 +144,7 @@ def test_files_that_disagree_are_refused_and_metadata_keep_both(tmp_path):
 
 
 def test_a_join_survives_equal_hashes(tmp_path, monkeypatch):
-    from multimodal_eval.data import join
+    from multimodal_eval.data.readers import join
 
     monkeypatch.setattr(join, "hash", lambda text: 1, raising=False)
     data = write(tmp_path / "data.jsonl", [{"id": i} for i in "abc"])

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolderError, UnavailableError
-from multimodal_eval.data.remote_storage import RemoteStorage
-from multimodal_eval.data.run_folder import RunFolder, run_folders
-from multimodal_eval.data.storage import LocalStorage, below, copy_file, is_url, located, storage_at, take_file
+from multimodal_eval.data.runs.remote_storage import RemoteStorage
+from multimodal_eval.data.runs.run_folder import RunFolder, run_folders
+from multimodal_eval.data.runs.storage import LocalStorage, below, copy_file, is_url, located, storage_at, take_file
 
 KINDS = ["local", "memory", "object store", "disk by fsspec"]
 

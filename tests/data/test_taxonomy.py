@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.core.errors import ConfigError, InputError
-from multimodal_eval.data.taxonomy import Taxonomy, load_taxonomy
+from multimodal_eval.data.labels.taxonomy import Taxonomy, load_taxonomy
 
 TAXONOMY = Taxonomy(("Yes", "No", "Half  way"), {"nope": "No"})
 

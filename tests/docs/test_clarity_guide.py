@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tests.clarity.make_data import FOLDER
+from tests.contests.clarity.make_data import FOLDER
 from tests.docs.transcripts import commands, pasted_anew, run
 
 GUIDE = Path(__file__).parents[2] / "docs" / "clarity.md"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from multimodal_eval import Rows, Sample, evaluate, rescore
 from multimodal_eval._native import Captions
 from multimodal_eval.core.errors import ConfigError, InputError
-from multimodal_eval.evaluation.bleu import bleu, compute_bleu, corpus_bleu
-from multimodal_eval.evaluation.cider_d import cider_d, compute_cider_d
-from multimodal_eval.evaluation.rouge_l import compute_rouge_l, rouge_l
+from multimodal_eval.evaluation.metrics.bleu import bleu, compute_bleu, corpus_bleu
+from multimodal_eval.evaluation.metrics.cider_d import cider_d, compute_cider_d
+from multimodal_eval.evaluation.metrics.rouge_l import compute_rouge_l, rouge_l
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from multimodal_eval.text.tokenizers import tokenize
 from tests.golden.load import golden
@@ -165,7 +165,7 @@ def test_the_interval_of_corpus_bleu_is_about_a_bootstraps():
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_the_gradient_of_corpus_bleu_is_its_slope(order):
-    from multimodal_eval.evaluation.bleu import _gradient
+    from multimodal_eval.evaluation.metrics.bleu import _gradient
 
     for sums in ([50, 30, 20, 10, 90, 80, 70, 60, 90, 100.0], [50, 30, 20, 10, 90, 80, 70, 60, 110, 100.0]):
         sums = np.array(sums)

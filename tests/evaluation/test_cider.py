@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
-from multimodal_eval.evaluation.cider import cider, compute_cider
+from multimodal_eval.evaluation.metrics.cider import cider, compute_cider
 from multimodal_eval.text.captions import document_frequencies
 from multimodal_eval.text.document_frequencies import DocumentFrequencies, coco_val2014
 from multimodal_eval.text.tokenizers import get_tokenizer

@@ -11,11 +11,11 @@ import pytest
 from multimodal_eval import Sample, evaluate, evaluate_sample
 from multimodal_eval.core.errors import ConfigError, ImageError, UnavailableError
 from multimodal_eval.core.scoring import score_batch
-from multimodal_eval.evaluation.clip_score import compute_clip_score
-from multimodal_eval.evaluation.clipscore import compute_clipscore
-from multimodal_eval.evaluation.ref_clipscore import compute_ref_clipscore
-from multimodal_eval.models.clip import OnnxClip
-from multimodal_eval.models.pictures import Picture
+from multimodal_eval.evaluation.metrics.clip_score import compute_clip_score
+from multimodal_eval.evaluation.metrics.clipscore import compute_clipscore
+from multimodal_eval.evaluation.metrics.ref_clipscore import compute_ref_clipscore
+from multimodal_eval.models.clip.encoder import OnnxClip
+from multimodal_eval.models.clip.pictures import Picture
 from multimodal_eval.models.source import find_model
 from tests.golden.clip.pictures import TINY_CLIP, TINY_SIGLIP, picture
 from tests.golden.load import golden

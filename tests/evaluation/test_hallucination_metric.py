@@ -10,8 +10,8 @@ import pytest
 from multimodal_eval import Sample
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.scoring import score_batch
-from multimodal_eval.evaluation import hallucination_metric
-from multimodal_eval.evaluation.hallucination_metric import (
+from multimodal_eval.evaluation.metrics import hallucination_metric
+from multimodal_eval.evaluation.metrics.hallucination_metric import (
     NEUTRAL,
     HallucinationScorer,
     compute_hallucination_metric,

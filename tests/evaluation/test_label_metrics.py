@@ -7,8 +7,8 @@ import pytest
 from sklearn.metrics import f1_score
 
 from multimodal_eval import Rows, Sample, evaluate, rescore
-from multimodal_eval.clarity.eval import evaluate_all
-from multimodal_eval.clarity.labels import EVASION_LABELS
+from multimodal_eval.contests.clarity.labels import EVASION_LABELS
+from multimodal_eval.contests.clarity.scores import evaluate_all
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import evaluate_sample, resolve

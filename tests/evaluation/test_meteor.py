@@ -11,7 +11,7 @@ import pytest
 from multimodal_eval import Rows, Sample, evaluate
 from multimodal_eval.core.errors import ConfigError, InputError, UnavailableError, UnknownNameError
 from multimodal_eval.core.scoring import score_batch
-from multimodal_eval.evaluation.meteor import Meteor, compute_meteor, meteor
+from multimodal_eval.evaluation.metrics.meteor import Meteor, compute_meteor, meteor
 from tests.golden.load import golden
 
 

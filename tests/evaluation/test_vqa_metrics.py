@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate, evaluate_sample
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.evaluation.exact_match import compute_exact_match, exact_match
+from multimodal_eval.evaluation.metrics.exact_match import compute_exact_match, exact_match
+from multimodal_eval.evaluation.metrics.vqa_accuracy import compute_vqa_accuracy, vqa_accuracy
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
-from multimodal_eval.evaluation.vqa_accuracy import compute_vqa_accuracy, vqa_accuracy
 
 answers = st.sampled_from(["yes", "Yes", "no", "two", "2", "the dog", "dog.", "a"])
 

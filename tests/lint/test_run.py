@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
-from multimodal_eval.data import storage
+from multimodal_eval.data.runs import storage
 from multimodal_eval.run import plan as planning
 
 NOUNS = ["dog", "cat", "horse", "bird", "cow"]
@@ -80,7 +80,7 @@ def test_a_run_killed_between_results_and_lint_becomes_complete(tmp_path, monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("multimodal_eval.data.run_lint.lint_of", killed)
+        patched.setattr("multimodal_eval.data.runs.run_lint.lint_of", killed)
         with pytest.raises(KeyboardInterrupt):
             evaluate(samples(), metrics=["cider"], output=tmp_path / "broken")
     assert (tmp_path / "broken" / "results.json").exists()
@@ -94,7 +94,7 @@ def test_a_run_killed_between_results_and_lint_becomes_complete(tmp_path, monkey
 def test_parts_scored_now_are_not_read_again(tmp_path, monkeypatch):
     """And those of before are: the facts of a sample do not depend on when they are found."""
     monkeypatch.setattr(planning, "PART_SIZE", 7)
-    monkeypatch.setattr("multimodal_eval.data.run_lint.facts_of", None)
+    monkeypatch.setattr("multimodal_eval.data.runs.run_lint.facts_of", None)
     run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     monkeypatch.undo()
     before = (tmp_path / "run" / "lint.json").read_bytes()

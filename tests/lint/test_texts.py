@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample
 from multimodal_eval.lint import texts
 from multimodal_eval.lint.facts import Flag, facts_of
-from multimodal_eval.lint.languages import LANGUAGES, hits, is_off_language, is_off_script, language_of, script_of
 from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, says_only
-from multimodal_eval.lint.words import words_of
+from multimodal_eval.text.languages import LANGUAGES, hits, is_off_language, is_off_script, language_of, script_of
+from multimodal_eval.text.words import words_of
 
 
 @pytest.mark.parametrize(

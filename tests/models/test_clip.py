@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
-from multimodal_eval.models import clip_graphs
-from multimodal_eval.models.clip import OnnxClip
-from multimodal_eval.models.clip_text import ClipTexts
+from multimodal_eval.models.clip import graphs as clip_graphs
+from multimodal_eval.models.clip.encoder import OnnxClip
+from multimodal_eval.models.clip.pictures import Picture, opened
+from multimodal_eval.models.clip.pil_resize import matrices
+from multimodal_eval.models.clip.preprocessing import CLIP_DEFAULTS, SIGLIP_DEFAULTS, Preprocessing
+from multimodal_eval.models.clip.text import ClipTexts
 from multimodal_eval.models.encoders import check_image_text_encoder, image_text_encoder_label, open_image_text_encoder
-from multimodal_eval.models.pictures import Picture, opened
-from multimodal_eval.models.pil_resize import matrices
-from multimodal_eval.models.preprocessing import CLIP_DEFAULTS, SIGLIP_DEFAULTS, Preprocessing
-from multimodal_eval.models.safetensors import SafetensorsFile
+from multimodal_eval.models.formats.safetensors import SafetensorsFile
 from multimodal_eval.models.source import find_model
 from tests.golden.clip.pictures import TINY_CLIP, TINY_LEGACY, TINY_SIGLIP, picture, pixels
 from tests.golden.load import golden

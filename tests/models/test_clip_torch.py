@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from multimodal_eval.core.errors import ImageError
-from multimodal_eval.models import clip_torch
+from multimodal_eval.models.clip import on_torch as clip_torch
+from multimodal_eval.models.clip.pictures import Picture
 from multimodal_eval.models.encoders import image_text_encoder_label, open_image_text_encoder
-from multimodal_eval.models.pictures import Picture
 from multimodal_eval.models.source import find_model
 from tests.golden.clip.pictures import TINY_CLIP, TINY_LEGACY, TINY_SIGLIP, picture, pixels
 from tests.golden.load import golden

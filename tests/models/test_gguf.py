@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import ModelError
-from multimodal_eval.models.gguf import KINDS, GgufFile
-from multimodal_eval.models.language_models import open_causal_lm
-from multimodal_eval.models.llama_gguf import in_halves, prepare
+from multimodal_eval.models.formats.gguf import KINDS, GgufFile
+from multimodal_eval.models.language.language_models import open_causal_lm
+from multimodal_eval.models.language.llama_gguf import in_halves, prepare
 from tests.golden.load import golden
 from tests.models import tiny_gguf, tiny_llama
 from tests.models.tiny_gguf import F32, Q4_1, Q8_0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.models.language import fits
+from multimodal_eval.text.languages import fits
 
 
 @pytest.mark.parametrize("text", ["Собака бежит по пляжу", "Der Hund ist auf dem Feld und die Katze", "犬が走っている"])

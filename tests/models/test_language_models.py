@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import ConfigError, ModelError, UnavailableError
-from multimodal_eval.models.causal_llama import SCORED_AT_ONCE
-from multimodal_eval.models.language_models import causal_lm_label, check_causal_lm, open_causal_lm
-from multimodal_eval.models.windows import Reading, windows
+from multimodal_eval.models.language.causal_llama import SCORED_AT_ONCE
+from multimodal_eval.models.language.language_models import causal_lm_label, check_causal_lm, open_causal_lm
+from multimodal_eval.models.language.windows import Reading, windows
 from tests.models import tiny_llama
 from tests.reference import naive_llama
 
@@ -184,7 +184,7 @@ def test_each_token_is_scored_once_with_enough_before_it(tokens, first, window, 
 
 
 def test_float32_is_written_as_it_is_read(tmp_path):
-    from multimodal_eval.models.safetensors import SafetensorsFile, write_float32
+    from multimodal_eval.models.formats.safetensors import SafetensorsFile, write_float32
 
     table = np.arange(6, dtype=np.float32).reshape(2, 3)
     write_float32(tmp_path / "x.safetensors", {"a": (2, 3), "b": (1,)}, [table, np.ones(1, np.float32)])

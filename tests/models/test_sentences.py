@@ -13,7 +13,7 @@ import pytest
 from multimodal_eval.core.errors import ModelError, UnavailableError
 from multimodal_eval.models import encoders
 from multimodal_eval.models.encoders import check_sentence_encoder, open_sentence_encoder, sentence_encoder_label
-from multimodal_eval.models.sentences import find
+from multimodal_eval.models.sentences.by_name import find
 from multimodal_eval.models.source import find_model
 from tests.golden.load import golden
 
@@ -121,7 +121,7 @@ def test_russian_paraphrases_are_near_and_other_texts_are_not(weights):
 def test_russian_words_are_navecs(weights):
     from navec import Navec
 
-    from multimodal_eval.models.navec import FILE, NavecFile
+    from multimodal_eval.models.sentences.navec import FILE, NavecFile
 
     path = find_model("navec-ru").file(FILE)
     theirs, ours = Navec.load(str(path)), NavecFile(path)
@@ -251,7 +251,7 @@ def test_a_metric_can_go_to_another_process_after_it_was_used(weights):
     import pickle
 
     from multimodal_eval import Sample
-    from multimodal_eval.evaluation.semantic_similarity import compute_semantic_similarity
+    from multimodal_eval.evaluation.metrics.semantic_similarity import compute_semantic_similarity
 
     sample = Sample(id="1", generated_answer="a dog", references=["a cat"])
     value = compute_semantic_similarity(sample)

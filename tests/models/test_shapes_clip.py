@@ -6,8 +6,8 @@ import io
 import json
 from random import Random
 
+from multimodal_eval.models.clip.pictures import Picture
 from multimodal_eval.models.encoders import open_image_text_encoder
-from multimodal_eval.models.pictures import Picture
 from multimodal_eval.models.source import find_model
 from tools.shapes_clip.captions import caption, hard_distractors
 from tools.shapes_clip.drawing import draw

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.batching import equal_lengths
 from multimodal_eval.models.cache import VectorCache
-from multimodal_eval.models.safetensors import SafetensorsFile
+from multimodal_eval.models.formats.safetensors import SafetensorsFile
 
 
 def write_safetensors(path, tensors, cut=0):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from multimodal_eval.models.safetensors import write_float32
+from multimodal_eval.models.formats.safetensors import write_float32
 
 CONFIG = {
     "model_type": "llama",

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from multimodal_eval.analysis.compare import compare_runs
+from multimodal_eval.analysis.headline import headline
+from multimodal_eval.analysis.scored_rows import ScoredRows, scored_rows
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.run import Run
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.charts import _labels
 from multimodal_eval.report.choice import MOST_SAMPLES, choose
 from multimodal_eval.report.content import content_of
 from multimodal_eval.report.distributions import BINS, distribution
-from multimodal_eval.report.headline import headline
 from multimodal_eval.report.samples import shown_samples
-from multimodal_eval.report.scored_rows import ScoredRows, scored_rows
 from multimodal_eval.report.slices import slices_of
-from multimodal_eval.run.compare import compare_runs
 from multimodal_eval.run.evaluate import evaluate
 
 

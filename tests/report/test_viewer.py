@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from multimodal_eval import evaluate
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.data.runs.run_folder import RunFolder
 from tests.report.viewed import COUNT, client, make_runs
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
-from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import own_names
 from tests.report.hostile import KINDS, PAYLOADS, PER_RUN, hostile_run

@@ -14,11 +14,11 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from multimodal_eval import evaluate
+from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.run import Run
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import own_names
-from multimodal_eval.run.compare import compare_runs
 
 PORT = 8000
 HOST = f"127.0.0.1:{PORT}"

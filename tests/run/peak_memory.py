@@ -16,8 +16,8 @@ from pathlib import Path
 from multimodal_eval.run import execute
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
+from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.evaluate import planned
-from multimodal_eval.run.local import Local
 
 WORDS = [f"word{number}" for number in range(3000)]
 

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from multimodal_eval import evaluate, rescore, resume
+from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core import registry
 from multimodal_eval.core.errors import RunFolderError, UnavailableError
 from multimodal_eval.run import execute
-from multimodal_eval.run.compare import compare_runs
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import planned
 from tests.report.viewed import client
@@ -149,8 +149,8 @@ def test_another_definition_of_the_same_name_is_not_used(runs, tmp_path):
 @pytest.fixture
 def broken_off(tmp_path: Path, marker: Path, runs: list[str]) -> Path:
     folder = tmp_path / "broken-off"
+    plan, source = planned(overlaid(None, metrics=[MEAN], plugins=[str(PLUGIN)]), samples(), None)
     with pytest.raises(StoppedError):
-        plan, source = planned(overlaid(None, metrics=[MEAN], plugins=[str(PLUGIN)]), samples(), None)
         execute.start(plan, source, folder, Fuse(0))
     edit(folder, lambda info: info["config"].update(plugins=[str(marker.with_name("hostile.py"))]))
     forget_plugins()

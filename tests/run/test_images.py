@@ -16,8 +16,8 @@ from PIL import Image
 from multimodal_eval import Sample, evaluate, load_run, rescore, resume
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import ConfigError, InputError
-from multimodal_eval.data.run_folder import RunFolder
-from multimodal_eval.data.sample_table import to_samples, to_table
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.sample_table import to_samples, to_table
 from multimodal_eval.media.images import load_image_any
 from multimodal_eval.media.policy import MediaPolicy, current_policy
 from tests.media.pictures import encoded, gradient

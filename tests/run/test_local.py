@@ -24,16 +24,17 @@ from multimodal_eval.core.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from multimodal_eval.data.run_folder import RunFolder
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
-from multimodal_eval.run import execute, isolation, local, processes
+from multimodal_eval.run import execute, isolation
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
+from multimodal_eval.run.engine import local, processes
+from multimodal_eval.run.engine.executor import AHEAD, Inline, in_order
+from multimodal_eval.run.engine.local import Local
+from multimodal_eval.run.engine.recipe import Recipe
 from multimodal_eval.run.evaluate import planned
-from multimodal_eval.run.executor import AHEAD, Inline, in_order
-from multimodal_eval.run.local import Local
 from multimodal_eval.run.plan import make_plan
-from multimodal_eval.run.recipe import Recipe
 
 PLUGIN = str(Path(__file__).with_name("plugin.py"))
 POISON = str(Path(__file__).with_name("poison.py"))
@@ -445,7 +446,7 @@ def script(tmp_path, pause, body=""):
         from multimodal_eval.run import execute, plan as planning
         from multimodal_eval.run.config import overlaid
         from multimodal_eval.run.evaluate import planned
-        from multimodal_eval.run.local import Local
+        from multimodal_eval.run.engine.local import Local
 
         planning.PART_SIZE = 7
         with open({str(tmp_path / "ran")!r}, "a") as log:

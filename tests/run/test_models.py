@@ -9,8 +9,8 @@ import pytest
 
 from multimodal_eval import evaluate, load_run, rescore, resume
 from multimodal_eval.core.errors import UnavailableError
-from multimodal_eval.data.run_folder import RunFolder
-from multimodal_eval.evaluation.clip_score import compute_clip_score
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.evaluation.metrics.clip_score import compute_clip_score
 from multimodal_eval.models.source import find_model
 from multimodal_eval.run import execute
 from tests.contract.examples import PICTURES, png

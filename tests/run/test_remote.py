@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from multimodal_eval import Sample, evaluate, load_run, rescore, resume
+from multimodal_eval.analysis.compare import compare_runs
+from multimodal_eval.analysis.sensitivity import sensitivity
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import InputError, RunFolderError
-from multimodal_eval.data.storage import storage_at
+from multimodal_eval.data.runs.storage import storage_at
 from multimodal_eval.run import plan as planning
-from multimodal_eval.run.compare import compare_runs
 from multimodal_eval.run.meta import Request, meta_evaluate
-from multimodal_eval.run.sensitivity import sensitivity
 from tests.run.fuse import Fuse, StoppedError
 
 PLUGIN = str(Path(__file__).with_name("plugin.py"))
@@ -86,7 +86,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(data, base, monkeypatc
     evaluate(data, **SETTINGS, output=f"{base}/whole")
     fuse = Fuse(burning)
     with monkeypatch.context() as patched:
-        patched.setattr("multimodal_eval.run.engine.Local", lambda workers: fuse)
+        patched.setattr("multimodal_eval.run.engine.base.Local", lambda workers: fuse)
         with pytest.raises(StoppedError):
             evaluate(data, **SETTINGS, output=f"{base}/broken")
     storage = storage_at(f"{base}/broken")

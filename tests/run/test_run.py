@@ -13,7 +13,7 @@ from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError
 from multimodal_eval.core.registry import registered
 from multimodal_eval.run import plan as planning
-from multimodal_eval.run.executor import Inline
+from multimodal_eval.run.engine.executor import Inline
 from multimodal_eval.run.sums import TreeSum
 from tests.run.fuse import Fuse, StoppedError
 
@@ -240,7 +240,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch,
     whole = evaluate(data, metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "whole")
     with monkeypatch.context() as patched:
         fuse = Fuse(burning if burning < 5 else burning - 5)
-        patched.setattr("multimodal_eval.run.engine.Local", lambda workers: fuse)
+        patched.setattr("multimodal_eval.run.engine.base.Local", lambda workers: fuse)
         if burning >= 5:  # let fitting through, break while scoring
             original = multimodal_eval.run.execute.fit  # type: ignore[attr-defined]
             patched.setattr(

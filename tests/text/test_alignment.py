@@ -11,7 +11,7 @@ from nltk.stem.porter import PorterStemmer
 from nltk.translate.meteor_score import align_words, single_meteor_score
 
 from multimodal_eval._native import StagedMeteor, stem
-from multimodal_eval.evaluation.meteor import compute_meteor
+from multimodal_eval.evaluation.metrics.meteor import compute_meteor
 from multimodal_eval.text.synonyms import get_synonyms
 from tests.reference.naive_alignment import align
 

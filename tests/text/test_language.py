@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.text.language import language_of_texts
+from multimodal_eval.text.languages import language_of_texts
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""CLARITY: how clearly are questions answered, and by which technique evaded? Labels, scoring, early stopping."""
+"""The import paths that CLARITY's guide names; the code is in `contests.clarity` and `interop`."""

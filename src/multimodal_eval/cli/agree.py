@@ -10,7 +10,7 @@ import click
 from multimodal_eval.core.levels import LEVELS
 
 if TYPE_CHECKING:
-    from multimodal_eval.data.layouts import Layout
+    from multimodal_eval.data.readers.layouts import Layout
     from multimodal_eval.stats.agreement_report import AgreementReport
 
 
@@ -44,7 +44,7 @@ def agree(data: Path, level: Any, format_: str, **given: Any) -> None:
     if given["gold"] and level not in ("nominal", "ordinal"):
         raise click.UsageError("--gold compares labels and goes with --level nominal or ordinal")
 
-    from multimodal_eval.data.annotations import read_annotations
+    from multimodal_eval.data.labels.annotations import read_annotations
     from multimodal_eval.stats.agreement_report import Settings, agreement_report
     from multimodal_eval.stats.ratings import Ratings
 
@@ -57,7 +57,7 @@ def agree(data: Path, level: Any, format_: str, **given: Any) -> None:
 
 def _layout(given: dict[str, Any]) -> Layout:
     """Where the labels are: exactly one of three ways."""
-    from multimodal_eval.data.layouts import Long, Nested, Wide
+    from multimodal_eval.data.readers.layouts import Long, Nested, Wide
 
     named = [name for name in ("annotators", "annotations", "annotator", "label") if given[name]]
     besides = (given["group"], given["gold"])
@@ -95,7 +95,7 @@ def _weights(name: str | None, level: str) -> Any:
 
 def _show(report: AgreementReport, format_: str) -> None:
     if format_ == "json":
-        from multimodal_eval.data.run_folder import to_json
+        from multimodal_eval.data.runs.run_folder import to_json
 
         click.echo(to_json(report).decode(), nl=False)
     else:

@@ -48,7 +48,7 @@ def score(data: Path, predictions: Path, output: Any, task: Any, **given: Any) -
     """Score PREDICTIONS; the word `score` can be left out."""
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.report import leave_report
-    from multimodal_eval.run.clarity import carry_out, prepare
+    from multimodal_eval.contests.clarity.contest import carry_out, prepare
 
     prepared = prepare(
         data,
@@ -87,7 +87,7 @@ def _thresholds(
 
 def _show(runs: dict[str, Any], format_: str) -> None:
     if format_ == "json":
-        from multimodal_eval.data.run_folder import to_json
+        from multimodal_eval.data.runs.run_folder import to_json
 
         content = {
             name: {**run.results, "run": run.folder.label, "classification": run.folder.read_classification()}
@@ -122,11 +122,11 @@ def _judge(runs: dict[str, Any], thresholds: dict[str, list[tuple[str, float]]],
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def check_submission(file: Path, data: Path | None, task: Any, format_: str) -> None:
     """Find every problem of FILE, a table or the contest's zip, before it is uploaded."""
-    from multimodal_eval.clarity.check import check
+    from multimodal_eval.contests.clarity.check import check
 
     found = check(file, data, task)
     if format_ == "json":
-        from multimodal_eval.data.run_folder import to_json
+        from multimodal_eval.data.runs.run_folder import to_json
 
         click.echo(to_json(found).decode(), nl=False)
     else:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from multimodal_eval.run.compare import Number, Pair, RunComparison
+    from multimodal_eval.analysis.compare import Number, Pair, RunComparison
 
 
 @click.command()
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 @plugin_option
 def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: tuple[str, ...], **given: Any) -> None:
     """Compare runs over the same samples: differences with intervals, p-values, a ranking with ties."""
+    from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.cli.show import console
     from multimodal_eval.core.errors import ThresholdError
     from multimodal_eval.core.machine import cores
-    from multimodal_eval.data.run_folder import to_json
-    from multimodal_eval.run.compare import compare_runs
+    from multimodal_eval.data.runs.run_folder import to_json
 
     if len(runs) < 2:
         raise click.UsageError("name at least two runs")

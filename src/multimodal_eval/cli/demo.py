@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from multimodal_eval.data.inputs import Input
-    from multimodal_eval.run.compare import Number, RunComparison, System
-    from multimodal_eval.run.config import RunConfig
+    from multimodal_eval.analysis.compare import Number, RunComparison, System
+    from multimodal_eval.core.config import RunConfig
+    from multimodal_eval.data.readers.inputs import Input
     from multimodal_eval.run.plan import Plan
 
 SYSTEMS = ("alba", "boreas")
@@ -107,8 +107,8 @@ def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console)
 
 def _dialogues(data: Path) -> Mapping[str, tuple[Plan, Input]]:
     """What each system answered in the dialogue contest, ready to be scored."""
-    from multimodal_eval.run.dialogue import open_contest, prepare
-    from multimodal_eval.run.submissions import OUTPUT, PERPLEXITIES
+    from multimodal_eval.contests.dialogue.contest import open_contest, prepare
+    from multimodal_eval.contests.submissions import OUTPUT, PERPLEXITIES
 
     # Russian synonyms come with an extra, and the demo prints the same numbers with it and without.
     contest = open_contest(data / "gold.json", questions=data / "questions.json", synonyms={"ru": "none"})
@@ -118,9 +118,9 @@ def _dialogues(data: Path) -> Mapping[str, tuple[Plan, Input]]:
 
 def _compared(prepared: Mapping[str, tuple[Plan, Input]], folder: Path) -> RunComparison:
     """Score each system into a run folder of its own, and compare them."""
+    from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.run import execute
-    from multimodal_eval.run.compare import compare_runs
 
     for system, (plan, source) in prepared.items():
         with progress_bar() as progress:
@@ -177,7 +177,7 @@ def _coverage(number: Number) -> str:
 def _show_extremes(folder: Path, out: Console) -> None:
     """The best and the worst captions by the composite, with a reference beside them."""
     from multimodal_eval.cli.show import as_text, table_of
-    from multimodal_eval.data.run import Run
+    from multimodal_eval.data.runs.run import Run
 
     rows = []
     for system in SYSTEMS:

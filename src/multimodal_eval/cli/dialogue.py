@@ -53,7 +53,7 @@ def contest_options(command: Command) -> Command:
 
 def contest_of(gold: Path, given: dict[str, Any], **more: Any) -> Any:
     """The contest that a command's options describe."""
-    from multimodal_eval.run.dialogue import open_contest
+    from multimodal_eval.contests.dialogue.contest import open_contest
 
     names = [name for name, _ in given["weights"]]
     if len(set(names)) < len(names):
@@ -85,10 +85,10 @@ def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given:
     from multimodal_eval.cli.finish import check_names, judge
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.report import leave_report
-    from multimodal_eval.data.run import Run
-    from multimodal_eval.dialogue.report import dialogue_report
+    from multimodal_eval.contests.dialogue.contest import prepare
+    from multimodal_eval.contests.dialogue.report import dialogue_report
+    from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run import execute
-    from multimodal_eval.run.dialogue import prepare
     from multimodal_eval.run.evaluate import default_folder
 
     plan, source = prepare(contest_of(gold, given), output, ppl)
@@ -102,7 +102,7 @@ def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given:
     page = leave_report(run, wanted=given["wants_report"])
     report = dialogue_report(run, worst)
     if given["format_"] == "json":
-        from multimodal_eval.data.run_folder import to_json
+        from multimodal_eval.data.runs.run_folder import to_json
 
         click.echo(to_json({**run.results, "run": run.folder.label, "dialogue": report}).decode(), nl=False)
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from multimodal_eval.models.language_models import DEFAULT_CAUSAL_LM
+from multimodal_eval.models.language.language_models import DEFAULT_CAUSAL_LM
 
 
 @click.command()
@@ -44,13 +44,13 @@ def ppl(questions: Path, answers: Path, output: Path, model: str, **given: Any) 
     """
     from multimodal_eval.cli.fetch import fetch_all
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.data.problems import Problems
-    from multimodal_eval.data.run_folder import to_json
-    from multimodal_eval.data.storage import write_atomically
-    from multimodal_eval.dialogue.files import read_answers, read_questions
-    from multimodal_eval.dialogue.perplexities import perplexities
+    from multimodal_eval.contests.dialogue.files import read_answers, read_questions
+    from multimodal_eval.contests.dialogue.perplexities import perplexities
+    from multimodal_eval.data.readers.problems import Problems
+    from multimodal_eval.data.runs.run_folder import to_json
+    from multimodal_eval.data.runs.storage import write_atomically
     from multimodal_eval.media.policy import MediaPolicy
-    from multimodal_eval.models.conversations import open_conversation_lm
+    from multimodal_eval.models.language.conversations import open_conversation_lm
     from multimodal_eval.models.source import fetchable
 
     if not output.resolve().parent.is_dir() or output.is_dir():

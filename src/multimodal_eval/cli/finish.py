@@ -10,7 +10,7 @@ import click
 from multimodal_eval.core.errors import ThresholdError
 
 if TYPE_CHECKING:
-    from multimodal_eval.data.run import Run
+    from multimodal_eval.data.runs.run import Run
 
 
 def conclude(run: Run, given: Mapping[str, Any]) -> None:
@@ -21,7 +21,7 @@ def conclude(run: Run, given: Mapping[str, Any]) -> None:
         run.write_jsonl()
     report = leave_report(run, wanted=given["wants_report"])
     if given["format_"] == "json":
-        from multimodal_eval.data.run_folder import to_json
+        from multimodal_eval.data.runs.run_folder import to_json
 
         lint = run.lint()["findings"] if run.is_linted else None
         content = {**run.results, "run": run.folder.label, "lint": lint}

@@ -11,7 +11,7 @@ from multimodal_eval.cli.dialogue import contest_of, contest_options
 from multimodal_eval.cli.options import MetricOption, RunLocation, options_by_metric
 
 if TYPE_CHECKING:
-    from multimodal_eval.run.leaderboard import Leaderboard
+    from multimodal_eval.analysis.leaderboard import Leaderboard
 
 SHOWN_REASON = 3  # lines
 MOST_NUMBERS = 5
@@ -47,9 +47,10 @@ def leaderboard(gold: Path, submissions: Path, output: Any, format_: str, **give
     Submissions of which none is better beyond chance share a rank. One that is refused is listed with the reason
     and has no place; the exit code is then 1.
     """
+    from multimodal_eval.analysis.leaderboard import leaderboard as ranked
+    from multimodal_eval.analysis.leaderboard import number_to_rank_by
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.run.leaderboard import leaderboard as ranked
-    from multimodal_eval.run.leaderboard import number_to_rank_by, passed_over, score_all, submissions_in
+    from multimodal_eval.contests.scored_submissions import passed_over, score_all, submissions_in
 
     scoring, by = _scoring(gold, given)
     by = number_to_rank_by(scoring.numbers, by)  # before anything is scored
@@ -61,7 +62,7 @@ def leaderboard(gold: Path, submissions: Path, output: Any, format_: str, **give
         names, refused = score_all(found, scoring, path, workers=given["workers"], progress=progress)
     board = ranked(path, names, refused, by=by, allow_partial=given["allow_partial"])
     if format_ == "json":
-        from multimodal_eval.data.run_folder import to_json
+        from multimodal_eval.data.runs.run_folder import to_json
 
         click.echo(to_json({**board.to_dict(), "runs": str(path)}).decode(), nl=False)
     else:
@@ -72,8 +73,8 @@ def leaderboard(gold: Path, submissions: Path, output: Any, format_: str, **give
 
 def _scoring(gold: Path, given: dict[str, Any]) -> tuple[Any, str | None]:
     """How submissions are scored, and the number that they are ranked by."""
+    from multimodal_eval.contests.submissions import ClarityScoring, DialogueScoring, SampleScoring, kind_of
     from multimodal_eval.run.config import overlaid
-    from multimodal_eval.run.submissions import ClarityScoring, DialogueScoring, SampleScoring, kind_of
 
     kind, by = kind_of(gold), given["by"]
     if kind == "clarity" and (given["metrics"] or given["task"] not in (None, "clarity", "evasion")):

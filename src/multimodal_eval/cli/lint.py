@@ -32,11 +32,11 @@ class Codes(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
 @click.option("--fail-on", type=Codes(), multiple=True, help="Exit 3 if one of these was found: MARKUP,TRUNCATED.")
 def lint(run: Any, format_: str, fail_on: tuple[list[str], ...]) -> None:
     """Show what makes the numbers of RUN doubtful: blank, copied, cut off or repeated answers, constant metrics, …"""
-    from multimodal_eval.data.run import Run
+    from multimodal_eval.data.runs.run import Run
 
     content = Run(run).lint()
     if format_ == "json":
-        from multimodal_eval.data.run_folder import to_json
+        from multimodal_eval.data.runs.run_folder import to_json
 
         click.echo(to_json(content).decode(), nl=False)
     else:

@@ -63,7 +63,7 @@ def runs(folder: Any) -> None:
 
     from multimodal_eval.cli.show import console, number
     from multimodal_eval.core.errors import RunFolderError
-    from multimodal_eval.data.run_folder import run_folders
+    from multimodal_eval.data.runs.run_folder import run_folders
 
     table = Table("run", "task", "state", "samples", "headline")
     for name, found in run_folders(folder):

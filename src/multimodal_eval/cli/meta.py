@@ -53,7 +53,7 @@ def meta(data: Any, format_: str, **given: Any) -> None:
     with progress_bar() as progress:
         results = meta_evaluate(data, request, progress=progress)
     if format_ == "json":
-        from multimodal_eval.data.run_folder import to_json
+        from multimodal_eval.data.runs.run_folder import to_json
 
         click.echo(to_json(results).decode(), nl=False)
     else:

@@ -19,7 +19,7 @@ class RunLocation(click.ParamType):  # type: ignore[type-arg]  # generic only in
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """A `Path`, or the URL as text."""
-        from multimodal_eval.data.storage import located
+        from multimodal_eval.data.runs.storage import located
 
         return located(value)
 
@@ -154,7 +154,7 @@ def engine_options(command: Command) -> Command:
 
 def engine_of(given: dict[str, Any]) -> Any:
     """The engine that these options describe."""
-    from multimodal_eval.run.engine import Engine
+    from multimodal_eval.run.engine.base import Engine
 
     return Engine(*(given[name] for name in ENGINE_SETTINGS))
 

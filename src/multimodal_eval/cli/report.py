@@ -12,8 +12,8 @@ from multimodal_eval.cli.options import RunLocation, plugin_option, register_plu
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from multimodal_eval.data.run import Run
-    from multimodal_eval.data.storage import Location
+    from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.data.runs.storage import Location
 
 
 @click.command()
@@ -40,7 +40,7 @@ def report(runs: tuple[Any, ...], output: Path | None, **given: Any) -> None:
     It holds the numbers with their intervals, charts, comparisons, slices, the samples to look at with their pictures,
     warnings, where it all comes from, and the metric cards.
     """
-    from multimodal_eval.data.run import Run
+    from multimodal_eval.data.runs.run import Run
     from multimodal_eval.report.build import FILE, write_into, write_page
 
     register_plugins(given["plugins"])
@@ -65,9 +65,9 @@ def report(runs: tuple[Any, ...], output: Path | None, **given: Any) -> None:
 def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed: int = 0) -> str:
     """The page, with a comparison where there are several runs and the weights' sensitivity where there are weights."""
     from multimodal_eval import __version__
+    from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.core.machine import cores
     from multimodal_eval.report.build import report_html
-    from multimodal_eval.run.compare import compare_runs
 
     comparison = None
     if len(runs) > 1:
@@ -87,7 +87,7 @@ def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed
 
 def _sensitivity(runs: Sequence[Run], *, seed: int) -> dict[str, Any] | None:
     """None where the runs have no composite of weighted parts, or no sample has one."""
-    from multimodal_eval.run.sensitivity import sensitivity
+    from multimodal_eval.analysis.sensitivity import sensitivity
 
     for run in runs:
         signature = run.info["signatures"].get("composite_score")

@@ -21,7 +21,7 @@ def rescore(run: Any, config: Path, output: Any, **given: Any) -> None:
     """Score RUN's samples under another configuration, without computing again what is there."""
     from multimodal_eval.cli.finish import check_names, conclude
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.data.run import Run
+    from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.evaluate import carry_over, default_folder, rescoring_plan
 
     old = Run(run)

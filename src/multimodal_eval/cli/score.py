@@ -87,7 +87,7 @@ def _resumed(folder: Any, given: dict[str, Any]) -> Any:
 def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.data.run import Run
+    from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run import execute
     from multimodal_eval.run.config import overlaid
     from multimodal_eval.run.evaluate import default_folder, planned

@@ -11,7 +11,7 @@ from multimodal_eval.cli.options import PositiveNumber, RunLocation
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from multimodal_eval.run.sensitivity import RunSensitivity, Sensitivity
+    from multimodal_eval.analysis.sensitivity import RunSensitivity, Sensitivity
 
 
 @click.command()
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def sensitivity(runs: tuple[Any, ...], format_: str, **given: Any) -> None:
     """How the composite, and the order of several runs, changes when its weights move."""
+    from multimodal_eval.analysis.sensitivity import sensitivity as computed
     from multimodal_eval.cli.show import console
-    from multimodal_eval.data.run_folder import to_json
-    from multimodal_eval.run.sensitivity import sensitivity as computed
+    from multimodal_eval.data.runs.run_folder import to_json
 
     found = computed(runs, **given)
     if format_ == "json":

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from multimodal_eval.data.run import Run
+    from multimodal_eval.data.runs.run import Run
 
 DASH = "–"
 # What a metric's signature holds where its number is the one that coco-caption prints.

@@ -9,8 +9,8 @@ from multimodal_eval.cli.show import DASH, as_text, console, interval, number, p
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from multimodal_eval.clarity.check import Checked
-    from multimodal_eval.data.run import Run
+    from multimodal_eval.contests.clarity.check import Checked
+    from multimodal_eval.data.runs.run import Run
 
 SHOWN_DIFFERENCES = 8
 NAMES = {

@@ -10,7 +10,7 @@ from multimodal_eval.report.remarks import warnings
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from multimodal_eval.data.run import Run
+    from multimodal_eval.data.runs.run import Run
 
 
 def show_dialogue(report: dict[str, Any], run: Run) -> None:

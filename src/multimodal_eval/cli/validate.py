@@ -22,9 +22,9 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **given: A
     """
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.show import console
-    from multimodal_eval.data.inputs import FileInput, Summary, refuse_empty
-    from multimodal_eval.data.problems import Problems
-    from multimodal_eval.data.records import parse_map
+    from multimodal_eval.data.readers.inputs import FileInput, Summary, refuse_empty
+    from multimodal_eval.data.readers.problems import Problems
+    from multimodal_eval.data.readers.records import parse_map
 
     people = tuple(part.strip() for part in (given["annotators"] or "").split(",") if part.strip())
     source = FileInput(data, predictions, parse_map(dict(given["mapping"])), given["allow_partial"], people)

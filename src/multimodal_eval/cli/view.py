@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from socket import socket
 
-    from multimodal_eval.data.run import Run
+    from multimodal_eval.data.runs.run import Run
 
 PORT = 8642
 
@@ -57,8 +57,8 @@ def view(folder: Path, port: int, host: str, open_: bool) -> None:
 
 
 def _compared(runs: Sequence[Run]) -> dict[str, Any]:
+    from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.core.machine import cores
-    from multimodal_eval.run.compare import compare_runs
 
     return compare_runs(runs, allow_partial=True, skip_unknown=True, threads=cores()).to_dict()
 

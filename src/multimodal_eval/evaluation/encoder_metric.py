@@ -15,7 +15,7 @@ from multimodal_eval.models.encoders import (
     open_sentence_encoder,
     sentence_encoder_label,
 )
-from multimodal_eval.models.language import UNFIT, fits
+from multimodal_eval.text.languages import UNFIT, fits
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,8 +18,8 @@ from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, unscored
 from multimodal_eval.core.signature import Signature
-from multimodal_eval.data.problems import KEPT
-from multimodal_eval.data.taxonomy import Taxonomy, folded, label_text, load_taxonomy
+from multimodal_eval.data.labels.taxonomy import Taxonomy, folded, label_text, load_taxonomy
+from multimodal_eval.data.readers.problems import KEPT
 
 UNKNOWN_LABEL = "unknown_label"  # a predicted label outside the taxonomy
 OUTSIDE = "annotation_outside_taxonomy"

@@ -16,8 +16,9 @@ from multimodal_eval.core.registry import entry_points, registered
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import score_batch
-from multimodal_eval.data.records import sample_of
-from multimodal_eval.evaluation import (  # noqa: F401 - importing a metric registers it
+from multimodal_eval.data.readers.records import sample_of
+from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
+from multimodal_eval.evaluation.metrics import (  # noqa: F401 - importing a metric registers it
     bleu,
     chair_i,
     chair_s,
@@ -40,7 +41,6 @@ from multimodal_eval.evaluation import (  # noqa: F401 - importing a metric regi
     soft_score,
     vqa_accuracy,
 )
-from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
 from multimodal_eval.evaluation.tasks_config import TaskMetrics, get_task
 
 # Both may be changed, and `_METRICS` rebound: lookups read the module's names at call time.

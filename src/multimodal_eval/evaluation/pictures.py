@@ -18,7 +18,7 @@ from multimodal_eval.media.images import image_bytes, is_url, load_image_any
 from multimodal_eval.media.policy import MediaPolicy, current_policy
 from multimodal_eval.media.spool import Spool
 from multimodal_eval.models.cache import digest
-from multimodal_eval.models.pictures import Picture
+from multimodal_eval.models.clip.pictures import Picture
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from math import fsum, isfinite
-from typing import Literal
 
+from multimodal_eval.core.config import OnMissing
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.metric import is_number
-
-OnMissing = Literal["error", "zero", "renormalise"]
 
 # The formula writes `normalized_cider` for the metric `cider` divided by its maximum.
 PART_ALIASES = {"normalized_cider": "cider"}

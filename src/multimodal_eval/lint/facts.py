@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import ERROR_PATTERNS, is_error_message
-from multimodal_eval.lint.languages import hits, is_off_language, is_off_script, language_of, languages_that_go_on
 from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, says_only
-from multimodal_eval.lint.words import words_of
+from multimodal_eval.text.languages import hits, is_off_language, is_off_script, language_of, languages_that_go_on
+from multimodal_eval.text.words import words_of
 
 LONG = 4  # words: shorter answers are right for many samples, and their language cannot be told
 COPIED = 6  # words: a shorter answer can be a reference by chance

@@ -10,7 +10,7 @@ from operator import eq
 import msgspec
 import numpy as np
 
-from multimodal_eval.lint.words import words_of
+from multimodal_eval.text.words import words_of
 
 # Few texts have one of these, and only those are looked at closely.
 _SUSPECT = re.compile("[<\\[{`&:#▁Ġ\ufffd]")

@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
+from multimodal_eval.core.config import RunConfig
+
 MEGAPIXELS = 1_000_000
 MEBIBYTES = 1 << 20
 
@@ -45,3 +47,9 @@ def using(policy: MediaPolicy) -> Iterator[MediaPolicy]:
         yield policy
     finally:
         _current.reset(token)
+
+
+def policy_of(config: RunConfig) -> MediaPolicy:
+    """Which media a run opens, by its settings."""
+    root = None if config.image_root is None else Path(config.image_root)
+    return MediaPolicy(root, allow_outside=config.allow_outside_images, allow_urls=config.allow_image_urls)

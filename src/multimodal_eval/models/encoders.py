@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from multimodal_eval.models.pictures import Picture
+    from multimodal_eval.models.clip.pictures import Picture
 
 DEFAULT_SENTENCE_ENCODER = "all-minilm-l6-v2"
 # Its main branch holds pickles alone; the weights as safetensors stand in this request.
@@ -40,7 +40,7 @@ class SentenceEncoder(Protocol):
         """Which of the texts are longer than what the encoder reads of them."""
 
 
-SENTENCE_ENCODERS = ModelKind[SentenceEncoder]("multimodal_eval.models.sentences:find", kept=4)
+SENTENCE_ENCODERS = ModelKind[SentenceEncoder]("multimodal_eval.models.sentences.by_name:find", kept=4)
 sentence_encoder_label, check_sentence_encoder = SENTENCE_ENCODERS.label, SENTENCE_ENCODERS.check
 open_sentence_encoder = SENTENCE_ENCODERS.open
 
@@ -60,6 +60,6 @@ class ImageTextEncoder(Protocol):
         """Which of the texts are longer than what the encoder reads of them."""
 
 
-IMAGE_TEXT_ENCODERS = ModelKind[ImageTextEncoder]("multimodal_eval.models.image_text:find", kept=2)
+IMAGE_TEXT_ENCODERS = ModelKind[ImageTextEncoder]("multimodal_eval.models.clip.by_name:find", kept=2)
 image_text_encoder_label, check_image_text_encoder = IMAGE_TEXT_ENCODERS.label, IMAGE_TEXT_ENCODERS.check
 open_image_text_encoder = IMAGE_TEXT_ENCODERS.open

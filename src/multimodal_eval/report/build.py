@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.data.run import Run
-from multimodal_eval.data.storage import Location, below
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.storage import Location, below
 from multimodal_eval.report.choice import PER_GROUP
 from multimodal_eval.report.content import content_of
 from multimodal_eval.report.render import render

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import count
 from typing import Any
 
-from multimodal_eval.data.run import Run
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.distributions import Distribution
 from multimodal_eval.report.one_run import OneRun
 from multimodal_eval.report.plain_text import visible

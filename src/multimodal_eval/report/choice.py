@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multimodal_eval.analysis.scored_rows import Places, ScoredRows, Vector
 from multimodal_eval.evaluation.composite_score import COMPOSITE
-from multimodal_eval.report.scored_rows import Places, ScoredRows, Vector
 
 MOST_SAMPLES = 200
 PER_GROUP = 12

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from multimodal_eval.analysis.headline import headline
+from multimodal_eval.analysis.scored_rows import scored_rows
 from multimodal_eval.core.errors import MultimodalEvalError
-from multimodal_eval.data.run import Run
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.cards import card_text
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.report.charts import bounds_of, charts_of
 from multimodal_eval.report.choice import EXPLANATIONS, PER_GROUP, TITLES, Chosen, choose
 from multimodal_eval.report.distributions import Distribution, distribution
-from multimodal_eval.report.headline import headline
 from multimodal_eval.report.markdown import Block, blocks
 from multimodal_eval.report.one_run import OneRun, one_run
 from multimodal_eval.report.samples import Shown, shown_samples
-from multimodal_eval.report.scored_rows import scored_rows
 
 
 @dataclass(frozen=True)

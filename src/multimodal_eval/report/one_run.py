@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from multimodal_eval.data.run import Run
-from multimodal_eval.data.run_folder import to_json
-from multimodal_eval.dialogue.dialogues import TYPE
-from multimodal_eval.dialogue.integral import PARTS
-from multimodal_eval.dialogue.report import dialogue_report
-from multimodal_eval.report.classes import classification_of
+from multimodal_eval.analysis.labelled_runs import classification_of
+from multimodal_eval.analysis.scored_rows import ScoredRows
+from multimodal_eval.contests.dialogue.dialogues import TYPE
+from multimodal_eval.contests.dialogue.integral import PARTS
+from multimodal_eval.contests.dialogue.report import dialogue_report
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_folder import to_json
 from multimodal_eval.report.remarks import warnings
-from multimodal_eval.report.scored_rows import ScoredRows
 from multimodal_eval.report.slices import Slices, slices_of
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from multimodal_eval.data.run import Run
+    from multimodal_eval.data.runs.run import Run
 
 
 def warnings(run: Run) -> list[str]:

@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from multimodal_eval.analysis.scored_rows import ScoredRows
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.run import Run
-from multimodal_eval.data.sample_table import to_samples
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.sample_table import to_samples
 from multimodal_eval.report.choice import Chosen
 from multimodal_eval.report.highlight import Span, marked
 from multimodal_eval.report.media import Picture, Sound, Sounds, media_policy, thumbnail
 from multimodal_eval.report.plain_text import shortened
-from multimodal_eval.report.scored_rows import ScoredRows
 
 
 @dataclass(frozen=True)

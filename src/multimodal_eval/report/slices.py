@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from multimodal_eval.analysis.scored_rows import Places, ScoredRows, Vector
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
-from multimodal_eval.data.groups import cluster_codes
-from multimodal_eval.data.run import Run
+from multimodal_eval.data.runs.groups import cluster_codes
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.evaluation.metrics_registry import as_in_run
-from multimodal_eval.report.scored_rows import Places, ScoredRows, Vector
 from multimodal_eval.stats.intervals import interval
 from multimodal_eval.stats.stratified import mean_of_clusters
 

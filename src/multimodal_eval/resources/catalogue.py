@@ -231,7 +231,7 @@ CATALOGUE: dict[str, Resource] = {
                     11_357,
                 ),
             ),
-            prepare="multimodal_eval.models.llama_gguf:prepare",
+            prepare="multimodal_eval.models.language.llama_gguf:prepare",
             derived=(
                 File(
                     "",

@@ -13,22 +13,25 @@ from typing import Any
 
 import msgspec
 
+from multimodal_eval.analysis.slices import SliceValues
+from multimodal_eval.analysis.strata import StrataSeen
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError, UnknownNameError
+from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.registry import is_loaded
 from multimodal_eval.core.sample import FIELDS, Sample
-from multimodal_eval.data.inputs import FileInput, Input, MemoryInput
-from multimodal_eval.data.records import parse_map
-from multimodal_eval.data.run import Run
-from multimodal_eval.data.run_folder import RunFolder, state_name
-from multimodal_eval.data.storage import Location, located, take_file
+from multimodal_eval.data.readers.inputs import FileInput, Input, MemoryInput
+from multimodal_eval.data.readers.records import parse_map
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_folder import RunFolder, state_name
+from multimodal_eval.data.runs.storage import Location, located, take_file
+from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run import execute
-from multimodal_eval.run.config import RunConfig, load_config, overlaid
-from multimodal_eval.run.engine import Engine, EngineName
-from multimodal_eval.run.executor import Executor
+from multimodal_eval.run.config import load_config, overlaid
+from multimodal_eval.run.engine.base import Engine, EngineName
+from multimodal_eval.run.engine.executor import Executor
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
-from multimodal_eval.run.slices import SliceValues
-from multimodal_eval.run.strata import StrataSeen
 
 _INPUT_SETTINGS = ("limit", "map", "annotators", "allow_partial")
 
@@ -43,7 +46,7 @@ def evaluate(
     metrics: Sequence[str] | str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
     output: Location | None = None,
-    progress: execute.Progress = execute.silent,
+    progress: Progress = silent,
     engine: EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
@@ -130,7 +133,7 @@ def resume(
     location: Location,
     *,
     plugins: Sequence[str | Path] = (),
-    progress: execute.Progress = execute.silent,
+    progress: Progress = silent,
     engine: EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
@@ -197,7 +200,7 @@ def rescore(
     *,
     plugins: Sequence[str | Path] = (),
     output: Location | None = None,
-    progress: execute.Progress = execute.silent,
+    progress: Progress = silent,
     engine: EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
@@ -239,7 +242,7 @@ def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any], plugins: Se
         return make_plan(settings, stored=old.info["signatures"])
 
 
-def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, progress: execute.Progress) -> None:
+def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, progress: Progress) -> None:
     """Set up a new folder with the old samples, take over what is the same, compute the rest."""
     kept = {key: old.info[key] for key in ("input", "counts", "input_notes", "parts")}
     description = execute.describe(plan, old.info["source"])
@@ -248,7 +251,7 @@ def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, pro
         _carry_over(old, plan, folder, executor, progress)
 
 
-def _carry_over(old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: execute.Progress) -> None:
+def _carry_over(old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: Progress) -> None:
     reusable = _reusable(old, plan)
     info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable))
     if info["state"] == "reading":
@@ -296,7 +299,7 @@ def _reusable(old: Run, plan: Plan) -> set[str]:
     """The metrics that would give the same numbers again: same settings over the same corpus and pictures."""
     before = Worker(plan, old.folder)
     stored, was = old.info["signatures"], load_config(old.info["config"])
-    same_pictures = was.media_policy == plan.config.media_policy
+    same_pictures = policy_of(was) == policy_of(plan.config)
     unweighted = msgspec.structs.replace(plan.config, strata=was.strata)  # weights of strata change no sample's score
     return {
         metric.name

@@ -13,34 +13,28 @@ from typing import Any
 import msgspec
 
 from multimodal_eval import __version__
+from multimodal_eval.analysis.slices import SliceValues
+from multimodal_eval.analysis.strata import StrataSeen, strata_settings
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.scoring import ERROR_PATTERNS
-from multimodal_eval.data.inputs import Input, Summary, refuse_empty
-from multimodal_eval.data.problems import Problems
-from multimodal_eval.data.run_folder import RunFolder
-from multimodal_eval.data.storage import Location
+from multimodal_eval.data.readers.inputs import Input, Summary, refuse_empty
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_signature
-from multimodal_eval.run.config import RunConfig
-from multimodal_eval.run.executor import Died, Executor
+from multimodal_eval.run.engine.executor import Died, Executor
+from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.isolation import score_without_poison
-from multimodal_eval.run.local import Local
 from multimodal_eval.run.part import Stored, Worker
 from multimodal_eval.run.parts import parts_of
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.slices import SliceValues
-from multimodal_eval.run.strata import StrataSeen, strata_settings
 from multimodal_eval.run.sums import TreeSum
 
 # Whose version may change a number, or how a run is stored.
 PACKAGES = ("numpy", "scipy", "pyarrow", "msgspec", "onnxruntime", "tokenizers", "pillow")
-
-# (stage, samples done, samples in all or None while that is not known)
-Progress = Callable[[str, int, int | None], None]
-
-
-def silent(stage: str, done: int, total: int | None) -> None:
-    """Progress that nobody looks at."""
 
 
 def start(
@@ -78,7 +72,7 @@ def carry_on(
 
 def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress) -> dict[str, Any]:
     """Check the whole input and store its samples in parts; nothing is scored before all of it is sound."""
-    from multimodal_eval.data.sample_table import to_table
+    from multimodal_eval.data.runs.sample_table import to_table
 
     problems, summary = Problems(), Summary()
     samples = source.samples(problems, summary, plan.config.limit)
@@ -159,8 +153,8 @@ def _refuse_dead(result: Any, what: str) -> None:
 
 def finish(worker: Worker, info: dict[str, Any], executor: Executor, progress: Progress) -> None:
     """Score the parts that are not committed yet and write the results and their lint."""
-    from multimodal_eval.data.even_parts import even_out
-    from multimodal_eval.data.run_lint import lint_of
+    from multimodal_eval.data.runs.even_parts import even_out
+    from multimodal_eval.data.runs.run_lint import lint_of
     from multimodal_eval.run.results import results_of
 
     plan, folder = worker.plan, worker.folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multimodal_eval.core.errors import RunFolderError
-from multimodal_eval.run.executor import Died, Executor
+from multimodal_eval.run.engine.executor import Died, Executor
 from multimodal_eval.run.part import Suspect, Worker
 
 MOST_POISONED = 20  # samples of one part: with more, it is not the samples that are ill

@@ -1,16 +1,9 @@
-"""Meta-evaluation: metrics against human judgments.
-
-Whatever the input is, it becomes one table of judgments: the human score, the values of the metrics, the cluster.
-A sample that three people judged gives three judgments with the same values. Judgments for which a metric has no value
-are left out for all metrics, so that every coefficient speaks of the same ones.
-"""
+"""Meta-evaluation of what a user brings: judgments of Flickr8k, a file with human scores, or a run folder."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from itertools import combinations
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -18,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from multimodal_eval.analysis.meta import JudgedSamples, meta_evaluation
 from multimodal_eval.core.errors import (
     ConfigError,
     InputError,
@@ -28,28 +22,20 @@ from multimodal_eval.core.errors import (
     shorten,
 )
 from multimodal_eval.core.metric import is_number
+from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.blocks import bare_suffix
-from multimodal_eval.data.flickr8k import ANNOTATIONS, formats_in, read_flickr8k
-from multimodal_eval.data.inputs import FileInput, Summary, refuse_empty
-from multimodal_eval.data.problems import Problems
-from multimodal_eval.data.records import parse_map
-from multimodal_eval.data.run import Run
-from multimodal_eval.data.storage import Location, located
+from multimodal_eval.data.readers.blocks import bare_suffix
+from multimodal_eval.data.readers.flickr8k import ANNOTATIONS, formats_in, read_flickr8k
+from multimodal_eval.data.readers.inputs import FileInput, Summary, refuse_empty
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.records import parse_map
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.storage import Location, located
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.evaluation.tasks_config import PRESETS
 from multimodal_eval.run.evaluate import evaluate
-from multimodal_eval.run.execute import Progress, silent
-from multimodal_eval.run.pairing import MOST_LEFT_OUT
-from multimodal_eval.stats.correlation import (
-    COEFFICIENTS,
-    Coefficient,
-    Difference,
-    coefficient_interval,
-    paired_difference,
-)
-from multimodal_eval.stats.intervals import LEVEL, Codes, Vector
-from multimodal_eval.stats.paired import detectable_effect, holm
+from multimodal_eval.stats.correlation import COEFFICIENTS
+from multimodal_eval.stats.intervals import Vector
 
 FLICKR8K_METRICS = ("bleu.bleu_1", "coco")
 _DELIMITED = (".csv", ".tsv")
@@ -72,29 +58,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     allow_partial: bool = False
 
 
-@dataclass
-class _Table:
-    """One row a sample, before it is spread over the judgments."""
-
-    clusters: list[str]
-    human: Vector  # samples x annotators; NaN where there is no judgment
-    metrics: dict[str, Vector]
-    left_out: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    signatures: dict[str, str] = field(default_factory=dict)
-    coefficient: str = "tau_b"
-
-
-@dataclass(frozen=True)
-class Judgments:
-    """One element a judgment."""
-
-    human: Vector
-    metrics: dict[str, Vector]
-    clusters: Codes
-    left_out: dict[str, int]
-
-
 def meta_evaluate(data: Location, request: Request | None = None, *, progress: Progress = silent) -> dict[str, Any]:
     """Every coefficient of every metric with its interval, and all pairs of metrics compared.
 
@@ -106,108 +69,10 @@ def meta_evaluate(data: Location, request: Request | None = None, *, progress: P
     if set(asked.metrics) & set(asked.scores):
         raise ConfigError("a metric and a column of scores have the same name")
     table = _table(located(data), asked, progress)
-    judgments = _judgments(table, allow_partial=asked.allow_partial)
-    found: dict[str, dict[str, Coefficient]] = {}
-    for done, (name, values) in enumerate(judgments.metrics.items(), 1):
-        found[name] = {kind: compute(judgments.human, values) for kind, compute in COEFFICIENTS.items()}
-        progress("comparing", done, len(judgments.metrics))
-    compared = asked.coefficient or table.coefficient
-    return {
-        "n_judgments": len(judgments.human),
-        "n_samples": int((~np.isnan(table.human)).any(axis=1).sum()),
-        "n_clusters": len(np.unique(judgments.clusters)),
-        "left_out": [{"reason": reason, "judgments": count} for reason, count in judgments.left_out.items()],
-        "notes": table.notes,
-        "level": LEVEL,
-        "metrics": {
-            name: {
-                **{kind: _entry(kind, value, judgments.clusters) for kind, value in values.items()},
-                "signature": table.signatures.get(name),
-            }
-            for name, values in found.items()
-        },
-        "comparison": {
-            "coefficient": compared,
-            "correction": "Holm",
-            "pairs": _pairs({name: values[compared] for name, values in found.items()}, judgments.clusters),
-        },
-    }
+    return meta_evaluation(table, asked.coefficient, allow_partial=asked.allow_partial, progress=progress)
 
 
-def _entry(kind: str, coefficient: Coefficient, clusters: Codes) -> dict[str, Any]:
-    interval = coefficient_interval(coefficient, clusters, share=kind == "acc_eq")
-    if interval is None:
-        return {"value": None, "stderr": None, "low": None, "high": None, "method": f"undefined: {coefficient.reason}"}
-    entry = asdict(interval)
-    return entry if coefficient.epsilon is None else {**entry, "epsilon": coefficient.epsilon}
-
-
-def _pairs(coefficients: dict[str, Coefficient], clusters: Codes) -> list[dict[str, Any]]:
-    names = list(combinations(coefficients, 2))
-    differences = [paired_difference(coefficients[one], coefficients[other], clusters) for one, other in names]
-    adjusted = holm([difference.p_value for difference in differences])
-    return [
-        {
-            "metric": one,
-            "other": other,
-            "difference": difference.value,
-            "stderr": difference.stderr,
-            "low": difference.low,
-            "high": difference.high,
-            "p_value": difference.p_value,
-            "p_holm": p_holm,
-            "better": _better(one, other, difference, p_holm),
-            "detectable": _detectable(difference),
-            "method": difference.method,
-        }
-        for (one, other), difference, p_holm in zip(names, differences, adjusted, strict=True)
-    ]
-
-
-def _better(one: str, other: str, difference: Difference, p_holm: float | None) -> str | None:
-    if difference.value is None or p_holm is None or p_holm > 1 - LEVEL:
-        return None
-    return one if difference.value > 0 else other
-
-
-def _detectable(difference: Difference) -> float | None:
-    """The smallest difference that a test of these judgments would find four times in five."""
-    return None if difference.stderr is None else detectable_effect(difference.stderr)
-
-
-def _judgments(table: _Table, *, allow_partial: bool) -> Judgments:
-    """The table spread over its judgments, without those that a metric has no value for."""
-    given = ~np.isnan(table.human)
-    rows = np.nonzero(given)[0]
-    if not len(rows):
-        raise InputError([Problem(code="EMPTY", message="no sample has a human score")])
-    left_out = dict(table.left_out)
-    missing = int((~given).sum())
-    if missing:
-        left_out["no human score"] = missing
-    unscored = {name: np.isnan(values)[rows] for name, values in table.metrics.items()}
-    dropped = np.any(list(unscored.values()), axis=0)
-    if dropped.any():
-        by_metric = ", ".join(f"{name} {int(rows_.sum()):,}" for name, rows_ in unscored.items() if rows_.any())
-        reason = f"a metric has no value (by metric: {by_metric})"
-        if dropped.mean() > MOST_LEFT_OUT and not allow_partial:
-            message = f"{int(dropped.sum()):,} of {len(rows):,} judgments cannot be used: {reason}."
-            hint = "Use --allow-partial to leave them out for all metrics."
-            raise InputError([Problem(code="UNSCORED", message=message, hint=hint)])
-        left_out[reason] = int(dropped.sum())
-    kept = rows[~dropped]
-    if not len(kept):
-        raise InputError([Problem(code="EMPTY", message="no judgment is left that every metric has a value for")])
-    codes = np.unique(np.array(table.clusters), return_inverse=True)[1]
-    return Judgments(
-        human=table.human[given][~dropped],
-        metrics={name: values[kept] for name, values in table.metrics.items()},
-        clusters=codes[kept],
-        left_out=left_out,
-    )
-
-
-def _table(path: Location, asked: Request, progress: Progress) -> _Table:
+def _table(path: Location, asked: Request, progress: Progress) -> JudgedSamples:
     if isinstance(path, str) or (path / "run.json").is_file():  # of a URL only runs are read
         _refuse(asked, "a run folder", "format_in", "options", "map", "limit", "plugins")
         _require_human(asked)
@@ -231,7 +96,7 @@ def _refuse(asked: Request, what: str, *settings: str) -> None:
             raise ConfigError(f"{_FLAGS.get(setting, f'--{setting}')} has no effect on {what}")
 
 
-def _flickr8k_table(folder: Path, asked: Request, progress: Progress) -> _Table:
+def _flickr8k_table(folder: Path, asked: Request, progress: Progress) -> JudgedSamples:
     here = formats_in(folder)
     kind = asked.format_in or (here[0] if len(here) == 1 else None)
     if kind is None:
@@ -255,7 +120,7 @@ def _flickr8k_table(folder: Path, asked: Request, progress: Progress) -> _Table:
     return table
 
 
-def _file_table(path: Path, asked: Request, progress: Progress) -> _Table:
+def _file_table(path: Path, asked: Request, progress: Progress) -> JudgedSamples:
     _require_human(asked)
     if not asked.metrics and not asked.scores:
         raise NothingNamedError("name metrics (--metrics cider_d) or columns of scores (--scores COLUMN)")
@@ -285,7 +150,7 @@ def _scored(data: Any, asked: Request, metrics: Sequence[str], progress: Progres
     )
 
 
-def _run_table(run: Run, asked: Request, metrics: Sequence[str]) -> _Table:
+def _run_table(run: Run, asked: Request, metrics: Sequence[str]) -> JudgedSamples:
     """The human scores of a run's samples beside its own numbers."""
     source = run.info["source"]
     table = _sample_table(list(run.samples()), asked, None if source is None else source["data"])
@@ -319,7 +184,7 @@ def _absent(run: Run, metrics: Sequence[str]) -> list[str]:
     return [f"{name} is left out. {resolve(name).unavailable() or 'The run does not hold it.'}" for name in absent]
 
 
-def _sample_table(samples: Sequence[Sample], asked: Request, file: str | None) -> _Table:
+def _sample_table(samples: Sequence[Sample], asked: Request, file: str | None) -> JudgedSamples:
     """Human scores and columns of scores, from the samples' metadata."""
     for name in asked.lower:
         if name not in asked.scores:
@@ -336,7 +201,7 @@ def _sample_table(samples: Sequence[Sample], asked: Request, file: str | None) -
             problems.add("UNKNOWN_COLUMN", message, file=file, field=name)
     problems.raise_if_any()
     signs = {name: -1.0 if name in asked.lower else 1.0 for name in asked.scores}
-    return _Table(
+    return JudgedSamples(
         clusters=[f"id {s.id}" if s.group is None else f"group {s.group}" for s in samples],
         human=np.stack([columns[name] for name in asked.human], axis=1),
         metrics={name: signs[name] * columns[name] for name in asked.scores},

@@ -16,12 +16,12 @@ from multimodal_eval.core.metric import LargeState, Metric, Placement, Scorer
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import score_batch, with_failures_marked
-from multimodal_eval.data.run_folder import RunFolder
-from multimodal_eval.data.sample_table import to_samples
-from multimodal_eval.data.score_table import columns_of, key_columns, score_columns, stored_scores
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.sample_table import to_samples
+from multimodal_eval.data.runs.score_table import columns_of, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
-from multimodal_eval.media.policy import using
+from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.plan import Plan
 
 BATCH = 1024
@@ -182,7 +182,7 @@ class Worker:
             sound = iter(self._scored(metric, [one for row, one in enumerate(samples) if row not in poison]))
             return [POISONED if row in poison else next(sound) for row in range(len(samples))]
         found: list[Score] = []
-        with using(self.plan.config.media_policy):
+        with using(policy_of(self.plan.config)):
             for start in range(0, len(samples), BATCH):
                 batch = samples[start : start + BATCH]
                 found += score_batch(metric, self.scorers[metric.name], batch, self.plan.config.patterns)

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from multimodal_eval.analysis.averaging import Aggregate, Averaging
+from multimodal_eval.analysis.columns import Column, column_names, read_column, read_scores
+from multimodal_eval.analysis.slices import field_of, slice_value
+from multimodal_eval.analysis.strata import read_strata
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
-from multimodal_eval.data.groups import cluster_codes
-from multimodal_eval.data.run_folder import FORMAT, RunFolder
+from multimodal_eval.data.runs.groups import cluster_codes
+from multimodal_eval.data.runs.run_folder import FORMAT, RunFolder
 from multimodal_eval.evaluation.composite_score import COMPOSITE
-from multimodal_eval.run.averaging import Aggregate, Averaging
-from multimodal_eval.run.columns import Column, column_names, read_column, read_scores
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.slices import field_of, slice_value
-from multimodal_eval.run.strata import read_strata
 from multimodal_eval.stats.intervals import interval
 
 SHOWN_REASONS = 5

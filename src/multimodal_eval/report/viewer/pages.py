@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, RunFolderError, UnknownNameError
 from multimodal_eval.core.sample import FIELDS
-from multimodal_eval.data.run import Run
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.highlight import highlighted
 from multimodal_eval.report.media import media_name, media_policy, picture_file, sound_file
 from multimodal_eval.report.remarks import warnings

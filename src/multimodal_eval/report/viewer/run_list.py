@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from multimodal_eval.analysis.headline import headline
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError
 from multimodal_eval.evaluation.composite_score import COMPOSITE
-from multimodal_eval.report.headline import headline
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 
 STATES = ("done", "scoring", "reading", "unreadable")

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from multimodal_eval.analysis.headline import headline
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
-from multimodal_eval.data.run import Run
-from multimodal_eval.data.run_folder import RunFolder, run_folders
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_folder import RunFolder, run_folders
 from multimodal_eval.evaluation.composite_score import COMPOSITE
-from multimodal_eval.report.headline import headline
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 

@@ -1,0 +1,1 @@
+"""From stored rows to conclusions: columns, averages, slices, pairing, comparisons, rankings."""

@@ -1,0 +1,102 @@
+"""The stored scores of a run as arrays: one metric over all samples, with what its aggregate needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.core.metric import Bounds
+from multimodal_eval.core.scoring import ROUNDING, value_fault
+from multimodal_eval.data.runs.run_folder import RunFolder
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One metric over all samples, in input order."""
+
+    name: str
+    values: NDArray[np.float64]
+    scored: NDArray[np.bool_]
+    stats: NDArray[np.float64] | None  # of the scored rows
+    status: pa.ChunkedArray
+    reason: pa.ChunkedArray
+    warning: pa.ChunkedArray
+    parts: dict[str, NDArray[np.float64]]
+
+
+def read_scores(folder: RunFolder, parts: int, columns: list[str]) -> pa.Table:
+    """Some columns of all parts."""
+    tables = [folder.read_part("scores", part, columns) for part in range(parts)]
+    return pa.concat_tables(tables, promote_options="default")
+
+
+def read_column(folder: RunFolder, parts: int, stored: Sequence[str], name: str, bounds: Bounds) -> Column:
+    """A metric's column; `stored` are the names of all columns that the run has."""
+    extras = [f"{name}:{extra}" for extra in ("status", "reason", "warning", "stats")]
+    part_names = [column for column in stored if column.startswith(f"{name}.")]
+    table = read_scores(folder, parts, ["id", name, *extras, *part_names])
+    values = _floats(table.column(name))
+    _refuse_bad_values(name, table.column("id"), values, pc.is_valid(table.column(name)), bounds)
+    scored = ~np.isnan(values)
+    return Column(
+        name,
+        values,
+        scored,
+        _stats_matrix(name, table.column(f"{name}:stats").filter(pa.array(scored))),
+        table.column(f"{name}:status"),
+        table.column(f"{name}:reason"),
+        table.column(f"{name}:warning"),
+        {column.removeprefix(f"{name}."): _floats(table.column(column)) for column in part_names},
+    )
+
+
+def column_names(folder: RunFolder, parts: int) -> list[str]:
+    """The columns of all parts: a part may lack those that none of its samples has."""
+    return list(dict.fromkeys(name for part in range(parts) for name in folder.part_schema("scores", part).names))
+
+
+def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """The values, NaN where there is none."""
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _refuse_bad_values(
+    name: str, ids: pa.ChunkedArray, values: NDArray[np.float64], valid: pa.ChunkedArray, bounds: Bounds
+) -> None:
+    """Stored scores are looked at again: a folder may have been edited since."""
+    present = np.asarray(valid.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    low, high = bounds
+    bad = present & ~np.isfinite(values)
+    with np.errstate(invalid="ignore"):
+        bad |= present & (values < (-np.inf if low is None else low - ROUNDING))
+        bad |= present & (values > (np.inf if high is None else high + ROUNDING * high))
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        problems = [_stored_problem(name, ids[int(row)].as_py(), float(values[row]), bounds) for row in rows[:100]]
+        raise InputError(problems, len(rows))
+
+
+def _stored_problem(name: str, sample_id: str, value: float, bounds: Bounds) -> Problem:
+    code, _, message = (value_fault(value, bounds) or "RANGE: ").partition(": ")
+    return Problem(code=code, message=f"{name}: {message}", id=sample_id, field=name, value=repr(value))
+
+
+def _stats_matrix(name: str, column: pa.ChunkedArray) -> NDArray[np.float64] | None:
+    """The statistics of the scored rows: all of them have as many, or none has any."""
+    if column.null_count == len(column):
+        return None
+    lengths = set(pc.list_value_length(column).to_pylist())
+    if len(lengths) != 1:
+        told = ", ".join(sorted("none" if length is None else str(length) for length in lengths))
+        message = f"{name}: scored samples must all have as many statistics. Some have {told}."
+        raise InputError([Problem(code="LENGTH", message=message, field=name)])
+    flat = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=np.float64)
+    return flat.reshape(len(column), -1)

@@ -1,0 +1,155 @@
+"""Meta-evaluation: metrics against human judgments.
+
+Whatever the input is, it becomes one table of judgments: the human score, the values of the metrics, the cluster.
+A sample that three people judged gives three judgments with the same values. Judgments for which a metric has no value
+are left out for all metrics, so that every coefficient speaks of the same ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from multimodal_eval.analysis.pairing import MOST_LEFT_OUT
+from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.core.progress import Progress
+from multimodal_eval.stats.correlation import (
+    COEFFICIENTS,
+    Coefficient,
+    Difference,
+    coefficient_interval,
+    paired_difference,
+)
+from multimodal_eval.stats.intervals import LEVEL, Codes, Vector
+from multimodal_eval.stats.paired import detectable_effect, holm
+
+
+@dataclass
+class JudgedSamples:
+    """One row a sample, before it is spread over the judgments."""
+
+    clusters: list[str]
+    human: Vector  # samples x annotators; NaN where there is no judgment
+    metrics: dict[str, Vector]
+    left_out: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    signatures: dict[str, str] = field(default_factory=dict)
+    coefficient: str = "tau_b"
+
+
+@dataclass(frozen=True)
+class Judgments:
+    """One element a judgment."""
+
+    human: Vector
+    metrics: dict[str, Vector]
+    clusters: Codes
+    left_out: dict[str, int]
+
+
+def meta_evaluation(
+    table: JudgedSamples, coefficient: str | None = None, *, allow_partial: bool = False, progress: Progress
+) -> dict[str, Any]:
+    """Every coefficient of every metric with its interval, and all pairs of metrics compared by one coefficient."""
+    judgments = _judgments(table, allow_partial=allow_partial)
+    found: dict[str, dict[str, Coefficient]] = {}
+    for done, (name, values) in enumerate(judgments.metrics.items(), 1):
+        found[name] = {kind: compute(judgments.human, values) for kind, compute in COEFFICIENTS.items()}
+        progress("comparing", done, len(judgments.metrics))
+    compared = coefficient or table.coefficient
+    return {
+        "n_judgments": len(judgments.human),
+        "n_samples": int((~np.isnan(table.human)).any(axis=1).sum()),
+        "n_clusters": len(np.unique(judgments.clusters)),
+        "left_out": [{"reason": reason, "judgments": count} for reason, count in judgments.left_out.items()],
+        "notes": table.notes,
+        "level": LEVEL,
+        "metrics": {
+            name: {
+                **{kind: _entry(kind, value, judgments.clusters) for kind, value in values.items()},
+                "signature": table.signatures.get(name),
+            }
+            for name, values in found.items()
+        },
+        "comparison": {
+            "coefficient": compared,
+            "correction": "Holm",
+            "pairs": _pairs({name: values[compared] for name, values in found.items()}, judgments.clusters),
+        },
+    }
+
+
+def _entry(kind: str, coefficient: Coefficient, clusters: Codes) -> dict[str, Any]:
+    interval = coefficient_interval(coefficient, clusters, share=kind == "acc_eq")
+    if interval is None:
+        return {"value": None, "stderr": None, "low": None, "high": None, "method": f"undefined: {coefficient.reason}"}
+    entry = asdict(interval)
+    return entry if coefficient.epsilon is None else {**entry, "epsilon": coefficient.epsilon}
+
+
+def _pairs(coefficients: dict[str, Coefficient], clusters: Codes) -> list[dict[str, Any]]:
+    names = list(combinations(coefficients, 2))
+    differences = [paired_difference(coefficients[one], coefficients[other], clusters) for one, other in names]
+    adjusted = holm([difference.p_value for difference in differences])
+    return [
+        {
+            "metric": one,
+            "other": other,
+            "difference": difference.value,
+            "stderr": difference.stderr,
+            "low": difference.low,
+            "high": difference.high,
+            "p_value": difference.p_value,
+            "p_holm": p_holm,
+            "better": _better(one, other, difference, p_holm),
+            "detectable": _detectable(difference),
+            "method": difference.method,
+        }
+        for (one, other), difference, p_holm in zip(names, differences, adjusted, strict=True)
+    ]
+
+
+def _better(one: str, other: str, difference: Difference, p_holm: float | None) -> str | None:
+    if difference.value is None or p_holm is None or p_holm > 1 - LEVEL:
+        return None
+    return one if difference.value > 0 else other
+
+
+def _detectable(difference: Difference) -> float | None:
+    """The smallest difference that a test of these judgments would find four times in five."""
+    return None if difference.stderr is None else detectable_effect(difference.stderr)
+
+
+def _judgments(table: JudgedSamples, *, allow_partial: bool) -> Judgments:
+    """The table spread over its judgments, without those that a metric has no value for."""
+    given = ~np.isnan(table.human)
+    rows = np.nonzero(given)[0]
+    if not len(rows):
+        raise InputError([Problem(code="EMPTY", message="no sample has a human score")])
+    left_out = dict(table.left_out)
+    missing = int((~given).sum())
+    if missing:
+        left_out["no human score"] = missing
+    unscored = {name: np.isnan(values)[rows] for name, values in table.metrics.items()}
+    dropped = np.any(list(unscored.values()), axis=0)
+    if dropped.any():
+        by_metric = ", ".join(f"{name} {int(rows_.sum()):,}" for name, rows_ in unscored.items() if rows_.any())
+        reason = f"a metric has no value (by metric: {by_metric})"
+        if dropped.mean() > MOST_LEFT_OUT and not allow_partial:
+            message = f"{int(dropped.sum()):,} of {len(rows):,} judgments cannot be used: {reason}."
+            hint = "Use --allow-partial to leave them out for all metrics."
+            raise InputError([Problem(code="UNSCORED", message=message, hint=hint)])
+        left_out[reason] = int(dropped.sum())
+    kept = rows[~dropped]
+    if not len(kept):
+        raise InputError([Problem(code="EMPTY", message="no judgment is left that every metric has a value for")])
+    codes = np.unique(np.array(table.clusters), return_inverse=True)[1]
+    return Judgments(
+        human=table.human[given][~dropped],
+        metrics={name: values[kept] for name, values in table.metrics.items()},
+        clusters=codes[kept],
+        left_out=left_out,
+    )

@@ -1,0 +1,128 @@
+"""Runs over the same samples, paired by id; refused where they have not the same samples or settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from multimodal_eval.analysis.columns import Codes, read_scores
+from multimodal_eval.core.errors import ConfigError, InputError, Problem
+from multimodal_eval.data.runs.groups import cluster_codes
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.evaluation.composite_score import COMPOSITE
+
+MOST_LEFT_OUT = 0.01  # share of the samples that may be unscored in one of the runs
+_SAID_BY_THE_DATA = ("question", "references", "expected_answer", "caption", "annotations")
+_SHOWN = 3
+
+
+def paired(runs: Sequence[Run]) -> tuple[list[str], list[Codes]]:
+    """The runs' names, and for each its rows in the order of the first run's samples."""
+    names = _run_names(runs)
+    return names, _rows_by_id(runs, names)
+
+
+def _run_names(runs: Sequence[Run]) -> list[str]:
+    """Folder names; whole paths where two folders have the same."""
+    names = [run.folder.name for run in runs]
+    if len(set(names)) < len(names):
+        names = [run.folder.label for run in runs]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"a run cannot be compared with itself: {', '.join(names)}")
+    return names
+
+
+def parts_of(run: Run) -> int:
+    """How many parts the run folder has."""
+    return len(run.info["parts"])
+
+
+def _rows_by_id(runs: Sequence[Run], names: Sequence[str]) -> list[Codes]:
+    ids = [read_scores(run.folder, parts_of(run), ["id"]).column("id").to_pylist() for run in runs]
+    places = [{sample: row for row, sample in enumerate(own)} for own in ids]
+    problems = []
+    for place, name in zip(places[1:], names[1:], strict=True):
+        for missing, where in ((places[0].keys() - place.keys(), name), (place.keys() - places[0].keys(), names[0])):
+            problems += [
+                Problem(code="UNMATCHED", message=f"the sample is not in the run {where}", id=sample)
+                for sample in sorted(missing)
+            ]
+    if problems:
+        raise InputError(problems[:100], len(problems))
+    return [np.array([place[sample] for sample in ids[0]], dtype=np.int64) for place in places]
+
+
+def shared_clusters(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> Codes | None:
+    """The groups of the samples, which must be the same in all runs."""
+    columns = [
+        read_scores(run.folder, parts_of(run), ["group"]).column("group").take(rows)
+        for run, rows in zip(runs, order, strict=True)
+    ]
+    for name, column in zip(names[1:], columns[1:], strict=True):
+        if column.to_pylist() != columns[0].to_pylist():
+            raise ConfigError(f"the runs {names[0]} and {name} put the same samples into different groups")
+    return cluster_codes(columns[0])
+
+
+def refuse_other_signatures(runs: Sequence[Run], names: Sequence[str], metric: str) -> None:
+    """Numbers made in different ways are no comparison; the error names the difference."""
+    settings = runs[0].info["signatures"][metric]["settings"]
+    if metric == COMPOSITE:  # which is made of others, and says no more of them than their names
+        for part in settings.get("weights") or [settings["headline"]]:
+            if all(part in run.info["signatures"] for run in runs):
+                refuse_other_signatures(runs, names, part)
+    first = runs[0].info["signatures"][metric]
+    for run, name in zip(runs[1:], names[1:], strict=True):
+        own = run.info["signatures"][metric]
+        if own["text"] == first["text"]:
+            continue
+        here, there = first["settings"], own["settings"]
+        told = "; ".join(
+            f"{key} is {here.get(key)!r} in {names[0]} and {there.get(key)!r} in {name}"
+            for key in {**here, **there}
+            if here.get(key) != there.get(key)
+        )
+        raise ConfigError(f"{metric} cannot be compared, its signatures differ: {told}")
+
+
+def refuse_other_data(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> None:
+    """The same ids must stand for the same questions and references; answers are what may differ."""
+    first = _data_hashes(runs[0])
+    for run, name, rows in zip(runs[1:], names[1:], order[1:], strict=True):
+        differing = np.flatnonzero(_data_hashes(run)[rows] != first)
+        if len(differing):
+            ids = (
+                read_scores(runs[0].folder, parts_of(runs[0]), ["id"]).column("id").take(differing[:_SHOWN]).to_pylist()
+            )
+            raise ConfigError(
+                f"{len(differing):,} samples have other questions, references or annotations in {name} "
+                f"than in {names[0]}: {', '.join(map(repr, ids))}{' …' if len(differing) > _SHOWN else ''}"
+            )
+
+
+def _data_hashes(run: Run) -> Codes:
+    """A number for each sample's question and references; the same within this process only."""
+    hashes: list[int] = []
+    for part in range(parts_of(run)):
+        table = run.folder.read_part("samples", part, list(_SAID_BY_THE_DATA))
+        texts = [
+            pc.binary_join(table.column(name), "\x1f") if name == "references" else table.column(name)
+            for name in _SAID_BY_THE_DATA
+        ]
+        hashes += map(hash, zip(*(column.to_pylist() for column in texts), strict=True))
+    return np.array(hashes, dtype=np.int64)
+
+
+def refuse_too_few(name: str, scored: NDArray[np.bool_], *, allow_partial: bool) -> None:
+    """Over 1 % of unscored samples is an error, unless they may be left out."""
+    left_out = int((~scored).sum())
+    if not scored.any():
+        raise ConfigError(f"{name} is scored for no sample in all runs")
+    if left_out > MOST_LEFT_OUT * len(scored) and not allow_partial:
+        raise ConfigError(
+            f"{name}: {left_out:,} of {len(scored):,} samples are unscored in at least one run, over "
+            f"{MOST_LEFT_OUT:.0%}. To compare on the others: --allow-partial"
+        )

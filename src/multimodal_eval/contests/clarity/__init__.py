@@ -1,0 +1,1 @@
+"""CLARITY: multi-annotator classification of how clearly questions are answered."""

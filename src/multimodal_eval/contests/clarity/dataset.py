@@ -1,0 +1,119 @@
+"""The CLARITY dataset: questions, answers, the gold labels and those of the annotators."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from multimodal_eval.contests.clarity.predictions import Predicted, Predictions, first_columns, id_map, lost_rows
+from multimodal_eval.contests.clarity.tasks import TASKS, ClarityTask
+from multimodal_eval.core.errors import did_you_mean, shorten
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.readers.inputs import checked_records, checker_of
+from multimodal_eval.data.readers.problems import Problems
+
+ANNOTATOR = re.compile(r"annotator[ _-]?(\d+)", re.IGNORECASE)  # `annotator_id` is none
+SHOWN_IDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The checked rows, in the order of the file, and the columns in which annotators have given labels."""
+
+    path: Path
+    rows: list[dict[str, Any]]
+    annotators: list[str]
+    refused: bool  # whether the reader could not take some row
+
+
+def read_dataset(path: Path, problems: Problems, group: str | None = None) -> Dataset:
+    """The rows of a file. `group` names the column that says which rows belong together, for the intervals."""
+    columns = first_columns(path)
+    mapping = id_map(columns, "index", "id") | ({} if group is None else {"group": (group,)})
+    checker = checker_of(path, problems, mapping)
+    before = problems.total
+    rows = []
+    for line, fields in checked_records(path, checker, problems):
+        rows.append(fields)
+        _check_labels(line, fields, str(path), problems)
+    if not rows and problems.total == before:
+        problems.add("EMPTY", "the file has no rows", file=str(path))
+    if rows and group in checker.unused_map:
+        hint = did_you_mean(group, columns).strip() + "."
+        problems.add("UNKNOWN_COLUMN", f"no column is named {group!r}.", file=str(path), hint=hint)
+    numbers = {column: int(found[1]) for column in checker.metadata_columns if (found := ANNOTATOR.fullmatch(column))}
+    annotators = sorted(numbers, key=numbers.__getitem__)
+    return Dataset(path, rows, annotators, lost_rows(problems, before))
+
+
+def _check_labels(line: int, row: dict[str, Any], file: str, problems: Problems) -> None:
+    for column, cell in row.get("metadata", {}).items():
+        is_label = ANNOTATOR.fullmatch(column) or column in {task.gold_column for task in TASKS.values()}
+        if is_label and not isinstance(cell, str):
+            message = f"`{column}` must be a label. Got {shorten(cell)} instead."
+            problems.add("TYPE", message, file=file, line=line, id=row["id"], field=column, value=shorten(cell))
+
+
+def paired(data: Dataset, predictions: Predictions, problems: Problems) -> list[tuple[dict[str, Any], Predicted]]:
+    """Each row of the data with its prediction: by id, or by the order of the rows where it is a zip."""
+    if predictions.is_zip:
+        return _by_order(data, predictions, problems)
+    by_id = {row.id: row for row in predictions.rows}
+    without = [row["id"] for row in data.rows if row["id"] not in by_id]
+    known = {row["id"] for row in data.rows}
+    extra = [row.id for row in predictions.rows if row.id not in known]
+    # A row that was refused for another reason would turn up here once more, as one without its partner.
+    lacking = [] if predictions.refused else without
+    foreign = [] if data.refused else [name for name in extra if name is not None]
+    if lacking or foreign:
+        _note_unmatched(data, predictions, problems, lacking, foreign)
+    return [(row, by_id[row["id"]]) for row in data.rows if row["id"] in by_id]
+
+
+def _by_order(data: Dataset, predictions: Predictions, problems: Problems) -> list[tuple[dict[str, Any], Predicted]]:
+    if len(data.rows) == len(predictions.rows):
+        return list(zip(data.rows, predictions.rows, strict=True))
+    if predictions.rows and not data.refused:
+        message = (
+            f"the submission has {len(predictions.rows):,} lines and {data.path} {len(data.rows):,} rows: "
+            "line i must be the label of row i."
+        )
+        problems.add("LENGTH", message, file=str(predictions.path))
+    return []
+
+
+def _note_unmatched(
+    data: Dataset, predictions: Predictions, problems: Problems, without: list[str], extra: list[str]
+) -> None:
+    parts = []
+    if without:
+        shown = ", ".join(map(repr, without[:SHOWN_IDS]))
+        parts.append(f"{len(without):,} of {len(data.rows):,} ids of {data.path} have no prediction (first: {shown})")
+    if extra:
+        shown = ", ".join(map(repr, extra[:SHOWN_IDS]))
+        parts.append(f"{len(extra):,} of {len(predictions.rows):,} predicted ids are not in the data (first: {shown})")
+    problems.add("UNMATCHED", "; ".join(parts) + ".", file=str(predictions.path), field="id")
+
+
+def samples_of(task: ClarityTask, pairs: list[tuple[dict[str, Any], Predicted]], annotators: list[str]) -> list[Sample]:
+    """The samples of a task: gold label, predicted label, and the annotators' labels, as the taxonomy spells them.
+
+    Labels outside the taxonomy stay as they are, so that the run shows what was left out.
+    """
+    return [_sample(task, row, predicted, annotators) for row, predicted in pairs]
+
+
+def _sample(task: ClarityTask, row: dict[str, Any], predicted: Predicted, annotators: list[str]) -> Sample:
+    cells = row.get("metadata", {})
+    labels = {task.gold_column, *annotators, *(other.gold_column for other in TASKS.values())}
+    return Sample(
+        id=row["id"],
+        question=row.get("question"),
+        group=row.get("group"),
+        expected_answer=task.read(cells.get(task.gold_column)),
+        generated_answer=predicted.labels[task.name] or "",
+        annotations={name: task.read_annotation(cells.get(name)) for name in annotators} or None,
+        metadata={key: value for key, value in cells.items() if key not in labels},
+    )

@@ -1,0 +1,83 @@
+"""CLARITY's labels: nine evasion techniques under three degrees of clarity, and the names people write for them.
+
+Reference:
+    Thomas, Filandrianos, Lymperaiou, Zerva and Stamou (2024). "I Never Said That": A dataset, taxonomy and baselines on
+    response clarity classification. Findings of EMNLP. arXiv:2409.13879.
+"""
+
+from __future__ import annotations
+
+import re
+
+from multimodal_eval.core.errors import InputError, Problem, UnknownNameError, shorten
+from multimodal_eval.data.labels.taxonomy import Taxonomy, folded, is_missing
+
+CLARITY_LABELS: tuple[str, ...] = ("Clear Reply", "Ambivalent Reply", "Clear Non-Reply")
+
+# Evasion label -> clarity label, in the order of the labels' ids.
+EVASION_TO_CLARITY: dict[str, str] = {
+    "Explicit": "Clear Reply",
+    "Implicit": "Ambivalent Reply",
+    "General": "Ambivalent Reply",
+    "Partial/half-answer": "Ambivalent Reply",
+    "Dodging": "Ambivalent Reply",
+    "Deflection": "Ambivalent Reply",
+    "Declining to answer": "Clear Non-Reply",
+    "Claims ignorance": "Clear Non-Reply",
+    "Clarification": "Clear Non-Reply",
+}
+EVASION_LABELS: tuple[str, ...] = tuple(EVASION_TO_CLARITY)
+
+ALIASES: dict[str, str] = {
+    "partial": "Partial/half-answer",
+    "half-answer": "Partial/half-answer",
+    "partial/half answer": "Partial/half-answer",
+    "partial / half-answer": "Partial/half-answer",
+    "declining": "Declining to answer",
+    "ambivalent": "Ambivalent Reply",
+    "ambiguous": "Ambivalent Reply",
+    "ambiguous reply": "Ambivalent Reply",
+    "clear non reply": "Clear Non-Reply",
+    "clear nonreply": "Clear Non-Reply",
+    "non-reply": "Clear Non-Reply",
+}
+
+_CANONICAL = frozenset((*CLARITY_LABELS, *EVASION_LABELS))
+_BY_FORM = {folded(label): label for label in _CANONICAL} | ALIASES
+_PREFIX = re.compile(r"\d+(?:\.\d+)*\s*[.):-]?\s*(?=[^\d.])")  # "2.3 " or "1. ", but not a label that is a number
+_TRAILING = " \t\r\n.,;:!?…)\"'”’»-–—"
+
+
+def normalize_label(label: str | None) -> str:
+    """The canonical label that a text stands for; "" for None and blanks.
+
+    Canonical labels pass through at once. Else case and white space do not count, a numeric prefix
+    ("2.3 Partial/half-answer") and punctuation at the end are dropped, and aliases are resolved. What is no label of
+    either task comes back without these trimmings, and is for the caller to report.
+    """
+    if type(label) is str and label in _CANONICAL:
+        return label
+    if is_missing(label):
+        return ""
+    if not isinstance(label, str):
+        raise InputError([Problem(code="TYPE", message=f"a label must be text. Got {shorten(label)} instead.")])
+    text = " ".join(label.split())
+    bare = _PREFIX.sub("", text, count=1).rstrip(_TRAILING) if text[:1].isdigit() else text.rstrip(_TRAILING)
+    return _BY_FORM.get(folded(bare), bare)
+
+
+def evasion_to_clarity(label: str | None) -> str:
+    """The clarity label above an evasion label; "" for None and blanks."""
+    canonical = normalize_label(label)
+    if not canonical:
+        return ""
+    if canonical not in EVASION_TO_CLARITY:
+        raise UnknownNameError("evasion label", label, EVASION_LABELS)
+    return EVASION_TO_CLARITY[canonical]
+
+
+def _taxonomy(labels: tuple[str, ...]) -> Taxonomy:
+    return Taxonomy(labels, {alias: label for alias, label in ALIASES.items() if label in labels}, normalize_label)
+
+
+EVASION, CLARITY = _taxonomy(EVASION_LABELS), _taxonomy(CLARITY_LABELS)

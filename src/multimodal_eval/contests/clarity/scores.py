@@ -1,0 +1,308 @@
+"""CLARITY's scores: clarity (3 classes), and evasion (9 classes) strict, against several annotators, by majority vote.
+
+All labels pass through `normalize_label`. Macro F1 is over all labels of the task, an absent class counting 0
+(`zero_division`), as scikit-learn has it with `labels=` the taxonomy. Each score is a dict:
+
+    macro_f1, accuracy, macro_f1_interval, accuracy_interval      intervals: 95 %, [low, high]; None of a single row
+    per_class              label -> precision, recall, f1, support
+    confusion_matrix       rows: (effective) gold, columns: predicted, both in the order of `labels`
+    labels, zero_division
+    n_total, n_scored, n_skipped                                  rows; skipped ones have no gold label
+    n_unknown_predictions, unknown_predictions {label: count}     of scored rows; they count as wrong
+    n_invalid_annotations, invalid_annotations {label: count}     gold labels outside the taxonomy; dropped
+    few_gold               classes with fewer than 10 gold examples: the interval of macro F1 covers too little
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from multimodal_eval.contests.clarity.labels import CLARITY, EVASION, EVASION_TO_CLARITY, normalize_label
+from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.data.labels.taxonomy import Encoded, Taxonomy, label_text
+from multimodal_eval.stats import multi_annotator
+
+if TYPE_CHECKING:
+    from multimodal_eval.stats.intervals import Interval
+    from multimodal_eval.stats.multi_annotator import Charge, ClassificationScores
+
+Label = str | None
+
+NO_EVASION_PREDICTIONS = "no evasion predictions were given"
+NO_CLARITY_PREDICTIONS = "neither clarity nor evasion predictions were given"
+NO_EVASION_GOLD = "no row has an evasion label"
+NO_CLARITY_GOLD = "no row has a clarity label"
+NO_ANNOTATIONS = "no annotator has given an evasion label"
+NO_TWO_ANNOTATORS = "no two annotators have labelled the same row"
+
+
+def compute_clarity_f1(predictions: Iterable[Label], gold_labels: Iterable[Label]) -> dict[str, Any]:
+    """Task 1: macro F1 over the three clarity labels; rows with an empty gold label are skipped and counted."""
+    return _strict(_Predictions.of(CLARITY, predictions), CLARITY.encode(list(gold_labels)), NO_CLARITY_GOLD)
+
+
+def compute_evasion_f1_strict(predictions: Iterable[Label], gold_labels: Iterable[Label]) -> dict[str, Any]:
+    """Task 2 against the single `evasion_label`; rows where it is empty are skipped and counted."""
+    return _strict(_Predictions.of(EVASION, predictions), EVASION.encode(list(gold_labels)), NO_EVASION_GOLD)
+
+
+def compute_evasion_f1_multiannotator(
+    predictions: Iterable[Label], annotator_labels: Iterable[Sequence[Label]], *, charge: Charge = "first"
+) -> dict[str, Any]:
+    """Task 2 against one list of annotators' labels per example: correct if ANY agrees.
+
+    gold_set = {annotators} ∩ valid labels; the effective gold label is the prediction if it is in gold_set, else
+    sorted(gold_set)[0]; with an empty gold_set the example is skipped. `charge="all"` charges a miss to every label of
+    gold_set instead of the first.
+    """
+    return _any_match(_Predictions.of(EVASION, predictions), _annotations(annotator_labels), charge)
+
+
+def compute_evasion_f1_majority(
+    predictions: Iterable[Label], annotator_labels: Iterable[Sequence[Label]]
+) -> dict[str, Any]:
+    """Task 2 against the majority vote of the annotators, ties broken alphabetically."""
+    return _majority(_Predictions.of(EVASION, predictions), _annotations(annotator_labels))
+
+
+def compute_evasion_soft(predictions: Iterable[Label], annotator_labels: Iterable[Sequence[Label]]) -> dict[str, Any]:
+    """The mean share of annotators who chose the predicted label, over rows that any annotator labelled."""
+    return _soft(_Predictions.of(EVASION, predictions), _annotations(annotator_labels))
+
+
+def majority_vote_gold(annotator_labels: Iterable[Sequence[Label]]) -> list[str]:
+    """The mode of each example's valid labels, repeats counting, ties broken alphabetically; "" where there is none."""
+    codes = multi_annotator.majority_codes(_annotations(annotator_labels).codes, EVASION.labels)
+    names = [*EVASION.labels, ""]  # code -1 is the last
+    return [names[code] for code in codes.tolist()]
+
+
+def compute_human_ceiling(
+    annotator_labels: Iterable[Sequence[Label]], *, charge: Charge = "first"
+) -> dict[str, Any] | None:
+    """Each annotator scored against the others by the any-match rule, and the mean; None where no two share a row."""
+    return _ceiling(_annotations(annotator_labels), charge)
+
+
+def compute_agreement(annotator_labels: Iterable[Sequence[Label]]) -> dict[str, Any]:
+    """Krippendorff's nominal alpha with its bootstrap interval; None with a reason where it is undefined."""
+    return _agreement(_annotations(annotator_labels))
+
+
+def evaluate_all(
+    evasion_preds: Iterable[Label] | None,
+    clarity_preds: Iterable[Label] | None,
+    evasion_golds: Iterable[Label] | None = None,
+    clarity_golds: Iterable[Label] | None = None,
+    annotator_labels: Iterable[Sequence[Label]] | None = None,
+) -> dict[str, Any]:
+    """Everything side by side; what cannot be computed is None, and `reasons` says why.
+
+    Multi-annotator scores are there as soon as any annotator's cell holds a label; strict scores as soon as any row has
+    its gold label. Without `clarity_preds` they are derived from `evasion_preds` through the taxonomy.
+    The effective gold label of any-match depends on the prediction (two different constant predictors can both reach
+    accuracy 1), so the strict, soft and majority scores, the agreement and the human ceiling stand beside it.
+    """
+    evasion_preds = None if evasion_preds is None else list(evasion_preds)
+    said = None if evasion_preds is None else _Predictions.of(EVASION, evasion_preds)
+    clear = _clarity_predictions(evasion_preds, clarity_preds)
+    golds = None if evasion_golds is None else EVASION.encode(list(evasion_golds))
+    clear_golds = None if clarity_golds is None else CLARITY.encode(list(clarity_golds))
+    people = None if annotator_labels is None else _annotations(annotator_labels)
+    for predictions, other, what in (
+        (clear, clear_golds, "gold labels"),
+        (said, golds, "gold labels"),
+        (said or clear, people, "lists of annotators' labels"),
+    ):
+        if predictions is not None and other is not None:
+            _refuse_unequal(predictions, other, what)
+    board = _Scoreboard()
+    no_clear = NO_CLARITY_PREDICTIONS if clear is None else _nothing(clear_golds, NO_CLARITY_GOLD)
+    no_evasion = NO_EVASION_PREDICTIONS if said is None else None
+    no_strict = no_evasion or _nothing(golds, NO_EVASION_GOLD)
+    no_people = _nothing(people, NO_ANNOTATIONS)
+    board.add("task1_clarity", no_clear, _strict, clear, clear_golds, NO_CLARITY_GOLD)
+    board.add("task2_evasion_strict", no_strict, _strict, said, golds, NO_EVASION_GOLD)
+    board.add("task2_evasion_multiannotator", no_evasion or no_people, _any_match, said, people, "first")
+    board.add("task2_evasion_majority_vote", no_evasion or no_people, _majority, said, people)
+    board.add("task2_evasion_soft", no_evasion or no_people, _soft, said, people)
+    board.add("task2_human_ceiling", no_people, _ceiling, people, "first", otherwise=NO_TWO_ANNOTATORS)
+    board.add("task2_agreement", no_people, _agreement, people)
+    return {**board.scores, "reasons": board.reasons}
+
+
+@dataclass(frozen=True, slots=True)
+class _Predictions:
+    """Predicted labels as they were written, and as codes of a taxonomy."""
+
+    taxonomy: Taxonomy
+    cells: list[Any]
+    codes: multi_annotator.Codes
+
+    @classmethod
+    def of(cls, taxonomy: Taxonomy, cells: Iterable[Any]) -> _Predictions:
+        listed = list(cells)
+        return cls(taxonomy, listed, taxonomy.encode(listed).codes)
+
+    def unknown(self, kept: multi_annotator.Mask) -> Counter[str]:
+        """Those of the kept rows that are no label of the taxonomy, as they were written; "" for blank ones."""
+        rows = np.flatnonzero(kept & (self.codes < 0)).tolist()
+        return Counter(label_text(self.cells[row]).strip() for row in rows)
+
+
+class _Scoreboard:
+    def __init__(self) -> None:
+        self.scores: dict[str, Any] = {}
+        self.reasons: dict[str, str] = {}
+
+    def add(self, key: str, missing: str | None, compute: Callable[..., Any], *data: Any, otherwise: str = "") -> None:
+        """A score, or None with the reason why there is none."""
+        self.scores[key] = None if missing else compute(*data)
+        if self.scores[key] is None:
+            self.reasons[key] = missing or otherwise
+
+
+def _strict(said: _Predictions, gold: Encoded, nothing: str) -> dict[str, Any]:
+    _refuse_unequal(said, gold, "gold labels")
+    if _known(gold) is None:
+        raise InputError([Problem(code="NO_REFERENCE", message=nothing + _examples(gold.unknown))])
+    scores = multi_annotator.score_strict(said.codes, gold.codes, said.taxonomy.labels)
+    return _result(scores, said, gold)
+
+
+def _any_match(said: _Predictions, given: Encoded, charge: Charge) -> dict[str, Any]:
+    _refuse_unequal(said, given, "lists of annotators' labels")
+    _refuse_all_empty(given)
+    scores = multi_annotator.score_any_match(said.codes, given.codes, EVASION.labels, charge=charge)
+    return {**_result(scores, said, given), "charge": charge}
+
+
+def _majority(said: _Predictions, given: Encoded) -> dict[str, Any]:
+    _refuse_unequal(said, given, "lists of annotators' labels")
+    _refuse_all_empty(given)
+    return _result(multi_annotator.score_majority(said.codes, given.codes, EVASION.labels), said, given)
+
+
+def _soft(said: _Predictions, given: Encoded) -> dict[str, Any]:
+    _refuse_unequal(said, given, "lists of annotators' labels")
+    _refuse_all_empty(given)
+    scores = multi_annotator.score_soft(said.codes, given.codes, EVASION.labels)
+    return {
+        "soft_score": scores.mean.value,
+        "soft_score_interval": _ends(scores.interval()),
+        "n_total": len(scores.kept),
+        "n_scored": len(scores.values),
+        "n_skipped": scores.n_skipped,
+    }
+
+
+def _ceiling(given: Encoded, charge: Charge) -> dict[str, Any] | None:
+    found = multi_annotator.human_ceiling(given.codes, EVASION.labels, charge=charge)
+    if found is None:
+        return None
+    return {
+        "macro_f1": found.macro_f1.value,
+        "macro_f1_interval": _ends(found.macro_f1_interval()),
+        "accuracy": found.accuracy.value,
+        "accuracy_interval": _ends(found.accuracy_interval()),
+        "annotators": [
+            None if one is None else {"macro_f1": one.macro_f1.value, "accuracy": one.accuracy.value, "n": one.n_scored}
+            for one in found.by_annotator
+        ],
+        "charge": charge,
+    }
+
+
+def _agreement(given: Encoded) -> dict[str, Any]:
+    from multimodal_eval.stats.alpha import krippendorff_alpha
+    from multimodal_eval.stats.ratings import Ratings
+
+    alpha = krippendorff_alpha(Ratings(given.codes, np.array(EVASION.labels), ordered=False))
+    return {
+        "krippendorff_alpha": alpha.value,
+        "krippendorff_alpha_interval": None if alpha.low is None else [alpha.low, alpha.high],
+        "n_units": alpha.n_units,
+        "n_annotators": alpha.n_annotators,
+        "reason": alpha.reason,
+    }
+
+
+def _annotations(annotator_labels: Iterable[Sequence[Label]]) -> Encoded:
+    return EVASION.encode_rows([list(row.values()) if isinstance(row, Mapping) else row for row in annotator_labels])
+
+
+def _clarity_predictions(
+    evasion_preds: list[Label] | None, clarity_preds: Iterable[Label] | None
+) -> _Predictions | None:
+    """As given, or derived from the evasion predictions; what is no evasion label is unknown."""
+    if clarity_preds is not None:
+        return _Predictions.of(CLARITY, clarity_preds)
+    if evasion_preds is None:
+        return None
+    derived = [EVASION_TO_CLARITY.get(normalize_label(cell), "") for cell in evasion_preds]
+    return _Predictions(CLARITY, evasion_preds, CLARITY.encode(derived).codes)
+
+
+def _known(encoded: Encoded | None) -> Encoded | None:
+    """None where not one label is of the taxonomy."""
+    return encoded if encoded is not None and bool((encoded.codes >= 0).any()) else None
+
+
+def _nothing(encoded: Encoded | None, reason: str) -> str | None:
+    """The reason why there is nothing to score against, with what was there instead; None where there is something."""
+    if _known(encoded) is not None:
+        return None
+    return reason + ("" if encoded is None else _examples(encoded.unknown))
+
+
+def _result(scores: ClassificationScores, said: _Predictions, gold: Encoded) -> dict[str, Any]:
+    unknown = said.unknown(scores.kept)
+    return {
+        "macro_f1": scores.macro_f1.value,
+        "macro_f1_interval": _ends(scores.macro_f1_interval()),
+        "accuracy": scores.accuracy.value,
+        "accuracy_interval": _ends(scores.accuracy_interval()),
+        "per_class": {
+            label: {key: row[key] for key in ("precision", "recall", "f1", "support")}
+            for label, row in scores.per_class.items()
+        },
+        "confusion_matrix": scores.confusion.tolist(),
+        "labels": list(scores.labels),
+        "zero_division": 0,
+        "n_total": len(scores.kept),
+        "n_scored": scores.n_scored,
+        "n_skipped": scores.n_skipped,
+        "n_unknown_predictions": unknown.total(),
+        "unknown_predictions": dict(unknown.most_common()),
+        "n_invalid_annotations": gold.unknown.total(),
+        "invalid_annotations": dict(gold.unknown.most_common()),
+        "few_gold": scores.few_gold,
+    }
+
+
+def _ends(found: Interval) -> list[float] | None:
+    return None if found.low is None or found.high is None else [found.low, found.high]
+
+
+def _refuse_unequal(said: _Predictions, other: Encoded, what: str) -> None:
+    if len(said.codes) != len(other.codes):
+        message = f"{len(said.codes)} predictions stand beside {len(other.codes)} {what}"
+        raise InputError([Problem(code="LENGTH", message=message)])
+
+
+def _refuse_all_empty(given: Encoded) -> None:
+    if _known(given) is None:
+        hint = "Score against the single label instead: compute_evasion_f1_strict."
+        message = NO_ANNOTATIONS + _examples(given.unknown)
+        raise InputError([Problem(code="NO_REFERENCE", message=f"{message}.", hint=hint)])
+
+
+def _examples(unknown: Counter[str]) -> str:
+    """The labels that were there, and are none of the taxonomy."""
+    shown = ", ".join(f"{label!r} ({count:,})" for label, count in unknown.most_common(5))
+    return f"; outside the taxonomy: {shown}" if unknown else ""

@@ -1,0 +1,58 @@
+"""The two tasks of CLARITY: their labels, and the columns in which data and predictions hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+from multimodal_eval.contests.clarity.labels import CLARITY_LABELS, EVASION_LABELS, EVASION_TO_CLARITY, normalize_label
+
+TaskName = Literal["clarity", "evasion"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClarityTask:
+    """One task."""
+
+    name: TaskName
+    labels: tuple[str, ...]
+
+    @property
+    def gold_column(self) -> str:
+        """The data's column with the single gold label."""
+        return f"{self.name}_label"
+
+    @property
+    def prediction_column(self) -> str:
+        """The predictions' column."""
+        return f"{self.name}_pred"
+
+    def read(self, label: str | None) -> str | None:
+        """A label as the taxonomy spells it; one that is not in it stays as it is, and a blank one is None."""
+        found = normalize_label(label)
+        return found if found in self.labels else (label or "").strip() or None
+
+    def read_annotation(self, label: str | None) -> str | None:
+        """The same of an annotator, who gives evasion labels: they tell the clarity label through the taxonomy."""
+        evasion = normalize_label(label)
+        return self.read(EVASION_TO_CLARITY.get(evasion, label) if self.name == "clarity" else label)
+
+    def knows(self, label: str | None) -> bool:
+        """Whether a label is in the taxonomy."""
+        return label in self.labels
+
+    def near(self, label: str) -> str:
+        """What a person may have meant."""
+        (other,) = (task for task in TASKS.values() if task is not self)
+        if normalize_label(label) in other.labels:
+            return f"That is a label of the task {other.name}."
+        by_lower = {known.lower(): known for known in self.labels}
+        near = get_close_matches(label.strip().lower(), by_lower, n=1, cutoff=0.6)
+        return f"Did you mean {by_lower[near[0]]!r}?" if near else f"Known: {', '.join(self.labels)}."
+
+
+TASKS: dict[TaskName, ClarityTask] = {
+    "clarity": ClarityTask("clarity", tuple(CLARITY_LABELS)),
+    "evasion": ClarityTask("evasion", tuple(EVASION_LABELS)),
+}

@@ -1,0 +1,203 @@
+"""The contest's files: questions, answers, perplexities, and gold. All of what is wrong with them is noted.
+
+questions        {dialogue: [[{"type": "text" | "image" | "audio", "content": …}, …], …]}      a turn a reply
+output.json      {dialogue: [answer, …]}
+ppl_output.json  {dialogue: [perplexity or {"candidates": [perplexity, …], "correct": k}, …]}   k counts from 0
+gold             {dialogue: {"type": …, "replies": [[variant, …], …]}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from multimodal_eval.contests.dialogue.dialogues import Surprise
+from multimodal_eval.contests.dialogue.types import WEIGHTS, type_of
+from multimodal_eval.core.conversation import PART_TYPES, Part
+from multimodal_eval.core.errors import did_you_mean, shorten
+from multimodal_eval.data.readers.field_checks import (
+    CHECKS,
+    RefusedError,
+    checked_name,
+    checked_perplexity,
+    checked_references,
+    checked_text,
+)
+from multimodal_eval.data.readers.json_file import read_json_object
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.text.languages import Language, language_of_texts
+
+Value = TypeVar("Value")
+SURPRISE_KEYS = ("perplexity", "candidates", "correct")
+
+
+@dataclass(frozen=True, slots=True)
+class GoldDialogue:
+    """The type of a dialogue, and the variants of each right reply."""
+
+    type: str
+    replies: tuple[tuple[str, ...], ...]
+    languages: tuple[Language, ...]  # of each reply's variants
+
+
+def read_gold(path: Path, problems: Problems) -> dict[str, GoldDialogue]:
+    """The gold; dialogues that are refused are noted and left out."""
+    return _read(path, problems, checked_gold)
+
+
+def read_answers(path: Path, problems: Problems) -> dict[str, list[str]]:
+    """The answers of one model."""
+    return _read(path, problems, lambda value: _each(value, checked_answer, "the answers"))
+
+
+def read_surprises(path: Path, problems: Problems) -> dict[str, list[Surprise]]:
+    """What one model says of its answers, or of candidates."""
+    return _read(path, problems, lambda value: _each(value, checked_surprise, "the perplexities"))
+
+
+def read_questions(path: Path, problems: Problems) -> dict[str, list[tuple[Part, ...]]]:
+    """What is asked, in turns of parts."""
+    return _read(path, problems, lambda value: _each(value, _checked_turn, "a dialogue"))
+
+
+def _read(path: Path, problems: Problems, check: Callable[[Any], Value]) -> dict[str, Value]:
+    file = str(path)
+    if not path.is_file():
+        problems.add("NOT_FOUND", "a folder, where a file is needed" if path.is_dir() else "no such file", file=file)
+        return {}
+    before = problems.total
+    content = read_json_object(path, problems)
+    found: dict[str, Value] = {}
+    for name, value in (content or {}).items():
+        try:
+            key = checked_name("dialogue", name)
+            if key in found:
+                raise RefusedError("DUPLICATE", "the dialogue occurs twice, in different Unicode forms of its name")
+            found[key] = check(value)
+        except RefusedError as refused:
+            for one in refusals(refused):
+                problems.add(one.code, str(one), file=file, id=name, hint=one.hint)
+    if content is not None and not content and problems.total == before:
+        problems.add("EMPTY", "the file has no dialogues", file=file)
+    return found
+
+
+class _RefusedPartsError(RefusedError):
+    """Several refusals in one dialogue."""
+
+    def __init__(self, parts: Sequence[RefusedError]) -> None:
+        super().__init__(parts[0].code, "; ".join(map(str, parts)))
+        self.parts = parts
+
+
+def refusals(refused: RefusedError) -> Sequence[RefusedError]:
+    """The single refusals, where there are several in one."""
+    return refused.parts if isinstance(refused, _RefusedPartsError) else [refused]
+
+
+def all_checked(checks: Iterable[Callable[[], Value]]) -> list[Value]:
+    """What each check gives; the refusals of all of them are raised together."""
+    found, refused = list[Value](), list[RefusedError]()
+    for check in checks:
+        try:
+            found.append(check())
+        except RefusedError as one:
+            refused += refusals(one)
+    if refused:
+        raise _RefusedPartsError(refused)
+    return found
+
+
+def _each(value: Any, check: Callable[[str, Any], Value], what: str) -> list[Value]:
+    """A list, each of whose items is checked."""
+    if not isinstance(value, list | tuple):
+        raise RefusedError("TYPE", f"{what} must be a list, with an item a reply. Got {shorten(value)} instead.")
+    if not value:
+        raise RefusedError("LENGTH", f"{what}: an empty list, with nothing for any reply")
+    return all_checked(partial(check, f"reply {number}", item) for number, item in enumerate(value, 1))
+
+
+def checked_gold(value: Any) -> GoldDialogue:
+    """{"type": …, "replies": [[variant, …], …]}."""
+    if not isinstance(value, Mapping) or not value.keys() >= {"type", "replies"}:
+        raise RefusedError("TYPE", f"must be an object with `type` and `replies`. Got {shorten(value)} instead.")
+    checks: list[Callable[[], Any]] = [
+        partial(_each, value["replies"], checked_variants, "`replies`"),
+        partial(checked_type, value["type"]),
+    ]
+    replies, kind = all_checked(checks)
+    return GoldDialogue(kind, tuple(map(tuple, replies)), tuple(map(language_of_texts, replies)))
+
+
+def checked_variants(place: str, value: Any) -> list[str]:
+    """The variants of a right answer: a text or more, none of them blank."""
+    try:
+        return checked_references(place, value)
+    except RefusedError as refused:  # its hint is for samples, which may go without references
+        raise RefusedError(refused.code, str(refused), "A reply needs a right answer or more.") from None
+
+
+def checked_type(value: Any) -> str:
+    """One of the four types, as they are written here."""
+    found = type_of(value) if isinstance(value, str) else None
+    if found is None:
+        raise RefusedError(
+            "UNKNOWN_TYPE", f"no dialogue type is named {shorten(value)}.{did_you_mean(value, list(WEIGHTS))}"
+        )
+    return found
+
+
+def checked_answer(place: str, value: Any) -> str:
+    """A text, which may be blank."""
+    if value is None:
+        raise RefusedError("MISSING_REPLY", f"{place} has no answer: null")
+    return checked_text(place, value)
+
+
+def checked_surprise(place: str, value: Any) -> Surprise:
+    """A perplexity, or those of candidates with the number of the right one; or both, in an object."""
+    if value is None:
+        raise RefusedError("MISSING_PERPLEXITY", f"{place} has no perplexity: null")
+    if not isinstance(value, Mapping):
+        return Surprise(checked_perplexity(place, value))
+    unknown = [key for key in value if key not in SURPRISE_KEYS]
+    if unknown:
+        raise RefusedError("TYPE", f"{place} has a key {unknown[0]!r}.{did_you_mean(unknown[0], SURPRISE_KEYS)}")
+    perplexity = value.get("perplexity")
+    own = None if perplexity is None else checked_perplexity(f"{place}, perplexity", perplexity)
+    if "candidates" not in value and "correct" not in value and own is not None:
+        return Surprise(own)
+    candidates, correct = value.get("candidates"), value.get("correct")
+    if not isinstance(candidates, list | tuple) or len(candidates) < 2:
+        message = (
+            f"{place}: `candidates` must be a list of two perplexities or more. Got {shorten(candidates)} instead."
+        )
+        raise RefusedError("TYPE", message)
+    if type(correct) is not int or correct not in range(len(candidates)):
+        message = (
+            f"{place}: `correct` must be a number from 0 to {len(candidates) - 1}. Got {shorten(correct)} instead."
+        )
+        raise RefusedError("RANGE", message)
+    found = all_checked(
+        partial(checked_perplexity, f"{place}, candidate {number}", item) for number, item in enumerate(candidates)
+    )
+    return Surprise(own, tuple(found), correct)
+
+
+def _checked_turn(place: str, value: Any) -> tuple[Part, ...]:
+    if not isinstance(value, list) or not value:
+        raise RefusedError("TYPE", f"{place}: a turn must be a list of parts. Got {shorten(value)} instead.")
+    return tuple(all_checked(partial(_checked_part, place, part) for part in value))
+
+
+def _checked_part(place: str, value: Any) -> Part:
+    if not isinstance(value, Mapping) or not value.keys() >= {"type", "content"}:
+        raise RefusedError("TYPE", f"{place}: a part must have `type` and `content`. Got {shorten(value)} instead.")
+    kind, content = value["type"], value["content"]
+    if kind not in PART_TYPES:
+        raise RefusedError("TYPE", f"{place}: no part is of the type {shorten(kind)}.{did_you_mean(kind, PART_TYPES)}")
+    field = f"{place}, {kind}"
+    return Part(kind, checked_text(field, content) if kind == "text" else CHECKS[kind](field, content))

@@ -1,0 +1,218 @@
+"""The contest's integral score.
+
+    sum over types j of (w_j / N_j) * sum over dialogues i of type j of (METEOR_i + HM_i) / 2
+
+METEOR_i and HM_i are means over the dialogue's replies, N_j is the number of dialogues of the type, and w_j its weight:
+.1 Text2Text, .2 Image2Text, .3 Audio2Text, .4 Image-Audio2Text. METEOR of a reply is the highest over the variants of
+the right answer (`fmean`); HM, the hidden metric, comes from the model's perplexity by a rule, 1/PPL by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from multimodal_eval.contests.dialogue.dialogues import TYPE, Dialogue, Reply, Surprise, samples_of
+from multimodal_eval.contests.dialogue.files import (
+    all_checked,
+    checked_answer,
+    checked_surprise,
+    checked_type,
+    checked_variants,
+    refusals,
+)
+from multimodal_eval.contests.dialogue.submission import checked_weights, hidden_values, present_weights
+from multimodal_eval.core.errors import InputError, Problem, shorten
+from multimodal_eval.core.machine import cores
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.data.readers.field_checks import RefusedError, checked_name
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.evaluation.metrics.hidden_metric import compute_hidden_metric
+from multimodal_eval.evaluation.metrics.meteor import AUTO, compute_meteor
+from multimodal_eval.stats.intervals import Interval, Vector, interval
+from multimodal_eval.stats.stratified import Strata, mean_of_clusters, stratified_mean
+
+PARTS = {"meteor": 0.5, "hidden_metric": 0.5}
+
+
+@dataclass(frozen=True, slots=True)
+class TypeScore:
+    """One type of dialogue: means over its dialogues, and what it adds to the integral score."""
+
+    type: str
+    n: int
+    weight: float
+    meteor: Interval
+    hidden: Interval
+    mean: Interval
+    part: float
+
+
+@dataclass(frozen=True, slots=True)
+class IntegralScore:
+    """The integral score with its interval, by type and by dialogue."""
+
+    value: float
+    stderr: float | None
+    low: float | None
+    high: float | None
+    method: str
+    meteor: Interval  # the same weighted sum of METEOR alone
+    hidden: Interval  # and of the hidden metric
+    types: tuple[TypeScore, ...]
+    dialogues: dict[str, float]  # (METEOR_i + HM_i) / 2 of each
+    replies: dict[str, tuple[tuple[float, float], ...]]  # METEOR and HM of each reply of each dialogue
+    signature: Signature
+    left_out: tuple[str, ...] = ()  # types without dialogues, where only those present count
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a JSON object."""
+        return {**asdict(self), "signature": str(self.signature)}
+
+
+def integral_score(
+    dialogues: Iterable[Dialogue | Mapping[str, Any]],
+    *,
+    weights: Mapping[str, float] | None = None,
+    rule: str = "confidence",
+    language: str = AUTO,
+    synonyms: str | Mapping[str, str] = "default",
+    present_types_only: bool = False,
+) -> IntegralScore:
+    """The integral score of a model's dialogues.
+
+    Each is a `Dialogue`, or a mapping {"id", "type", "replies": [{"answer", "variants", "perplexity"}, …]}, whose
+    `perplexity` may also be {"candidates": […], "correct": k}. `weights` are those of the types, `rule` the one of the
+    hidden metric; `language` is en, ru, or auto: that of each reply's variants. A type with a weight and no dialogue is
+    an error unless `present_types_only`, which scales the other weights up to 1. The order of the dialogues changes no
+    digit; the interval resamples dialogues within their types.
+    """
+    hidden = compute_hidden_metric.configure({"rule": rule})
+    checked = _checked(dialogues)
+    problems = Problems()
+    samples = [sample for dialogue in checked for sample in samples_of(dialogue)]
+    second = np.array(hidden_values(samples, hidden, None, problems), dtype=np.float64)
+    problems.raise_if_any()
+    types = {dialogue.type for dialogue in checked}
+    used, left_out = present_weights(checked_weights(weights), types, present_only=present_types_only)
+    languages = {str(sample.metadata["language"]) for sample in samples}
+    meteor = compute_meteor.configure(
+        {"variant": "fmean", "language": settled_language(language, languages), "synonyms": synonyms}
+    )
+    first = meteor.rows_of(
+        [sample.generated_answer or "" for sample in samples], [sample.references or [] for sample in samples], cores()
+    ).values
+    clusters = np.repeat(np.arange(len(checked)), [len(dialogue.replies) for dialogue in checked])
+    codes = np.array([list(used).index(sample.metadata[TYPE]) for sample in samples], dtype=np.int64)
+    strata = Strata(codes, tuple(used), tuple(used.values()))
+    both = PARTS["meteor"] * first + PARTS["hidden_metric"] * second
+    found = [interval(stratified_mean(values, clusters, strata), clusters) for values in (both, first, second)]
+    ends = np.cumsum([len(dialogue.replies) for dialogue in checked])[:-1]
+    return IntegralScore(
+        found[0].value,
+        found[0].stderr,
+        found[0].low,
+        found[0].high,
+        found[0].method,
+        found[1],
+        found[2],
+        tuple(_types(strata, clusters, (first, second, both))),
+        {
+            dialogue.id: mean_of_clusters(own, None).value
+            for dialogue, own in zip(checked, np.split(both, ends), strict=True)
+        },
+        {
+            dialogue.id: tuple(zip(one.tolist(), two.tolist(), strict=True))
+            for dialogue, one, two in zip(checked, np.split(first, ends), np.split(second, ends), strict=True)
+        },
+        _signature(meteor.signature(), hidden.signature(), used),
+        tuple(left_out),
+    )
+
+
+def settled_language(language: str, found: Set[str]) -> str:
+    """`auto` becomes the one language of all replies, where they have but one: the other's data is not needed then."""
+    return next(iter(found)) if language == AUTO and len(found) == 1 else language
+
+
+def _types(strata: Strata, clusters: Any, columns: Sequence[Vector]) -> Iterable[TypeScore]:
+    for code, (name, weight) in enumerate(zip(strata.names, strata.weights, strict=True)):
+        rows = strata.codes == code
+        if rows.any():
+            own = clusters[rows]
+            meteor, hidden, mean = (interval(mean_of_clusters(values[rows], own), own) for values in columns)
+            yield TypeScore(name, len(np.unique(own)), weight, meteor, hidden, mean, weight * mean.value)
+
+
+def _signature(meteor: Signature, hidden: Signature, weights: Mapping[str, float]) -> Signature:
+    settings = {key: value for key, value in meteor.settings.items() if key != "variant"}
+    return Signature(
+        "dialogue_integral",
+        "1",
+        {"meteor": meteor.settings["variant"], **settings, "rule": hidden.settings["rule"], "weights": dict(weights)},
+    )
+
+
+def _checked(dialogues: Iterable[Dialogue | Mapping[str, Any]]) -> list[Dialogue]:
+    """Dialogues as they should be; everything that is wrong with them is said at once."""
+    problems, found = Problems(), dict[str, Dialogue]()
+    for number, given in enumerate(dialogues, 1):
+        name = given.id if isinstance(given, Dialogue) else given.get("id") if isinstance(given, Mapping) else None
+        try:
+            one = _dialogue(given)
+            if one.id in found:
+                raise RefusedError("DUPLICATE", "a dialogue before has the same id")
+            found[one.id] = one
+        except RefusedError as refused:
+            shown = None if name is None else str(name)
+            for part in refusals(refused):
+                problems.add(part.code, f"dialogue {number}: {part}", id=shown, hint=part.hint)
+    problems.raise_if_any()
+    if not found:
+        raise InputError([Problem(code="EMPTY", message="there are no dialogues")])
+    return list(found.values())
+
+
+def _dialogue(given: Dialogue | Mapping[str, Any]) -> Dialogue:
+    if isinstance(given, Dialogue):
+        given = {"id": given.id, "type": given.type, "replies": given.replies}
+    if not isinstance(given, Mapping) or not given.keys() >= {"id", "type", "replies"}:
+        raise RefusedError("TYPE", f"must have `id`, `type` and `replies`. Got {shorten(given)} instead.")
+    replies = given["replies"]
+    if not isinstance(replies, list | tuple) or not replies:
+        raise RefusedError("TYPE", f"`replies` must be a list with a reply or more. Got {shorten(replies)} instead.")
+    of_replies = [partial(_reply, f"reply {number}", reply) for number, reply in enumerate(replies, 1)]
+    checks: list[Callable[[], Any]] = [
+        partial(checked_name, "id", given["id"]),
+        partial(checked_type, given["type"]),
+        partial(all_checked, of_replies),
+    ]
+    name, kind, checked = all_checked(checks)
+    return Dialogue(name, kind, tuple(checked))
+
+
+def _reply(place: str, given: Any) -> Reply:
+    if isinstance(given, Reply):
+        said: Any = given.surprise
+        given = {"answer": given.answer, "variants": given.variants, "perplexity": _written(said)}
+    if not isinstance(given, Mapping) or not given.keys() >= {"answer", "variants"}:
+        raise RefusedError("TYPE", f"{place} must have `answer` and `variants`. Got {shorten(given)} instead.")
+    checks: list[Callable[[], Any]] = [
+        partial(checked_answer, place, given["answer"]),
+        partial(checked_variants, f"{place}, variants", given["variants"]),
+        partial(checked_surprise, place, given.get("perplexity")),
+    ]
+    answer, variants, said = all_checked(checks)
+    return Reply(answer, tuple(variants), said)
+
+
+def _written(said: Surprise) -> Any:
+    """As a file would have it."""
+    if said.candidates is None:
+        return said.perplexity
+    own = {} if said.perplexity is None else {"perplexity": said.perplexity}
+    return {**own, "candidates": list(said.candidates), "correct": said.correct}

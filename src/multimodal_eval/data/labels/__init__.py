@@ -1,0 +1,1 @@
+"""Labels: taxonomies, label cells, annotation tables."""

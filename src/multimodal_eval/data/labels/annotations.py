@@ -1,0 +1,196 @@
+"""Several annotators' labels of the same units, from any file that is read here."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.core.errors import InputError, Problem, did_you_mean, shorten
+from multimodal_eval.core.levels import Level
+from multimodal_eval.data.labels.cells import NO_LABEL, LabelCodes
+from multimodal_eval.data.readers.field_checks import RefusedError
+from multimodal_eval.data.readers.formats import is_textual
+from multimodal_eval.data.readers.inputs import read_records
+from multimodal_eval.data.readers.layouts import Layout, Long, Record, name_of
+from multimodal_eval.data.readers.problems import Problems
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Units x annotators: a code is an index into `labels`, -1 where there is none.
+
+    `labels` are those that annotators gave, or all of the order; a gold label beside them has the code len(labels).
+    `gold` has one code a unit, `groups` one integer a unit; None where the file was not asked for them.
+    """
+
+    codes: NDArray[np.int64]
+    labels: NDArray[Any]
+    annotators: list[str]
+    gold: NDArray[np.int64] | None
+    groups: NDArray[np.int64] | None
+
+
+def read_annotations(
+    path: Path,
+    layout: Layout,
+    *,
+    scale: Level = "nominal",
+    order: Sequence[str] | None = None,
+    group: str | None = None,
+    gold: str | None = None,
+) -> Annotations:
+    """The labels of a file; everything that is wrong with it is refused together."""
+    problems = Problems()
+    textual = is_textual(path)
+    table = _Table(str(path), layout, LabelCodes(scale, order, textual=textual), problems)
+    table.group, table.gold = group, gold
+    for line, record in read_records(path, problems):
+        table.add(line, record, textual=textual)
+    missing = table.missing_columns()
+    table.check_duplicates()
+    if missing:  # first, because the other problems may follow from them
+        raise InputError([*missing, *problems.kept], len(missing) + problems.total)
+    problems.raise_if_any()
+    table.check_contents()
+    problems.raise_if_any()
+    return table.finish()
+
+
+class _Table:
+    """Ratings as they are read, and what is known of each unit."""
+
+    group: str | None = None
+    gold: str | None = None
+
+    def __init__(self, file: str, layout: Layout, labels: LabelCodes, problems: Problems) -> None:
+        self.file, self.layout, self.labels, self.problems = file, layout, labels, problems
+        self.columns: dict[str, None] = {}
+        self.annotators: dict[str, int] = {}
+        self.groups: dict[str, int] = {}
+        self.units: dict[str, tuple[int, int]] = {}  # name -> (index, line)
+        self.group_of, self.gold_of = array("q"), array("q")  # one a unit
+        self.ratings = tuple(array("q") for _ in range(4))  # unit, annotator, code, line
+
+    def add(self, line: int, record: Record, *, textual: bool) -> None:
+        """Take one record; what is wrong with it is noted."""
+        if not record.keys() <= self.columns.keys():
+            self.columns.update(dict.fromkeys(record))
+        try:
+            unit = self._unit(line, record)
+            cells = self.layout.cells(record, textual=textual)
+        except RefusedError as refusal:
+            self._note(refusal, line)
+            return
+        self._know(unit, line, record)
+        for annotator, where, cell in cells:
+            index = self.annotators.setdefault(annotator, len(self.annotators))
+            try:
+                code = self.labels.code(where, cell)
+            except RefusedError as refusal:
+                self._note(refusal, line, field=where, value=shorten(cell))
+                continue
+            if code != NO_LABEL:
+                for values, value in zip(self.ratings, (unit, index, code, line), strict=True):
+                    values.append(value)
+
+    def _unit(self, line: int, record: Record) -> int:
+        """The index of the record's unit."""
+        column, unit = self.layout.unit, len(self.gold_of)
+        if column is not None:
+            name = name_of(column, record.get(column))
+            if name is None:
+                raise RefusedError("MISSING_ID", f"`{column}` is empty: which unit is it?")
+            known = name in self.units
+            unit, first = self.units.setdefault(name, (unit, line))
+            if known and not isinstance(self.layout, Long):
+                raise RefusedError("DUPLICATE", f"the unit {shorten(name)} occurs twice, in lines {first} and {line}")
+        if unit == len(self.gold_of):
+            self.group_of.append(NO_LABEL)
+            self.gold_of.append(NO_LABEL)
+        return unit
+
+    def _know(self, unit: int, line: int, record: Record) -> None:
+        """Note the unit's group and gold label; all records of a unit must say the same."""
+        try:
+            if self.group is not None:
+                name = name_of(self.group, record.get(self.group))
+                code = NO_LABEL if name is None else self.groups.setdefault(name, len(self.groups))
+                _set(self.group_of, unit, code, self.group)
+            if self.gold is not None:
+                _set(self.gold_of, unit, self.labels.code(self.gold, record.get(self.gold)), self.gold)
+        except RefusedError as refusal:
+            self._note(refusal, line)
+
+    def _note(self, refusal: RefusedError, line: int, **where: Any) -> None:
+        self.problems.add(refusal.code, str(refusal), file=self.file, line=line, hint=refusal.hint, **where)
+
+    def missing_columns(self) -> list[Problem]:
+        """The columns that were asked for and are in no record."""
+        missing = []
+        asked = dict.fromkeys([*self.layout.asked, self.layout.unit, self.group, self.gold])
+        for column in asked if self.columns else ():
+            if column is None or column in self.columns:
+                continue
+            if column in self.layout.asked and any(self.layout.matches(column, other) for other in self.columns):
+                continue
+            hint = did_you_mean(column, list(self.columns)).strip() + "."
+            message = f"no column is named {column!r}."
+            missing.append(Problem(code="UNKNOWN_COLUMN", message=message, file=self.file, hint=hint))
+        return missing
+
+    def check_duplicates(self) -> None:
+        """One annotator rates a unit once; only the long form can say otherwise."""
+        if not isinstance(self.layout, Long) or not self.ratings[0]:
+            return
+        units, annotators, _, lines = self._columns()
+        key = units * len(self.annotators) + annotators
+        order = np.argsort(key, kind="stable")
+        again = np.flatnonzero(key[order][1:] == key[order][:-1])
+        who, what = list(self.annotators), list(self.units)
+        for first, second in zip(order[again].tolist(), order[again + 1].tolist(), strict=True):
+            said = f"{who[annotators[second]]!r} rated the unit {shorten(what[units[second]])} twice"
+            message = f"{said}, in lines {lines[first]} and {lines[second]}"
+            self.problems.add("DUPLICATE", message, file=self.file, line=int(lines[second]))
+
+    def check_contents(self) -> None:
+        """Agreement takes two annotators and a label."""
+        if not self.columns:
+            self.problems.add("EMPTY", "the input has no records", file=self.file)
+        elif not self.ratings[0]:
+            self.problems.add("EMPTY", "no annotator has given a label", file=self.file)
+        elif len(self.annotators) < 2:
+            (only,) = self.annotators
+            self.problems.add("ANNOTATORS", f"agreement takes two annotators. Got {only!r} alone.", file=self.file)
+
+    def _columns(self) -> list[NDArray[np.int64]]:
+        return [np.frombuffer(values, dtype=np.int64) for values in self.ratings]
+
+    def finish(self) -> Annotations:
+        """The tables."""
+        units, annotators, given, _ = self._columns()
+        labels, place = self.labels.sorted(given)
+        codes = np.full((len(self.gold_of), len(self.annotators)), NO_LABEL, dtype=np.int64)
+        codes[units, annotators] = place[given]
+        gold = groups = None
+        if self.gold is not None:
+            found = np.array(self.gold_of, dtype=np.int64)
+            gold = np.where(found < 0, NO_LABEL, place[found])
+        if self.group is not None:
+            groups = np.array(self.group_of, dtype=np.int64)
+            alone = groups < 0  # a unit without a group is its own
+            groups[alone] = len(self.groups) + np.arange(int(alone.sum()))
+        return Annotations(codes, labels, list(self.annotators), gold, groups)
+
+
+def _set(known: array[int], unit: int, code: int, column: str) -> None:
+    if code == NO_LABEL:
+        return
+    if known[unit] not in (NO_LABEL, code):
+        raise RefusedError("CONFLICT", f"`{column}` says different things of one unit")
+    known[unit] = code

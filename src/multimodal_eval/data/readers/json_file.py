@@ -1,0 +1,153 @@
+"""JSON files: an array of objects, read element by element, or a COCO caption annotation file."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from multimodal_eval._native import array_elements
+from multimodal_eval.data.readers.blocks import BOM, COMPRESSED, DamagedStreamError, open_bytes, refuse_utf16
+from multimodal_eval.data.readers.json_faults import DECODE_ERRORS, note_fault, note_repeated_keys, repeated_by_line
+from multimodal_eval.data.readers.jsonl import Record
+from multimodal_eval.data.readers.problems import Problems
+
+_BATCH = 1000
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
+    """The whole text: mapped, so that memory stays free, or decompressed."""
+    if path.suffix.lower() in COMPRESSED:
+        with open_bytes(path) as stream:
+            yield stream.read()
+    elif path.stat().st_size == 0:
+        yield b""
+    else:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+            yield view
+
+
+def first_character(path: Path) -> str:
+    """The first character that is no white space: '[' for an array, '{' for an object."""
+    with open_bytes(path) as stream:
+        head = stream.read(4096)
+    return head.removeprefix(BOM).lstrip()[:1].decode(errors="replace")
+
+
+def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
+    """(line on which it starts, fields) of every object of the array."""
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    file = str(path)
+    last_good = 0
+    try:
+        with _mapped(path) as text:
+            refuse_utf16(bytes(text[:8]), file)
+            position, line = _behind_bracket(text)
+            closed = position < 0
+            if closed:
+                problems.add("TYPE", "the file must hold a JSON array of objects", file=file)
+            while not closed:
+                elements, position, passed, closed, broken = array_elements(text, position, _BATCH)
+                for begin, end, before in elements:
+                    raw = bytes(text[begin:end])
+                    here = line + before
+                    repeated = repeated_by_line(raw, here, line_delimited=False)
+                    if repeated:
+                        note_repeated_keys(problems, file, repeated)
+                        continue
+                    try:
+                        fields = decode(raw)
+                    except DECODE_ERRORS as error:
+                        if not (broken and end == elements[-1][1]):  # else said below
+                            note_fault(
+                                problems,
+                                file,
+                                raw,
+                                error,
+                                line=here,
+                                start=begin,
+                                cut_off=False,
+                                last_good=last_good,
+                            )
+                        continue
+                    last_good = here
+                    yield here, fields
+                line += passed
+                if broken:
+                    message = f"the array is not closed; the last good record starts on line {last_good}"
+                    problems.add("TRUNCATED", message, file=file, line=line)
+                    return
+            if position >= 0 and bytes(text[position : position + 4096]).strip():
+                problems.add("SYNTAX", "there is text behind the end of the array", file=file, line=line)
+    except DamagedStreamError as damage:
+        problems.add(damage.code, str(damage), file=file)
+
+
+def _behind_bracket(text: bytes | mmap.mmap) -> tuple[int, int]:
+    """Where the array's content starts, and on which line; -1 where there is no array."""
+    head = bytes(text[:65536])
+    start = len(BOM) if head.startswith(BOM) else 0
+    body = head[start:].lstrip()
+    if not body.startswith(b"["):
+        return -1, 1
+    position = len(head) - len(body) + 1
+    return position, 1 + head.count(b"\n", 0, position)
+
+
+def read_json_object(path: Path, problems: Problems) -> dict[str, Any] | None:
+    """The object that a file holds, no key of which stands twice; None where there is no reading it."""
+    file = str(path)
+    try:
+        with _mapped(path) as text:
+            refuse_utf16(bytes(text[:8]), file)
+            raw = bytes(text).removeprefix(BOM)
+    except DamagedStreamError as damage:
+        problems.add(damage.code, str(damage), file=file)
+        return None
+    if not raw.strip():
+        problems.add("EMPTY", "the file is empty", file=file)
+        return None
+    repeated = repeated_by_line(raw, 1, line_delimited=False)
+    if repeated:
+        note_repeated_keys(problems, file, repeated)
+        return None
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except DECODE_ERRORS as error:
+        note_fault(problems, file, raw, error, line=1, start=0, cut_off=True, last_good=0)
+        return None
+
+
+def read_coco_annotations(path: Path, problems: Problems) -> Iterator[Record]:
+    """A COCO caption annotation file as one record an image: id, its captions as references, its file name."""
+    file = str(path)
+    content = read_json_object(path, problems)
+    if content is None:
+        return
+    annotations = content.get("annotations")
+    if not isinstance(annotations, list):
+        message = "a JSON object must be a COCO caption file with a list `annotations`; other data must be an array"
+        problems.add("TYPE", message, file=file)
+        return
+    references: dict[Any, list[Any]] = {}
+    for index, annotation in enumerate(annotations):
+        if not isinstance(annotation, dict) or not annotation.keys() >= {"image_id", "caption"}:
+            problems.add("TYPE", f"annotations[{index}] must be an object with `image_id` and `caption`", file=file)
+            continue
+        if not isinstance(annotation["image_id"], int | str):
+            problems.add("TYPE", f"annotations[{index}].image_id must be a number or text", file=file)
+            continue
+        references.setdefault(annotation["image_id"], []).append(annotation["caption"])
+    images = content.get("images")
+    names = {
+        image["id"]: image.get("file_name")
+        for image in (images if isinstance(images, list) else [])
+        if isinstance(image, dict) and isinstance(image.get("id"), int | str)
+    }
+    for number, (image_id, captions) in enumerate(references.items(), 1):
+        yield number, {"id": image_id, "references": captions, "image": names.get(image_id)}

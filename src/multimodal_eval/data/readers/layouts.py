@@ -1,0 +1,113 @@
+"""Where in a record the labels of several annotators stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from multimodal_eval.core.errors import shorten
+from multimodal_eval.data.readers.field_checks import RefusedError, checked_name, json_cell
+
+Record = Mapping[str, Any]
+Cell = tuple[str, str, Any]  # annotator, where it stands, the label
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """One record a unit, one column an annotator: names, or patterns with * and ?. Patterns pass by `besides`."""
+
+    columns: tuple[str, ...]
+    unit: str | None = None
+    besides: tuple[str | None, ...] = ()
+    _chosen: dict[tuple[str, ...], list[str]] = field(default_factory=dict, compare=False)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The columns that must be there, or patterns that must match one."""
+        return self.columns
+
+    def matches(self, pattern: str, column: str) -> bool:
+        """Whether a column is meant by one of `columns`."""
+        if column == pattern:
+            return True
+        return fnmatchcase(column, pattern) and column != self.unit and column not in self.besides
+
+    def cells(self, record: Record, *, textual: bool) -> Iterable[Cell]:
+        """The labels of a record."""
+        columns = tuple(record)
+        chosen = self._chosen.get(columns)
+        if chosen is None:
+            chosen = [column for column in columns if any(self.matches(pattern, column) for pattern in self.columns)]
+            self._chosen[columns] = chosen
+        return [(column, column, record[column]) for column in chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """One record a unit, all its labels in one column: annotator -> label, or a list."""
+
+    column: str
+    unit: str | None = None
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The columns that must be there."""
+        return (self.column,)
+
+    def matches(self, pattern: str, column: str) -> bool:
+        """Whether a column is the one."""
+        return pattern == column
+
+    def cells(self, record: Record, *, textual: bool) -> Iterable[Cell]:
+        """The labels of a record; of a list, the first is the first annotator's."""
+        column, found = self.column, record.get(self.column)
+        if textual and found is not None:
+            found = json_cell(column, found) if found.strip() else None
+        if found is None:
+            return []
+        if isinstance(found, list) and found and all(isinstance(item, tuple) for item in found):  # a map of Parquet
+            if len(dict(found)) < len(found):
+                raise RefusedError("DUPLICATE", f"`{column}` names an annotator twice: {shorten(found)}")
+            found = dict(found)
+        if isinstance(found, Mapping):
+            return [(str(name), f"{column}.{name}", item) for name, item in found.items()]
+        if not isinstance(found, list):
+            wanted = "an object annotator -> label, or a list of labels"
+            raise RefusedError("TYPE", f"`{column}` must be {wanted}. Got {shorten(found)} instead.")
+        return [(str(place), f"{column}[{place - 1}]", item) for place, item in enumerate(found, 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """One record a rating."""
+
+    unit: str
+    annotator: str
+    label: str
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The columns that must be there."""
+        return self.annotator, self.label
+
+    def matches(self, pattern: str, column: str) -> bool:
+        """Whether a column is the one."""
+        return pattern == column
+
+    def cells(self, record: Record, *, textual: bool) -> Iterable[Cell]:
+        """The one label of a record."""
+        annotator = name_of(self.annotator, record.get(self.annotator))
+        if annotator is None:
+            raise RefusedError("MISSING_ID", f"`{self.annotator}` is empty: who gave the label?")
+        return [(annotator, self.label, record.get(self.label))]
+
+
+Layout = Wide | Nested | Long
+
+
+def name_of(column: str, value: Any) -> str | None:
+    """An annotator, a unit or a group by its name; None where the cell is null or blank."""
+    blank = value is None or (isinstance(value, str) and not value.strip())
+    return None if blank else checked_name(column, value)

@@ -1,0 +1,262 @@
+"""From a record (column -> value) to the checked fields of a `Sample`."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
+from multimodal_eval.core.metric import is_number
+from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
+from multimodal_eval.data.readers.field_checks import (
+    CHECKS,
+    Check,
+    RefusedError,
+    checked_mapping,
+    checked_name,
+    checked_text,
+    checked_value,
+    meaning_of_cell,
+)
+from multimodal_eval.data.readers.problems import Problems
+
+# field -> the columns that hold it; several only for `references`
+ColumnMap = Mapping[str, tuple[str, ...]]
+
+
+def parse_map(pairs: Mapping[str, str] | None) -> dict[str, tuple[str, ...]]:
+    """A user's mapping field -> column (or `a,b,c` for references), with its field names checked."""
+    columns: dict[str, tuple[str, ...]] = {}
+    for field, column in (pairs or {}).items():
+        name = "generated_answer" if field in ANSWER_ALIASES else field
+        if name not in FIELDS:
+            raise ConfigError(f"no sample field is named {field!r}.{did_you_mean(field, FIELDS)}")
+        names = tuple(part.strip() for part in column.split(",")) if name == "references" else (column,)
+        columns[name] = names
+    used = Counter(column for names in columns.values() for column in names)
+    for column, fields in used.items():
+        if fields > 1:
+            raise ConfigError(f"the column {column!r} is mapped to {fields} fields; it can hold one")
+    return columns
+
+
+class RecordChecker:
+    """Checks the records of one file, or of several alike (`file` is the current one); what is wrong is noted."""
+
+    def __init__(
+        self,
+        file: str | None,
+        problems: Problems,
+        columns: ColumnMap,
+        *,
+        textual: bool = False,
+        annotators: tuple[str, ...] = (),
+    ) -> None:
+        self.file, self.problems = file, problems
+        self.unused_annotators = set(annotators)
+        self._annotators = annotators
+        self._is_annotator: dict[str, bool] = {}
+        self.blank_answers = 0
+        self.unused_map = {column for names in columns.values() for column in names}
+        self._textual = textual
+        self._several = {column for names in columns.values() if len(names) > 1 for column in names}
+        self._route = {
+            column: (field, self._check_for(field, column, textual))
+            for column, field in _columns_to_fields(columns).items()
+        }
+        self._kinds: dict[str, tuple[str, str | None, int, str]] = {}
+        self._mixed: set[str] = set()
+        self._line = 0
+        self._shapes: dict[tuple[str, ...], int] = {}  # records by the fields they have: cheaper than a count each
+
+    @property
+    def present(self) -> Counter[str]:
+        """In how many records each field is there."""
+        counts: Counter[str] = Counter()
+        for shape, records in self._shapes.items():
+            counts.update(dict.fromkeys(shape, records))
+        return counts
+
+    def id_of(self, record: Mapping[str, Any]) -> str | None:
+        """The record's id as text, unchecked: for a second look at a file that was read before."""
+        for column, value in record.items():
+            if value is not None and self._route.get(column, ("",))[0] == "id":
+                return unicodedata.normalize("NFC", str(value))
+        return None
+
+    def fields(self, line: int, record: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The fields of the sample, or None where something was wrong with it."""
+        before = self.problems.total
+        self._line = line
+        fields: dict[str, Any] = {}
+        metadata: dict[str, Any] = {}
+        labels: dict[str, Any] = {}
+        route, unused_map = self._route, self.unused_map
+        for column, value in record.items():
+            if unused_map:
+                unused_map.discard(column)
+            is_annotator = bool(self._annotators) and column not in route and self._annotates(column)
+            if value is None:
+                continue
+            field, check = route.get(column) or (column, self._checked_metadatum)
+            try:
+                checked = check(field, value)
+            except RefusedError as refusal:
+                self._note(refusal, field, value, record)
+                continue
+            if is_annotator:
+                if checked is not None:
+                    labels[column] = checked
+                continue
+            if column not in route:
+                if checked is not None:
+                    metadata[column] = checked
+                continue
+            if field not in fields:
+                if checked is not None:
+                    fields[field] = checked
+            elif column in self._several:
+                fields[field] += checked or []
+            else:
+                self._note(RefusedError("DUPLICATE", f"two columns hold `{field}`"), field, value, record)
+        if "id" not in fields and self.problems.total == before:
+            columns = ", ".join(map(repr, list(record)[:8]))
+            hint = f"Name the column that holds it with --map id=COLUMN; the record has {columns}."
+            self._note(RefusedError("MISSING_ID", "the sample has no `id`.", hint), "id", None, record)
+        if self.problems.total > before:
+            return None
+        if labels:
+            inner = fields.setdefault("annotations", {})
+            for column in labels.keys() & inner.keys():
+                twice = RefusedError("DUPLICATE", f"`annotations` and a column both hold the labels of {column!r}")
+                self._note(twice, column, None, record)
+                return None
+            fields["annotations"] = inner | labels
+        if metadata:
+            inner = fields.setdefault("metadata", {})
+            for column in metadata.keys() & inner.keys():
+                self._note(
+                    RefusedError("DUPLICATE", f"`metadata` and a column both hold {column!r}"), column, None, record
+                )
+                return None
+            fields["metadata"] = metadata | inner
+        shape = tuple(fields)
+        self._shapes[shape] = self._shapes.get(shape, 0) + 1
+        return fields
+
+    def _annotates(self, column: str) -> bool:
+        """Whether a column is one of those that hold an annotator's labels."""
+        known = self._is_annotator.get(column)
+        if known is None:
+            meant = [name for name in self._annotators if name == column or fnmatchcase(column, name)]
+            self.unused_annotators.difference_update(meant)
+            known = self._is_annotator[column] = bool(meant)
+        return known
+
+    def _check_for(self, field: str, column: str, textual: bool) -> Check:
+        """The check of a field, with what its column or its file's format asks for around it."""
+        check = CHECKS[field]
+        if field in ("id", "group"):
+            check = partial(self._checked_name, column)
+        elif field == "generated_answer":
+            check = self._checked_answer
+        elif field == "metadata":
+            check = self._checked_metadata
+        alone = column not in self._several
+
+        def from_text(field: str, cell: str) -> Any:
+            value = meaning_of_cell(field, cell, alone=alone)
+            return None if value is None else check(field, value)
+
+        def one_of_several(field: str, value: Any) -> Any:
+            return check(field, [value])
+
+        if textual:
+            return from_text
+        return check if alone else one_of_several
+
+    def _checked_name(self, column: str, field: str, value: Any) -> str:
+        name = checked_name(field, value)
+        self._check_kind(column, value)
+        return name
+
+    def _checked_metadatum(self, column: str, value: Any) -> Any:
+        """A value of a column that is no field. An empty CSV cell is null."""
+        if self._textual and value == "":
+            return None
+        self._check_kind(column, value)
+        return checked_text(column, value) if type(value) is str else checked_value(column, value)
+
+    def _checked_answer(self, field: str, value: Any) -> str:
+        text = checked_text(field, value)
+        if not text or text.isspace():
+            self.blank_answers += 1
+        return text
+
+    def _checked_metadata(self, field: str, value: Any) -> dict[str, Any]:
+        """Its keys are columns like any other that is no field."""
+        mapping = checked_mapping(field, value)
+        return {key: self._checked_metadatum(key, item) for key, item in mapping.items() if item is not None}
+
+    def _note(self, refusal: RefusedError, field: str, value: Any, record: Mapping[str, Any]) -> None:
+        self.problems.add(
+            refusal.code,
+            str(refusal),
+            file=self.file,
+            line=self._line,
+            id=self.id_of(record) if field != "id" else None,
+            field=field,
+            value=shorten(value),
+            hint=refusal.hint,
+        )
+
+    def _check_kind(self, column: str, value: Any) -> None:
+        """A column holds one kind of value; two kinds are a mistake that shows up far from here."""
+        kind = _KINDS.get(type(value)) or ("number" if is_number(value) else type(value).__name__)
+        first = self._kinds.get(column)
+        if first is None:
+            self._kinds[column] = (kind, self.file, self._line, shorten(value))
+        elif first[0] != kind and column not in self._mixed:
+            self._mixed.add(column)
+            _, file, line, shown = first
+            where = f"line {line}" if file == self.file else f"{file}:{line}"
+            message = (
+                f"the column {column!r} mixes types: {shown} ({first[0]}, {where}) "
+                f"and {shorten(value)} ({kind}, line {self._line})."
+            )
+            self.problems.add("TYPE", message, file=self.file, line=self._line, field=column, value=shorten(value))
+
+    @property
+    def metadata_columns(self) -> list[str]:
+        """The columns that are no field."""
+        return [column for column in self._kinds if column not in self._route and not self._is_annotator.get(column)]
+
+    def suspicions(self) -> list[str]:
+        """Columns kept as metadata whose names look like a misspelt field."""
+        return [
+            f"the column {column!r} is kept as metadata. Did you mean {near[0]!r}? Then use --map {near[0]}={column}"
+            for column in self.metadata_columns
+            if (near := get_close_matches(column, FIELDS, n=1, cutoff=0.8))
+        ]
+
+
+def _columns_to_fields(columns: ColumnMap) -> dict[str, str]:
+    plain = {field: field for field in FIELDS} | dict.fromkeys(ANSWER_ALIASES, "generated_answer")
+    free = {column: field for column, field in plain.items() if field not in columns}
+    return free | {column: field for field, names in columns.items() for column in names}
+
+
+_KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "text", dict: "object"}
+
+
+def sample_of(record: Mapping[str, Any]) -> Sample:
+    """One record as a sample, checked like a line of a file."""
+    problems = Problems()
+    fields = RecordChecker(None, problems, {}).fields(1, record)
+    problems.raise_if_any()
+    return Sample(**fields or {})

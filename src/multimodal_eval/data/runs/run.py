@@ -1,0 +1,141 @@
+"""A finished run, read back from its folder."""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.optional import require
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.storage import LocalStorage, Location, below, copy_file, storage_at
+
+
+class Run:
+    """Results, per-sample scores and samples of one run.
+
+    `run["cider"]` is the metric's entry in results.json (value, stderr, low, high, n_scored, …);
+    `run.scores()` is an Arrow table with one row a sample, in input order.
+    """
+
+    def __init__(self, location: Location, scratch: Path | None = None) -> None:
+        self.folder = RunFolder(location)
+        self.info: dict[str, Any] = self.folder.read_info()
+        self.results: dict[str, Any] = self.folder.read_results()
+        self._scratch = scratch
+        if scratch is not None:  # a run without an output folder lives as long as this object
+            weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+
+    @property
+    def path(self) -> Path:
+        """The run folder on this machine; a run at a URL has none."""
+        return self.folder.path
+
+    @property
+    def location(self) -> Location:
+        """Where the run folder lies: a path or a URL."""
+        return self.folder.location
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of the metrics, the composite apart."""
+        return list(self.results["metrics"])
+
+    @property
+    def entries(self) -> dict[str, dict[str, Any]]:
+        """Every number of the run by name: the metrics, then `composite_score` where there is one."""
+        composite = self.results["composite"]
+        return {**self.results["metrics"], **({} if composite is None else {"composite_score": composite})}
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        return dict(self.entries["composite_score" if name == "composite" else name])
+
+    def __len__(self) -> int:
+        return int(self.results["n"])
+
+    def __repr__(self) -> str:
+        return f"<Run {self.folder.label}: {len(self)} samples, {', '.join(self.metrics)}>"
+
+    def scores(self, columns: list[str] | None = None) -> Any:
+        """One row a sample, in input order."""
+        import pyarrow as pa
+
+        parts = [self.folder.read_part("scores", number, columns) for number in range(len(self.info["parts"]))]
+        return pa.concat_tables(parts, promote_options="default")
+
+    def samples(self, fields: Collection[str] | None = None) -> Iterator[Sample]:
+        """The samples, in input order; where fields are named, with those and their ids alone."""
+        for number in range(len(self.info["parts"])):
+            yield from self.folder.read_samples(number, fields)
+
+    @property
+    def is_linted(self) -> bool:
+        """Whether a look at the run shows its lint: not where it was made without."""
+        return not self.info["config"].get("skip_lint", False) or self.folder.read_lint() is not None
+
+    def lint(self) -> dict[str, Any]:
+        """What makes the run's numbers doubtful (lint.json): `findings`, each with code, count, share and examples.
+
+        A run whose folder has no lint.json is looked at now.
+        """
+        stored = self.folder.read_lint()
+        if stored is None:
+            from multimodal_eval.data.runs.run_lint import lint_of
+
+            stored = lint_of(self.folder, self.info)
+            with suppress(OSError, RunFolderError):  # a folder that may only be read is linted all the same
+                self.folder.write_lint(stored)
+        return stored
+
+    def to_pandas(self) -> Any:
+        """The scores as a pandas DataFrame (needs the extra `pandas`)."""
+        require("pandas", extra="pandas", purpose="Run.to_pandas")
+        return self.scores().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The scores as a polars DataFrame (needs the extra `polars`)."""
+        return require("polars", extra="polars", purpose="Run.to_polars").from_arrow(self.scores())
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the folder outlives this object."""
+        return self._scratch is None
+
+    def write_jsonl(self) -> Location:
+        """Write the scores as scores.jsonl into the run folder: one object a sample, nulls left out."""
+        self.folder.storage.write("scores.jsonl", self._write_rows)
+        return below(self.location, "scores.jsonl")
+
+    def _write_rows(self, path: Path) -> None:
+        encoder = msgspec.json.Encoder()
+        with path.open("wb") as out:
+            for number in range(len(self.info["parts"])):
+                for row in self.folder.read_part("scores", number).to_pylist():
+                    out.write(encoder.encode({key: value for key, value in row.items() if value is not None}) + b"\n")
+
+    def save(self, location: Location) -> Run:
+        """Copy the run folder somewhere else, to a path or a URL."""
+        source, target = self.folder.storage, storage_at(location)
+        if isinstance(source, LocalStorage) and isinstance(target, LocalStorage):
+            if target.path.exists():
+                raise RunFolderError(f"{target.label} exists already")
+            shutil.copytree(source.path, target.path)
+            return Run(location)
+        if target.is_taken():
+            raise RunFolderError(f"{target.label} exists already")
+        target.make()
+        for name in sorted(source.files(), key=lambda name: name == "run.json"):  # with it, the copy is a run
+            copy_file(source, target, name)
+        return Run(location)
+
+
+def load_run(location: Location) -> Run:
+    """Read a finished run folder, at a path or a URL."""
+    return Run(location)

@@ -1,0 +1,283 @@
+"""The run folder, on a disk or at a URL. Every file in it is complete: it is put in its place when all is written.
+
+run.json                     what was run: settings, input, versions, signatures, part sizes, state
+samples/part-00000.parquet   the checked samples
+state/METRIC.bin             corpus statistics
+scores/part-00000.parquet    one row a sample; its presence means that the part is finished
+results.json                 the aggregates
+lint.json                    what makes them doubtful
+report.html                  the run as a page, where a command has made one
+classification.json          classes, confusions and annotators, where the run is one of `mmeval clarity`
+scratch/                     what workers hand to one another while the run goes on; gone when it is done
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from multimodal_eval.core.errors import MissingFileError, RunFolderError
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, below, storage_at
+
+FORMAT = 1
+LINT_FORMAT = 2
+
+Kind = Literal["samples", "scores"]
+
+_SCRATCH = "scratch"
+_RESULTS = ("task", "n", "metrics", "composite", "slices", "notes")  # what every results.json has
+
+
+def to_json(content: Any) -> bytes:
+    """JSON as the run folder keeps it: indented, and the same bytes for the same content."""
+    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+
+
+class RunFolder:
+    """Reading and writing the parts of one run folder: a path, or a URL of any filesystem that fsspec knows.
+
+    It can be pickled: another process gets its address, and opens the place for itself.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self.storage = storage_at(location)
+
+    def __reduce__(self) -> tuple[type[RunFolder], tuple[str]]:
+        return RunFolder, (self.address,)
+
+    @classmethod
+    def create(cls, location: Location, info: Mapping[str, Any]) -> RunFolder:
+        """Start a new run; an existing folder is never written over."""
+        folder = cls(location)
+        if folder.storage.is_taken():
+            raise RunFolderError(
+                f"{folder.label} exists already. "
+                f"Name another folder with -o, or continue it with: mmeval score --resume {folder.label}"
+            )
+        folder.storage.make()
+        folder.write_info({"format": FORMAT, "state": "reading", **info})
+        return folder
+
+    @property
+    def location(self) -> Location:
+        """Where it lies, as it was given: a path or a URL."""
+        return self.storage.location
+
+    @property
+    def label(self) -> str:
+        """The same, for messages."""
+        return self.storage.label
+
+    @property
+    def address(self) -> str:
+        """Where it lies, seen from any working folder: a whole path or a URL."""
+        return self.storage.address
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes find it too; what lies in this one's memory they do not."""
+        return self.storage.is_shared
+
+    @property
+    def name(self) -> str:
+        """The folder's own name."""
+        return self.storage.name
+
+    @property
+    def path(self) -> Path:
+        """The folder on this machine; one at a URL has none."""
+        if not isinstance(self.storage, LocalStorage):
+            raise RunFolderError(f"{self.label} is no folder on this machine and has no path; its place is `location`")
+        return self.storage.path
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the folder against a second process; at a URL there is no lock."""
+        return self.storage.locked()
+
+    def discard(self) -> None:
+        """Take the folder away again: its input was refused, so nothing of it is worth keeping."""
+        self.storage.remove_all()
+
+    # run.json, results.json and lint.json
+
+    def read_info(self) -> dict[str, Any]:
+        """The content of run.json."""
+        try:
+            info = self._read_json("run.json")
+        except MissingFileError:
+            raise RunFolderError(f"{self.label} is no run folder: it has no run.json") from None
+        except msgspec.DecodeError as error:
+            raise RunFolderError(f"{self.label}/run.json cannot be read: {error}") from None
+        if info.get("format") != FORMAT:
+            raise RunFolderError(f"{self.label} has format {info.get('format')}; this version reads format {FORMAT}")
+        return info
+
+    def write_info(self, info: Mapping[str, Any]) -> None:
+        """Replace run.json."""
+        self._write_json("run.json", info)
+
+    def read_results(self) -> dict[str, Any]:
+        """The content of results.json."""
+        try:
+            results = self._read_json("results.json")
+        except MissingFileError:
+            raise RunFolderError(
+                f"{self.label} is not finished. Continue it with: mmeval score --resume {self.label}"
+            ) from None
+        except msgspec.DecodeError as error:
+            raise RunFolderError(f"{self.label}/results.json cannot be read: {error}") from None
+        missing = [name for name in _RESULTS if name not in results]
+        if missing:
+            raise RunFolderError(f"{self.label}/results.json lacks {', '.join(missing)}. Make the run again")
+        return results
+
+    def write_results(self, results: Mapping[str, Any]) -> None:
+        """Replace results.json."""
+        self._write_json("results.json", results)
+
+    def read_lint(self) -> dict[str, Any] | None:
+        """The content of lint.json; None where it is missing, or from a version with other rules."""
+        try:
+            lint = self._read_json("lint.json")
+        except (MissingFileError, msgspec.DecodeError):
+            return None
+        return lint if lint.get("format") == LINT_FORMAT else None
+
+    def write_lint(self, lint: Mapping[str, Any]) -> None:
+        """Replace lint.json."""
+        self._write_json("lint.json", lint)
+
+    def read_classification(self) -> dict[str, Any] | None:
+        """The content of classification.json; None where there is none."""
+        try:
+            return self._read_json("classification.json")
+        except MissingFileError:
+            return None
+        except msgspec.DecodeError as error:
+            raise RunFolderError(f"{self.label}/classification.json cannot be read: {error}") from None
+
+    def write_classification(self, report: Mapping[str, Any]) -> None:
+        """Replace classification.json."""
+        self._write_json("classification.json", report)
+
+    def _read_json(self, name: str) -> dict[str, Any]:
+        return msgspec.json.decode(self.storage.read_bytes(name), type=dict[str, Any])
+
+    def _write_json(self, name: str, content: Mapping[str, Any]) -> None:
+        self.storage.write(name, lambda path: path.write_bytes(to_json(content)))
+
+    # parts
+
+    def part(self, kind: Kind, number: int) -> Path:
+        """Where a part lies on this machine."""
+        return self.path / _part(kind, number)
+
+    def write_part(self, kind: Kind, number: int, table: Any) -> None:
+        """Commit a part."""
+        import pyarrow.parquet as pq
+
+        self.storage.write(_part(kind, number), lambda path: pq.write_table(table, path, compression="zstd"))
+
+    def read_part(self, kind: Kind, number: int, columns: list[str] | None = None) -> Any:
+        """A part as a table; columns that it does not have are left out, and those not asked for are not read."""
+        import pyarrow.parquet as pq
+        from pyarrow import ArrowException
+
+        try:
+            with self.storage.open(_part(kind, number)) as source, pq.ParquetFile(source) as file:
+                wanted = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
+                return file.read(columns=wanted)
+        except ArrowException as error:
+            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {error}") from None
+
+    def part_schema(self, kind: Kind, number: int) -> Any:
+        """The columns of a part, as an Arrow schema."""
+        import pyarrow.parquet as pq
+
+        with self.storage.open(_part(kind, number)) as source:
+            return pq.read_schema(source)
+
+    def read_samples(self, number: int, fields: Collection[str] | None = None) -> list[Sample]:
+        """The samples of a part; where fields are named, with those and their ids alone."""
+        from multimodal_eval.data.runs.sample_table import columns_of_fields, to_samples
+
+        columns = None if fields is None else columns_of_fields({"id", *fields})
+        return to_samples(self.read_part("samples", number, columns))
+
+    def committed(self, number: int) -> bool:
+        """Whether a part is scored."""
+        return self.storage.exists(_part("scores", number))
+
+    def clear_samples(self) -> None:
+        """Forget parts of an input that was not read to its end."""
+        self.storage.remove("samples")
+        self.storage.remove("state")
+        self.clear_scratch()
+
+    def clear_temporary(self) -> None:
+        """Remove what an interrupted write left behind."""
+        for name in self.storage.files():
+            if name.endswith(TEMPORARY):
+                self.storage.remove(name)
+
+    # corpus statistics
+
+    def has_state(self, metric: str) -> bool:
+        """Whether the state of a metric is there."""
+        return self.storage.exists(state_name(metric))
+
+    def write_state(self, metric: str, write: Write) -> None:
+        """Commit the state of a metric."""
+        self.storage.write(state_name(metric), write)
+
+    def state_copy(self, metric: str) -> AbstractContextManager[Path]:
+        """The state of a metric as a local file to read."""
+        return self.storage.local_copy(state_name(metric))
+
+    # what workers hand to one another
+
+    def write_pieces(self, name: str, pieces: Sequence[bytes]) -> None:
+        """Keep some pieces for other workers in one file: where each begins and the last one ends, then all of them."""
+        head = struct.pack(f"<{len(pieces) + 1}Q", *accumulate(map(len, pieces), initial=8 * (len(pieces) + 1)))
+        self.storage.write(f"{_SCRATCH}/{name}", lambda path: path.write_bytes(head + b"".join(pieces)))
+
+    def read_piece(self, name: str, number: int) -> bytes | None:
+        """One of the pieces, and no more than that is read; None where nothing was kept under that name."""
+        file = f"{_SCRATCH}/{name}"
+        try:
+            start, stop = struct.unpack("<2Q", self.storage.read_range(file, 8 * number, 8 * (number + 2)))
+            return self.storage.read_range(file, start, stop) if stop > start else b""
+        except MissingFileError:
+            return None
+
+    def clear_scratch(self) -> None:
+        """Remove all of them."""
+        self.storage.remove(_SCRATCH)
+
+
+def _part(kind: Kind, number: int) -> str:
+    return f"{kind}/part-{number:05d}.parquet"
+
+
+def state_name(metric: str) -> str:
+    """The file of a metric's state in a run folder."""
+    return f"state/{metric}.bin"
+
+
+def run_folders(parent: Location) -> Iterator[tuple[str, RunFolder]]:
+    """The run folders below a folder, by name, and those of a folder that holds several (a run a task)."""
+    base = storage_at(parent)
+    for name in base.names():
+        if base.exists(f"{name}/run.json"):
+            yield name, RunFolder(below(base.location, name))
+            continue
+        for inner in base.names(name):
+            if base.exists(f"{name}/{inner}/run.json"):
+                yield f"{name}/{inner}", RunFolder(below(base.location, f"{name}/{inner}"))

@@ -1,0 +1,60 @@
+"""The lint of a run folder: one pass over its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from multimodal_eval.core.scoring import ERROR_PATTERNS
+from multimodal_eval.data.runs.run_folder import LINT_FORMAT, RunFolder
+from multimodal_eval.lint.facts import FACTS, Facts, facts_of
+from multimodal_eval.lint.findings import Values, findings
+
+
+def lint_of(
+    folder: RunFolder,
+    info: Mapping[str, Any],
+    tick: Callable[[int], None] = lambda samples: None,
+    known: Callable[[int], Facts | None] = lambda part: None,
+) -> dict[str, Any]:
+    """The content of lint.json; `tick` hears of every part how many samples it has.
+
+    `known` gives the facts of a part, None where it must be read again.
+    """
+    given = info["config"].get("error_patterns")
+    patterns = ERROR_PATTERNS if given is None else given
+    bounds = info.get("bounds", {})
+    values = {name: Values(tuple(bounds.get(name, (None, None)))) for name in info["signatures"]}
+    facts = np.empty(sum(info["parts"]), dtype=FACTS)
+    row = 0
+    for part, size in enumerate(info["parts"]):
+        ready = known(part)
+        facts[row : row + size] = facts_of(folder.read_samples(part), patterns) if ready is None else ready
+        table = folder.read_part("scores", part, list(values))
+        for name, own in values.items():
+            own.see(np.asarray(table.column(name).to_numpy(), dtype=np.float64))
+        row += size
+        tick(size)
+    corpus_metrics = [name for name, signature in info["signatures"].items() if "df:corpus" in signature["text"]]
+    found = findings(facts, _LookUp(folder, info["parts"]), values, corpus_metrics)
+    return {"format": LINT_FORMAT, "n": row, "findings": msgspec.to_builtins(found)}
+
+
+class _LookUp:
+    """Id and answer by row, from one part at a time."""
+
+    def __init__(self, folder: RunFolder, sizes: list[int]) -> None:
+        self.folder, self.ends = folder, list(accumulate(sizes))
+        self.part, self.table = -1, None
+
+    def __call__(self, row: int) -> tuple[str, str | None]:
+        part = next(number for number, end in enumerate(self.ends) if row < end)
+        if part != self.part:
+            self.part, self.table = part, self.folder.read_part("samples", part, ["id", "generated_answer"])
+        assert self.table is not None
+        place = row - (self.ends[part - 1] if part else 0)
+        return self.table.column("id")[place].as_py(), self.table.column("generated_answer")[place].as_py()

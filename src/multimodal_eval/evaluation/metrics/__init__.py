@@ -1,0 +1,1 @@
+"""One file per metric; the file name is the metric name."""

@@ -1,0 +1,41 @@
+"""Any-match macro F1: has any annotator given the predicted label?
+
+With p the predicted label and G the labels of the taxonomy that annotators gave, a sample counts for the gold label
+
+    p                               if p in G
+    the alphabetically first of G   otherwise (option `charge: first`); every label of G with `charge: all`
+
+and is unscored where G is empty. Macro F1 is then the usual one (see f1_strict.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from multimodal_eval.core.registry import register
+from multimodal_eval.data.labels.taxonomy import Taxonomy
+from multimodal_eval.evaluation.label_metric import LabelMetric, MacroF1Metric
+
+CHARGES = ("first", "all")
+
+
+class F1AnyMatch(MacroF1Metric):
+    """Macro F1 of the predicted label, right where any annotator gave it."""
+
+    name = "f1_any_match"
+    version = "1"
+    needs = ("generated_answer", "annotations")
+    summary = __doc__ or ""
+    defaults: Mapping[str, Any] = {**LabelMetric.defaults, "charge": "first"}
+    choices: Mapping[str, Sequence[str]] = {**LabelMetric.choices, "charge": CHARGES}
+
+    def golds(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> list[int]:
+        """The prediction where an annotator gave it, else what the miss is charged to."""
+        from multimodal_eval.stats.multi_annotator import golds_of_row
+
+        return golds_of_row(predicted, annotations, taxonomy.labels, charge=self.options["charge"])
+
+
+compute_f1_any_match = F1AnyMatch()
+register(compute_f1_any_match)

@@ -1,0 +1,33 @@
+"""Strict macro F1: is the predicted label the one gold label?
+
+    F_k = 2 TP_k / (gold_k + predicted_k),   macro F1 = (1/K) sum_k F_k over all K labels, absent ones counting 0
+
+Reference:
+    Opitz and Burst (2019). Macro F1 and Macro F1. arXiv:1911.03347: the mean of the F_k is the one to use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from multimodal_eval.core.registry import register
+from multimodal_eval.data.labels.taxonomy import Taxonomy
+from multimodal_eval.evaluation.label_metric import MacroF1Metric
+
+
+class F1Strict(MacroF1Metric):
+    """Macro F1 of the predicted label against the one gold label."""
+
+    name = "f1_strict"
+    version = "1"
+    needs = ("generated_answer", "expected_answer")
+    summary = __doc__ or ""
+    uses_annotations = False
+
+    def golds(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> list[int]:
+        """The one gold label."""
+        return [gold] if gold >= 0 else []
+
+
+compute_f1_strict = F1Strict()
+register(compute_f1_strict)

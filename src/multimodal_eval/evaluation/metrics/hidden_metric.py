@@ -1,0 +1,166 @@
+"""Hidden metric: how sure was a model of its answer? The part of the dialogue contest's score that perplexities make.
+
+A rule turns what a model said of a reply into a number from 0, the worst, to 1:
+
+    confidence   1 / PPL, the geometric mean of the probabilities of the answer's tokens
+    choice       1 where the right one of several candidate answers has the lowest perplexity of all, else 0
+
+The contest prints its perplexity without the minus, exp(1/t * sum_i ln p(x_i | x_<i)): that is 1/PPL, `confidence`.
+Further rules come in by `hidden_rule`.
+
+Reference:
+    Jelinek, Mercer, Bahl and Baker (1977). Perplexity: a measure of the difficulty of speech recognition tasks.
+    Journal of the Acoustical Society of America 62.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from sys import float_info
+from typing import Any
+
+from multimodal_eval.core.errors import ConfigError, DuplicateNameError, InputError, Problem, UnknownNameError
+from multimodal_eval.core.metric import Metric, Scorer, code_digest, is_number
+from multimodal_eval.core.registry import origin, register
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.data.readers.field_checks import MINUS
+
+TIED = "tied_candidates"
+Rule = Callable[[Sample], float | Score]
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenRule:
+    """A rule: what it needs of a sample, and its function."""
+
+    name: str
+    needs: tuple[str, ...]
+    function: Rule
+    ours: bool = False  # those of others carry a digest of their code in the signature
+
+    @property
+    def label(self) -> str:
+        """What the signature says."""
+        return self.name if self.ours else f"{self.name}:{code_digest(self.function)}"
+
+
+_rules: dict[str, HiddenRule] = {}
+
+
+def hidden_rule(name: str, *, needs: tuple[str, ...] = ("perplexity",)) -> Callable[[Rule], Rule]:
+    """Make a rule of a function of one sample that gives a number from 0 to 1.
+
+    `needs` are the fields that a sample must have: `perplexity`, `metadata.candidates`, `logprobs` …
+    """
+
+    def add(function: Rule) -> Rule:
+        old = _rules.get(name)
+        if old is not None and origin(old.function) != origin(function):
+            raise DuplicateNameError(
+                f"a hidden rule named {name!r} is registered already, by {'.'.join(origin(old.function))}. "
+                "Give yours another name."
+            )
+        _rules[name] = HiddenRule(name, tuple(needs), function, origin(function)[0] == __name__)
+        return function
+
+    return add
+
+
+def get_rule(name: str) -> HiddenRule:
+    """The rule of that name."""
+    if name not in _rules:
+        raise UnknownNameError("hidden rule", name, _rules)
+    return _rules[name]
+
+
+@hidden_rule("confidence")
+def confidence(sample: Sample) -> float:
+    """1 / PPL."""
+    return hidden_confidence(sample.perplexity or 0)
+
+
+def hidden_confidence(perplexity: float) -> float:
+    """1 / PPL: 1 where a model was certain, near 0 where it was lost."""
+    if not is_number(perplexity) or not 1 <= perplexity <= float_info.max:
+        raise _refusal(f"a perplexity is a finite number of at least 1. Got {perplexity!r}.")
+    return 1 / float(perplexity)
+
+
+@hidden_rule("choice", needs=("metadata.candidates", "metadata.correct"))
+def choice(sample: Sample) -> Score:
+    """1 where the right candidate has the lowest perplexity."""
+    candidates, correct = sample.metadata["candidates"], sample.metadata["correct"]
+    value = hidden_choice(candidates, correct)
+    lowest = min(candidates)
+    tied = candidates.count(lowest) > 1 and candidates[correct] == lowest
+    details = {"chosen": candidates.index(lowest), "correct": correct}
+    return Score(value, details=details, warning=TIED if tied else None)
+
+
+def hidden_choice(candidates: Sequence[float], correct: int) -> float:
+    """1 where the perplexity of candidate number `correct`, from 0, is below every other, else 0.
+
+    A tie counts 0: a model that finds all candidates equally likely has chosen none.
+    """
+    for value in candidates:
+        hidden_confidence(value)  # refuses what is no perplexity
+    if len(candidates) < 2 or isinstance(correct, bool) or correct not in range(len(candidates)):
+        raise _refusal(f"`correct` must be the number of one of several candidates, from 0. Got {correct!r}.", None)
+    others = [value for place, value in enumerate(candidates) if place != correct]
+    return 1.0 if candidates[correct] < min(others) else 0.0
+
+
+def _refusal(message: str, hint: str | None = MINUS) -> InputError:
+    return InputError([Problem(code="RANGE", message=message, hint=hint)])
+
+
+class HiddenMetric(Metric):
+    """How sure a model was of its answer, from its perplexities."""
+
+    name = "hidden_metric"
+    version = "1"
+    bounds = (0, 1)
+    summary = "How sure a model was of its answer, by a rule over its perplexities: 0 is the worst, 1 the best."
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        self.options = {"rule": "confidence", **(options or {})}
+        self.needs = self.rule.needs
+
+    def configure(self, options: Mapping[str, Any]) -> HiddenMetric:
+        """The same with another rule."""
+        for key in options:
+            if key != "rule":
+                raise ConfigError(f"{self.name} has no option {key!r}. Known: rule")
+        return HiddenMetric(options)
+
+    @property
+    def rule(self) -> HiddenRule:
+        """The chosen rule."""
+        return get_rule(self.options["rule"])
+
+    def signature(self, state: Any = None) -> Signature:
+        """The rule."""
+        return Signature(self.name, self.version, {"rule": self.rule.label})
+
+    def open(self, state: Any) -> Scorer:
+        """Nothing to load."""
+        return _RuleScorer(self.rule)
+
+
+class _RuleScorer:
+    def __init__(self, rule: HiddenRule) -> None:
+        self.rule = rule
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        return [self._of(sample) for sample in batch]
+
+    def _of(self, sample: Sample) -> Score:
+        found = self.rule.function(sample)
+        return found if isinstance(found, Score) else Score(found)
+
+
+compute_hidden_metric = HiddenMetric()
+register(compute_hidden_metric)

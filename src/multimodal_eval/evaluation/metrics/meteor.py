@@ -1,0 +1,374 @@
+"""METEOR: which words of the answer stand in a reference, as they are, by their stem or as synonyms? Three variants.
+
+With m matched words, P = m / words of the answer and R = m / words of the reference:
+
+    fmean   10 P R / (R + 9 P)                                             the dialogue contest's
+    2005    10 P R / (R + 9 P) * (1 - 0.5 (chunks / m)^3)                  Banerjee and Lavie
+    1.5     P R / (alpha P + (1 - alpha) R) * (1 - gamma (chunks / m)^beta)  Denkowski and Lavie, as their program runs
+
+A chunk is a run of matches that are neighbours on both sides. The best reference counts. `fmean` and `2005` take the
+most matches, stage by stage, and among such alignments the one with the fewest crossings. `1.5` also matches
+paraphrases, weighs matches and function words, and repeats the program's beam search; its corpus figure is made of
+summed statistics, while that of the others is the mean.
+
+References:
+    Banerjee and Lavie (2005). METEOR: An Automatic Metric for MT Evaluation with Improved Correlation with Human
+    Judgments. ACL workshop. Denkowski and Lavie (2014). Meteor Universal: Language Specific Translation Evaluation for
+    Any Target Language. WMT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
+from typing import TYPE_CHECKING, Any, Protocol
+
+from multimodal_eval._native import StagedMeteor, meteor_from_stats, stem
+from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError, did_you_mean
+from multimodal_eval.core.metric import Metric, Scorer
+from multimodal_eval.core.registry import register
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.resources.catalogue import get_resource
+from multimodal_eval.text.captions import refuse_no_list
+from multimodal_eval.text.languages import language_of_texts
+from multimodal_eval.text.meteor_data import LANGUAGES, open_program, parameters, resource_name
+from multimodal_eval.text.synonyms import SynonymSource, get_synonyms
+from multimodal_eval.text.tokenizers import check_tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float64]
+
+VARIANTS = ("fmean", "2005", "1.5")
+AUTO = "auto"  # the language of each sample's references
+STEMMERS = {
+    "fmean": {"en": "english", "ru": "russian"},
+    "2005": {"en": "porter", "ru": "russian"},
+    "1.5": {"en": "english", "ru": "russian-2014"},
+}
+DEFAULT_TOKENIZER = {"fmean": "unicode", "2005": "unicode", "1.5": "ptb"}
+# Columns of 1.5's statistics; all but the chunks are pairs, the answer's before the reference's.
+_WORDS, _FUNCTION_WORDS, _MATCHED, _CHUNKS, _ALL_MATCHED = 0, 2, 4, 20, 21
+_MODULES = 4
+TOO_LONG = "the texts are too long for METEOR 1.5: over 25,000,000 pairs of words, or 1,000,000 that match"
+UNPROVEN = "alignment_not_proven"
+
+
+def meteor(
+    candidate: str,
+    references: Sequence[str],
+    *,
+    variant: str = "1.5",
+    language: str = "en",
+    synonyms: str | Mapping[str, str] = "default",
+    tokenizer: str = "default",
+) -> float:
+    """METEOR of one text against its references.
+
+    `variant` is fmean, 2005 or 1.5; `language` en or ru, or for fmean and 2005 `auto`: that of the references, by
+    their letters. `synonyms` is a source's name, or one a language (fmean and 2005); `tokenizer` a tokenizer's name, or
+    for 1.5 `none`: the text as it is. 1.5 needs its data: `mmeval fetch meteor-1.5-en`.
+    """
+    refuse_no_list("meteor", references)
+    chosen = compute_meteor.configure(
+        {"variant": variant, "language": language, "synonyms": synonyms, "tokenizer": tokenizer}
+    )
+    return float(chosen.rows_of([candidate], [list(references)]).values[0])
+
+
+class TextsScorer(Protocol):
+    """Scores answers against their references."""
+
+    def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
+        """One score an answer."""
+
+    def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
+        """The same as arrays; NaN where the texts are too long."""
+
+
+class StemSynonyms:
+    """A source that knows a word by its stem as well: NLTK looks synonyms up by stems, and so finds some more."""
+
+    def __init__(self, source: SynonymSource, stemmer: str) -> None:
+        self.source, self.stemmer, self.label = source, stemmer, f"{source.label}+stems"
+
+    def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
+        """The synsets of each word and of its stem."""
+        own, by_stem = self.source.synsets(words), self.source.synsets(stem(list(words), self.stemmer))
+        return [sorted({*some, *more}) if more else some for some, more in zip(own, by_stem, strict=True)]
+
+
+class StagedScorer:
+    """fmean and 2005."""
+
+    def __init__(self, tokenizer: str, stemmer: str, synonyms: SynonymSource, *, with_penalty: bool) -> None:
+        self.tokenizer, self.stemmer, self.synonyms, self.with_penalty = tokenizer, stemmer, synonyms, with_penalty
+
+    def aligned(self, candidates: list[str], references: list[list[str]]) -> StagedMeteor:
+        """The texts as words with stems and synsets, ready to be aligned."""
+        texts = StagedMeteor(candidates, references, self.tokenizer, self.stemmer)
+        texts.set_synsets(self.synonyms.synsets(texts.words()))
+        return texts
+
+    def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
+        """One value an answer."""
+        return Rows(self.aligned(candidates, references).score(self.with_penalty, threads)[:, 0])
+
+    def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
+        """One score an answer; a warning says when an alignment is not proven to be the best."""
+        rows = self.aligned(candidates, references).score(self.with_penalty)
+        return [
+            Score(score) if proven else Score(score, details={"alignment": "beam"}, warning=UNPROVEN)
+            for score, proven in zip(rows[:, 0].tolist(), rows[:, -1].tolist(), strict=True)
+        ]
+
+
+class ByLanguage:
+    """Each answer by the scorer of its references' language."""
+
+    def __init__(self, scorers: Mapping[str, TextsScorer]) -> None:
+        self.scorers = scorers
+
+    def _places(self, references: list[list[str]]) -> Iterator[tuple[TextsScorer, list[int]]]:
+        languages = [language_of_texts(texts) for texts in references]
+        for language, scorer in self.scorers.items():
+            places = [place for place, own in enumerate(languages) if own == language]
+            if places:
+                yield scorer, places
+
+    def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
+        """One value an answer."""
+        import numpy as np
+
+        values = np.empty(len(candidates))
+        for scorer, places in self._places(references):
+            own = scorer.rows([candidates[p] for p in places], [references[p] for p in places], threads)
+            values[places] = own.values
+        return Rows(values)
+
+    def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
+        """One score an answer."""
+        found: dict[int, Score] = {}
+        for scorer, places in self._places(references):
+            scores = scorer([candidates[p] for p in places], [references[p] for p in places])
+            found.update(zip(places, scores, strict=True))
+        return [found[place] for place in range(len(candidates))]
+
+
+class ProgramScorer:
+    """1.5."""
+
+    def __init__(self, tokenizer: str, language: str, stemmer: str) -> None:
+        self.tokenizer = "" if tokenizer == "none" else tokenizer
+        self.program = open_program(language, stemmer)
+
+    def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
+        """One value an answer, with the statistics that the corpus figure is made of."""
+        return Rows(*self.program.score(candidates, references, self.tokenizer, threads))
+
+    def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
+        """The same as scores."""
+        values, stats = self.program.score(candidates, references, self.tokenizer)
+        return [
+            unscored("error", TOO_LONG) if isnan(value) else Score(value, stats=tuple(counts))
+            for value, counts in zip(values.tolist(), stats.tolist(), strict=True)
+        ]
+
+
+class Meteor(Metric):
+    """Words of the answer that stand in a reference, as they are, by stem, as synonyms or paraphrases."""
+
+    name = "meteor"
+    version = "1"
+    needs = ("generated_answer", "references")
+    bounds = (0, 1)
+    summary = __doc__ or ""
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        defaults = {"variant": "1.5", "language": "en", "synonyms": "default", "tokenizer": "default"}
+        self.options = {**defaults, **(options or {})}
+
+    def configure(self, options: Mapping[str, Any]) -> Meteor:
+        """The same with other options, which are checked here."""
+        for key in options:
+            if key not in self.options:
+                raise ConfigError(f"{self.name} has no option {key!r}.{did_you_mean(key, list(self.options))}")
+        chosen = {**self.options, **options}
+        for key, allowed in (("variant", VARIANTS), ("language", (*LANGUAGES, AUTO))):
+            chosen[key] = str(chosen[key])  # YAML reads 1.5 and 2005 as numbers
+            if chosen[key] not in allowed:
+                raise ConfigError(
+                    f"the option `{key}` must be one of {', '.join(allowed)}. Got {options.get(key)!r} instead."
+                )
+        if not isinstance(chosen["tokenizer"], str):
+            raise ConfigError(f"the option `tokenizer` must be a name. Got {chosen['tokenizer']!r} instead.")
+        _refuse_bad_synonyms(chosen["synonyms"])
+        if chosen["variant"] == "1.5" and chosen["language"] == AUTO:
+            raise ConfigError("METEOR 1.5 is a figure of one language: the option `language` must be en or ru.")
+        if chosen["tokenizer"] != "default" and not (chosen["variant"] == "1.5" and chosen["tokenizer"] == "none"):
+            check_tokenizer(chosen["tokenizer"])
+        if chosen["variant"] == "1.5" and chosen["synonyms"] != "default":
+            raise ConfigError(f"METEOR 1.5 brings its own synonyms. Got the option `synonyms`: {chosen['synonyms']!r}.")
+        return Meteor(chosen)
+
+    @property
+    def variant(self) -> str:
+        """fmean, 2005 or 1.5."""
+        return str(self.options["variant"])
+
+    @property
+    def language(self) -> str:
+        """Of answers and references alike; auto where each sample has its own."""
+        return str(self.options["language"])
+
+    def by_language(self) -> list[Meteor]:
+        """The metrics of the single languages that `auto` chooses from."""
+        return [Meteor({**self.options, "language": language}) for language in LANGUAGES]
+
+    @property
+    def tokenizer(self) -> str:
+        """The chosen one, or the variant's own."""
+        chosen = str(self.options["tokenizer"])
+        return DEFAULT_TOKENIZER[self.variant] if chosen == "default" else chosen
+
+    @property
+    def stemmer(self) -> str:
+        """The variant's own for the language."""
+        if self.language == AUTO:
+            return "+".join(metric.stemmer for metric in self.by_language())
+        return STEMMERS[self.variant][self.language]
+
+    @property
+    def synonyms(self) -> SynonymSource:
+        """The source of synonyms of the one language (fmean and 2005)."""
+        chosen = self.options["synonyms"]
+        name = chosen if isinstance(chosen, str) else chosen.get(self.language, "default")
+        source = get_synonyms(name, self.language)
+        by_stem = self.variant == "2005" and self.language == "en" and source.label != "none"
+        return StemSynonyms(source, self.stemmer) if by_stem else source
+
+    def signature(self, state: Any = None) -> Signature:
+        """Variant, language, tokenizer and stemmer; the source of synonyms, or the data of 1.5."""
+        settings = {
+            "variant": self.variant,
+            "language": self.language,
+            "tokenizer": self.tokenizer,
+            "stemmer": self.stemmer,
+        }
+        if self.variant == "1.5":
+            settings["data"] = get_resource(resource_name(self.language)).fingerprint
+        else:
+            sources = self.by_language() if self.language == AUTO else [self]
+            settings["synonyms"] = "+".join(metric.synonyms.label for metric in sources)
+        return Signature(self.name, self.version, settings)
+
+    def unavailable(self) -> str | None:
+        """Whether the data of 1.5, or the source of synonyms, is missing here."""
+        try:
+            self.texts_scorer()
+        except UnavailableError as absent:
+            return str(absent)
+        return None
+
+    def resources(self) -> tuple[str, ...]:
+        """The data of 1.5."""
+        return (resource_name(self.language),) if self.variant == "1.5" else ()
+
+    def texts_scorer(self) -> TextsScorer:
+        """The variant, ready to score texts."""
+        if self.variant == "1.5":
+            return ProgramScorer(self.tokenizer, self.language, self.stemmer)
+        if self.language == AUTO:
+            return ByLanguage({metric.language: metric.texts_scorer() for metric in self.by_language()})
+        return StagedScorer(self.tokenizer, self.stemmer, self.synonyms, with_penalty=self.variant == "2005")
+
+    def rows_of(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> Rows:
+        """The values of many texts, with the statistics that 1.5's corpus figure is made of."""
+        import numpy as np
+
+        for number, texts in enumerate(references, 1):
+            if not texts:
+                raise InputError([Problem(code="NO_REFERENCE", message="there are no references", line=number)])
+        rows = self.texts_scorer().rows(candidates, references, threads)
+        too_long = np.flatnonzero(np.isnan(rows.values)).tolist()
+        if too_long:
+            raise InputError([Problem(code="TOO_LONG", message=TOO_LONG, line=number + 1) for number in too_long])
+        return rows
+
+    def open(self, state: Any) -> Scorer:
+        """Once a worker; data and synonyms are shared."""
+        return _SampleScorer(self.texts_scorer())
+
+    @property
+    def averages(self) -> bool:
+        """1.5 makes its figure of summed statistics."""
+        return self.variant != "1.5"
+
+    def aggregate(self, rows: Rows) -> Estimate:
+        """1.5: the score of the summed statistics; the others: the mean."""
+        if self.variant != "1.5":
+            return mean_estimate(rows)
+        from multimodal_eval.stats.estimates import function_of_sums
+
+        return function_of_sums(rows, self.corpus_score, self._gradient)
+
+    def corpus_score(self, sums: Vector) -> float:
+        """1.5 of a corpus, from its summed statistics."""
+        return meteor_from_stats(sums, parameters(self.language))
+
+    def _gradient(self, sums: Vector) -> Vector:
+        """d score / d statistics, for F = 1 / ((1 - alpha)/P + alpha/R) and score = F (1 - gamma (chunks/m)^beta)."""
+        import numpy as np
+
+        gradient = np.zeros(len(sums))
+        matched = (sums[_ALL_MATCHED] + sums[_ALL_MATCHED + 1]) / 2
+        if matched == 0:
+            return gradient
+        alpha, beta, gamma, delta, *weights = parameters(self.language).tolist()
+        shares, share_gradients = [], []
+        for side in (0, 1):
+            lengths, hits = np.zeros(len(sums)), np.zeros(len(sums))
+            lengths[_WORDS + side], lengths[_FUNCTION_WORDS + side] = delta, 1 - 2 * delta
+            for module in range(_MODULES):
+                hits[_MATCHED + 4 * module + side] = weights[module] * delta
+                hits[_MATCHED + 4 * module + 2 + side] = weights[module] * (1 - delta)
+            shares.append(float(hits @ sums) / float(lengths @ sums))
+            share_gradients.append((hits - shares[side] * lengths) / float(lengths @ sums))
+        precision, recall = shares
+        mean = 1 / ((1 - alpha) / precision + alpha / recall)
+        penalty = gamma * (sums[_CHUNKS] / matched) ** beta
+        gradient += (1 - penalty) * mean**2 * (1 - alpha) / precision**2 * share_gradients[0]
+        gradient += (1 - penalty) * mean**2 * alpha / recall**2 * share_gradients[1]
+        if sums[_CHUNKS] > 0:
+            gradient[_CHUNKS] -= mean * penalty * beta / sums[_CHUNKS]
+        gradient[_ALL_MATCHED : _ALL_MATCHED + 2] += mean * penalty * beta / matched / 2
+        return gradient
+
+
+def _refuse_bad_synonyms(chosen: object) -> None:
+    by_language = isinstance(chosen, Mapping) and all(isinstance(name, str) for name in chosen.values())
+    if not isinstance(chosen, str) and not by_language:
+        raise ConfigError(
+            f"the option `synonyms` must be a name, or a name a language (ru: ruwordnet:FILE). Got {chosen!r} instead."
+        )
+    for language in chosen if isinstance(chosen, Mapping) else ():
+        if language not in LANGUAGES:
+            raise ConfigError(f"the option `synonyms` must name sources for {', '.join(LANGUAGES)}. Got {language!r}.")
+
+
+class _SampleScorer:
+    def __init__(self, texts_scorer: TextsScorer) -> None:
+        self.texts_scorer = texts_scorer
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        return self.texts_scorer(
+            [sample.generated_answer or "" for sample in batch], [sample.reference_texts for sample in batch]
+        )
+
+
+compute_meteor = Meteor()
+register(compute_meteor)

@@ -1,0 +1,271 @@
+"""Perplexity: how surprised is a language model by an answer?
+
+The inverse of the geometric mean of the tokens' probabilities, natural logarithm, from 1 (certain) upwards:
+
+    PPL(X) = exp( -1/t * sum_i ln p(x_i | x_<i) )
+
+Mind the minus: without it the formula gives 1/PPL. The numbers come from the data (what the answering model said of its
+own answer: `perplexity`, or `logprobs`) or from a causal language model that reads the answer.
+
+Reference:
+    Jelinek, Mercer, Bahl and Baker (1977). Perplexity: a measure of the difficulty of speech recognition tasks.
+    Journal of the Acoustical Society of America 62.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import exp, fsum, inf, isnan
+from typing import TYPE_CHECKING, Any
+
+from multimodal_eval.core.errors import ConfigError, InputError, Problem
+from multimodal_eval.core.metric import Scorer
+from multimodal_eval.core.registry import register
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.data.readers.field_checks import MINUS
+from multimodal_eval.evaluation.model_metric import ModelMetric
+from multimodal_eval.models.language.language_models import (
+    DEFAULT_CAUSAL_LM,
+    CausalLM,
+    causal_lm_label,
+    check_causal_lm,
+    open_causal_lm,
+)
+from multimodal_eval.models.language.windows import STRIDE, WINDOW, Reading
+from multimodal_eval.models.source import fetchable
+from multimodal_eval.text.languages import fits
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float64]
+
+BLANK = "the answer is blank: a perplexity of nothing does not exist"
+NOT_GIVEN = (
+    "no perplexity and no logprobs in the data. A language model computes it with: --option perplexity.source=model"
+)
+
+
+def perplexity(log_probabilities: Sequence[float]) -> float:
+    """exp(-mean) of the tokens' natural log-probabilities.
+
+    Refused are none at all, those above 0 or NaN, and what has no finite perplexity: a token of probability 0.
+    """
+    values = [float(value) for value in log_probabilities]
+    if not values:
+        raise _refusal("DEGENERATE", "a perplexity of no tokens does not exist")
+    for number, value in enumerate(values):
+        if isnan(value) or value > 0:
+            raise _refusal("RANGE", f"log-probability {number} is {value!r}, and must be at most 0.", MINUS)
+    value = _exp(-fsum(values) / len(values))
+    if value == inf:
+        raise _refusal("NONFINITE", "the perplexity is infinite: a token has no probability.", MINUS)
+    return value
+
+
+def _exp(surprise: float) -> float:
+    try:
+        return exp(surprise)
+    except OverflowError:
+        return inf
+
+
+def _refusal(code: str, message: str, hint: str | None = None) -> InputError:
+    return InputError([Problem(code=code, message=message, hint=hint)])
+
+
+class Perplexity(ModelMetric):
+    """How surprised a language model is by the answer: 1 is certain, higher is more surprised."""
+
+    name = "perplexity"
+    version = "1"
+    bounds = (1, None)
+    direction = "lower"
+    summary = "How surprised a language model is by the answer: 1 is certain, higher is more surprised."
+
+    defaults = {  # noqa: RUF012 - never written to
+        "source": "given",
+        "model": DEFAULT_CAUSAL_LM,
+        "context": "none",
+        "window": WINDOW,
+        "stride": STRIDE,
+        "bos": False,
+        "average": "default",
+    }
+    choices = {  # noqa: RUF012 - never written to
+        "source": ("given", "model"),
+        "context": ("none", "prompt"),
+        "average": ("default", "samples", "tokens"),
+    }
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(options)
+        self.needs = ("generated_answer",) if self.by_model else ()
+        self.placement = "model" if self.by_model else "thread"
+        _ = self.reading  # its values are checked there
+
+    def check_option(self, key: str, value: object) -> None:
+        """Numbers and switches besides names."""
+        kind = {"window": int, "stride": int, "bos": bool}.get(key)
+        if kind is None:
+            super().check_option(key, value)
+        elif type(value) is not kind:
+            raise ConfigError(f"the option `{key}` of {self.name} must be a {kind.__name__}. Got {value!r} instead.")
+
+    @property
+    def by_model(self) -> bool:
+        """Whether a language model reads the answers."""
+        return bool(self.options["source"] == "model")
+
+    @property
+    def by_tokens(self) -> bool:
+        """Whether all tokens together make the corpus figure; given numbers do not always come with their tokens."""
+        chosen = self.options["average"]
+        return self.by_model if chosen == "default" else bool(chosen == "tokens")
+
+    @property
+    def reading(self) -> Reading:
+        """How the model reads."""
+        return Reading(self.options["window"], self.options["stride"], self.options["bos"])
+
+    def signature(self, state: Any = None) -> Signature:
+        """The source, the average; for a model its revision and how it reads."""
+        settings: dict[str, Any] = {"source": self.options["source"]}
+        if self.by_model:
+            read = {key: self.options[key] for key in ("model", "context", "window", "stride", "bos")}
+            settings |= {**read, **self.known_labels()}
+        settings["average"] = "tokens" if self.by_tokens else "samples"
+        return Signature(self.name, self.version, settings)
+
+    def model_labels(self) -> dict[str, str]:
+        """The language model's, where one reads the answers."""
+        return {"model": causal_lm_label(self.options["model"])} if self.by_model else {}
+
+    def check_models(self) -> None:
+        """The model must be here; given numbers need none."""
+        if self.by_model:
+            check_causal_lm(self.options["model"])
+
+    def resources(self) -> tuple[str, ...]:
+        """The model, where it can be fetched."""
+        return fetchable(self.options["model"]) if self.by_model else ()
+
+    def open(self, state: Any) -> Scorer:
+        """Once a worker; the model is shared."""
+        if not self.by_model:
+            return _GivenScorer(by_tokens=self.by_tokens)
+        model = open_causal_lm(str(self.options["model"]))
+        return _ModelScorer(
+            model, self.reading, by_tokens=self.by_tokens, after_prompt=self.options["context"] == "prompt"
+        )
+
+    def aggregate(self, rows: Rows) -> Estimate:
+        """Over tokens: exp(sum of surprises / tokens); over samples: the mean of the perplexities."""
+        from multimodal_eval.stats.estimates import function_of_sums
+
+        found = function_of_sums(rows, _corpus_perplexity, _gradient) if self.by_tokens else mean_estimate(rows)
+        return replace(found, multiplies=True)
+
+
+def _corpus_perplexity(sums: Vector) -> float:
+    return _exp(float(sums[0]) / float(sums[1]))
+
+
+def _gradient(sums: Vector) -> Vector:
+    """d exp(s/t) = exp(s/t) (1/t, -s/t^2)."""
+    import numpy as np
+
+    surprise, tokens = sums.tolist()
+    return _corpus_perplexity(sums) * np.array([1 / tokens, -surprise / tokens**2])
+
+
+def _score(log_probabilities: Sequence[float], *, by_tokens: bool) -> Score:
+    value, tokens = perplexity(log_probabilities), len(log_probabilities)
+    stats = (-fsum(log_probabilities), float(tokens)) if by_tokens else None
+    return Score(value, stats=stats, parts={"tokens": float(tokens)})
+
+
+def _is_blank(sample: Sample) -> bool:
+    return sample.generated_answer is not None and not sample.generated_answer.strip()
+
+
+class _GivenScorer:
+    """What the data say."""
+
+    def __init__(self, *, by_tokens: bool) -> None:
+        self.by_tokens = by_tokens
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        return [self._of(sample) for sample in batch]
+
+    def _of(self, sample: Sample) -> Score:
+        if _is_blank(sample):
+            return unscored("degenerate", BLANK)
+        if sample.perplexity is None and sample.logprobs is None:
+            return unscored("missing_input", NOT_GIVEN)
+        if sample.logprobs is not None and (self.by_tokens or sample.perplexity is None):
+            if not sample.logprobs:
+                return unscored("degenerate", "no tokens in logprobs: a perplexity of nothing does not exist")
+            return _score(sample.logprobs, by_tokens=self.by_tokens)
+        if self.by_tokens:
+            return unscored("missing_input", "no logprobs, which the average over tokens needs")
+        value = float(sample.perplexity or 0)
+        if not 1 <= value < inf:
+            raise _refusal("RANGE", f"a perplexity is a finite number of at least 1. Got {value!r}.", MINUS)
+        return Score(value)
+
+
+class _ModelScorer:
+    """What a language model says."""
+
+    def __init__(self, model: CausalLM, reading: Reading, *, by_tokens: bool, after_prompt: bool) -> None:
+        self.model, self.reading = model, reading
+        self.by_tokens, self.after_prompt = by_tokens, after_prompt
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        refusals = [self._refusal(sample) for sample in batch]
+        ready = [sample for sample, refusal in zip(batch, refusals, strict=True) if refusal is None]
+        fresh = iter(self._read(ready))
+        return [refusal or next(fresh) for refusal in refusals]
+
+    def _refusal(self, sample: Sample) -> Score | None:
+        if _is_blank(sample):
+            return unscored("degenerate", BLANK)
+        if self.after_prompt and not _prompt(sample):
+            return unscored(
+                "missing_input", "no prompt and no question, and `context: prompt` reads the answer after them"
+            )
+        if not fits(sample.generated_answer or "", self.model.languages):
+            made_for = ", ".join(sorted(self.model.languages))
+            return unscored(
+                "degenerate",
+                f"the answer is in a language that {self.model.label} was not made for ({made_for}): "
+                "its perplexity would say nothing. Another model: --option perplexity.model=DIRECTORY",
+            )
+        return None
+
+    def _read(self, samples: Sequence[Sample]) -> list[Score]:
+        answers = [sample.generated_answer or "" for sample in samples]
+        if self.after_prompt:  # a space before a word belongs to the word's token
+            answers = [f" {answer.strip()}" for answer in answers]
+        contexts = [_prompt(sample) if self.after_prompt else "" for sample in samples]
+        found = self.model.log_probabilities(answers, contexts, self.reading)
+        return [
+            _score(values.tolist(), by_tokens=self.by_tokens)
+            if len(values)
+            else unscored("degenerate", "one token alone: there is nothing before it that it could be expected from")
+            for values in found
+        ]
+
+
+def _prompt(sample: Sample) -> str:
+    texts = ((text or "").strip() for text in (sample.prompt, sample.question))
+    return " ".join(text for text in texts if text)
+
+
+compute_perplexity = Perplexity()
+register(compute_perplexity)

@@ -1,0 +1,1 @@
+"""Doors to other programs: the pycocoevalcap drop-in, callbacks of training loops."""

@@ -1,0 +1,222 @@
+"""Drop-in for pycocoevalcap: the same class, keys and digits, without Java and two orders of magnitude faster.
+
+    from multimodal_eval.coco import COCOEvalCap      # instead of: from pycocoevalcap.eval import COCOEvalCap
+
+    evaluation = COCOEvalCap(coco, coco_result)       # pycocotools objects, file names, or loaded JSON
+    evaluation.params["image_id"] = coco_result.getImgIds()
+    evaluation.evaluate()
+    evaluation.eval["CIDEr"], evaluation.imgToEval[42]["ROUGE_L"]
+
+Scores are those of pycocoevalcap's Bleu, Meteor, Rouge and Cider on its own tokens. METEOR needs its data once:
+`mmeval fetch meteor-1.5-en`. SPICE is not among them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import fsum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multimodal_eval._native import Captions
+from multimodal_eval.core.errors import InputError, Problem, shorten
+from multimodal_eval.core.machine import cores
+from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.evaluation.metrics.bleu import compute_bleu, corpus_bleu
+from multimodal_eval.evaluation.metrics.meteor import compute_meteor
+from multimodal_eval.stats.intervals import Interval, t_interval
+from multimodal_eval.text.document_frequencies import DocumentFrequencies
+from multimodal_eval.text.tokenizers import check_tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BLEU_NAMES = ("Bleu_1", "Bleu_2", "Bleu_3", "Bleu_4")
+
+
+@dataclass(frozen=True)
+class CaptionScores:
+    """Scores by pycocoevalcap's names: one array of per-image values each, and the corpus figures."""
+
+    per_image: dict[str, NDArray[np.float64]]
+    corpus: dict[str, float]
+    estimates: dict[str, Callable[[], Estimate]]  # of the corpus figures, made when asked for
+
+    def interval(self, name: str) -> Interval:
+        """A corpus figure with its standard error and 95 % interval."""
+        return t_interval(self.estimates[name]())
+
+
+def caption_scores(
+    candidates: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    tokenizer: str = "ptb",
+    threads: int | None = None,
+    meteor: bool | None = None,
+) -> CaptionScores:
+    """BLEU-1 to 4, METEOR 1.5, ROUGE-L and CIDEr(-D), the document frequencies taken from the references.
+
+    `threads` defaults to the number of cores; the digits do not depend on it. `meteor` says whether METEOR is among the
+    scores; by default it is where its data have been fetched.
+    """
+    _refuse_unfit_lists(candidates, references)
+    used = threads if threads is not None else cores()
+    chosen = compute_meteor.configure({"tokenizer": tokenizer})
+    with_meteor = chosen.unavailable() is None if meteor is None else meteor
+    answers, sets = list(candidates), [list(texts) for texts in references]
+    try:
+        captions = Captions(answers, sets, check_tokenizer(tokenizer), used)
+    except (TypeError, UnicodeEncodeError):
+        raise InputError(list(_unfit_captions(candidates, references))) from None
+    frequencies = DocumentFrequencies(captions.document_frequencies())
+    frequencies.check()
+    bleu, stats, cider = captions.bleu_and_cider_d(frequencies.table)
+    rouge = captions.rouge_l()
+    sums = stats.sum(axis=0)  # whole numbers: exact in any order
+    per_image = {name: bleu[:, order] for order, name in enumerate(BLEU_NAMES)}
+    corpus = {name: corpus_bleu(sums, order) for order, name in enumerate(BLEU_NAMES, 1)}
+    estimates: dict[str, Callable[[], Estimate]] = {
+        name: partial(compute_bleu.aggregate_part, f"bleu_{order}", Rows(bleu[:, order - 1], stats))
+        for order, name in enumerate(BLEU_NAMES, 1)
+    }
+    estimates["Bleu_4"] = partial(compute_bleu.aggregate, Rows(bleu[:, 3], stats))
+    if with_meteor:
+        rows = chosen.rows_of(answers, sets, used)
+        per_image["METEOR"], corpus["METEOR"] = rows.values, chosen.aggregate(rows).value
+        estimates["METEOR"] = partial(chosen.aggregate, rows)
+    for name, values in (("ROUGE_L", rouge), ("CIDEr", cider)):
+        per_image[name] = values
+        corpus[name] = fsum(values) / len(values)
+        estimates[name] = partial(mean_estimate, Rows(values))
+    return CaptionScores(per_image, corpus, estimates)
+
+
+def _refuse_unfit_lists(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    if len(candidates) != len(references):
+        message = f"there are {len(candidates)} candidates and {len(references)} lists of references"
+        raise InputError([Problem(code="LENGTH", message=message)])
+    if not candidates:
+        raise InputError([Problem(code="EMPTY", message="there are no captions")])
+    problems = []
+    for number, texts in enumerate(references, 1):
+        if isinstance(texts, str) or not isinstance(texts, Sequence):
+            message = f"references must be a list of strings. Got {shorten(texts)} instead."
+            problems.append(Problem(code="TYPE", message=message, line=number))
+        elif not texts:
+            problems.append(Problem(code="NO_REFERENCE", message="there are no references", line=number))
+    if problems:
+        raise InputError(problems)
+
+
+def _unfit_captions(candidates: Sequence[Any], references: Sequence[Sequence[Any]]) -> Iterator[Problem]:
+    """Which captions the core could not take: looked for only once it has refused some."""
+    for number, (candidate, texts) in enumerate(zip(candidates, references, strict=True), 1):
+        for text in (candidate, *texts):
+            for code, message in _faults(text):
+                yield Problem(code=code, message=message, line=number)
+
+
+def _faults(caption: Any) -> Iterator[tuple[str, str]]:
+    """What keeps a caption from being tokenized. Texts are taken as they are: nothing is normalised here."""
+    if not isinstance(caption, str):
+        yield "TYPE", f"a caption must be text. Got {shorten(caption)} instead."
+        return
+    try:
+        caption.encode()
+    except UnicodeEncodeError as lone:
+        yield "CONTROL_CHAR", f"a caption holds half of a surrogate pair, at offset {lone.start}"
+
+
+class COCOEvalCap:
+    """Evaluates results against annotations, with the attributes that pycocoevalcap's class has."""
+
+    def __init__(self, coco: Any, cocoRes: Any) -> None:  # noqa: N803 - pycocoevalcap's name
+        self.evalImgs: list[dict[str, Any]] = []
+        self.eval: dict[str, float] = {}
+        self.imgToEval: dict[Any, dict[str, Any]] = {}
+        self.coco, self.cocoRes = coco, cocoRes
+        self._references, self._results = _captions_by_image(coco), _captions_by_image(cocoRes)
+        self.params: dict[str, Any] = {"image_id": list(self._references)}
+
+    def evaluate(self) -> None:
+        """Score the images of `params["image_id"]`, print the corpus figures, fill `eval` and `imgToEval`."""
+        image_ids = list(dict.fromkeys(self.params["image_id"]))
+        self._refuse_incomplete(image_ids)
+        scores = caption_scores(
+            [self._results[image][0] for image in image_ids], [self._references[image] for image in image_ids]
+        )
+        self.imgToEval = {image: {"image_id": image} for image in image_ids}
+        for name, values in scores.per_image.items():
+            for image, value in zip(image_ids, values.tolist(), strict=True):
+                self.imgToEval[image][name] = value
+        self.eval = dict(scores.corpus)
+        self.evalImgs = list(self.imgToEval.values())
+        for name, figure in self.eval.items():
+            sys.stdout.write(f"{name}: {figure:.3f}\n")
+        if "METEOR" not in self.eval:
+            sys.stderr.write(f"METEOR is left out. {compute_meteor.unavailable()}\n")
+
+    def _refuse_incomplete(self, image_ids: Sequence[Any]) -> None:
+        """Every image needs references and exactly one result; pycocoevalcap stops at the first that has not."""
+        foreign = [image for image in self._results if image not in self._references]
+        problems = [
+            Problem(code="UNMATCHED", message="the result belongs to no annotated image", id=str(image))
+            for image in foreign
+        ]
+        for image in image_ids:
+            if not self._references.get(image):
+                problems.append(Problem(code="NO_REFERENCE", message="the image has no references", id=str(image)))
+            found = len(self._results.get(image, ()))
+            if found != 1:
+                message = f"the image has {found} results and needs one"
+                hint = 'Set params["image_id"] to the images that have results.' if not found else None
+                code = "DUPLICATE" if found else "UNMATCHED"
+                problems.append(Problem(code=code, message=message, id=str(image), hint=hint))
+        if problems:
+            raise InputError(problems)
+
+
+def _captions_by_image(source: Any) -> dict[Any, list[Any]]:
+    """Captions by image id, from a pycocotools object, a file, or loaded JSON (annotations or a list of results)."""
+    if hasattr(source, "imgToAnns"):
+        return {image: [found["caption"] for found in source.imgToAnns[image]] for image in source.getImgIds()}
+    name = str(source) if isinstance(source, str | Path) else None
+    content = _read_json(Path(source)) if isinstance(source, str | Path) else source
+    annotations = content.get("annotations") if isinstance(content, Mapping) else content
+    if not isinstance(annotations, list):
+        message = "there must be a list of results, or an object with a list `annotations`"
+        raise InputError([Problem(code="TYPE", message=message, file=name)])
+    captions: dict[Any, list[Any]] = {}
+    problems = []
+    for index, annotation in enumerate(annotations):
+        if isinstance(annotation, Mapping) and annotation.keys() >= {"image_id", "caption"}:
+            captions.setdefault(annotation["image_id"], []).append(annotation["caption"])
+        else:
+            message = (
+                f"entry {index} must be an object with `image_id` and `caption`. Got {shorten(annotation)} instead."
+            )
+            problems.append(Problem(code="TYPE", message=message, file=name))
+    if problems:
+        raise InputError(problems)
+    return captions
+
+
+def _read_json(path: Path) -> Any:
+    import msgspec
+
+    from multimodal_eval.data.readers.blocks import DamagedStreamError, open_bytes
+
+    try:
+        with open_bytes(path) as stream:
+            return msgspec.json.decode(stream.read())
+    except FileNotFoundError:
+        raise InputError([Problem(code="NOT_FOUND", message="no such file", file=str(path))]) from None
+    except DamagedStreamError as damage:
+        raise InputError([Problem(code=damage.code, message=str(damage), file=str(path))]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError([Problem(code="SYNTAX", message=str(error), file=str(path))]) from None

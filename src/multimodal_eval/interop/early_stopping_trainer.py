@@ -1,0 +1,115 @@
+"""Early stopping in the `Trainer` of transformers: its `compute_metrics` and a callback.
+
+The Trainer keeps the checkpoint of the best value itself and loads it in the end (`load_best_model_at_end`); what it
+lacks is the value, and a stop that counts NaN and improvements below `min_delta` as `EarlyStopping` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import nan
+from typing import Any
+
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.optional import require
+from multimodal_eval.interop.early_stopping import MONITORED, EarlyStopping, Mode, monitored
+
+EXTRA = "trainer"
+
+
+def trainer_compute_metrics(
+    labels: Sequence[str],
+    gold_labels: Sequence[str | None] | None = None,
+    annotator_labels: Sequence[Sequence[str | None]] | None = None,
+) -> Callable[[Any], dict[str, float]]:
+    """The Trainer's `compute_metrics`; `metric_for_best_model` is then "monitored_f1".
+
+    `labels` names the model's classes in the order of their ids. `gold_labels` and `annotator_labels` have one entry a
+    row of the evaluation set, in its order; without `gold_labels` those of the evaluation set are taken (below 0:
+    none). The value stands in the answer twice, under "monitored_f1" and under its own name.
+
+    A row of logits that holds NaN has no greatest one: the value is NaN then, which is never the best.
+    """
+
+    def compute_metrics(evaluated: Any) -> dict[str, float]:
+        import numpy as np
+
+        outputs = evaluated.predictions[0] if isinstance(evaluated.predictions, tuple) else evaluated.predictions
+        outputs = np.asarray(outputs)
+        if np.isnan(outputs).any():
+            return {MONITORED: nan}
+        chosen = outputs if outputs.ndim == 1 else outputs.argmax(axis=-1)
+        predictions = [labels[index] for index in chosen.tolist()]
+        golds = gold_labels
+        if golds is None and evaluated.label_ids is not None:
+            golds = [labels[index] if index >= 0 else "" for index in np.asarray(evaluated.label_ids).tolist()]
+        name, value = monitored(predictions, golds, annotator_labels)
+        return {MONITORED: value, name: value}
+
+    return compute_metrics
+
+
+def trainer_early_stopping(patience: int = 3, min_delta: float = 0.0) -> Any:
+    """A `TrainerCallback` that stops the Trainer by its `metric_for_best_model`, as `EarlyStopping` does.
+
+    Its counts are saved in every checkpoint; `restore_callback_states_from_checkpoint=True` goes on with them.
+    """
+    return _callback_class()(patience, min_delta)
+
+
+@cache
+def _callback_class() -> Any:
+    """The class, made where it is first asked for, because transformers is slow to import and may be missing."""
+    library: Any = require("transformers.trainer_callback", extra=EXTRA, purpose="early stopping in a Trainer")
+
+    class TrainerEarlyStopping(library.TrainerCallback, library.ExportableState):  # type: ignore[misc]
+        """Tells `EarlyStopping` the value of every evaluation during the training."""
+
+        def __init__(self, patience: int, min_delta: float) -> None:
+            self.stopping = EarlyStopping(patience, min_delta)
+            self.saved: dict[str, Any] | None = None  # set by the Trainer from a checkpoint
+            self._training = False
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            _check(args)
+            mode: Mode = "max" if args.greater_is_better else "min"
+            self.stopping = EarlyStopping(self.stopping.patience, self.stopping.min_delta, mode)
+            if self.saved is not None:
+                self.stopping.load_state_dict(self.saved)
+                self.saved = None  # a second `train` begins anew
+            self._training = True
+
+        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **kwargs: Any) -> None:
+            if not self._training:  # an evaluation that the user asked for
+                return
+            key = "eval_" + args.metric_for_best_model.removeprefix("eval_")
+            if key not in metrics:
+                raise ConfigError(f"the evaluation has no {key!r}. Known: {', '.join(sorted(metrics))}")
+            self.stopping.update(metrics[key], state.global_step)
+            if self.stopping.should_stop:
+                control.should_training_stop = True
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            self._training = False
+
+        def state(self) -> dict[str, Any]:
+            settings = {"patience": self.stopping.patience, "min_delta": self.stopping.min_delta}
+            return {"args": settings, "attributes": {"saved": self.stopping.state_dict()}}
+
+    return TrainerEarlyStopping
+
+
+def _check(args: Any) -> None:
+    if not args.load_best_model_at_end or args.metric_for_best_model is None:
+        raise ConfigError(
+            "early stopping in a Trainer needs load_best_model_at_end=True (else the last weights stay, not the best) "
+            f"and metric_for_best_model={MONITORED!r}. Got load_best_model_at_end={args.load_best_model_at_end} "
+            f"and metric_for_best_model={args.metric_for_best_model!r}."
+        )
+    # `group_by_length` was a setting of its own before transformers 5.
+    if getattr(args, "train_sampling_strategy", None) == "group_by_length" or getattr(args, "group_by_length", False):
+        raise ConfigError(
+            "group_by_length makes the Trainer evaluate the rows in another order, and each answer would be held "
+            "against another row's annotators. Choose another sampling."
+        )

@@ -1,0 +1,1 @@
+"""Models that put images and texts into one space."""

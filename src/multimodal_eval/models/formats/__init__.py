@@ -1,0 +1,1 @@
+"""File formats of weights, and graphs built over them."""

@@ -1,0 +1,1 @@
+"""Models that give the tokens of a text their probabilities."""

@@ -1,0 +1,1 @@
+"""Models that give a sentence a vector."""

@@ -1,0 +1,239 @@
+"""Runs against each other: pairing, refusals, and that the numbers are those of the runs."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from multimodal_eval import Sample, evaluate, metric
+from multimodal_eval.analysis.compare import compare_runs
+from multimodal_eval.analysis.sensitivity import sensitivity
+from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameError
+
+WORDS = "a the dog cat runs sits red blue on in beach street two big small".split()
+
+
+def samples(seed, quality, count=60, **fields):
+    """Answers that keep each word of the reference with some probability; references are the same for all seeds."""
+    said, chooser = random.Random(7), random.Random(seed)
+    found = []
+    for number in range(count):
+        reference = [said.choice(WORDS) for _ in range(8)]
+        answer = [word if chooser.random() < quality else chooser.choice(WORDS) for word in reference]
+        found.append(
+            {"id": f"s{number}", "references": [" ".join(reference)], "generated_answer": " ".join(answer)} | fields
+        )
+    return found
+
+
+@pytest.fixture
+def make(tmp_path):
+    def made(name, data, **settings):
+        return evaluate(data, output=tmp_path / name, **({"metrics": ["rouge_l", "bleu"]} | settings))
+
+    return made
+
+
+def test_the_difference_is_that_of_the_runs(make):
+    a, b = make("a", samples(1, 0.5)), make("b", samples(2, 0.8))
+    found = compare_runs([a, b])
+    assert found.runs == ("a", "b")
+    for number in found.numbers:
+        (pair,) = number.pairs
+        assert [system.value for system in number.systems] == [a[number.name]["value"], b[number.name]["value"]]
+        assert [system.low for system in number.systems] == [a[number.name]["low"], b[number.name]["low"]]
+        assert pair.difference == pytest.approx(b[number.name]["value"] - a[number.name]["value"])
+        assert pair.low < pair.difference < pair.high
+        assert pair.wins + pair.ties + pair.losses == 60
+        assert pair.verdict == "better"
+        assert [system.rank for system in number.systems] == [2, 1]
+    backwards = compare_runs([b, a]).numbers[0].pairs[0]
+    assert backwards.difference == -found.numbers[0].pairs[0].difference
+    assert (backwards.verdict, backwards.wins) == ("worse", found.numbers[0].pairs[0].losses)
+
+
+def test_a_smaller_value_can_be_better(make):
+    @metric("words", needs=("generated_answer",), direction="lower", version="1")
+    def words(sample: Sample) -> float:
+        return float(len((sample.generated_answer or "").split()))
+
+    short = [row | {"generated_answer": "a dog"} for row in samples(1, 1.0)]
+    a, b = make("a", samples(1, 0.5), metrics=["words"]), make("b", short, metrics=["words"])
+    (number,) = compare_runs([a, b]).numbers
+    assert number.pairs[0].difference == -6
+    assert (number.pairs[0].verdict, number.pairs[0].wins) == ("better", 60)
+
+
+def test_the_order_of_the_samples_does_not_matter(make):
+    a, b = make("a", samples(1, 0.5)), make("b", samples(2, 0.6))
+    shuffled = samples(2, 0.6)
+    random.Random(3).shuffle(shuffled)
+    c = make("c", shuffled)
+    first, second = (compare_runs([a, other]).numbers[1].pairs[0] for other in (b, c))
+    assert (first.difference, first.p_value, first.stderr) == (second.difference, second.p_value, second.stderr)
+
+
+def test_ids_that_are_not_in_all_runs_are_an_error(make):
+    a, b = make("a", samples(1, 0.5)), make("b", samples(1, 0.5)[2:])
+    with pytest.raises(InputError, match="the sample is not in the run b") as refused:
+        compare_runs([a, b])
+    assert [problem.id for problem in refused.value.problems] == ["s0", "s1"]
+
+
+def test_unscored_pairs_are_left_out_and_counted(make):
+    broken = samples(2, 0.8)
+    broken[0]["generated_answer"] = "[ERROR] no answer"
+    a, b = make("a", samples(1, 0.5)), make("b", broken)
+    with pytest.raises(ConfigError, match=r"1 of 60 samples are unscored in at least one run, over 1%"):
+        compare_runs([a, b])
+    found = compare_runs([a, b], allow_partial=True, metrics=["bleu"]).numbers[0]
+    assert (found.samples, found.left_out) == (59, 1)
+    alone = make("alone", samples(1, 0.5)[1:])
+    assert found.systems[0].value == pytest.approx(alone["bleu"]["value"])  # the corpus figure of the 59
+
+
+def test_a_single_unscored_pair_of_many_is_no_error(make):
+    broken = samples(2, 0.8, count=200)
+    broken[0]["generated_answer"] = "[ERROR] no answer"
+    found = compare_runs([make("a", samples(1, 0.5, count=200)), make("b", broken)])
+    assert {number.left_out for number in found.numbers} == {1}
+
+
+def test_other_signatures_are_refused_with_the_difference(make):
+    a = make("a", samples(1, 0.5))
+    b = make("b", samples(2, 0.5), options={"rouge_l": {"tokenizer": "whitespace"}})
+    with pytest.raises(ConfigError, match="tokenizer is 'ptb' in a and 'whitespace' in b"):
+        compare_runs([a, b])
+    assert [number.name for number in compare_runs([a, b], metrics=["bleu"]).numbers] == ["bleu"]
+
+
+def test_other_references_under_the_same_ids_are_refused(make):
+    other = samples(2, 0.5)
+    other[3]["references"] = ["zebra " + other[3]["references"][0]]
+    with pytest.raises(
+        ConfigError, match=r"1 samples have other questions, references or annotations in b than in a: 's3'"
+    ):
+        compare_runs([make("a", samples(1, 0.5)), make("b", other)])
+
+
+def test_a_number_without_a_score_is_refused_by_name_and_fails_the_baseline(make):
+    a = make("a", samples(1, 0.5))
+    b = make("b", [row | {"generated_answer": None} for row in samples(1, 0.5)], metrics=["rouge_l"])
+    c = make("c", samples(1, 0.5), metrics=["rouge_l"])
+    with pytest.raises(ConfigError, match="rouge_l is scored for no sample in the run b"):
+        compare_runs([a, b], metrics=["rouge_l"])
+    found = compare_runs([a, c])
+    assert found.left_out == ("bleu",)
+    assert found.worse_than_baseline() == ["bleu is not scored in all runs"]
+
+
+def test_groups_count_as_one(make):
+    grouped = [row | {"group": str(number // 10)} for number, row in enumerate(samples(1, 0.5))]
+    other = [row | {"group": str(number // 10)} for number, row in enumerate(samples(2, 0.55))]
+    found = compare_runs([make("a", grouped), make("b", other)]).numbers[0]
+    assert found.clusters == 6
+    assert found.pairs[0].method == "95% t interval, 6 clusters"
+    moved = [row | {"group": "x"} for row in other]
+    with pytest.raises(ConfigError, match="different groups"):
+        compare_runs([make("c", grouped), make("d", moved)])
+
+
+def test_several_runs_are_ranked_with_ties(make):
+    runs = [make("low", samples(1, 0.2)), make("high", samples(2, 0.9)), make("same", samples(3, 0.9))]
+    number = compare_runs(runs, metrics=["rouge_l"]).numbers[0]
+    assert [system.rank for system in number.systems] == [3, 1, 1]
+    assert len(number.pairs) == 3
+    assert all(pair.p_holm >= pair.p_value for pair in number.pairs)
+    against = compare_runs(runs, metrics=["rouge_l"], baseline="high").numbers[0]
+    assert [(pair.first, pair.second) for pair in against.pairs] == [("high", "low"), ("high", "same")]
+    assert [system.rank for system in against.systems] == [None, None, None]
+
+
+def test_parts_and_unknown_names(make):
+    runs = [make("a", samples(1, 0.5)), make("b", samples(2, 0.6))]
+    assert (
+        compare_runs(runs, metrics=["bleu.bleu_1"]).numbers[0].systems[0].value
+        == runs[0]["bleu"]["parts"]["bleu_1"]["value"]
+    )
+    with pytest.raises(UnknownNameError, match="rouge"):
+        compare_runs(runs, metrics=["rouge"])
+    with pytest.raises(UnknownNameError, match="bleu_9"):
+        compare_runs(runs, metrics=["bleu.bleu_9"])
+    with pytest.raises(UnknownNameError, match="nobody"):
+        compare_runs(runs, baseline="nobody")
+    with pytest.raises(ConfigError, match="at least two"):
+        compare_runs(runs[:1])
+    with pytest.raises(ConfigError, match="with itself"):
+        compare_runs([runs[0], runs[0]])
+
+
+def test_samples_needed_for_a_wanted_effect(make):
+    runs = [make("a", samples(1, 0.5)), make("b", samples(2, 0.6))]
+    pair = compare_runs(runs, metrics=["rouge_l"], effect=0.01).numbers[0].pairs[0]
+    # 60 samples detect `detectable`; a hundredth takes (detectable / .01)^2 times as many
+    assert pair.needed == int(np.ceil(60 * (pair.detectable / 0.01) ** 2))
+
+
+def test_a_seed_gives_the_same_p_values_whatever_the_threads(make):
+    runs = [make("a", samples(1, 0.5)), make("b", samples(2, 0.55))]
+    one, other = (compare_runs(runs, seed=5, threads=threads).to_dict() for threads in (1, 4))
+    assert json.dumps(one) == json.dumps(other)
+
+
+# Sensitivity.
+
+TASK = {"mine": {"metrics": ["rouge_l", "cider"], "weights": {"rouge_l": 0.75, "cider": 0.25}}}
+
+
+def test_the_composite_is_that_of_the_run(make):
+    run = make("a", samples(1, 0.6), metrics=None, task="mine", tasks=TASK)
+    found = sensitivity([run])
+    (own,) = found.runs
+    assert own.value == pytest.approx(run["composite"]["value"])
+    assert own.low < own.value < own.high
+    assert sum(part.effective for part in own.parts) == pytest.approx(1)
+    assert own.parts[0].without == pytest.approx(run["cider"]["value"])
+    assert own.ranks == ()
+    assert found.flips == ()
+
+
+@pytest.mark.parametrize("on_missing", ["error", "zero", "renormalise"])
+def test_missing_parts_count_as_in_the_run(make, on_missing):
+    @metric("half", needs=("generated_answer",), bounds=(0, 1), version="1")
+    def half(sample: Sample) -> float | None:
+        return None if int(sample.id[1:]) % 3 == 0 else 0.5
+
+    weights = {"rouge_l": 0.5, "half": 0.5}
+    settings = {"metrics": None, "task": "mine", "tasks": {"mine": {"weights": weights, "on_missing": on_missing}}}
+    runs = [make(name, samples(seed, 0.6), **settings) for name, seed in (("a", 1), ("b", 2))]
+    alone = sensitivity(runs[:1])
+    assert alone.runs[0].value == pytest.approx(runs[0]["composite"]["value"])
+    assert alone.samples == runs[0]["composite"]["n_scored"]
+    if on_missing == "error":
+        with pytest.raises(ConfigError, match="20 of 60 samples are unscored"):
+            sensitivity(runs)
+    both = sensitivity(runs, allow_partial=True)
+    assert [own.value for own in both.runs] == pytest.approx([run["composite"]["value"] for run in runs])
+    assert both.left_out == (20 if on_missing == "error" else 0)
+
+
+def test_the_order_of_runs_under_moved_weights(make):
+    settings = {"metrics": None, "task": "mine", "tasks": TASK}
+    runs = [make(name, samples(seed, quality), **settings) for name, seed, quality in (("a", 1, 0.3), ("b", 2, 0.9))]
+    found = sensitivity(runs)
+    assert found.flips == (("a", "b", 0.0),)
+    assert [own.ranks for own in found.runs] == [(0.0, 1.0), (1.0, 0.0)]
+
+
+def test_runs_without_a_weighted_composite_are_refused(make):
+    with pytest.raises(ConfigError, match="has no composite"):
+        sensitivity([make("a", samples(1, 0.6))])
+    other = {"mine": TASK["mine"] | {"weights": {"rouge_l": 0.5, "cider": 0.5}}}
+    runs = [
+        make(name, samples(1, 0.6), metrics=None, task="mine", tasks=task) for name, task in (("b", TASK), ("c", other))
+    ]
+    with pytest.raises(ConfigError, match="weights"):
+        sensitivity(runs)

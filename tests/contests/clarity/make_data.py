@@ -1,0 +1,170 @@
+"""Invented interviews for the tests and the guide: `python -m tests.contests.clarity.make_data` writes the folder data.
+
+Nothing in them was said by anybody. `dev.csv` has one gold label a row, `test.csv` three annotators who err now and
+then, leave cells empty, use other spellings, and twice name a label outside the taxonomy. Two systems answer.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+import zipfile
+from pathlib import Path
+
+from multimodal_eval.contests.clarity.labels import CLARITY_LABELS, EVASION_LABELS, EVASION_TO_CLARITY
+
+FOLDER = Path(__file__).parent / "data"
+ANNOTATORS = ("annotator1", "annotator2", "annotator3")
+COLUMNS = (
+    "index",
+    "interview",
+    "question",
+    "interview_question",
+    "interview_answer",
+    "clarity_label",
+    "evasion_label",
+    *ANNOTATORS,
+)
+OUTSIDE = "2.5 Contradictory"
+SPELLINGS = {
+    "Partial/half-answer": ("Partial", "half-answer", "2.3 Partial/half-answer"),
+    "Declining to answer": ("Declining", "declining to answer."),
+    "Explicit": ("explicit", "1.1 Explicit"),
+}
+
+TOPICS = (
+    "the harbour bridge",
+    "the school budget",
+    "the new tram line",
+    "the fishing quota",
+    "the library's hours",
+    "the flood wall",
+    "the night buses",
+    "the market square",
+)
+QUESTIONS = (
+    "When will {} be finished?",
+    "Will you vote for {}?",
+    "How much does {} cost?",
+    "Who is responsible for {}?",
+)
+ANSWERS = {
+    "Explicit": "Yes. On {} my answer is yes, and it will be done by June.",
+    "Implicit": "I signed the papers on {} with a smile, if that helps you.",
+    "General": "Projects such as {} always take patience, money and good people.",
+    "Partial/half-answer": "Of {} I can name the first half: the ground is bought.",
+    "Dodging": "What the town really talks about is not {} but the summer fair.",
+    "Deflection": "You should rather ask why the last council never touched {}.",
+    "Declining to answer": "I will not speak about {} before the committee has met.",
+    "Claims ignorance": "I honestly do not know how things stand with {}.",
+    "Clarification": "Do you mean {} as planned, or what was built?",
+}
+# How often each label is right: as uneven as people's answers are.
+SHARES = dict(zip(EVASION_LABELS, (30, 14, 12, 6, 16, 10, 6, 4, 3), strict=True))
+# What is taken for what.
+NEIGHBOURS = {
+    "Explicit": ("Implicit", "General"),
+    "Implicit": ("Explicit", "General"),
+    "General": ("Implicit", "Dodging"),
+    "Partial/half-answer": ("General", "Implicit"),
+    "Dodging": ("Deflection", "General"),
+    "Deflection": ("Dodging", "General"),
+    "Declining to answer": ("Dodging", "Claims ignorance"),
+    "Claims ignorance": ("Declining to answer", "Dodging"),
+    "Clarification": ("Claims ignorance", "Dodging"),
+}
+
+
+def erring(draw: random.Random, label: str, right: float) -> str:
+    """The label, or one that is taken for it."""
+    return label if draw.random() < right else draw.choice(NEIGHBOURS[label])
+
+
+def rows(draw: random.Random, count: int, first: int) -> list[dict[str, str]]:
+    """Questions and answers with the label that the answer was written for."""
+    found = []
+    for number in range(count):
+        label = draw.choices(EVASION_LABELS, list(SHARES.values()))[0]
+        topic, question = draw.choice(TOPICS), draw.choice(QUESTIONS)
+        asked = question.format(topic)
+        found.append(
+            {
+                "index": str(first + number),
+                "interview": f"interview-{number // 4 + 1:02d}",
+                "question": asked,
+                "interview_question": f"Mayor, two things. {asked} And will you stand again?",
+                "interview_answer": ANSWERS[label].format(topic),
+                "clarity_label": EVASION_TO_CLARITY[label],
+                "evasion_label": label,
+                **dict.fromkeys(ANNOTATORS, ""),
+            }
+        )
+    return found
+
+
+def annotated(draw: random.Random, found: list[dict[str, str]]) -> None:
+    """Give every row three opinions and take its single label away."""
+    for number, row in enumerate(found):
+        for annotator, right in zip(ANNOTATORS, (0.85, 0.8, 0.65), strict=True):
+            label = erring(draw, row["evasion_label"], right)
+            spellings = SPELLINGS.get(label, ())
+            row[annotator] = draw.choice(spellings) if spellings and draw.random() < 0.3 else label
+        if number % 7 == 3:
+            row[draw.choice(ANNOTATORS)] = ""
+        row["truth"] = row["evasion_label"]
+        row["evasion_label"] = ""
+    found[10][ANNOTATORS[2]] = found[40][ANNOTATORS[1]] = OUTSIDE
+    for row in (found[20], found[55]):  # nobody could say
+        row.update(dict.fromkeys(ANNOTATORS, ""))
+    # Three opinions, three labels: a tie that the alphabet decides.
+    found[5].update(zip(ANNOTATORS, ("Implicit", "General", "Dodging"), strict=True))
+
+
+def table(columns: tuple[str, ...], found: list[dict[str, str]]) -> bytes:
+    """The rows as CSV."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+    return out.getvalue().encode()
+
+
+def contest_zip(labels: list[str], name: str = "prediction") -> bytes:
+    """The contest's upload."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        member = zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0))
+        archive.writestr(member, "".join(f"{label}\n" for label in labels), zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def system(draw: random.Random, found: list[dict[str, str]], right: float) -> list[dict[str, str]]:
+    """What a system says of the rows."""
+    said = []
+    for row in found:
+        evasion = erring(draw, row.get("truth") or row["evasion_label"], right)
+        clarity = EVASION_TO_CLARITY[evasion] if draw.random() < 0.95 else draw.choice(CLARITY_LABELS)
+        said.append({"id": row["index"], "clarity_pred": clarity, "evasion_pred": evasion})
+    return said
+
+
+def files(seed: int = 1) -> dict[str, bytes]:
+    """Every file by its name."""
+    draw = random.Random(seed)
+    dev, test = rows(draw, 72, 1), rows(draw, 96, 1001)
+    annotated(draw, test)
+    made = {"dev.csv": table(COLUMNS, dev), "test.csv": table(COLUMNS, test)}
+    predicted = ("id", "clarity_pred", "evasion_pred")
+    for name, right in (("alba", 0.75), ("boreas", 0.55)):
+        made[f"{name}.dev.csv"] = table(predicted, system(draw, dev, right))
+        said = system(draw, test, right)
+        made[f"{name}.csv"] = table(predicted, said)
+        made[f"{name}.evasion.zip"] = contest_zip([row["evasion_pred"] for row in said])
+        made[f"{name}.clarity.zip"] = contest_zip([row["clarity_pred"] for row in said])
+    return made
+
+
+if __name__ == "__main__":
+    for file, content in files().items():
+        (FOLDER / file).write_bytes(content)

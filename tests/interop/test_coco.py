@@ -1,0 +1,185 @@
+"""The drop-in for pycocoevalcap."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from multimodal_eval import evaluate
+from multimodal_eval.core.errors import InputError, UnavailableError
+from multimodal_eval.interop.coco import COCOEvalCap, caption_scores
+from tests.golden.load import golden
+
+
+@pytest.fixture
+def files(tmp_path):
+    captions = golden("captions.json.gz")
+    annotations = [
+        {"image_id": 1000 + image, "id": 10 * image + number, "caption": text}
+        for image, texts in enumerate(captions["references"])
+        for number, text in enumerate(texts)
+    ]
+    images = [{"id": 1000 + image} for image in range(len(captions["candidates"]))]
+    results = [{"image_id": 1000 + image, "caption": text} for image, text in enumerate(captions["candidates"])]
+    (tmp_path / "annotations.json").write_text(json.dumps({"images": images, "annotations": annotations}))
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    return str(tmp_path / "annotations.json"), str(tmp_path / "results.json")
+
+
+def check(evaluation):
+    expected = golden("captions.json.gz")
+    names = ["Bleu_1", "Bleu_2", "Bleu_3", "Bleu_4", "ROUGE_L", "CIDEr"]
+    assert list(evaluation.eval) == names
+    figures = [*expected["corpus"]["bleu"], expected["corpus"]["rouge_l"], expected["corpus"]["cider_d"]]
+    assert list(evaluation.eval.values()) == pytest.approx(figures, rel=1e-12)
+    assert evaluation.imgToEval[1007]["CIDEr"] == expected["cider_d"][7]
+    assert evaluation.imgToEval[1007]["Bleu_2"] == expected["bleu"][1][7]
+    assert evaluation.imgToEval[1007]["image_id"] == 1007
+    assert len(evaluation.evalImgs) == 400
+
+
+def test_with_pycocotools_objects_as_pycocoevalcap_users_write_it(files, capsys):
+    from pycocotools.coco import COCO
+
+    coco = COCO(files[0])
+    result = coco.loadRes(files[1])
+    evaluation = COCOEvalCap(coco, result)
+    evaluation.params["image_id"] = result.getImgIds()
+    evaluation.evaluate()
+    check(evaluation)
+    figure = golden("captions.json.gz")["corpus"]["cider_d"]
+    assert f"CIDEr: {figure:.3f}\n" in capsys.readouterr().out
+
+
+def test_with_files_and_with_loaded_json(files, capsys):
+    by_file = COCOEvalCap(*files)
+    by_file.evaluate()
+    check(by_file)
+    loaded = COCOEvalCap(*(json.loads(Path(file).read_text()) for file in files))
+    loaded.evaluate()
+    assert loaded.imgToEval == by_file.imgToEval
+
+
+def test_a_subset_takes_its_frequencies_from_the_subset(files, capsys):
+    from tests.evaluation.test_caption_metrics import oracle
+
+    captions = golden("captions.json.gz")
+    evaluation = COCOEvalCap(*files)
+    evaluation.params["image_id"] = [1001, 1002, 1003]
+    evaluation.evaluate()
+    _, _, _, cider = oracle(captions["candidate_tokens"][1:4], captions["reference_tokens"][1:4])
+    assert [image["CIDEr"] for image in evaluation.evalImgs] == pytest.approx(cider, rel=1e-12)
+
+
+def test_images_without_a_result_are_all_named():
+    annotations = {"annotations": [{"image_id": i, "caption": "a dog"} for i in range(4)]}
+    results = [{"image_id": 0, "caption": "x"}, {"image_id": 0, "caption": "y"}, {"image_id": 1, "caption": "z"}]
+    with pytest.raises(InputError) as refused:
+        COCOEvalCap(annotations, results).evaluate()
+    assert [(p.code, p.id) for p in refused.value.problems] == [
+        ("DUPLICATE", "0"),
+        ("UNMATCHED", "2"),
+        ("UNMATCHED", "3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "references", "code"),
+    [
+        (["a"], [], "LENGTH"),
+        ([], [], "EMPTY"),
+        (["a", "b"], [["x"], []], "NO_REFERENCE"),
+        (["a", None], [["x"], ["y"]], "TYPE"),
+        (["a", "b"], [["x"], [3]], "TYPE"),
+        (["a", "b"], ["x y", "z"], "TYPE"),
+        (["a", "\ud800"], [["x"], ["y"]], "CONTROL_CHAR"),
+        (["a dog"], [["a dog"]], "CORPUS_TOO_SMALL"),
+    ],
+)
+def test_unfit_lists_are_refused(candidates, references, code):
+    with pytest.raises(InputError, match=code):
+        caption_scores(candidates, references)
+
+
+def test_threads_change_no_digit():
+    captions = golden("captions.json.gz")
+    one = caption_scores(captions["candidates"], captions["references"], threads=1)
+    many = caption_scores(captions["candidates"], captions["references"], threads=5)
+    assert one.corpus == many.corpus
+    assert all((one.per_image[name] == many.per_image[name]).all() for name in one.per_image)
+
+
+def test_ids_named_twice_count_once(files, capsys):
+    once, twice = COCOEvalCap(*files), COCOEvalCap(*files)
+    once.params["image_id"] = [1001, 1002, 1003]
+    twice.params["image_id"] = [1001, 1001, 1002, 1003]
+    once.evaluate()
+    twice.evaluate()
+    assert twice.eval == once.eval
+
+
+def test_results_for_images_that_are_not_annotated_are_refused():
+    annotations = {"annotations": [{"image_id": i, "caption": f"a dog {i}"} for i in (1, 2)]}
+    results = [{"image_id": i, "caption": "x"} for i in (1, 2, 3)]
+    with pytest.raises(InputError, match=r"UNMATCHED.*'3'"):
+        COCOEvalCap(annotations, results).evaluate()
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("{", "SYNTAX"),
+        ("[1]", "TYPE"),
+        ('{"images": []}', "TYPE"),
+        ('[{"image_id": 1}]', "TYPE"),
+        ('[{"a": NaN}]', "SYNTAX"),
+    ],
+)
+def test_files_that_are_no_captions(tmp_path, content, code):
+    (tmp_path / "bad.json").write_text(content)
+    with pytest.raises(InputError, match=code):
+        COCOEvalCap(tmp_path / "bad.json", [])
+    with pytest.raises(InputError, match="NOT_FOUND"):
+        COCOEvalCap(tmp_path / "nowhere.json", [])
+
+
+def test_more_threads_than_images_are_no_trouble():
+    assert caption_scores(["a dog", "a cat"], [["a dog"], ["the cat"]], threads=5000).corpus["Bleu_1"] > 0
+
+
+def test_with_its_data_meteor_is_among_the_scores(files, meteor_data, capsys):
+    evaluation = COCOEvalCap(*files)
+    evaluation.evaluate()
+    expected = golden("captions.json.gz")
+    assert list(evaluation.eval) == ["Bleu_1", "Bleu_2", "Bleu_3", "Bleu_4", "METEOR", "ROUGE_L", "CIDEr"]
+    assert evaluation.eval["METEOR"] == expected["corpus"]["meteor"]
+    assert evaluation.imgToEval[1007]["METEOR"] == expected["meteor"][7]
+    assert capsys.readouterr().err == ""
+
+
+def test_without_its_data_it_says_how_to_get_them(files, capsys):
+    evaluation = COCOEvalCap(*files)
+    evaluation.evaluate()
+    assert "METEOR" not in evaluation.eval
+    assert "METEOR is left out." in (said := capsys.readouterr().err)
+    assert "mmeval fetch meteor-1.5-en" in said
+    with pytest.raises(UnavailableError, match="mmeval fetch"):
+        caption_scores(["a dog", "a cat"], [["a dog"], ["the cat"]], meteor=True)
+
+
+def test_every_corpus_figure_has_an_interval(meteor_data, tmp_path):
+    captions = golden("captions.json.gz")
+    scores = caption_scores(captions["candidates"], captions["references"])
+    for name, figure in scores.corpus.items():
+        found = scores.interval(name)
+        assert found.value == pytest.approx(figure, rel=1e-12)
+        assert found.low < figure < found.high
+    samples = [
+        {"id": str(i), "generated_answer": answer, "references": texts}
+        for i, (answer, texts) in enumerate(zip(captions["candidates"], captions["references"], strict=True))
+    ]
+    run = evaluate(samples, metrics=["coco"], output=tmp_path / "run")
+    for name, metric in (("Bleu_4", "bleu"), ("METEOR", "meteor"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider_d")):
+        assert scores.interval(name).low == run[metric]["low"]
