@@ -17,9 +17,12 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.records import RUN_FORMAT, Counts, Results, RunInfo, StoredSignature
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -38,8 +41,19 @@ PORT = 8765
 
 def build(path: Path, seed: int) -> None:
     """A run folder of a million captions with eight metrics, as a run writes it."""
-    info = {"created": "2026-01-01T00:00:00+00:00", "task": "captioning", "metrics": list(METRICS[:-1])}
-    folder = RunFolder.create(path, {**info, "config": {"skip_lint": True}, "source": None, "versions": {}})
+    info = RunInfo(
+        format=RUN_FORMAT,
+        state="reading",
+        created="2026-01-01T00:00:00+00:00",
+        versions={},
+        task="captioning",
+        metrics=list(METRICS[:-1]),
+        unavailable={},
+        seed=0,
+        config=RunConfig(skip_lint=True),
+        source=None,
+    )
+    folder = RunFolder.create(path, info)
     totals = {name: np.zeros(3) for name in METRICS}
     for part in range(PARTS):
         data, generator = (
@@ -62,12 +76,13 @@ def build(path: Path, seed: int) -> None:
         folder.write_part("scores", part, pa.table(columns))
     entries = {name: _entry(*sums.tolist()) for name, sums in totals.items()}
     composite = entries.pop("composite_score")
-    results = {"format": 1, "task": "captioning", "n": PARTS * PART, "metrics": entries, "composite": composite}
-    folder.write_results({**results, "slices": {}, "notes": []})
-    signatures = {name: {"text": f"{name}|v:1", "settings": {"metric": name, "version": "1"}} for name in METRICS}
-    done = {"state": "done", "parts": [PART] * PARTS, "signatures": signatures, "input_notes": [], "input": []}
-    counts = dict.fromkeys(("blank_answers", "unmatched_data", "unmatched_predictions"), 0)
-    folder.write_info(folder.read_info() | done | {"counts": {"samples": PARTS * PART, **counts}})
+    results = {"task": "captioning", "n": PARTS * PART, "metrics": entries, "composite": composite}
+    folder.write_results(msgspec.convert({**results, "slices": {}, "notes": []}, Results))
+    signatures = {name: StoredSignature(f"{name}|v:1", {"metric": name, "version": "1"}) for name in METRICS}
+    counts = Counts(PARTS * PART, 0, 0, 0)
+    folder.write_info(
+        msgspec.structs.replace(info, state="done", parts=[PART] * PARTS, signatures=signatures, counts=counts)
+    )
 
 
 def _sample(number: int, data: np.random.Generator, generator: np.random.Generator) -> Sample:

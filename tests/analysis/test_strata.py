@@ -10,6 +10,7 @@ import pytest
 
 from multimodal_eval import Sample, Score, evaluate, load_run, metric, rescore
 from multimodal_eval.analysis.compare import compare_runs
+from multimodal_eval.core.config import StrataConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.score import unscored
 from tests.cli.test_cli import mmeval
@@ -110,7 +111,7 @@ def test_slices_are_means_over_their_groups():
 def test_the_signature_carries_the_strata():
     run = scored()
     assert run["said"]["signature"] == "said|v:1|strata:0.3*x+0.7*y|by:kind|unit:group"
-    assert run.info["config"]["strata"] == {"by": "kind", "weights": WEIGHTS}
+    assert run.info.config.strata == StrataConfig(by="kind", weights=WEIGHTS)
 
 
 def test_a_weight_of_0_leaves_a_stratum_out():

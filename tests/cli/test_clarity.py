@@ -205,8 +205,8 @@ def test_a_sample_holds_the_labels_as_the_taxonomy_spells_them(folder):
     assert set(odd.metadata) == {"interview_question", "interview_answer"}
     assert {sample.expected_answer for sample in load_run("run/clarity").samples()} == set(CLARITY_LABELS)
     info = load_run("run/evasion").info
-    assert [entry["path"] for entry in info["input"]] == ["test.csv", "alba.csv"]
-    assert all(len(entry["sha256"]) == 64 for entry in info["input"])
+    assert [file.path for file in info.input] == ["test.csv", "alba.csv"]
+    assert all(len(file.sha256) == 64 for file in info.input)
 
 
 def test_runs_are_listed_compared_and_rescored(folder):

@@ -178,11 +178,12 @@ def test_a_configuration_file_a_plugin_and_rescore(folder):
     expected = 0.75 / 3 + 0.25 * results["metrics"]["cider"]["value"]
     assert results["composite"]["value"] == pytest.approx(expected)
     (folder / "new.yaml").write_text("tasks:\n  mine:\n    metrics: [cider, short]\n    weights: {short: 1}\n")
-    out = json.loads(mmeval("rescore", "one", "--config", "new.yaml", "-o", "two", "--format", "json").stdout)
+    plugin = ("--plugin", "my_metric.py")
+    out = json.loads(mmeval("rescore", "one", "--config", "new.yaml", *plugin, "-o", "two", "--format", "json").stdout)
     assert out["composite"]["value"] == pytest.approx(1 / 3)
     assert out["metrics"] == results["metrics"]
-    assert "short" in mmeval("ls", "metrics", "--plugin", "my_metric.py").stdout
-    assert "Is the answer short?" in mmeval("card", "short", "--plugin", "my_metric.py").stdout
+    assert "short" in mmeval("ls", "metrics", *plugin).stdout
+    assert "Is the answer short?" in mmeval("card", "short", *plugin).stdout
 
 
 def test_a_broken_plugin_keeps_its_traceback(folder):
@@ -226,7 +227,7 @@ def test_the_demo_shows_every_metric_and_composite(folder, weights):
     assert shown.count("composite_score") == len(composed)
     assert "23 / 24" in out  # one generator failed
     for task in composed:
-        assert load_run(folder / "kept" / task / "alba").entries["composite_score"]["value"] > 0.4
+        assert load_run(folder / "kept" / task / "alba").entries["composite_score"].value > 0.4
     assert load_run(folder / "kept" / "classification" / "alba")["f1_any_match"]["value"] > 0.5
     assert "alba" in mmeval("compare", "kept/vqa/alba", "kept/vqa/boreas").stdout
     assert "exists already" in mmeval("demo", "-o", "kept", code=1).stderr

@@ -59,7 +59,7 @@ def test_several_runs_get_a_ranking(folder):
 
 def test_wrong_usage(folder):
     assert "at least two" in mmeval("compare", "good", code=2).stderr
-    assert "no run folder" in mmeval("compare", "good", "nothing", code=1).stderr
+    assert "not a run folder" in mmeval("compare", "good", "nothing", code=1).stderr
     assert "Did you mean" in mmeval("compare", "good", "bad", "--metrics", "rouge", code=1).stderr
     assert "names no number" in mmeval("compare", "good", "bad", "--metrics", ",", code=2).stderr
     for wrong in ("nan", "inf", "0", "-1", "1e-200", "x"):

@@ -221,4 +221,4 @@ def test_questions_are_shown_with_the_worst_replies(folder):
     write_json(folder / "questions.json", questions)
     found = as_json(*FILES, "--questions", "questions.json", "-o", "run")
     assert found["dialogue"]["worst"][0]["question"] == "What is t2?"
-    assert "8 dialogues have other parts than their type names" in str(load_run("run").info["input_notes"])
+    assert "8 dialogues have other parts than their type names" in str(load_run("run").info.input_notes)

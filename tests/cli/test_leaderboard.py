@@ -75,7 +75,7 @@ def test_submissions_to_the_dialogue_contest(folder):
         assert (own["value"], own["stderr"], own["low"], own["high"]) == tuple(
             wanted[key] for key in ("value", "stderr", "low", "high")
         )
-        assert own["numbers"] == {name: entry["value"] for name, entry in run.entries.items()}
+        assert own["numbers"] == {name: entry.value for name, entry in run.entries.items()}
     assert (first["behind"], first["p_value"]) == (0, None)
     assert second["behind"] == first["value"] - second["value"]
     assert 0 < second["p_value"] < 0.05

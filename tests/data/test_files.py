@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import evaluate, load_run, resume
 from multimodal_eval.core.errors import InputError
+from multimodal_eval.core.records import InputFile
 from multimodal_eval.data.readers import inputs as inputs_module
 from multimodal_eval.data.readers.files import _natural, file_set
 from multimodal_eval.data.readers.inputs import FileInput, Summary
@@ -224,11 +225,11 @@ def test_a_conflict_between_data_and_predictions_names_the_file_of_the_data(tmp_
 def test_the_run_names_every_file(tmp_path):
     files = [put(tmp_path / "data" / f"part-{part}.jsonl", rows(3 * part, 3)) for part in range(2)]
     run = evaluate(str(tmp_path / "data" / "part-*.jsonl"), metrics=["cider"])
-    assert run.info["input"] == [
-        {"path": str(file), "bytes": file.stat().st_size, "sha256": sha256(file.read_bytes()).hexdigest()}
+    assert run.info.input == [
+        InputFile(path=str(file), bytes=file.stat().st_size, sha256=sha256(file.read_bytes()).hexdigest())
         for file in files
     ]
-    assert run.info["config"]["image_root"] == str(tmp_path / "data")
+    assert run.info.config.image_root == str(tmp_path / "data")
 
 
 def test_what_cannot_be_read_is_refused_and_not_left_out(tmp_path, monkeypatch):
@@ -280,7 +281,7 @@ def test_an_interrupted_reading_resumes_from_another_folder(tmp_path, monkeypatc
     again = load_run(tmp_path / "broken")
     assert again.results == whole.results
     assert list(again.samples()) == list(whole.samples())
-    assert [Path(one["path"]).name for one in again.info["input"]] == [f"part-{part}.jsonl" for part in range(3)]
+    assert [Path(one.path).name for one in again.info.input] == [f"part-{part}.jsonl" for part in range(3)]
 
 
 names = st.text(string.ascii_letters + string.digits + "-_. ", min_size=1, max_size=12)

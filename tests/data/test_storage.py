@@ -20,6 +20,7 @@ from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolder
 from multimodal_eval.data.runs.remote_storage import RemoteStorage
 from multimodal_eval.data.runs.run_folder import RunFolder, run_folders
 from multimodal_eval.data.runs.storage import LocalStorage, below, copy_file, is_url, located, storage_at, take_file
+from tests.run_info import run_info
 
 KINDS = ["local", "memory", "object store", "disk by fsspec"]
 
@@ -213,13 +214,13 @@ def test_a_damaged_part_is_an_error_of_the_run_folder():
 
 def test_run_folders_travel_by_their_address(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    local = RunFolder.create("run", {"who": "local"})
-    remote = RunFolder.create(f"memory://{uuid4().hex}/run", {"who": "remote"})
+    local = RunFolder.create("run", run_info(task="local"))
+    remote = RunFolder.create(f"memory://{uuid4().hex}/run", run_info(task="remote"))
     sent = pickle.dumps([local, remote])
     assert len(sent) < 1000
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert [folder.read_info()["who"] for folder in pickle.loads(sent)] == ["local", "remote"]
+    assert [folder.read_info().task for folder in pickle.loads(sent)] == ["local", "remote"]
     assert (local.location, local.label, local.name) == (Path("run"), "run", "run")
     assert remote.label == remote.location == remote.address
     with pytest.raises(RunFolderError, match="has no path; its place is `location`"):
@@ -228,7 +229,7 @@ def test_run_folders_travel_by_their_address(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("place", ["local", "memory"])
 def test_scratch_files_last_until_they_are_cleared(place, tmp_path):
-    folder = RunFolder.create(tmp_path / "run" if place == "local" else f"memory://{uuid4().hex}", {})
+    folder = RunFolder.create(tmp_path / "run" if place == "local" else f"memory://{uuid4().hex}", run_info())
     for clear in (folder.clear_scratch, folder.clear_samples, folder.discard):
         folder.write_pieces("cider.part-0", [b"half", b"", b"a corpus"])
         assert [folder.read_piece("cider.part-0", number) for number in range(3)] == [b"half", b"", b"a corpus"]
@@ -255,7 +256,7 @@ def test_of_many_pieces_only_the_one_asked_for_is_read(monkeypatch):
 
 def test_interrupted_writes_are_cleared(tmp_path):
     for place in (tmp_path / "run", f"memory://{uuid4().hex}"):
-        folder = RunFolder.create(place, {})
+        folder = RunFolder.create(place, run_info())
         for name in ("run.json.partial", "scores/part-00000.parquet.89abcdef.partial"):
             put(folder.storage, name, b"half")
         folder.clear_temporary()
@@ -265,11 +266,11 @@ def test_interrupted_writes_are_cleared(tmp_path):
 def test_runs_are_found_below_a_folder(tmp_path):
     for parent in (tmp_path, f"memory://{uuid4().hex}"):
         for name in ("b", "a", "tasks/vqa", "tasks/captioning", "too/deep/down"):
-            RunFolder.create(below(parent, name), {"who": name})
+            RunFolder.create(below(parent, name), run_info(task=name))
         put(storage_at(parent), "file", b"")
         found = list(run_folders(parent))
         assert [name for name, _ in found] == ["a", "b", "tasks/captioning", "tasks/vqa"]
-        assert [folder.read_info()["who"] for _, folder in found] == [name for name, _ in found]
+        assert [folder.read_info().task for _, folder in found] == [name for name, _ in found]
     assert list(run_folders(tmp_path / "none")) == []
     assert list(run_folders("memory://none")) == []
 

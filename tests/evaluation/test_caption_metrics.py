@@ -278,8 +278,8 @@ def test_a_task_may_be_headed_by_bleu(tmp_path):
 
 def test_a_preset_is_written_down_as_its_metrics_and_shares_its_options():
     run = run_over_golden(metrics=["coco"], options={"coco": {"tokenizer": "unicode"}, "bleu": {"tokenizer": "13a"}})
-    assert run.info["config"]["metrics"] == ["bleu", "rouge_l", "cider_d"]
-    assert run.info["config"]["presets"] == ["coco"]
+    assert run.info.config.metrics == ["bleu", "rouge_l", "cider_d"]
+    assert run.info.config.presets == ["coco"]
     assert run["rouge_l"]["signature"].endswith("tokenizer:unicode")
     assert run["bleu"]["signature"].endswith("tokenizer:13a")
 
@@ -298,10 +298,10 @@ def test_a_table_is_found_again_from_another_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     DocumentFrequencies.of([["a dog"], ["a cat"]]).save("mine.df")
     run = run_over_golden(metrics=["cider"], options={"cider": {"df": "mine.df"}})
-    assert run.info["config"]["options"]["cider"]["df"] == str((tmp_path / "mine.df").resolve())
+    assert run.info.config.options["cider"]["df"] == str((tmp_path / "mine.df").resolve())
 
 
 def test_rescoring_with_other_metrics_forgets_the_preset():
     run = run_over_golden(metrics=["coco"])
-    assert rescore(run, {"seed": 1}).info["config"]["presets"] == ["coco"]
-    assert "presets" not in rescore(run, {"metrics": ["rouge_l"]}).info["config"]
+    assert rescore(run, {"seed": 1}).info.config.presets == ["coco"]
+    assert rescore(run, {"metrics": ["rouge_l"]}).info.config.presets == []

@@ -127,7 +127,7 @@ def test_bounds_come_from_the_run():
     run = evaluate(samples(), task="mine", tasks={"mine": {"headline": "always", "metrics": ["always"]}})
     found = [(one["code"], one["metric"]) for one in run.lint()["findings"] if one["metric"]]
     assert found == [("CEILING", "always"), ("CEILING", "composite_score")]
-    assert run.info["bounds"] == {"always": [0, 1], "composite_score": [0, 1]}
+    assert run.info.bounds == {"always": (0, 1), "composite_score": (0, 1)}
 
 
 def test_small_corpora():

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
+from multimodal_eval.analysis.compare import Number, Pair, RunComparison, System
+from multimodal_eval.analysis.sensitivity import PartWeight, RunSensitivity, Sensitivity
+from multimodal_eval.core.records import LintReport, Results, RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.data.runs.run import Run
@@ -66,8 +70,11 @@ def hostile_run(folder: Path, texts: list[str]) -> Run:
     names = [*metrics, "composite_score"]
     samples = [_sample(number, text) for number, text in enumerate(texts)]
     entry = _entry(texts)
-    signatures = {name: {"text": f"{name}|{texts[2]}", "settings": {"metric": name}, "options": {}} for name in names}
-    info = {
+    signatures = {
+        name: {"text": f"{name}|{texts[2]}", "settings": {"metric": name, "version": "1"}, "options": {}}
+        for name in names
+    }
+    info: dict[str, Any] = {
         "created": texts[3],
         "finished": texts[4],
         "versions": {text: text for text in texts},
@@ -77,18 +84,20 @@ def hostile_run(folder: Path, texts: list[str]) -> Run:
         "unavailable": {text: text for text in texts},
         "seed": 0,
         "config": {
-            **{text: text for text in texts},
+            "map": {text: text for text in texts},
+            "options": {text: {text: text} for text in texts},
             "task": texts[10],
             "strata": {"by": "dialogue_type", "weights": dict.fromkeys(texts, 0.01)},
         },
         "input": [{"path": text, "bytes": 1, "sha256": text} for text in texts],
-        "counts": {"unmatched_data": 0},
+        "counts": dict.fromkeys(("samples", "blank_answers", "unmatched_data", "unmatched_predictions"), 0),
         "input_notes": texts,
         "parts": [PER_RUN],
         "signatures": signatures,
         "state": "done",
     }
-    stored = RunFolder.create(folder, info)
+    usual = {"format": 2, "source": None}
+    stored = RunFolder.create(folder, msgspec.convert({**usual, **info}, RunInfo))
     stored.write_part("samples", 0, to_table(samples, 0))
     columns = key_columns(samples, 0)
     for place, name in enumerate(names):
@@ -96,18 +105,17 @@ def hostile_run(folder: Path, texts: list[str]) -> Run:
     stored.write_part("scores", 0, pa.table(columns))
     by_type = {text: {"n": 1, "metrics": dict.fromkeys(names, entry)} for text in texts}
     columns = {f"column {text}": {texts[18]: {"n": PER_RUN, "metrics": {names[0]: entry}}} for text in texts[::4]}
-    stored.write_results(
-        {
-            "format": 1,
-            "task": texts[17],
-            "n": PER_RUN,
-            "metrics": {name: {**entry, "direction": "higher"} for name in metrics},
-            "composite": entry,
-            "slices": {"dialogue_type": by_type, **columns},
-            "notes": texts,
-        }
-    )
-    stored.write_lint({"format": 2, "n": PER_RUN, "findings": [_finding(text) for text in texts]})
+    results = {
+        "task": texts[17],
+        "n": PER_RUN,
+        "metrics": {name: {**entry, "direction": "higher"} for name in metrics},
+        "composite": entry,
+        "slices": {"dialogue_type": by_type, **columns},
+        "notes": texts,
+    }
+    stored.write_results(msgspec.convert(results, Results))
+    lint = {"format": 2, "n": PER_RUN, "findings": [_finding(text) for text in texts]}
+    stored.write_lint(msgspec.convert(lint, LintReport))
     stored.write_classification(_classification(texts))
     return Run(folder)
 
@@ -192,25 +200,46 @@ def _classification(texts: list[str]) -> dict[str, Any]:
     }
 
 
-def hostile_comparison(texts: list[str]) -> dict[str, Any]:
+def hostile_comparison(texts: list[str]) -> RunComparison:
     """What a comparison of runs with such names would say."""
-    figures = {"difference": 0.1, "low": 0.0, "high": 0.2, "p_value": 0.5, "p_holm": 0.5, "detectable": None}
-    counts = {"wins": 1, "ties": 2, "losses": 3}
-    pairs = [{"first": text, "second": text, "verdict": text, **figures, **counts} for text in texts]
     numbers = [
-        {"name": text, "direction": "lower", "samples": 3, "left_out": 1, "pairs": [pair], "systems": [{"rank": 1}]}
-        for text, pair in zip(texts, pairs, strict=True)
+        Number(
+            name=text,
+            direction="lower",
+            signature=text,
+            samples=3,
+            left_out=1,
+            clusters=None,
+            systems=(System(text, 0.5, 0.1, 0.4, 0.6, text, 1),),
+            pairs=(Pair(text, text, 0.1, 0.1, 0.0, 0.2, text, 0.5, 0.5, 1, 2, 3, None, None, text),),
+        )
+        for text in texts
     ]
-    return {"runs": texts[:2], "samples": 4, "rounds": 10, "seed": 0, "numbers": numbers, "left_out": texts}
+    return RunComparison(
+        runs=tuple(texts[:2]),
+        samples=4,
+        rounds=10,
+        seed=0,
+        level=0.95,
+        numbers=tuple(numbers),
+        left_out=tuple(texts),
+    )
 
 
-def hostile_sensitivity(texts: list[str]) -> dict[str, Any]:
+def hostile_sensitivity(texts: list[str]) -> Sensitivity:
     """What a look at weights of such names would say."""
-    figures = {"weight": 0.5, "effective": 0.5, "mean": 0.5, "without": None}
-    parts = [{"part": text, **figures} for text in texts]
+    parts = tuple(PartWeight(text, 0.5, 0.5, 0.5, None) for text in texts)
     runs = [
-        {"run": text, "value": 0.5, "low": 0.4, "high": 0.6, "parts": parts[:1], "ranks": [1.0]} for text in texts[::4]
+        RunSensitivity(text, 0.5, 0.1, 0.4, 0.6, parts[:1] if number else parts, (1.0,))
+        for number, text in enumerate(texts[::4])
     ]
-    runs[0]["parts"] = parts
-    flips = [[text, text, 0.5] for text in texts]
-    return {"runs": runs, "flips": flips, "samples": 3, "left_out": 1, "draws": 10, "concentration": 50.0, "seed": 0}
+    return Sensitivity(
+        weights=dict.fromkeys(texts, 0.01),
+        samples=3,
+        left_out=1,
+        concentration=50.0,
+        draws=10,
+        seed=0,
+        runs=tuple(runs),
+        flips=tuple((text, text, 0.5) for text in texts),
+    )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import msgspec
 import numpy as np
 import pytest
 
 from multimodal_eval.analysis.compare import compare_runs
+from multimodal_eval.analysis.few_values import slices_of
 from multimodal_eval.analysis.headline import headline
 from multimodal_eval.analysis.scored_rows import ScoredRows, scored_rows
 from multimodal_eval.core.sample import Sample
@@ -15,7 +19,6 @@ from multimodal_eval.report.choice import MOST_SAMPLES, choose
 from multimodal_eval.report.content import content_of
 from multimodal_eval.report.distributions import BINS, distribution
 from multimodal_eval.report.samples import shown_samples
-from multimodal_eval.report.slices import slices_of
 from multimodal_eval.run.evaluate import evaluate
 
 
@@ -23,7 +26,7 @@ class Entries:
     """As much of a run as choosing needs."""
 
     def __init__(self, **directions):
-        self.entries = {name: {"direction": way} for name, way in directions.items()}
+        self.entries = {name: SimpleNamespace(direction=way) for name, way in directions.items()}
 
 
 def rows(**values):
@@ -113,8 +116,8 @@ def test_a_single_value_has_room_around_it():
 
 def test_slices_of_a_report_are_those_of_a_run_made_with_by(runs, tmp_path):
     good = runs[0]
-    (kind,) = [own for own in slices_of(scored_rows([good], ["good"])[0]) if own.column == "kind"]
-    config = {**good.info["config"], "by": ["kind"]}
+    (kind,) = [own for own in slices_of(good) if own.column == "kind"]
+    config = msgspec.structs.replace(good.info.config, by=["kind"])
     asked = evaluate(list(good.samples()), config=config, output=tmp_path / "asked")
     expected = asked.results["slices"]["kind"]
     assert not kind.asked
@@ -122,13 +125,13 @@ def test_slices_of_a_report_are_those_of_a_run_made_with_by(runs, tmp_path):
     for value, own in expected.items():
         for name, entry in own["metrics"].items():
             for key in ("value", "stderr", "low", "high", "n_scored", "n_total"):
-                assert kind.values[value][name][key] == entry[key]
-    (again,) = [own for own in slices_of(scored_rows([asked], ["asked"])[0]) if own.column == "kind"]
+                assert getattr(kind.values[value][name], key) == entry[key]
+    (again,) = [own for own in slices_of(asked) if own.column == "kind"]
     assert again.asked
 
 
 def test_a_column_in_which_every_sample_differs_is_no_slice(runs):
-    assert "number" not in {own.column for own in slices_of(scored_rows(runs[:1], ["good"])[0])}
+    assert "number" not in {own.column for own in slices_of(runs[0])}
 
 
 def test_samples_that_lack_a_column_are_a_slice(tmp_path):
@@ -137,7 +140,7 @@ def test_samples_that_lack_a_column_are_a_slice(tmp_path):
         for n in range(5)
     ]
     run = evaluate(records, metrics="rouge_l", output=tmp_path / "run")
-    (own,) = slices_of(scored_rows([run], ["run"])[0])
+    (own,) = slices_of(run)
     assert own.counts == {"red": 2, "(none)": 3}
 
 
@@ -151,7 +154,7 @@ def test_runs_are_paired_by_id_whatever_their_order(tmp_path):
 
 
 def test_the_whole_content(runs):
-    comparison = compare_runs(runs, allow_partial=True, rounds=100).to_dict()
+    comparison = compare_runs(runs, allow_partial=True, rounds=100)
     content = content_of(runs, ["good", "bad"], comparison=comparison)
     assert (content.main, content.numbers) == ("composite_score", ["rouge_l", "exact_match", "composite_score"])
     assert content.title == "mine: good and bad"
@@ -215,7 +218,8 @@ def test_a_chart_marks_what_should_be_low(tmp_path):
         for number in range(4)
     ]
     run = evaluate(samples, metrics=["rouge_l"], output=tmp_path / "run")
-    run.results["metrics"]["rouge_l"]["direction"] = "lower"
+    lower = msgspec.structs.replace(run.outcome.metrics["rouge_l"], direction="lower")
+    run.outcome = msgspec.structs.replace(run.outcome, metrics={"rouge_l": lower})
     charts = content_of([run], ["run"]).charts
     assert {row["label"] for row in charts["overview"]["rows"]} == {"rouge_l ↓"}
 
@@ -232,7 +236,7 @@ def test_any_run_of_labels_has_its_confusion_matrix(tmp_path):
     assert found["official"] == "strict"
     assert found["labels"] == ["a", "b"]
     assert found["scores"]["strict"]["confusion_matrix"] == [[1, 1], [0, 1]]
-    assert found["scores"]["strict"]["macro_f1"]["value"] == run.entries["f1_strict"]["value"] == pytest.approx(2 / 3)
+    assert found["scores"]["strict"]["macro_f1"]["value"] == run.entries["f1_strict"].value == pytest.approx(2 / 3)
 
 
 def test_a_run_of_very_many_labels_has_no_matrix(tmp_path):
@@ -241,9 +245,13 @@ def test_a_run_of_very_many_labels_has_no_matrix(tmp_path):
     assert content_of([run], ["run"]).runs[0].classification is None
 
 
+def valued(value):
+    return SimpleNamespace(value=value)
+
+
 def test_the_headline_is_the_composite_or_the_first_number_with_a_value():
-    assert headline({"a": {"value": 0.1}, "composite_score": {"value": 0.2}}) == "composite_score"
-    assert headline({"a": {"value": 0.1}, "composite_score": {"value": None}}) == "a"
-    assert headline({"a": {"value": None}, "b": {"value": 0.3}, "c": {"value": 0.4}}) == "b"
-    assert headline({"a": {"value": None}, "b": {"value": None}}) == "a"
-    assert headline({"a": {"value": 1}, "b": {"value": 2}}, {"a": {"value": None}, "b": {"value": 3}}) == "b"
+    assert headline({"a": valued(0.1), "composite_score": valued(0.2)}) == "composite_score"
+    assert headline({"a": valued(0.1), "composite_score": valued(None)}) == "a"
+    assert headline({"a": valued(None), "b": valued(0.3), "c": valued(0.4)}) == "b"
+    assert headline({"a": valued(None), "b": valued(None)}) == "a"
+    assert headline({"a": valued(1), "b": valued(2)}, {"a": valued(None), "b": valued(3)}) == "b"

@@ -79,10 +79,10 @@ def test_json_cannot_end_its_element():
 def test_the_numbers_stand_in_the_page(page, runs):
     for run in runs:
         for entry in run.entries.values():
-            assert f"{entry['value']:.4f}" in page
-            assert f"{entry['low']:.4f} … {entry['high']:.4f}" in page
+            assert f"{entry.value:.4f}" in page
+            assert f"{entry.low:.4f} … {entry.high:.4f}" in page
     assert "timed out" in page
-    assert runs[0].info["versions"]["numpy"] in page
+    assert runs[0].info.versions["numpy"] in page
 
 
 def test_a_card_becomes_blocks():

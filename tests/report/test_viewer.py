@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import quote
 
+import msgspec
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
@@ -18,6 +19,7 @@ from multimodal_eval import evaluate
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run_folder import RunFolder
 from tests.report.viewed import COUNT, client, make_runs
+from tests.run_info import run_info
 
 
 @pytest.fixture(scope="module")
@@ -93,13 +95,14 @@ def test_damaged_parts_are_an_error_of_the_run(folder: Path, tmp_path: Path):
 def test_a_run_shows_numbers_intervals_warnings_slices_and_signatures(folder: Path, browser: TestClient):
     text = page(browser, "/run/alba")
     results = RunFolder(folder / "alba").read_results()
-    entry = results["metrics"]["rouge_l"]
-    assert f"{entry['value']:.4f}" in text
-    assert f"{entry['low']:.4f} … {entry['high']:.4f}" in text
-    assert entry["signature"] in text
+    entry = results.metrics["rouge_l"]
+    assert f"{entry.value:.4f}" in text
+    assert f"{entry.low:.4f} … {entry.high:.4f}" in text
+    assert entry.signature is not None
+    assert entry.signature in text
     assert "2 of 120 samples unscored" in text
     assert "By <bdi>language</bdi>" in text
-    assert f"{results['slices']['language']['en']['metrics']['bleu']['value']:.4f}" in text
+    assert f"{results.slices['language']['en'].metrics['bleu'].value:.4f}" in text
 
 
 def test_pages_of_samples_follow_one_another(browser: TestClient):
@@ -272,7 +275,7 @@ def test_a_run_that_goes_on_shows_how_far_it_is(folder: Path, tmp_path: Path):
     assert browser.get("/compare?run=going&run=other").status_code in (404, 409)
     going.write_part("scores", 1, RunFolder(folder / "alba").read_part("scores", 0).slice(50))
     going.write_results(RunFolder(folder / "alba").read_results())
-    going.write_info(going.read_info() | {"state": "done"})
+    going.write_info(msgspec.structs.replace(going.read_info(), state="done"))
     answer = browser.get("/progress/going")
     assert (answer.status_code, answer.headers["hx-refresh"]) == (204, "true")
     assert "Numbers" in page(browser, "/run/going")
@@ -280,20 +283,18 @@ def test_a_run_that_goes_on_shows_how_far_it_is(folder: Path, tmp_path: Path):
 
 def test_a_run_that_is_still_read_has_no_total(folder: Path, tmp_path: Path):
     going = _going(folder, tmp_path)
-    info = going.read_info()
-    del info["parts"]
-    going.write_info(info | {"state": "reading"})
+    going.write_info(msgspec.structs.replace(going.read_info(), parts=[], state="reading"))
     assert "2 parts read" in page(client(tmp_path), "/progress/going")
 
 
 def _going(folder: Path, target: Path) -> RunFolder:
     """The first run as it stood before its first part was scored, cut into two parts."""
     done = RunFolder(folder / "alba")
-    going = RunFolder.create(target / "going", {})
+    going = RunFolder.create(target / "going", run_info())
     samples = done.read_part("samples", 0)
     going.write_part("samples", 0, samples.slice(0, 50))
     going.write_part("samples", 1, samples.slice(50))
-    going.write_info(done.read_info() | {"state": "scoring", "parts": [50, COUNT - 50]})
+    going.write_info(msgspec.structs.replace(done.read_info(), state="scoring", parts=[50, COUNT - 50]))
     return going
 
 

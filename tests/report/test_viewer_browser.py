@@ -13,12 +13,15 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from msgspec.structs import replace
 
+from multimodal_eval.core.records import StoredSignature
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import own_names
 from tests.report.hostile import KINDS, PAYLOADS, PER_RUN, hostile_run
 from tests.report.viewed import client, compared, make_runs
+from tests.run_info import run_info
 
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
 PHONE = {"width": 360, "height": 740}
@@ -236,10 +239,10 @@ def test_ranges_and_metadata_narrow_the_table(visit, server):
 
 def test_what_cannot_be_compared_is_told_in_its_place(visit, server, folder):
     info = RunFolder(folder / "boreas").read_info()
-    changed = {**info["signatures"]["bleu"], "text": "bleu|v:0", "settings": {"metric": "bleu", "version": "0"}}
+    changed = StoredSignature("bleu|v:0", {"metric": "bleu", "version": "0"})
     other = RunFolder(folder / "other")
     shutil.copytree(folder / "boreas", folder / "other")
-    other.write_info(info | {"signatures": {**info["signatures"], "bleu": changed}})
+    other.write_info(replace(info, signatures={**info.signatures, "bleu": changed}))
     try:
         page = visit(server, "/compare?run=alba&run=other").page
         page.locator("#table").get_by_text("bleu cannot be compared, its signatures differ").wait_for()
@@ -266,12 +269,12 @@ def test_the_list_of_keys_opens_and_closes(visit, server):
 
 def test_a_run_that_goes_on_is_followed(visit, folder, tmp_path):
     done = RunFolder(folder / "alba")
-    going = RunFolder.create(tmp_path / "going", {})
+    going = RunFolder.create(tmp_path / "going", run_info())
     parts = [(0, 50), (50, 100), (100, 120)]
     for number, (start, end) in enumerate(parts):
         going.write_part("samples", number, done.read_part("samples", 0).slice(start, end - start))
-    info = done.read_info() | {"parts": [end - start for start, end in parts]}
-    going.write_info(info | {"state": "scoring"})
+    info = replace(done.read_info(), parts=[end - start for start, end in parts])
+    going.write_info(replace(info, state="scoring"))
     with served(tmp_path) as address:
         seen, listed = visit(address, "/run/going"), visit(address, "/")
         for number, (start, end) in enumerate(parts):
@@ -279,7 +282,7 @@ def test_a_run_that_goes_on_is_followed(visit, folder, tmp_path):
             seen.page.get_by_text(f"{end} of 120").wait_for()
             listed.page.get_by_text(f"{end} of 120").wait_for()
         going.write_results(done.read_results())
-        going.write_info(info | {"state": "done"})
+        going.write_info(replace(info, state="done"))
         seen.page.get_by_role("heading", name="Numbers").wait_for()
         listed.page.locator("td").get_by_text("done", exact=True).wait_for()
         assert (seen.said, listed.said) == ([], [])

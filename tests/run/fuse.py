@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from multimodal_eval.run.engine.executor import Inline
+from multimodal_eval.run.engine.base import Inline
 
 
 class StoppedError(Exception):

@@ -24,7 +24,7 @@ def captioned():
 def test_values_are_those_of_the_whole_table(captioned, tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "PART_SIZE", 10)
     run = evaluate(captioned, metrics=METRICS, output=tmp_path / "run")
-    assert len(run.info["parts"]) > 8  # so that there are several buckets
+    assert len(run.info.parts) > 8  # so that there are several buckets
     whole = DocumentFrequencies.of(sample.references for sample in captioned)
     texts = [sample.generated_answer for sample in captioned], [sample.references for sample in captioned]
     captions = Captions(*texts, "ptb")

@@ -8,6 +8,7 @@ import json
 import shutil
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -66,7 +67,7 @@ def test_pictures_lie_beside_the_data_and_nowhere_else(folder, monkeypatch, tmp_
     assert said[2] == f"there is no file 'img/missing.png' in the folder {str(folder)!r}"
     assert "--allow-image-urls" in said[3]
     assert run["brightness"]["n_scored"] == 2
-    assert run.info["config"]["image_root"] == str(folder)
+    assert run.info.config.image_root == str(folder)
     assert current_policy() == MediaPolicy()
 
 
@@ -76,7 +77,7 @@ def test_pictures_lie_beside_the_link_that_was_named(folder, tmp_path):
     (folder / "data.jsonl").symlink_to("../store/blob")
     run = evaluate(folder / "data.jsonl", **RUN)
     assert values(run) == [10.0, None, None, None, 30.0]
-    assert run.info["config"]["image_root"] == str(folder)
+    assert run.info.config.image_root == str(folder)
 
 
 def test_what_was_allowed_is_opened(folder):
@@ -102,7 +103,7 @@ def test_the_command_line(folder, tmp_path):
     assert done.exit_code == 0, done.output
     run = load_run(tmp_path / "run")
     assert values(run) == [10.0, 20.0, None, None, 30.0]
-    assert run.info["config"]["allow_image_urls"] is True
+    assert run.info.config.allow_image_urls is True
 
 
 def test_a_resumed_run_finds_its_pictures_from_anywhere(folder, monkeypatch, tmp_path):
@@ -112,7 +113,7 @@ def test_a_resumed_run_finds_its_pictures_from_anywhere(folder, monkeypatch, tmp
     shutil.rmtree(tmp_path / "run" / "scores")
     (tmp_path / "run" / "results.json").unlink()
     opened = RunFolder(tmp_path / "run")
-    opened.write_info(opened.read_info() | {"state": "scoring"})
+    opened.write_info(msgspec.structs.replace(opened.read_info(), state="scoring"))
     monkeypatch.chdir("/")
     assert values(resume(tmp_path / "run")) == before == [10.0, None, None, None, 30.0]
 

@@ -30,9 +30,8 @@ from multimodal_eval.run import execute, isolation
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine import local, processes
-from multimodal_eval.run.engine.executor import AHEAD, Inline, in_order
+from multimodal_eval.run.engine.base import AHEAD, Inline, Recipe, in_order
 from multimodal_eval.run.engine.local import Local
-from multimodal_eval.run.engine.recipe import Recipe
 from multimodal_eval.run.evaluate import planned
 from multimodal_eval.run.plan import make_plan
 
@@ -355,7 +354,7 @@ def test_samples_that_no_process_survives_are_errors_and_the_others_are_scored(t
     bad = {"s0": "exit", "s1": "please exit", "s9": "the exit"}  # the first, two in a part; the last, all of a part
     found = run(tmp_path / "two", Local(2), ["exits", "cider"], data=samples(10, **bad))
     silent = ("missing_input", "no generated_answer")
-    assert found.info["parts"] == [3, 3, 3, 1]
+    assert found.info.parts == [3, 3, 3, 1]
     assert statuses(found, "exits") == {
         f"s{number}": DIED if f"s{number}" in bad else silent if number == 7 else ("ok", None) for number in range(10)
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import msgspec
 import pytest
 
 from multimodal_eval import evaluate, load_run, rescore, resume
@@ -21,7 +22,7 @@ ROWS = [{"id": s.id, "generated_answer": s.generated_answer, "references": s.ref
 def interrupted(run):
     """The run as it is after a kill before its only part was scored."""
     folder = RunFolder(run.path)
-    info = folder.read_info() | {"state": "scoring"}
+    info = msgspec.structs.replace(folder.read_info(), state="scoring")
     folder.write_info(info)
     shutil.rmtree(run.path / "scores")
     (run.path / "scores").mkdir()
@@ -32,7 +33,7 @@ def test_a_run_remembers_the_model_that_the_variable_named(tmp_path, monkeypatch
     monkeypatch.setenv("CLIP_MODEL_ID", "shapes-clip")
     run = evaluate(PICTURES, metrics=["clip_score"], output=tmp_path / "run")
     before = run["clip_score"]["value"]
-    assert run.info["config"]["options"] == {"clip_score": {"model": "shapes-clip"}}
+    assert run.info.config.options == {"clip_score": {"model": "shapes-clip"}}
     interrupted(run)
     monkeypatch.delenv("CLIP_MODEL_ID")
     assert resume(tmp_path / "run")["clip_score"]["value"] == before
@@ -85,10 +86,10 @@ def test_rescoring_drops_options_of_metrics_that_go(tmp_path):
     options = {"clip_score": {"model": "shapes-clip"}}
     old = evaluate(PICTURES, metrics=["clip_score", "rouge_l"], options=options, output=tmp_path / "old")
     new = rescore(old, {"metrics": ["rouge_l"]}, output=tmp_path / "new")
-    assert "clip_score" not in new.info["config"].get("options", {})
+    assert "clip_score" not in new.info.config.options
 
 
 def test_the_versions_of_what_computes_are_written_down(tmp_path):
     run = evaluate(ROWS, metrics=["rouge_l"], output=tmp_path / "run")
     assert set(execute.PACKAGES) < set(json.loads((tmp_path / "run" / "run.json").read_text())["versions"])
-    assert run.info["versions"]["onnxruntime"]
+    assert run.info.versions["onnxruntime"]

@@ -45,5 +45,5 @@ def test_the_cuts_do_not_change_a_run(monkeypatch, tmp_path):
     whole = evaluate(samples, metrics=["rouge_l"])
     monkeypatch.setattr(parts, "MEDIA_BYTES", 2 * len(uri))
     cut = evaluate(samples, metrics=["rouge_l"], output=tmp_path / "run")
-    assert (whole.info["parts"], cut.info["parts"]) == ([7], [2, 2, 2, 1])
+    assert (whole.info.parts, cut.info.parts) == ([7], [2, 2, 2, 1])
     assert dict(cut["rouge_l"]) == dict(whole["rouge_l"])

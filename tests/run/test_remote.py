@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -86,7 +87,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(data, base, monkeypatc
     evaluate(data, **SETTINGS, output=f"{base}/whole")
     fuse = Fuse(burning)
     with monkeypatch.context() as patched:
-        patched.setattr("multimodal_eval.run.engine.base.Local", lambda workers: fuse)
+        patched.setattr("multimodal_eval.run.engine.local.Local", lambda workers: fuse)
         with pytest.raises(StoppedError):
             evaluate(data, **SETTINGS, output=f"{base}/broken")
     storage = storage_at(f"{base}/broken")
@@ -95,7 +96,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(data, base, monkeypatc
     storage.write("results.json.0123.partial", lambda path: path.write_bytes(b"{"))
     with pytest.raises(RunFolderError, match=f"--resume {base}/broken"):
         load_run(f"{base}/broken")
-    assert resume(f"{base}/broken").info["state"] == "done"
+    assert resume(f"{base}/broken").info.state == "done"
     assert content(f"{base}/broken") == content(f"{base}/whole")
 
 
@@ -108,9 +109,9 @@ def test_rescoring_takes_over_what_is_there(data, tmp_path, base, names):
     again = rescore(old, {"metrics": ["cider", "rouge_l"]}, output=new)
     assert again["cider"] == first["cider"]
     assert again["rouge_l"] == evaluate(data, metrics=["rouge_l"])["rouge_l"]
-    assert again.info["rescored_from"] == str(old)
+    assert again.info.rescored_from == str(old)
     info = again.folder.read_info()
-    again.folder.write_info({**info, "state": "reading"})
+    again.folder.write_info(msgspec.structs.replace(info, state="reading"))
     for name in ("results.json", "scores"):
         again.folder.storage.remove(name)
     assert resume(new).results == again.results

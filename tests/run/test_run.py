@@ -13,7 +13,7 @@ from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError
 from multimodal_eval.core.registry import registered
 from multimodal_eval.run import plan as planning
-from multimodal_eval.run.engine.executor import Inline
+from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.sums import TreeSum
 from tests.run.fuse import Fuse, StoppedError
 
@@ -59,8 +59,8 @@ def test_a_file_leaves_its_checksum(tmp_path):
     data = tmp_path / "data.jsonl"
     data.write_text('{"id": "a", "generated_answer": "x y"}\n{"id": "b", "generated_answer": "x"}\n')
     run = evaluate(data, metrics=["rarity"], plugins=[PLUGIN])
-    (source,) = run.info["input"]
-    assert source["sha256"] == sha256(data.read_bytes()).hexdigest()
+    (source,) = run.info.input
+    assert source.sha256 == sha256(data.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize("size", [1, 7, 49, 50, 1000])
@@ -68,7 +68,7 @@ def test_parts_of_any_size_give_the_same_results(monkeypatch, size):
     whole = evaluate(samples(), metrics=METRICS, plugins=[PLUGIN], by=["system"])
     monkeypatch.setattr(planning, "PART_SIZE", size)
     parts = evaluate(samples(), metrics=METRICS, plugins=[PLUGIN], by=["system"])
-    assert len(parts.info["parts"]) == -(-50 // size)
+    assert len(parts.info.parts) == -(-50 // size)
     assert parts.results == whole.results
     assert parts.scores().equals(whole.scores()) or parts.scores().to_pylist() == whole.scores().to_pylist()
 
@@ -214,7 +214,7 @@ def test_rescoring_computes_only_what_is_new(tmp_path):
     assert len(calls) == 50
     assert first["composite"]["value"] == 0.25
     assert second["composite"]["value"] == 0.5
-    assert second.info["rescored_from"] == str((tmp_path / "first").resolve())
+    assert second.info.rescored_from == str((tmp_path / "first").resolve())
     assert list(second.samples()) == samples()
 
 
@@ -240,7 +240,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch,
     whole = evaluate(data, metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "whole")
     with monkeypatch.context() as patched:
         fuse = Fuse(burning if burning < 5 else burning - 5)
-        patched.setattr("multimodal_eval.run.engine.base.Local", lambda workers: fuse)
+        patched.setattr("multimodal_eval.run.engine.local.Local", lambda workers: fuse)
         if burning >= 5:  # let fitting through, break while scoring
             original = multimodal_eval.run.execute.fit  # type: ignore[attr-defined]
             patched.setattr(

@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import Codes
+from multimodal_eval.core.records import Figure
 from multimodal_eval.core.score import Estimate, Rows
+from multimodal_eval.stats.intervals import Interval
 from multimodal_eval.stats.stratified import Strata, mean_of_clusters, stratified_mean
+
+
+def figure_of(found: Interval) -> Figure:
+    """An interval as run folders keep it."""
+    return Figure(value=found.value, stderr=found.stderr, low=found.low, high=found.high, method=found.method)
+
 
 Aggregate = Callable[[Rows], Estimate]
 

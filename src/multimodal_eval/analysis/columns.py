@@ -31,6 +31,20 @@ class Column:
     warning: pa.ChunkedArray
     parts: dict[str, NDArray[np.float64]]
 
+    def at(self, rows: Codes) -> Column:
+        """The same for some of the rows."""
+        position = np.cumsum(self.scored) - 1  # of a scored row among the scored ones, for its statistics
+        return Column(
+            self.name,
+            self.values[rows],
+            self.scored[rows],
+            None if self.stats is None else self.stats[position[rows[self.scored[rows]]]],
+            self.status.take(rows),
+            self.reason.take(rows),
+            self.warning.take(rows),
+            {part: values[rows] for part, values in self.parts.items()},
+        )
+
 
 def read_scores(folder: RunFolder, parts: int, columns: list[str]) -> pa.Table:
     """Some columns of all parts."""

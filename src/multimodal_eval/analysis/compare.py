@@ -23,11 +23,11 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
 )
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.stats.intervals import LEVEL, Interval, interval
 from multimodal_eval.stats.paired import ROUNDS, Comparison, compare, holm, ranks
 
@@ -183,11 +183,11 @@ def _chosen(runs: Sequence[Run], names: Sequence[str], wanted: Sequence[str] | N
             if name.partition(".")[0] not in shared:
                 raise UnknownNameError("number that all runs have", name, shared)
             for own, run in zip(entries, names, strict=True):
-                if not own[name.partition(".")[0]]["n_scored"]:
+                if not own[name.partition(".")[0]].n_scored:
                     raise ConfigError(f"{name} is scored for no sample in the run {run}")
         chosen, others = full, []
     else:
-        chosen = [name for name in shared if all(own[name]["n_scored"] for own in entries)]
+        chosen = [name for name in shared if all(own[name].n_scored for own in entries)]
         others = list(dict.fromkeys(name for own in entries for name in own if name not in chosen))
     if not chosen:
         raise ConfigError("the runs have no scored number in common")
@@ -219,7 +219,7 @@ class _Table:
         clusters = self.averaging.of(scored).clusters
         estimates = [one.estimate(scored, rows, self.averaging) for one, rows in zip(scores, self.order, strict=True)]
         metric = name.partition(".")[0]
-        direction = self.runs[0].entries[metric].get("direction", "higher")
+        direction = self.runs[0].entries[metric].direction
         gains = {
             (a, b): (scores[b].values - scores[a].values)[scored] * (-1 if direction == "lower" else 1)
             for a, b in self.pairs
@@ -233,7 +233,7 @@ class _Table:
         return Number(
             name,
             direction,
-            self.runs[0].info["signatures"][metric]["text"],
+            self.runs[0].info.signatures[metric].text,
             int(scored.sum()),
             int((~scored).sum()),
             None if clusters is None else len(np.unique(clusters)),

@@ -22,7 +22,7 @@ def classification_of(run: Run) -> dict[str, Any] | None:
     if stored is not None or name is None:
         return stored
     metric = resolve(name)
-    if options := run.info["signatures"].get(name, {}).get("options"):
+    if (signature := run.info.signatures.get(name)) is not None and (options := signature.options):
         metric = metric.configure(options)
     if not isinstance(metric, LabelMetric):
         return None
@@ -31,13 +31,13 @@ def classification_of(run: Run) -> dict[str, Any] | None:
     if taxonomy is None or len(taxonomy.labels) > MOST_LABELS:
         return None
     has_gold = any(sample.expected_answer is not None for sample in samples)
-    return classification_report(samples, taxonomy, switches=not has_gold, seed=run.info.get("seed") or 0)
+    return classification_report(samples, taxonomy, switches=not has_gold, seed=run.info.seed)
 
 
 def _answered(run: Run, name: str) -> list[Sample]:
     """The samples but those that the generator failed on: they have no label, not a wrong one."""
     found: list[Sample] = []
-    for part in range(len(run.info["parts"])):
+    for part in range(len(run.info.parts)):
         status = run.folder.read_part("scores", part, [f"{name}:status"]).column(0).to_pylist()
         samples = run.folder.read_samples(part, _FIELDS)
         found += [sample for sample, own in zip(samples, status, strict=True) if own != "error"]

@@ -20,11 +20,10 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
 )
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.records import COMPOSITE, to_json
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_folder import to_json
 from multimodal_eval.data.runs.storage import Location, below, storage_at
-from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.stats.intervals import LEVEL, interval
 from multimodal_eval.stats.standings import standings
 
@@ -96,8 +95,8 @@ def leaderboard(
     metric = number.partition(".")[0]
     found = Leaderboard(
         number,
-        runs[0].entries[metric].get("direction", "higher"),
-        runs[0].info["signatures"][metric]["text"],
+        runs[0].entries[metric].direction,
+        runs[0].info.signatures[metric].text,
         *_placed(runs, names, number, level),
         tuple(refused),
     )
@@ -153,7 +152,7 @@ def _placed(
         raise ConfigError(f"{number} is scored for no sample in all submissions")
     clusters = averaging.of(scored).clusters
     estimates = [column.estimate(scored, rows, averaging) for column, rows in zip(columns, order, strict=True)]
-    upward = runs[0].entries[number.partition(".")[0]].get("direction", "higher") == "higher"
+    upward = runs[0].entries[number.partition(".")[0]].direction == "higher"
     told = standings(estimates, clusters, higher_is_better=upward, level=level)
     places = sorted(range(len(runs)), key=lambda i: (-estimates[i].value if upward else estimates[i].value, names[i]))
     first, found, method = places[0], [], ""
@@ -171,7 +170,7 @@ def _placed(
                 own.high,
                 _behind(estimates, first, place, upward=upward),
                 None if place == first else told.p_values[min(first, place), max(first, place)],
-                {name: entry["value"] for name, entry in runs[place].entries.items()},
+                {name: entry.value for name, entry in runs[place].entries.items()},
             )
         )
     return len(scored), int((~scored).sum()), method, level, tuple(found)

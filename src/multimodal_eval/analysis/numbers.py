@@ -12,19 +12,18 @@ from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import Codes, Column, read_column
 from multimodal_eval.analysis.pairing import parts_of
 from multimodal_eval.analysis.strata import read_strata
-from multimodal_eval.core.config import stored_config
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.evaluation.metrics_registry import as_in_run
 from multimodal_eval.stats.stratified import Strata
 
 
 def metric_of(run: Run, name: str) -> Metric | None:
     """The metric whose aggregate makes a number, as the run configured it; None for a composite, which is a mean."""
-    made_by = run.info["signatures"][COMPOSITE]["settings"].get("headline") if name == COMPOSITE else name
+    made_by = run.info.signatures[COMPOSITE].headline if name == COMPOSITE else name
     return None if made_by is None else as_in_run(run.info, made_by)
 
 
@@ -65,5 +64,5 @@ def scores_in_order(run: Run, stored: Sequence[str], order: Codes, name: str) ->
 
 def strata_in_order(run: Run, rows: Codes) -> Strata | None:
     """The strata of a run's samples; that other runs weigh the same is said by their signatures."""
-    found = read_strata(run.folder, parts_of(run), stored_config(run.info["config"]).strata)
+    found = read_strata(run.folder, parts_of(run), run.info.config.strata)
     return None if found is None else found.of(rows)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import Codes, read_scores
 from multimodal_eval.core.errors import ConfigError, InputError, Problem
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.groups import cluster_codes
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.evaluation.composite_score import COMPOSITE
 
 MOST_LEFT_OUT = 0.01  # share of the samples that may be unscored in one of the runs
 _SAID_BY_THE_DATA = ("question", "references", "expected_answer", "caption", "annotations")
@@ -37,7 +37,7 @@ def _run_names(runs: Sequence[Run]) -> list[str]:
 
 def parts_of(run: Run) -> int:
     """How many parts the run folder has."""
-    return len(run.info["parts"])
+    return len(run.info.parts)
 
 
 def _rows_by_id(runs: Sequence[Run], names: Sequence[str]) -> list[Codes]:
@@ -69,17 +69,16 @@ def shared_clusters(runs: Sequence[Run], names: Sequence[str], order: Sequence[C
 
 def refuse_other_signatures(runs: Sequence[Run], names: Sequence[str], metric: str) -> None:
     """Numbers made in different ways are no comparison; the error names the difference."""
-    settings = runs[0].info["signatures"][metric]["settings"]
+    first = runs[0].info.signatures[metric]
     if metric == COMPOSITE:  # which is made of others, and says no more of them than their names
-        for part in settings.get("weights") or [settings["headline"]]:
-            if all(part in run.info["signatures"] for run in runs):
+        for part in first.weights or [str(first.headline)]:
+            if all(part in run.info.signatures for run in runs):
                 refuse_other_signatures(runs, names, part)
-    first = runs[0].info["signatures"][metric]
     for run, name in zip(runs[1:], names[1:], strict=True):
-        own = run.info["signatures"][metric]
-        if own["text"] == first["text"]:
+        other = run.info.signatures[metric]
+        if other.text == first.text:
             continue
-        here, there = first["settings"], own["settings"]
+        here, there = first.settings, other.settings
         told = "; ".join(
             f"{key} is {here.get(key)!r} in {names[0]} and {there.get(key)!r} in {name}"
             for key in {**here, **there}

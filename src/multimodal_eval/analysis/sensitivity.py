@@ -20,11 +20,10 @@ from multimodal_eval.analysis.pairing import (
     refuse_too_few,
     shared_clusters,
 )
-from multimodal_eval.core.config import stored_config
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.evaluation.configured_tasks import make_task
 from multimodal_eval.evaluation.tasks_config import Task
 from multimodal_eval.stats.intervals import Vector
@@ -137,10 +136,10 @@ def sensitivity(
 
 def _task(runs: Sequence[Run], names: Sequence[str]) -> Task:
     for run, name in zip(runs, names, strict=True):
-        if COMPOSITE not in run.info["signatures"]:
+        if COMPOSITE not in run.info.signatures:
             raise ConfigError(f"the run {name} has no composite")
     refuse_other_signatures(runs, names, COMPOSITE)
-    task = make_task(stored_config(runs[0].info["config"]))
+    task = make_task(runs[0].info.config)
     if task is None or not task.weights:
         raise ConfigError("the composite of these runs is a metric of its own and has no weights")
     return task

@@ -95,7 +95,7 @@ def _weights(name: str | None, level: str) -> Any:
 
 def _show(report: AgreementReport, format_: str) -> None:
     if format_ == "json":
-        from multimodal_eval.data.runs.run_folder import to_json
+        from multimodal_eval.core.records import to_json
 
         click.echo(to_json(report).decode(), nl=False)
     else:

@@ -87,7 +87,7 @@ def _thresholds(
 
 def _show(runs: dict[str, Any], format_: str) -> None:
     if format_ == "json":
-        from multimodal_eval.data.runs.run_folder import to_json
+        from multimodal_eval.core.records import to_json
 
         content = {
             name: {**run.results, "run": run.folder.label, "classification": run.folder.read_classification()}
@@ -126,7 +126,7 @@ def check_submission(file: Path, data: Path | None, task: Any, format_: str) -> 
 
     found = check(file, data, task)
     if format_ == "json":
-        from multimodal_eval.data.runs.run_folder import to_json
+        from multimodal_eval.core.records import to_json
 
         click.echo(to_json(found).decode(), nl=False)
     else:

@@ -33,7 +33,7 @@ def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: t
     from multimodal_eval.cli.show import console
     from multimodal_eval.core.errors import ThresholdError
     from multimodal_eval.core.machine import cores
-    from multimodal_eval.data.runs.run_folder import to_json
+    from multimodal_eval.core.records import to_json
 
     if len(runs) < 2:
         raise click.UsageError("name at least two runs")
@@ -121,7 +121,7 @@ def _ranking(number: Number) -> Table:
     table = table_of(f"{shown_name(number)}, {number.samples:,} samples", ["rank", "run"], heads)
     sign = 1 if number.direction == "lower" else -1
     for system in sorted(number.systems, key=lambda one: (one.rank or 0, sign * one.value)):
-        between = interval({"low": system.low, "high": system.high})
+        between = interval(system.low, system.high)
         rank = DASH if system.rank is None else str(system.rank)
         table.add_row(rank, as_text(system.name), shown(system.value), shown(system.stderr), between)
     return table

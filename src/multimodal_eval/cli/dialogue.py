@@ -102,7 +102,7 @@ def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given:
     page = leave_report(run, wanted=given["wants_report"])
     report = dialogue_report(run, worst)
     if given["format_"] == "json":
-        from multimodal_eval.data.runs.run_folder import to_json
+        from multimodal_eval.core.records import to_json
 
         click.echo(to_json({**run.results, "run": run.folder.label, "dialogue": report}).decode(), nl=False)
     else:

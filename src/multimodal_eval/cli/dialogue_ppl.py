@@ -46,8 +46,8 @@ def ppl(questions: Path, answers: Path, output: Path, model: str, **given: Any) 
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.contests.dialogue.files import read_answers, read_questions
     from multimodal_eval.contests.dialogue.perplexities import perplexities
+    from multimodal_eval.core.records import to_json
     from multimodal_eval.data.readers.problems import Problems
-    from multimodal_eval.data.runs.run_folder import to_json
     from multimodal_eval.data.runs.storage import write_atomically
     from multimodal_eval.media.policy import MediaPolicy
     from multimodal_eval.models.language.conversations import open_conversation_lm

@@ -10,6 +10,7 @@ import click
 from multimodal_eval.core.errors import ThresholdError
 
 if TYPE_CHECKING:
+    from multimodal_eval.core.records import Entry
     from multimodal_eval.data.runs.run import Run
 
 
@@ -21,9 +22,9 @@ def conclude(run: Run, given: Mapping[str, Any]) -> None:
         run.write_jsonl()
     report = leave_report(run, wanted=given["wants_report"])
     if given["format_"] == "json":
-        from multimodal_eval.data.runs.run_folder import to_json
+        from multimodal_eval.core.records import to_json
 
-        lint = run.lint()["findings"] if run.is_linted else None
+        lint = run.lint_report().findings if run.is_linted else None
         content = {**run.results, "run": run.folder.label, "lint": lint}
         click.echo(to_json(content).decode(), nl=False)
     else:
@@ -54,16 +55,15 @@ def _full(name: str) -> str:
     return "composite_score" if name == "composite" else name
 
 
-def _value(entries: dict[str, Any], name: str) -> float | None:
-    """The value of a metric, or of `metric.part`; None where there is none."""
+def _value(entries: Mapping[str, Entry], name: str) -> float | None:
+    """The value of a metric, or of `metric.part`; None if there is none."""
     metric, _, part = name.partition(".")
-    entry = entries[metric]
-    found: float | None = (entry.get("parts", {}).get(part, {}) if part else entry).get("value")
-    return found
+    figure = entries[metric].parts.get(part) if part else entries[metric]
+    return None if figure is None else figure.value
 
 
 def missed_thresholds(
-    entries: dict[str, Any], fail_under: Sequence[tuple[str, float]], min_coverage: float | None
+    entries: Mapping[str, Entry], fail_under: Sequence[tuple[str, float]], min_coverage: float | None
 ) -> list[str]:
     """One line a threshold that was missed; a number that is not there misses every threshold."""
     missed = []
@@ -72,7 +72,7 @@ def missed_thresholds(
         if value is None or value < least:
             missed.append(f"{name} is {'unscored' if value is None else repr(value)}, below {least!r}")
     for name, entry in entries.items():
-        coverage = entry["n_scored"] / entry["n_total"]
+        coverage = entry.n_scored / entry.n_total
         if min_coverage is not None and coverage < min_coverage:
             missed.append(f"{name} is scored for {coverage:.4f} of the samples, below {min_coverage!r}")
     return missed

@@ -62,7 +62,7 @@ def leaderboard(gold: Path, submissions: Path, output: Any, format_: str, **give
         names, refused = score_all(found, scoring, path, workers=given["workers"], progress=progress)
     board = ranked(path, names, refused, by=by, allow_partial=given["allow_partial"])
     if format_ == "json":
-        from multimodal_eval.data.runs.run_folder import to_json
+        from multimodal_eval.core.records import to_json
 
         click.echo(to_json({**board.to_dict(), "runs": str(path)}).decode(), nl=False)
     else:
@@ -118,7 +118,7 @@ def _show(board: Leaderboard, path: Any) -> None:
         rank = "–" if own.rank is None else str(own.rank)
         p_value = "" if own.p_value is None else "< .0001" if own.p_value < 0.0001 else f"{own.p_value:.4f}"
         gap = f"{own.behind:.4f}" if own is not board.standings[0] else ""
-        cells = [number(own.value), interval({"low": own.low, "high": own.high}), gap, p_value]
+        cells = [number(own.value), interval(own.low, own.high), gap, p_value]
         table.add_row(rank, as_text(own.name), *cells, *(number(own.numbers[name]) for name in others))
     out.print(table)
     if board.standings[0].rank is None:

@@ -34,9 +34,9 @@ def lint(run: Any, format_: str, fail_on: tuple[list[str], ...]) -> None:
     """Show what makes the numbers of RUN doubtful: blank, copied, cut off or repeated answers, constant metrics, …"""
     from multimodal_eval.data.runs.run import Run
 
-    content = Run(run).lint()
+    content = Run(run).lint_report()
     if format_ == "json":
-        from multimodal_eval.data.runs.run_folder import to_json
+        from multimodal_eval.core.records import to_json
 
         click.echo(to_json(content).decode(), nl=False)
     else:
@@ -44,6 +44,6 @@ def lint(run: Any, format_: str, fail_on: tuple[list[str], ...]) -> None:
 
         show_lint(content)
     named = {code for codes in fail_on for code in codes}
-    found = list(dict.fromkeys(one["code"] for one in content["findings"] if one["code"] in named))
+    found = list(dict.fromkeys(finding.code for finding in content.findings if finding.code in named))
     if found:
         raise ThresholdError(f"found: {', '.join(found)}")

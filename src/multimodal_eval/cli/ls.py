@@ -73,13 +73,13 @@ def runs(folder: Any) -> None:
             table.add_row(name, "", "unreadable", "", "")
             continue
         headline = ""
-        if info["state"] == "done":
+        if info.state == "done":
             results = found.read_results()
-            entries = {**results["metrics"]} | ({"composite": results["composite"]} if results["composite"] else {})
+            entries = {**results.metrics, **({"composite": results.composite} if results.composite else {})}
             last = next(reversed(entries))
-            headline = f"{last} {number(entries[last]['value'])}"
-        samples = f"{sum(info['parts']):,}" if "parts" in info else ""
-        table.add_row(name, info["task"] or "", info["state"], samples, headline)
+            headline = f"{last} {number(entries[last].value)}"
+        samples = f"{sum(info.parts):,}" if info.parts else ""
+        table.add_row(name, info.task or "", info.state, samples, headline)
     console().print(table)
 
 

@@ -53,7 +53,7 @@ def meta(data: Any, format_: str, **given: Any) -> None:
     with progress_bar() as progress:
         results = meta_evaluate(data, request, progress=progress)
     if format_ == "json":
-        from multimodal_eval.data.runs.run_folder import to_json
+        from multimodal_eval.core.records import to_json
 
         click.echo(to_json(results).decode(), nl=False)
     else:
@@ -97,7 +97,8 @@ def _coefficients_table(results: dict[str, Any]) -> Table:
         table.add_column(head, justify="right")
     table.add_column("epsilon", justify="right")
     for name, entry in results["metrics"].items():
-        cells = [f"{number(entry[kind]['value'])}\n{interval(entry[kind])}" for kind in COEFFICIENTS]
+        figures = [entry[kind] for kind in COEFFICIENTS]
+        cells = [f"{number(one['value'])}\n{interval(one['low'], one['high'])}" for one in figures]
         epsilon = entry["acc_eq"].get("epsilon")
         table.add_row(as_text(name), *cells, "" if epsilon is None else f"{epsilon:.4g}")
     return table

@@ -12,6 +12,7 @@ from multimodal_eval.cli.options import RunLocation, plugin_option, register_plu
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from multimodal_eval.analysis.sensitivity import Sensitivity
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.data.runs.storage import Location
 
@@ -72,11 +73,10 @@ def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed
     comparison = None
     if len(runs) > 1:
         # The page says how many are paired, and which numbers are not compared.
-        found = compare_runs(runs, allow_partial=True, skip_unknown=True, seed=seed, threads=cores())
-        comparison = found.to_dict()
+        comparison = compare_runs(runs, allow_partial=True, skip_unknown=True, seed=seed, threads=cores())
     return report_html(
         runs,
-        [runs[0].folder.name] if comparison is None else comparison["runs"],
+        [runs[0].folder.name] if comparison is None else comparison.runs,
         version=__version__,
         comparison=comparison,
         sensitivity=_sensitivity(runs, seed=seed),
@@ -85,16 +85,16 @@ def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed
     )
 
 
-def _sensitivity(runs: Sequence[Run], *, seed: int) -> dict[str, Any] | None:
+def _sensitivity(runs: Sequence[Run], *, seed: int) -> Sensitivity | None:
     """None where the runs have no composite of weighted parts, or no sample has one."""
     from multimodal_eval.analysis.sensitivity import sensitivity
+    from multimodal_eval.core.records import COMPOSITE
 
     for run in runs:
-        signature = run.info["signatures"].get("composite_score")
-        weighted = signature is not None and signature["settings"].get("weights")
-        if not weighted or not run.entries["composite_score"]["n_scored"]:
+        signature = run.info.signatures.get(COMPOSITE)
+        if signature is None or not signature.weights or not run.entries[COMPOSITE].n_scored:
             return None
-    return sensitivity(runs, allow_partial=True, seed=seed).to_dict()
+    return sensitivity(runs, allow_partial=True, seed=seed)
 
 
 def leave_report(run: Run, *, wanted: bool) -> Location | None:

@@ -8,7 +8,7 @@ import click
 @click.command()
 def schema() -> None:
     """Print the JSON Schema of the configuration file."""
-    from multimodal_eval.data.runs.run_folder import to_json
+    from multimodal_eval.core.records import to_json
     from multimodal_eval.run.config import json_schema
 
     click.echo(to_json(json_schema()).decode(), nl=False)

@@ -79,9 +79,8 @@ def _resumed(folder: Any, given: dict[str, Any]) -> Any:
     from multimodal_eval.run.evaluate import resume, resumed_plan
 
     check_names(given["fail_under"], resumed_plan(folder, given["plugins"]).names)
-    engine = {name: given[name] for name in ENGINE_SETTINGS}
     with progress_bar() as progress:
-        return resume(folder, plugins=given["plugins"], progress=progress, **engine)
+        return resume(folder, plugins=given["plugins"], progress=progress, engine=engine_of(given))
 
 
 def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:

@@ -31,7 +31,7 @@ def sensitivity(runs: tuple[Any, ...], format_: str, **given: Any) -> None:
     """How the composite, and the order of several runs, changes when its weights move."""
     from multimodal_eval.analysis.sensitivity import sensitivity as computed
     from multimodal_eval.cli.show import console
-    from multimodal_eval.data.runs.run_folder import to_json
+    from multimodal_eval.core.records import to_json
 
     found = computed(runs, **given)
     if format_ == "json":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from multimodal_eval.report.remarks import warnings
 
@@ -11,15 +11,16 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from multimodal_eval.core.records import Entry, Figure, Finding, LintReport, Slice
     from multimodal_eval.data.runs.run import Run
 
 DASH = "–"
-# What a metric's signature holds where its number is the one that coco-caption prints.
-COCO_SETTINGS = {
-    "bleu": ("tokenizer:ptb",),
-    "meteor": ("variant:1.5", "language:en", "tokenizer:ptb"),
-    "rouge_l": ("tokenizer:ptb",),
-    "cider_d": ("tokenizer:ptb",),
+# The settings with which a metric is the one that coco-caption prints.
+COCO_SETTINGS: dict[str, dict[str, str]] = {
+    "bleu": {"tokenizer": "ptb"},
+    "meteor": {"variant": "1.5", "language": "en", "tokenizer": "ptb"},
+    "rouge_l": {"tokenizer": "ptb"},
+    "cider_d": {"tokenizer": "ptb"},
 }
 
 
@@ -35,21 +36,20 @@ def console() -> Console:
 def show_run(run: Run) -> None:
     """The table of a run, its warnings, its slices and its signatures."""
     out = console()
-    results = run.results
-    title = results["task"] or "metrics"
-    out.print(_results_table(f"{title}, {results['n']:,} samples", run.entries))
-    if "coco" in run.info["config"].get("presets", ()):
-        out.print(_coco_table(results["metrics"]))
-    for column, slices in results["slices"].items():
+    results = run.outcome
+    out.print(_results_table(f"{results.task or 'metrics'}, {results.n:,} samples", run.entries))
+    if "coco" in run.info.config.presets:
+        out.print(_coco_table(run))
+    for column, slices in results.slices.items():
         out.print(_slice_table(column, slices))
-    doubts = lint_lines(run.lint()["findings"]) if run.is_linted else []
+    doubts = lint_lines(run.lint_report().findings) if run.is_linted else []
     for line in [*warnings(run), *doubts]:
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
     if doubts and run.is_kept:
         out.print(f"  which samples, and why it matters: mmeval lint {as_text(run.folder.label)}", soft_wrap=True)
     out.print("\nsignatures", style="bold")
-    for signature in run.info["signatures"].values():
-        out.print(f"  {as_text(signature['text'])}", style="dim", soft_wrap=True)
+    for signature in run.info.signatures.values():
+        out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
     if run.is_kept:
         out.print(f"\nrun folder: {as_text(run.folder.label)}", soft_wrap=True)
 
@@ -73,7 +73,7 @@ def as_text(text: str) -> str:
     return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
 
 
-def _results_table(title: str, entries: dict[str, dict[str, Any]]) -> Table:
+def _results_table(title: str, entries: Mapping[str, Entry]) -> Table:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold")
@@ -82,25 +82,27 @@ def _results_table(title: str, entries: dict[str, dict[str, Any]]) -> Table:
         table.add_column(head, justify="right")
     for name, entry in entries.items():
         style = "bold" if name == "composite_score" else ""
-        arrow = " ↓" if entry.get("direction") == "lower" else ""
-        table.add_row(name + arrow, *_cells(entry), str(sum(entry["warnings"].values()) or DASH), style=style)
-        for part, own in entry.get("parts", {}).items():
-            table.add_row(f"  .{part}", *_cells(own)[:3], "", "", style="dim")
+        arrow = " ↓" if entry.direction == "lower" else ""
+        table.add_row(
+            name + arrow, *_cells(entry), _coverage(entry), str(sum(entry.warnings.values()) or DASH), style=style
+        )
+        for part, figure in entry.parts.items():
+            table.add_row(f"  .{part}", *_cells(figure), "", "", style="dim")
     return table
 
 
-def _coco_table(metrics: dict[str, Any]) -> Table:
+def _coco_table(run: Run) -> Table:
     """The figures under the names that coco-caption prints."""
     from rich.table import Table
 
-    figures = {}
+    figures: dict[str, float | None] = {}
     for name, metric in (("Bleu_4", "bleu"), ("METEOR", "meteor"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider_d")):
-        entry = metrics.get(metric)
-        if entry is None or not all(setting in str(entry["signature"]) for setting in COCO_SETTINGS[metric]):
-            continue  # coco-caption prints no such number
-        for order in (1, 2, 3) if metric == "bleu" and "parts" in entry else ():
-            figures[f"Bleu_{order}"] = entry["parts"][f"bleu_{order}"]["value"]
-        figures[name] = entry["value"]
+        signature = run.info.signatures.get(metric)
+        if signature is None or not COCO_SETTINGS[metric].items() <= signature.settings.items():
+            continue  # coco-caption does not print such a number
+        entry = run.entries[metric]
+        figures |= {part.capitalize(): figure.value for part, figure in entry.parts.items() if metric == "bleu"}
+        figures[name] = entry.value
     table = Table(title="as coco-caption prints it", title_justify="left", title_style="bold")
     for name in figures:
         table.add_column(name, justify="right")
@@ -108,7 +110,7 @@ def _coco_table(metrics: dict[str, Any]) -> Table:
     return table
 
 
-def _slice_table(column: str, slices: dict[str, Any]) -> Table:
+def _slice_table(column: str, slices: Mapping[str, Slice]) -> Table:
     from rich.table import Table
 
     table = Table(title=f"by {column}", title_justify="left", title_style="bold")
@@ -117,15 +119,18 @@ def _slice_table(column: str, slices: dict[str, Any]) -> Table:
         table.add_column(head, justify="left" if head == "metric" else "right")
     for value, slice_ in slices.items():
         label = as_text(value)
-        for name, entry in slice_.get("metrics", {}).items():
-            table.add_row(label, name, *_cells(entry))
+        for name, entry in slice_.metrics.items():
+            table.add_row(label, name, *_cells(entry), _coverage(entry))
             label = ""
     return table
 
 
-def _cells(entry: dict[str, Any]) -> list[str]:
-    scored = f"{entry['n_scored']:,} / {entry['n_total']:,}" if "n_scored" in entry else ""
-    return [number(entry["value"]), number(entry["stderr"]), interval(entry), scored]
+def _cells(figure: Figure) -> list[str]:
+    return [number(figure.value), number(figure.stderr), interval(figure.low, figure.high)]
+
+
+def _coverage(entry: Entry) -> str:
+    return f"{entry.n_scored:,} / {entry.n_total:,}"
 
 
 def number(value: float | None) -> str:
@@ -133,23 +138,23 @@ def number(value: float | None) -> str:
     return DASH if value is None else f"{value:.4f}"
 
 
-def interval(entry: dict[str, Any]) -> str:
+def interval(low: float | None, high: float | None) -> str:
     """low … high."""
-    return DASH if entry["low"] is None else f"{entry['low']:.4f} … {entry['high']:.4f}"
+    return DASH if low is None or high is None else f"{low:.4f} … {high:.4f}"
 
 
-def lint_lines(findings: list[dict[str, Any]]) -> list[str]:
-    """One line a finding; metrics of which the same was found share a line."""
+def lint_lines(findings: Sequence[Finding]) -> list[str]:
+    """One line per finding; metrics of which the same was found share a line."""
     said: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
-        metrics = said.setdefault((finding["code"], _what(finding)), [])
-        if finding["metric"] is not None:
-            metrics.append(finding["metric"])
+        metrics = said.setdefault((finding.code, _what(finding)), [])
+        if finding.metric is not None:
+            metrics.append(finding.metric)
     return [f"{code}: {', '.join(names)}{': ' if names else ''}{what}" for (code, what), names in said.items()]
 
 
-def _what(finding: dict[str, Any]) -> str:
-    return f"{finding['count']:,} of {finding['total']:,} ({percent(finding['share'])}): {finding['what']}"
+def _what(finding: Finding) -> str:
+    return f"{finding.count:,} of {finding.total:,} ({percent(finding.share)}): {finding.what}"
 
 
 def percent(share: float) -> str:
@@ -157,34 +162,34 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _explained(finding: dict[str, Any]) -> Iterator[str]:
-    metric = "" if finding["metric"] is None else f"{finding['metric']}: "
-    yield as_text(f"{metric}{finding['what']}")
-    for repeated in finding["answers"]:
-        yield f"  {repeated['count']:,} × {as_text(repeated['answer'])}"
-    yield f"[dim]{as_text(finding['why'])}[/]"
+def _explained(finding: Finding) -> Iterator[str]:
+    metric = "" if finding.metric is None else f"{finding.metric}: "
+    yield as_text(f"{metric}{finding.what}")
+    for repeated in finding.answers:
+        yield f"  {repeated.count:,} × {as_text(repeated.answer)}"
+    yield f"[dim]{as_text(finding.why)}[/]"
 
 
-def show_lint(lint: dict[str, Any]) -> None:
+def show_lint(lint: LintReport) -> None:
     """Every finding with its examples and the reason why it matters."""
     from rich.table import Table
 
     out = console()
-    if not lint["findings"]:
-        out.print(f"{lint['n']:,} samples, nothing doubtful found")
+    if not lint.findings:
+        out.print(f"{lint.n:,} samples, nothing doubtful found")
         return
-    table = Table(title=f"lint, {lint['n']:,} samples", title_justify="left", title_style="bold", show_lines=True)
+    table = Table(title=f"lint, {lint.n:,} samples", title_justify="left", title_style="bold", show_lines=True)
     table.add_column("code", no_wrap=True)
     for head in ("count", "share"):
         table.add_column(head, justify="right", no_wrap=True)
     for head in ("what was found, and why it matters", "examples"):
         table.add_column(head, overflow="fold")
-    for finding in lint["findings"]:
+    for finding in lint.findings:
         table.add_row(
-            finding["code"],
-            f"{finding['count']:,} / {finding['total']:,}",
-            percent(finding["share"]),
+            finding.code,
+            f"{finding.count:,} / {finding.total:,}",
+            percent(finding.share),
             "\n".join(_explained(finding)),
-            "\n".join(map(as_text, finding["examples"])),
+            "\n".join(map(as_text, finding.examples)),
         )
     out.print(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from multimodal_eval.cli.show import DASH, as_text, console, interval, number
@@ -60,7 +59,7 @@ def _table(title: str, first: str, *others: str) -> Table:
 
 
 def _cells(figure: Agreement | None) -> list[str]:
-    return [DASH, DASH] if figure is None else [number(figure.value), interval(asdict(figure))]
+    return [DASH, DASH] if figure is None else [number(figure.value), interval(figure.low, figure.high)]
 
 
 def _figures(title: str, figures: list[Agreement]) -> Table:

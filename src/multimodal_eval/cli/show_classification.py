@@ -43,13 +43,13 @@ def show_classification(report: dict[str, Any], run: Run) -> None:
     for note in _notes(report, official):
         out.print(f"[yellow]![/] {as_text(note)}", soft_wrap=True)
     out.print("\nsignatures", style="bold")
-    for signature in run.info["signatures"].values():
-        out.print(f"  {as_text(signature['text'])}", style="dim", soft_wrap=True)
+    for signature in run.info.signatures.values():
+        out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
     out.print(f"\nrun folder: {as_text(run.folder.label)}\n", soft_wrap=True)
 
 
 def _cells(figure: dict[str, Any] | None) -> list[str]:
-    return [DASH, DASH] if figure is None else [number(figure["value"]), interval(figure)]
+    return [DASH, DASH] if figure is None else [number(figure["value"]), interval(figure["low"], figure["high"])]
 
 
 def _scores(report: dict[str, Any]) -> Table:

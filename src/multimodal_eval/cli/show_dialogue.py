@@ -19,19 +19,20 @@ def show_dialogue(report: dict[str, Any], run: Run) -> None:
     integral = report["integral"]
     out.print(_types(report))
     out.print(
-        f"[bold]integral score {number(integral['value'])}[/], 95 % interval {interval(integral)}: "
+        f"[bold]integral score {number(integral['value'])}[/], "
+        f"95 % interval {interval(integral['low'], integral['high'])}: "
         "the sum of the weighted parts",
         soft_wrap=True,
     )
     out.print(f"[dim]{as_text(integral['method'])}; a cluster is a dialogue, a stratum a type[/]", soft_wrap=True)
     if report["worst"]:
         out.print(_worst(report["worst"]))
-    doubts = lint_lines(run.lint()["findings"]) if run.is_linted else []
+    doubts = lint_lines(run.lint_report().findings) if run.is_linted else []
     for line in [*warnings(run), *doubts]:
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
     out.print("\nsignatures", style="bold")
-    for signature in run.info["signatures"].values():
-        out.print(f"  {as_text(signature['text'])}", style="dim", soft_wrap=True)
+    for signature in run.info.signatures.values():
+        out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
     out.print(f"\nrun folder: {as_text(run.folder.label)}", soft_wrap=True)
 
 
@@ -48,13 +49,21 @@ def _types(report: dict[str, Any]) -> Table:
             number(own["meteor"]["value"]),
             number(own["hidden_metric"]["value"]),
             number(own["mean"]["value"]),
-            interval(own["mean"]),
+            interval(own["mean"]["low"], own["mean"]["high"]),
             f"{own['weight']:.4g}",
             number(own["part"]),
         )
     total = report["integral"]
     weighted = [number(report[name]["value"]) for name in ("meteor", "hidden_metric")]
-    cells = (f"{dialogues:,}", f"{replies:,}", *weighted, "", interval(total), "", number(total["value"]))
+    cells = (
+        f"{dialogues:,}",
+        f"{replies:,}",
+        *weighted,
+        "",
+        interval(total["low"], total["high"]),
+        "",
+        number(total["value"]),
+    )
     table.add_row("integral", *cells, style="bold")
     return table
 

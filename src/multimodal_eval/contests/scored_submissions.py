@@ -12,7 +12,7 @@ from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFol
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.data.runs.storage import Location, below, storage_at
-from multimodal_eval.run.engine.executor import AHEAD, in_order
+from multimodal_eval.run.engine.base import AHEAD, in_order
 from multimodal_eval.run.engine.processes import process_pool, submit
 
 # Score one submission into a new run folder.

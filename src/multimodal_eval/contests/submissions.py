@@ -15,12 +15,12 @@ from multimodal_eval.contests.dialogue import contest as dialogue
 from multimodal_eval.contests.dialogue.contest import Contest
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.formats import SUFFIXES, reader_of
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_object
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run import execute
 from multimodal_eval.run.evaluate import planned
 from multimodal_eval.run.plan import make_plan

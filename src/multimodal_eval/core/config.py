@@ -60,8 +60,3 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     def patterns(self) -> tuple[str, ...]:
         """Answers that begin so are a generator's error message."""
         return ERROR_PATTERNS if self.error_patterns is None else tuple(self.error_patterns)
-
-
-def stored_config(content: object) -> RunConfig:
-    """The settings as run.json keeps them."""
-    return msgspec.convert(content, RunConfig)

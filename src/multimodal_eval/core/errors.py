@@ -3,13 +3,15 @@
 MultimodalEvalError            exit 1
 ├── InputError                 one or many Problems of the input
 ├── UnknownNameError           a metric, task, resource … that is not there (also a KeyError)
+├── RetryableError             a time-out, a rate limit, a lost connection: it says nothing of the sample
 ├── DuplicateNameError         a name that is already taken
 ├── ConfigError                weights, tasks, options that cannot be used
 │   └── NothingNamedError      neither a task nor metrics (exit 2)
 ├── UnavailableError           a model, resource or optional package that is not on this machine
 │   └── ModelError             a model whose files cannot be used
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
-│   └── MissingFileError       a file of a run folder that is not there
+│   ├── MissingFileError       a file of a run folder that is not there
+│   └── OpenSamplesError       samples whose scoring gave up for now; the run can be resumed
 ├── FetchError                 a resource that could not be fetched or does not match its checksum
 ├── MediaError                 a file of a sample that cannot or may not be opened
 │   ├── ImageError             … a picture
@@ -90,6 +92,12 @@ class UnknownNameError(MultimodalEvalError, KeyError):
         return str(self.args[0])
 
 
+class RetryableError(MultimodalEvalError):
+    """A failure that says nothing of the sample: a time-out, a rate limit, a lost connection. Raise it in a metric, and
+    the sample is asked for again; it is never an error of the sample.
+    """
+
+
 class DuplicateNameError(MultimodalEvalError, ValueError):
     """A name that is registered already."""
 
@@ -118,6 +126,10 @@ class RunFolderError(MultimodalEvalError):
 
 class MissingFileError(RunFolderError):
     """A file of a run folder that is not there."""
+
+
+class OpenSamplesError(RunFolderError):
+    """Samples that have no result yet, because asking for it failed each time; `resume` asks again for just them."""
 
 
 class FetchError(MultimodalEvalError):

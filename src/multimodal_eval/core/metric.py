@@ -325,6 +325,8 @@ class _BatchScorer:
 
 
 class _FunctionScorer:
+    one_by_one = True  # nothing is gained by a batch, so a failure belongs to its sample at once
+
     def __init__(self, owner: FunctionMetric, extra: dict[str, Any]) -> None:
         self.owner, self.extra = owner, extra
 

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Status = Literal["ok", "missing_input", "degenerate", "error"]
+# `open`: asking for the score failed for now. A run never stores it, and asks again when it is resumed.
+Status = Literal["ok", "missing_input", "degenerate", "error", "open"]
 
 
 class Score(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -10,6 +10,7 @@ import msgspec
 
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError, shorten
 from multimodal_eval.core.metric import Bounds, Metric, Scorer, is_number
+from multimodal_eval.core.retries import GaveUpError, Retries
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 
@@ -21,13 +22,20 @@ ERROR_PATTERNS: tuple[str, ...] = (r"\s*\[ERROR\]",)
 
 
 def score_batch(
-    metric: Metric, scorer: Scorer, batch: Sequence[Sample], error_patterns: Sequence[str] = ERROR_PATTERNS
+    metric: Metric,
+    scorer: Scorer,
+    batch: Sequence[Sample],
+    error_patterns: Sequence[str] = ERROR_PATTERNS,
+    retries: Retries | None = None,
 ) -> list[Score]:
-    """One checked score a sample: inputs looked at before, failures isolated, values checked after."""
+    """One checked score per sample: inputs looked at before, failures isolated, values checked after.
+
+    A sample whose scoring was given up for now has the status `open`: see `core.retries`.
+    """
     patterns = [re.compile(pattern) for pattern in error_patterns]
     refusals = [_refusal(metric, sample, patterns) for sample in batch]
     ready = [sample for sample, refusal in zip(batch, refusals, strict=True) if refusal is None]
-    fresh = iter(_isolating(scorer, ready))
+    fresh = iter(_scored(scorer, ready, retries or Retries()))
     return [
         _with_blank_warning(sample, refusal or _checked(metric.bounds, next(fresh)))
         for sample, refusal in zip(batch, refusals, strict=True)
@@ -67,22 +75,34 @@ def _refusal(metric: Metric, sample: Sample, patterns: Sequence[re.Pattern[str]]
     return None
 
 
-def _isolating(scorer: Scorer, batch: list[Sample]) -> list[Score]:
-    """Score the batch; where that fails, halve it until the sample that breaks it stands alone."""
+def _scored(scorer: Scorer, batch: list[Sample], retries: Retries) -> list[Score]:
+    """Score the batch: at once, or sample by sample if that is how the scorer works anyway."""
+    if getattr(scorer, "one_by_one", False):
+        return [score for sample in batch for score in _isolating(scorer, [sample], retries)]
+    return _isolating(scorer, batch, retries)
+
+
+def _isolating(scorer: Scorer, batch: list[Sample], retries: Retries) -> list[Score]:
+    """Score the batch; if that fails, halve it until the sample that breaks it is alone.
+
+    A failure that says nothing of the samples is retried and never halved.
+    """
     if not batch:
         return []
     try:
-        scores = scorer.score(batch)
+        scores = retries.call(lambda: scorer.score(batch))
         if len(scores) != len(batch):
             raise ValueError(f"the metric gave {len(scores)} scores for {len(batch)} samples")
         return scores
-    except (ConfigError, UnavailableError, UnknownNameError):  # no sample's fault
+    except GaveUpError as failure:
+        return [unscored("open", str(failure))] * len(batch)
+    except (ConfigError, UnavailableError, UnknownNameError):  # not the fault of a sample
         raise
     except Exception as failure:  # noqa: BLE001 - whatever a metric raises belongs to the sample
         if len(batch) == 1:
             return [unscored("error", f"{type(failure).__name__}: {failure}")]
         half = len(batch) // 2
-        return _isolating(scorer, batch[:half]) + _isolating(scorer, batch[half:])
+        return _isolating(scorer, batch[:half], retries) + _isolating(scorer, batch[half:], retries)
 
 
 def _checked(bounds: Bounds, score: Score) -> Score:

@@ -18,11 +18,10 @@ from typing import Any, get_args
 from multimodal_eval.core.config import OnMissing
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import is_number
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.tasks_config import PART_ALIASES, Task, get_task
-
-COMPOSITE = "composite_score"
 
 
 def normalize_cider(cider: float, max_cider: float = 1.0) -> float:

@@ -12,12 +12,13 @@ from typing import Any, Dict, List  # noqa: UP035 - guides written for this modu
 
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.metric import Metric, StoredMean, as_metric
+from multimodal_eval.core.records import COMPOSITE, RunInfo
 from multimodal_eval.core.registry import entry_points, registered
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.data.readers.records import sample_of
-from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
+from multimodal_eval.evaluation.composite_score import composite_of_scores
 from multimodal_eval.evaluation.metrics import (  # noqa: F401 - importing a metric registers it
     bleu,
     chair_i,
@@ -64,24 +65,22 @@ def resolve(name: str) -> Metric:
     return as_metric(name, get_metric(name))
 
 
-def as_in_run(info: Mapping[str, Any], name: str) -> Metric:
-    """The metric with the options that a run gave it; `info` is its run.json. Its data need not be on this machine.
+def as_in_run(info: RunInfo, name: str) -> Metric:
+    """The metric with the options that a run gave it. Its data need not be on this machine.
 
     Only metrics that are registered here are used, and only if they are defined as in the run; nothing that the run
     names is imported. For any other metric the stored values serve, if its figure is their mean.
     """
-    stored = info["signatures"][name]
+    stored = info.signatures[name]
     try:
         metric = resolve(name)
-        metric = metric.configure(stored["options"]) if stored.get("options") else metric
+        metric = metric.configure(stored.options) if stored.options else metric
     except (UnknownNameError, ConfigError):
         metric = None
-    settings = stored["settings"]
-    if metric is not None and metric.definition == (settings["version"], settings.get("code")):
+    if metric is not None and metric.definition == (stored.version, stored.code):
         return metric
-    if name in info.get("means", ()):
-        low, high = info["bounds"][name]
-        return StoredMean(name, (low, high))
+    if name in info.means:
+        return StoredMean(name, info.bounds_of(name))
     known = "is not registered here" if metric is None else "is defined differently here"
     raise UnavailableError(
         f"{name} is not a mean, and the metric that computed it {known}. Name its file with --plugin FILE"

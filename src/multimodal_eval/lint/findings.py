@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.metric import Bounds
+from multimodal_eval.core.records import Finding, Repeated
 from multimodal_eval.core.scoring import ROUNDING
 from multimodal_eval.lint.facts import COPIED, LONG, Facts, Flag
 
@@ -49,27 +49,6 @@ CODES = {
     "CEILING": "Where nearly all values stand at the upper bound, better and worse can no longer be told apart.",
     "FLOOR": "Where nearly all values stand at the lower bound, better and worse can no longer be told apart.",
 }
-
-
-class Repeated(msgspec.Struct, frozen=True):
-    """An answer that many samples got."""
-
-    answer: str
-    count: int
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that makes numbers doubtful; `count` of `total` samples (or answers) show it."""
-
-    code: str
-    metric: str | None = None
-    count: int
-    total: int
-    share: float
-    what: str
-    why: str
-    examples: list[str] = []
-    answers: list[Repeated] = []
 
 
 @dataclass

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from multimodal_eval.analysis.compare import RunComparison
+from multimodal_eval.analysis.sensitivity import Sensitivity
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below
 from multimodal_eval.report.choice import PER_GROUP
@@ -20,15 +21,15 @@ def report_html(
     names: Sequence[str],
     *,
     version: str,
-    comparison: Mapping[str, Any] | None = None,
-    sensitivity: Mapping[str, Any] | None = None,
+    comparison: RunComparison | None = None,
+    sensitivity: Sensitivity | None = None,
     per_group: int = PER_GROUP,
     fetch: bool = False,
 ) -> str:
     """The report of one run, or of several over the same samples, as one self-contained page.
 
     `names` are what the runs are called in it, and `version` is that of the program.
-    `comparison` and `sensitivity` are what the commands of those names found, as JSON. `per_group` samples are shown
+    `comparison` and `sensitivity` are what the commands of those names found. `per_group` samples are shown
     for each reason, 200 altogether at most. `fetch` lets pictures be fetched from addresses, where the run was
     allowed to.
     """

@@ -7,18 +7,15 @@ from dataclasses import asdict
 from itertools import count
 from typing import Any
 
+from multimodal_eval.analysis.compare import RunComparison
+from multimodal_eval.analysis.sensitivity import Sensitivity
+from multimodal_eval.core.records import Figure
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.distributions import Distribution
 from multimodal_eval.report.one_run import OneRun
 from multimodal_eval.report.plain_text import visible
 
 _LABEL = 40  # characters of a name in a chart
-
-
-def bounds_of(run: Run, name: str) -> tuple[float | None, float | None]:
-    """Between which values a number lies; None where there is no bound."""
-    low, high = run.info.get("bounds", {}).get(name, (None, None))
-    return low, high
 
 
 def _label(text: str) -> str:
@@ -38,26 +35,26 @@ def _labels(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _arrow(entry: Mapping[str, Any]) -> str:
-    return " ↓" if entry.get("direction") == "lower" else ""
+def _arrow(direction: str) -> str:
+    return " ↓" if direction == "lower" else ""
 
 
 def charts_of(
     runs: Sequence[OneRun],
     numbers: Sequence[str],
     spread: Mapping[str, Distribution],
-    comparison: Mapping[str, Any] | None,
-    sensitivity: Mapping[str, Any] | None,
+    comparison: RunComparison | None,
+    sensitivity: Sensitivity | None,
 ) -> dict[str, dict[str, Any]]:
     """Every chart by the name of its place in the page."""
     names = list(_labels(run.name for run in runs).values())
     labels = _labels(numbers)
     charts: dict[str, dict[str, Any]] = {}
     overview = [
-        {"label": labels[name] + _arrow(run.entries[name]), "series": place, **_brief(run.entries[name])}
+        {"label": labels[name] + _arrow(run.entries[name].direction), "series": place, **_brief(run.entries[name])}
         for name in numbers
         for place, run in enumerate(runs)
-        if bounds_of(run.run, name) == (0, 1) and run.entries[name]["value"] is not None
+        if run.run.info.bounds_of(name) == (0, 1) and run.entries[name].value is not None
     ]
     if overview:
         charts["overview"] = {"kind": "intervals", "domain": [0, 1], "runs": names, "rows": overview}
@@ -78,35 +75,35 @@ def charts_of(
     return charts
 
 
-def _brief(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: entry[key] for key in ("value", "low", "high")}
+def _brief(figure: Figure) -> dict[str, float | None]:
+    return {"value": figure.value, "low": figure.low, "high": figure.high}
 
 
-def _forests(run: Run, comparison: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _forests(run: Run, comparison: RunComparison) -> dict[str, dict[str, Any]]:
     """Differences in shares of the number's range, all in one; a number without a range by itself."""
-    several = len(comparison["runs"]) > 2
+    several = len(comparison.runs) > 2
     shared: list[dict[str, Any]] = []
     charts: dict[str, dict[str, Any]] = {}
-    names = _labels(comparison["runs"])
-    labels = _labels(number["name"] for number in comparison["numbers"])
-    for place, number in enumerate(comparison["numbers"]):
-        low, high = bounds_of(run, number["name"].partition(".")[0])
+    names = _labels(comparison.runs)
+    labels = _labels(number.name for number in comparison.numbers)
+    for place, number in enumerate(comparison.numbers):
+        low, high = run.info.bounds_of(number.name.partition(".")[0])
         bounded = low is not None and high is not None
         width = high - low if low is not None and high is not None else 1.0
-        sign = -1 if number["direction"] == "lower" else 1  # to the right is better
+        sign = -1 if number.direction == "lower" else 1  # to the right is better
         rows = []
-        for pair in number["pairs"]:
-            ends = [None if pair[key] is None else sign * pair[key] / width for key in ("low", "high")]
-            label = labels[number["name"]] + _arrow(number)
+        for pair in number.pairs:
+            ends = [None if end is None else sign * end / width for end in (pair.low, pair.high)]
+            label = labels[number.name] + _arrow(number.direction)
             if several:
-                label += f": {names[pair['second']]} − {names[pair['first']]}"
+                label += f": {names[pair.second]} − {names[pair.first]}"
             rows.append(
                 {
                     "label": label,
-                    "value": sign * pair["difference"] / width,
+                    "value": sign * pair.difference / width,
                     "low": ends[0] if sign > 0 else ends[1],
                     "high": ends[1] if sign > 0 else ends[0],
-                    "verdict": pair["verdict"],
+                    "verdict": pair.verdict,
                 }
             )
         if bounded:
@@ -116,14 +113,14 @@ def _forests(run: Run, comparison: Mapping[str, Any]) -> dict[str, dict[str, Any
     return {"forest": {"kind": "forest", "rows": shared}, **charts} if shared else charts
 
 
-def _weights(sensitivity: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    labels = _labels(part["part"] for run in sensitivity["runs"] for part in run["parts"])
+def _weights(sensitivity: Sensitivity) -> dict[str, dict[str, Any]]:
+    labels = _labels(part.part for run in sensitivity.runs for part in run.parts)
     rows = [
-        {"label": labels[part["part"]], "weight": part["weight"], "effective": part["effective"], "series": place}
-        for place, run in enumerate(sensitivity["runs"])
-        for part in run["parts"]
+        {"label": labels[part.part], "weight": part.weight, "effective": part.effective, "series": place}
+        for place, run in enumerate(sensitivity.runs)
+        for part in run.parts
     ]
-    names = [_label(run["run"]) for run in sensitivity["runs"]]
+    names = [_label(run.run) for run in sensitivity.runs]
     return {"weights": {"kind": "weights", "rows": rows, "runs": names}}
 
 
@@ -136,9 +133,9 @@ def _slice_chart(column: str, runs: Sequence[OneRun], numbers: Sequence[str], na
         for place, own in enumerate(sliced):
             for value, entries in own.values.items():
                 entry = entries.get(number)
-                if entry is not None and entry["value"] is not None:
+                if entry is not None and entry.value is not None:
                     row = {"label": labels[value], "series": place, **_brief(entry)}
                     by_number.setdefault(number, []).append(row)
-    entries = runs[0].entries
-    charts = [{"number": _label(name) + _arrow(entries[name]), "rows": rows} for name, rows in by_number.items()]
+    arrows = {name: _arrow(entry.direction) for name, entry in runs[0].entries.items()}
+    charts = [{"number": _label(name) + arrows[name], "rows": rows} for name, rows in by_number.items()]
     return {"kind": "slices", "runs": list(names), "numbers": charts}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from multimodal_eval.analysis.scored_rows import Places, ScoredRows, Vector
-from multimodal_eval.evaluation.composite_score import COMPOSITE
+from multimodal_eval.core.records import COMPOSITE
 
 MOST_SAMPLES = 200
 PER_GROUP = 12
@@ -72,7 +72,7 @@ def choose(scored: Sequence[ScoredRows], main: str, per_group: int = PER_GROUP) 
 
 
 def _sign(own: ScoredRows, name: str) -> int:
-    return -1 if own.run.entries[name].get("direction") == "lower" else 1
+    return -1 if own.run.entries[name].direction == "lower" else 1
 
 
 def _largest(measure: Vector, count: int) -> Places:

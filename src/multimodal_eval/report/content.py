@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.analysis.headline import headline
 from multimodal_eval.analysis.scored_rows import scored_rows
+from multimodal_eval.analysis.sensitivity import Sensitivity
 from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.cards import card_text
-from multimodal_eval.evaluation.composite_score import COMPOSITE
-from multimodal_eval.report.charts import bounds_of, charts_of
+from multimodal_eval.report.charts import charts_of
 from multimodal_eval.report.choice import EXPLANATIONS, PER_GROUP, TITLES, Chosen, choose
 from multimodal_eval.report.distributions import Distribution, distribution
 from multimodal_eval.report.markdown import Block, blocks
@@ -40,8 +42,8 @@ class Content:
     main: str
     numbers: list[str]
     distributions: dict[str, Distribution]
-    comparison: Mapping[str, Any] | None
-    sensitivity: Mapping[str, Any] | None
+    comparison: RunComparison | None
+    sensitivity: Sensitivity | None
     groups: list[Group]
     cards: dict[str, list[Block] | None]  # None: a plug-in's, which has none here
     charts: dict[str, dict[str, Any]]
@@ -51,12 +53,12 @@ def content_of(
     runs: Sequence[Run],
     names: Sequence[str],
     *,
-    comparison: Mapping[str, Any] | None = None,
-    sensitivity: Mapping[str, Any] | None = None,
+    comparison: RunComparison | None = None,
+    sensitivity: Sensitivity | None = None,
     per_group: int = PER_GROUP,
     fetch: bool = False,
 ) -> Content:
-    """Collect what is to be said of the runs; `comparison` and `sensitivity` are what those commands found, as JSON."""
+    """Collect what is to be said of the runs; `comparison` and `sensitivity` are what those commands found."""
     scored = scored_rows(runs, names)
     told = [one_run(own) for own in scored]
     numbers = [name for name in runs[0].entries if all(name in run.entries for run in runs)]
@@ -66,7 +68,7 @@ def content_of(
     spread = {
         name: found
         for name in numbers
-        if (found := distribution([own.values[name] for own in scored], bounds_of(runs[0], name))) is not None
+        if (found := distribution([own.values[name] for own in scored], runs[0].info.bounds_of(name))) is not None
     }
     metrics = dict.fromkeys(name for run in runs for name in run.entries if name != COMPOSITE)
     return Content(
@@ -84,7 +86,7 @@ def content_of(
 
 
 def _title(runs: Sequence[Run], names: Sequence[str]) -> str:
-    task = runs[0].results["task"]
+    task = runs[0].outcome.task
     return f"{task + ': ' if task else ''}{' and '.join(names) if len(names) < 3 else f'{len(names)} runs'}"
 
 

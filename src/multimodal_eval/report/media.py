@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import AudioError, ImageError, shorten
 from multimodal_eval.media.files import path_of_file_url, read_file
 from multimodal_eval.media.images import is_url, load_image_any
-from multimodal_eval.media.policy import MediaPolicy
+from multimodal_eval.media.policy import MediaPolicy, policy_of
 from multimodal_eval.media.wav import is_wav
 
 if TYPE_CHECKING:
@@ -51,14 +50,10 @@ class Sound:
     reason: str | None = None
 
 
-def media_policy(config: Mapping[str, Any], *, fetch: bool = False) -> MediaPolicy:
-    """What the run was allowed to open (`config` is run.json's); addresses only with `fetch` too."""
-    root = config.get("image_root")
-    return MediaPolicy(
-        None if root is None else Path(root),
-        allow_outside=bool(config.get("allow_outside_images", False)),
-        allow_urls=fetch and bool(config.get("allow_image_urls", False)),
-    )
+def media_policy(config: RunConfig, *, fetch: bool = False) -> MediaPolicy:
+    """What the run was allowed to open; addresses only with `fetch` too."""
+    policy = policy_of(config)
+    return replace(policy, allow_urls=fetch and policy.allow_urls)
 
 
 def media_name(source: object) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from multimodal_eval.analysis.few_values import Slices, slices_of
 from multimodal_eval.analysis.labelled_runs import classification_of
 from multimodal_eval.analysis.scored_rows import ScoredRows
 from multimodal_eval.contests.dialogue.dialogues import TYPE
 from multimodal_eval.contests.dialogue.integral import PARTS
 from multimodal_eval.contests.dialogue.report import dialogue_report
+from multimodal_eval.core.records import CompositeEntry, Finding, MetricEntry, to_json
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_folder import to_json
 from multimodal_eval.report.remarks import warnings
-from multimodal_eval.report.slices import Slices, slices_of
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class OneRun:
 
     name: str
     run: Run
-    entries: dict[str, dict[str, Any]]
+    entries: dict[str, MetricEntry | CompositeEntry]
     warnings: list[str]
-    findings: list[dict[str, Any]] | None  # None where the run was not linted
+    findings: list[Finding] | None  # None where the run was not linted
     slices: list[Slices]
     classification: dict[str, Any] | None
     dialogue: dict[str, Any] | None
@@ -39,14 +39,15 @@ def one_run(own: ScoredRows) -> OneRun:
         run,
         run.entries,
         warnings(run),
-        run.lint()["findings"] if run.is_linted else None,
-        slices_of(own),
+        run.lint_report().findings if run.is_linted else None,
+        slices_of(run),
         classification_of(run),
         dialogue_report(run, worst=0) if _is_contest(run) else None,
-        to_json(run.info["config"]).decode(),
+        to_json(run.info.config).decode(),
     )
 
 
 def _is_contest(run: Run) -> bool:
-    strata = run.info["config"].get("strata") or {}
-    return strata.get("by") == TYPE and TYPE in run.results["slices"] and {*PARTS} <= {*run.metrics}
+    strata = run.info.config.strata
+    is_by_type = strata is not None and strata.by == TYPE
+    return is_by_type and TYPE in run.outcome.slices and {*PARTS} <= {*run.metrics}

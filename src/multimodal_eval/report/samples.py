@@ -64,7 +64,7 @@ def shown_samples(scored: Sequence[ScoredRows], chosen: Sequence[Chosen], *, fet
     rows = sorted({row for group in chosen for row in group.rows})
     read = [_read(own.run, own.places[rows].tolist()) for own in scored]
     place = {row: number for number, row in enumerate(rows)}
-    sounds, policy = Sounds(), media_policy(scored[0].run.info["config"], fetch=fetch)
+    sounds, policy = Sounds(), media_policy(scored[0].run.info.config, fetch=fetch)
 
     def one(row: int, measure: float | None) -> Shown:
         samples = [samples[place[row]] for samples, _ in read]
@@ -88,7 +88,7 @@ def shown_samples(scored: Sequence[ScoredRows], chosen: Sequence[Chosen], *, fet
 
 def _read(run: Run, places: Sequence[int]) -> tuple[list[Sample], list[dict[str, Any]]]:
     """Samples and scores at these places of the run, in the order given."""
-    ends = np.array(list(accumulate(run.info["parts"])))
+    ends = np.array(list(accumulate(run.info.parts)))
     parts = np.searchsorted(ends, places, side="right")
     samples: dict[int, Sample] = {}
     scores: dict[int, dict[str, Any]] = {}

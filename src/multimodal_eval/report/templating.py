@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import to_builtins
 
 from multimodal_eval.report.highlight import Span
 from multimodal_eval.report.plain_text import as_html, codes_marked, shortened, visible
@@ -29,6 +30,7 @@ def templates(folder: Path) -> Environment:
         "number": number,
         "signed": lambda value: DASH if value is None else f"{value:+.4f}",
         "interval": interval,
+        "fields": to_builtins,  # of a record, without those that have no value
         "percent": lambda value: DASH if value is None else f"{100 * value:.1f} %",
         "count": lambda value: DASH if value is None else f"{value:,}",
         "spans": spans,
@@ -41,9 +43,10 @@ def number(value: float | None) -> str:
     return DASH if value is None else f"{round(value, 4) + 0.0:,.4f}"
 
 
-def interval(entry: dict[str, Any]) -> str:
-    """low … high."""
-    return DASH if entry["low"] is None else f"{number(entry['low'])} … {number(entry['high'])}"
+def interval(entry: Any) -> str:
+    """low … high, of a record or of a JSON object."""
+    low, high = (entry["low"], entry["high"]) if isinstance(entry, dict) else (entry.low, entry.high)
+    return DASH if low is None else f"{number(low)} … {number(high)}"
 
 
 def spans(found: list[Span]) -> Markup:

@@ -30,10 +30,15 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         return dict(super().construct_mapping(node, deep))
 
 
-def load_config(source: str | Path | Mapping[str, Any] | None) -> RunConfig:
-    """The configuration in a YAML file or a mapping."""
+ConfigSource = str | Path | Mapping[str, Any] | RunConfig | None
+
+
+def load_config(source: ConfigSource) -> RunConfig:
+    """The configuration in a YAML file or a mapping, or as it is."""
     if source is None:
         return RunConfig()
+    if isinstance(source, RunConfig):
+        return source
     if isinstance(source, Mapping):
         return _converted(dict(source), "the configuration")
     path = Path(source)
@@ -46,7 +51,7 @@ def load_config(source: str | Path | Mapping[str, Any] | None) -> RunConfig:
     return _converted(content or {}, str(path))
 
 
-def overlaid(source: str | Path | Mapping[str, Any] | None, **given: Any) -> RunConfig:
+def overlaid(source: ConfigSource, **given: Any) -> RunConfig:
     """The configuration with what was given besides laid over it; None and False mean "not given".
 
     Options are laid over one by one: those of the file that are not given again stay.

@@ -16,8 +16,15 @@ import msgspec
 from multimodal_eval.analysis.slices import SliceValues
 from multimodal_eval.analysis.strata import StrataSeen
 from multimodal_eval.core.config import RunConfig
-from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError, UnknownNameError
+from multimodal_eval.core.errors import (
+    ConfigError,
+    OpenSamplesError,
+    RunFolderError,
+    UnavailableError,
+    UnknownNameError,
+)
 from multimodal_eval.core.progress import Progress, silent
+from multimodal_eval.core.records import Source
 from multimodal_eval.core.registry import is_loaded
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers.inputs import FileInput, Input, MemoryInput
@@ -27,9 +34,8 @@ from multimodal_eval.data.runs.run_folder import RunFolder, state_name
 from multimodal_eval.data.runs.storage import Location, located, take_file
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run import execute
-from multimodal_eval.run.config import load_config, overlaid
-from multimodal_eval.run.engine.base import Engine, EngineName
-from multimodal_eval.run.engine.executor import Executor
+from multimodal_eval.run.config import ConfigSource, load_config, overlaid
+from multimodal_eval.run.engine.base import Engine, EngineName, Executor
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 
@@ -44,13 +50,11 @@ def evaluate(
     *,
     task: str | None = None,
     metrics: Sequence[str] | str | None = None,
-    config: str | Path | Mapping[str, Any] | None = None,
+    config: ConfigSource = None,
     output: Location | None = None,
     progress: Progress = silent,
-    engine: EngineName = "local",
+    engine: Engine | EngineName = "local",
     workers: int | None = None,
-    address: str | None = None,
-    gpus_per_worker: float = 0,
     **settings: Any,
 ) -> Run:
     """Score samples and give back the run.
@@ -62,13 +66,13 @@ def evaluate(
     `allow_image_urls`.
     Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it. It may be
     a path, or a URL of any filesystem that fsspec knows (extra `remote`): s3://bucket/runs/first.
-    `engine` says who works on it: this machine with so many `workers` (all cores), or `"ray"`: the cluster at
-    `address`, else a private one, with a share of a GPU for each worker that holds a model. No number depends on it.
+    `engine` says who works on it: this machine ("local") with so many `workers` (all cores), a private Ray cluster
+    ("ray"), or an `Engine` with further settings, such as the address of a cluster. No number depends on it.
     """
-    means = Engine(engine, workers, address, gpus_per_worker)
+    chosen = Engine.of(engine, workers)
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
-    path, scratch = _place(output, means)
-    with _removed_on_failure(scratch), means.executor(plan) as executor:
+    path, scratch = _place(output, chosen)
+    with _removed_on_failure(scratch), chosen.executor(plan) as executor:
         execute.start(plan, source, path, executor, progress)
     return Run(path, scratch)
 
@@ -113,6 +117,8 @@ def planned(
 def _removed_on_failure(scratch: Path | None) -> Iterator[None]:
     try:
         yield
+    except OpenSamplesError:  # what is scored is kept, and can be resumed
+        raise
     except BaseException:
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -134,28 +140,26 @@ def resume(
     *,
     plugins: Sequence[str | Path] = (),
     progress: Progress = silent,
-    engine: EngineName = "local",
+    engine: Engine | EngineName = "local",
     workers: int | None = None,
-    address: str | None = None,
-    gpus_per_worker: float = 0,
 ) -> Run:
     """Continue an interrupted run, on any engine; the results are those of an uninterrupted one.
 
     `plugins` are the files that define the run's own metrics: those that the run names are not imported.
     """
-    means = Engine(engine, workers, address, gpus_per_worker)
+    chosen = Engine.of(engine, workers)
     folder = RunFolder(location)
     info = folder.read_info()
-    if info["state"] == "done":
+    if info.state == "done":
         return Run(location)
-    old = Run(info["rescored_from"]) if info.get("rescored_from") else None
+    old = None if info.rescored_from is None else Run(info.rescored_from)
     plan = resumed_plan(location, plugins)
-    with folder.locked(), means.executor(plan) as executor:
+    with folder.locked(), chosen.executor(plan) as executor:
         if old is not None:
             folder.clear_temporary()
             _carry_over(old, plan, folder, executor, progress)
         else:
-            execute.carry_on(plan, partial(_opened_again, info["source"], plan), folder, executor, progress)
+            execute.carry_on(plan, partial(_opened_again, info.source, plan), folder, executor, progress)
     return Run(location)
 
 
@@ -163,64 +167,62 @@ def resumed_plan(location: Location, plugins: Sequence[str | Path] = ()) -> Plan
     """The plan that an interrupted run began with."""
     folder = RunFolder(location)
     info = folder.read_info()
-    stored = Run(info["rescored_from"]).info["signatures"] if info.get("rescored_from") else ()
-    with _plugins_named_again(folder, info["config"]):
-        return make_plan(load_config({**info["config"], "plugins": _trusted(plugins, info["config"])}), stored=stored)
+    stored = () if info.rescored_from is None else Run(info.rescored_from).info.signatures
+    config = msgspec.structs.replace(info.config, plugins=_trusted(plugins, info.config))
+    with _plugins_named_again(folder, info.config):
+        return make_plan(config, stored=stored)
 
 
-def _trusted(plugins: Sequence[str | Path], config: Mapping[str, Any]) -> list[str]:
+def _trusted(plugins: Sequence[str | Path], config: RunConfig) -> list[str]:
     """The plug-ins that a call names, and those of the stored configuration that this process has imported itself."""
     named = [str(Path(plugin).resolve()) for plugin in plugins]
-    return list(dict.fromkeys([*named, *(plugin for plugin in config.get("plugins", []) if is_loaded(plugin))]))
+    return list(dict.fromkeys([*named, *(plugin for plugin in config.plugins if is_loaded(plugin))]))
 
 
 @contextmanager
-def _plugins_named_again(folder: RunFolder, config: Mapping[str, Any]) -> Iterator[None]:
+def _plugins_named_again(folder: RunFolder, config: RunConfig) -> Iterator[None]:
     """Say what to do if a metric is unknown because the run's plug-ins are not imported: a run is data, not code."""
     try:
         yield
     except UnknownNameError as unknown:
-        names = config.get("plugins", [])
-        if not names:
+        if not config.plugins:
             raise
-        again = " ".join(f"--plugin {name}" for name in names)
+        again = " ".join(f"--plugin {name}" for name in config.plugins)
         raise RunFolderError(
             f"the {unknown.kind} {unknown.name!r} is not registered here. {folder.label} was made with plug-ins, and "
             f"files that a run names are not imported. If you trust them, name them again: {again}"
         ) from None
 
 
-def _opened_again(recipe: Mapping[str, Any] | None, plan: Plan) -> Input | None:
-    return None if recipe is None else open_input(recipe["data"], recipe["predictions"], plan.config)
+def _opened_again(source: Source | None, plan: Plan) -> Input | None:
+    return None if source is None else open_input(source.data, source.predictions, plan.config)
 
 
 def rescore(
     run: Location | Run,
-    config: str | Path | Mapping[str, Any],
+    config: ConfigSource,
     *,
     plugins: Sequence[str | Path] = (),
     output: Location | None = None,
     progress: Progress = silent,
-    engine: EngineName = "local",
+    engine: Engine | EngineName = "local",
     workers: int | None = None,
-    address: str | None = None,
-    gpus_per_worker: float = 0,
 ) -> Run:
     """The same samples under other weights, tasks or metrics, in a new folder.
 
     Scores whose signature stays the same are taken over; only what is new is computed. `plugins` are the files that
     define metrics, beside those of `config`: those that the old run names are not imported.
     """
-    means = Engine(engine, workers, address, gpus_per_worker)
+    chosen = Engine.of(engine, workers)
     old = run if isinstance(run, Run) else Run(run)
     plan = rescoring_plan(old, config, plugins)
-    path, scratch = _place(output, means)
-    with _removed_on_failure(scratch), means.executor(plan) as executor:
+    path, scratch = _place(output, chosen)
+    with _removed_on_failure(scratch), chosen.executor(plan) as executor:
         carry_over(old, plan, path, executor, progress)
     return Run(path, scratch)
 
 
-def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any], plugins: Sequence[str | Path] = ()) -> Plan:
+def rescoring_plan(old: Run, config: ConfigSource, plugins: Sequence[str | Path] = ()) -> Plan:
     """The old run's settings with the new ones over them; a new task brings its own metrics."""
     changes = msgspec.to_builtins(load_config(config))
     for setting in _INPUT_SETTINGS:
@@ -228,9 +230,9 @@ def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any], plugins: Se
             raise ConfigError(
                 f"{setting!r} says how an input is read, and rescoring reads none: it takes RUN's samples"
             )
-    changes["plugins"] = [*changes.get("plugins", []), *_trusted(plugins, old.info["config"])]
-    inherited = dict(old.info["config"])
-    if changes.get("task", old.info["task"]) != old.info["task"] or "tasks" in changes:
+    changes["plugins"] = [*changes.get("plugins", []), *_trusted(plugins, old.info.config)]
+    inherited = msgspec.to_builtins(old.info.config)
+    if changes.get("task", old.info.task) != old.info.task or "tasks" in changes:
         inherited.pop("metrics", None)
     if "metrics" in changes or "metrics" not in inherited:
         inherited.pop("presets", None)
@@ -238,15 +240,21 @@ def rescoring_plan(old: Run, config: str | Path | Mapping[str, Any], plugins: Se
     kept = {name: own for name, own in inherited.get("options", {}).items() if name in wanted}
     given = {name: {**kept.get(name, {}), **own} for name, own in changes.pop("options", {}).items()}
     settings = overlaid({**inherited, **changes, "options": {**kept, **given}})
-    with _plugins_named_again(old.folder, old.info["config"]):
-        return make_plan(settings, stored=old.info["signatures"])
+    with _plugins_named_again(old.folder, old.info.config):
+        return make_plan(settings, stored=old.info.signatures)
 
 
 def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, progress: Progress) -> None:
     """Set up a new folder with the old samples, take over what is the same, compute the rest."""
-    kept = {key: old.info[key] for key in ("input", "counts", "input_notes", "parts")}
-    description = execute.describe(plan, old.info["source"])
-    folder = RunFolder.create(location, {**description, **kept, "rescored_from": old.folder.address})
+    info = msgspec.structs.replace(
+        execute.describe(plan, old.info.source),
+        input=old.info.input,
+        counts=old.info.counts,
+        input_notes=old.info.input_notes,
+        parts=old.info.parts,
+        rescored_from=old.folder.address,
+    )
+    folder = RunFolder.create(location, info)
     with folder.locked():
         _carry_over(old, plan, folder, executor, progress)
 
@@ -254,7 +262,7 @@ def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, pro
 def _carry_over(old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: Progress) -> None:
     reusable = _reusable(old, plan)
     info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable))
-    if info["state"] == "reading":
+    if info.state == "reading":
         with execute.discarded_if_refused(folder):
             _refuse_unavailable(plan, reusable)
             _refuse_columns(old, plan)
@@ -278,7 +286,7 @@ def _refuse_columns(old: Run, plan: Plan) -> None:
     """Slices and strata that the old samples do not have."""
     slices, strata = SliceValues(plan.config.by), StrataSeen(plan.config.strata)
     known: set[str] = set()
-    for number in range(len(old.info["parts"])) if plan.config.by or plan.config.strata else ():
+    for number in range(len(old.info.parts)) if plan.config.by or plan.config.strata else ():
         samples = old.folder.read_samples(number)
         slices.see(samples)
         strata.see(samples)
@@ -298,7 +306,7 @@ def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
 def _reusable(old: Run, plan: Plan) -> set[str]:
     """The metrics that would give the same numbers again: same settings over the same corpus and pictures."""
     before = Worker(plan, old.folder)
-    stored, was = old.info["signatures"], load_config(old.info["config"])
+    stored, was = old.info.signatures, old.info.config
     same_pictures = policy_of(was) == policy_of(plan.config)
     unweighted = msgspec.structs.replace(plan.config, strata=was.strata)  # weights of strata change no sample's score
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -16,19 +16,20 @@ from multimodal_eval import __version__
 from multimodal_eval.analysis.slices import SliceValues
 from multimodal_eval.analysis.strata import StrataSeen, strata_settings
 from multimodal_eval.core.config import RunConfig
-from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
+from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RunFolderError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.progress import Progress, silent
+from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, RunInfo, Source, StoredSignature
 from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.data.readers.inputs import Input, Summary, refuse_empty
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_signature
-from multimodal_eval.run.engine.executor import Died, Executor
+from multimodal_eval.evaluation.composite_score import composite_signature
+from multimodal_eval.run.engine.base import Died, Executor
 from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.isolation import score_without_poison
-from multimodal_eval.run.part import Stored, Worker
+from multimodal_eval.run.part import OpenPart, Stored, Worker
 from multimodal_eval.run.parts import parts_of
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.sums import TreeSum
@@ -57,7 +58,7 @@ def carry_on(
     executor, worker = executor or Local(), Worker(plan, folder)
     folder.clear_temporary()
     info = folder.read_info()
-    if info["state"] == "reading":
+    if info.state == "reading":
         opened = source()
         if opened is None:
             raise RunFolderError(f"{folder.label} was interrupted before its samples were stored: start it again")
@@ -70,7 +71,7 @@ def carry_on(
     finish(worker, info, executor, progress)
 
 
-def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress) -> dict[str, Any]:
+def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress) -> RunInfo:
     """Check the whole input and store its samples in parts; nothing is scored before all of it is sound."""
     from multimodal_eval.data.runs.sample_table import to_table
 
@@ -89,26 +90,19 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
     refuse_empty(summary, _name(source))
     slices.refuse_unknown([*summary.fields, *summary.metadata])
     strata.refuse_unfit()
-    info = folder.read_info() | {
-        "input": source.describe(),
-        "counts": {
-            "samples": summary.samples,
-            "blank_answers": summary.blank_answers,
-            "unmatched_data": summary.unmatched_data,
-            "unmatched_predictions": summary.unmatched_predictions,
-        },
-        "input_notes": summary.notes,
-        "parts": sizes,
-    }
+    counts = Counts(summary.samples, summary.blank_answers, summary.unmatched_data, summary.unmatched_predictions)
+    info = msgspec.structs.replace(
+        folder.read_info(), input=source.describe(), counts=counts, input_notes=summary.notes, parts=sizes
+    )
     folder.write_info(info)
     return info
 
 
-def fit(worker: Worker, info: dict[str, Any], executor: Executor, progress: Progress) -> dict[str, Any]:
+def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> RunInfo:
     """Gather the corpus statistics, then write down the signatures: from here on the run can be resumed."""
     folder, groups = worker.folder, worker.fitting
     if groups:
-        sums, large = _fitted(worker, info["parts"], executor, progress)
+        sums, large = _fitted(worker, info.parts, executor, progress)
         for name, metrics in groups.items():
             state = worker.united(name) if name in large else sums.get(name)
             for metric in metrics if state is not None else ():
@@ -119,7 +113,7 @@ def fit(worker: Worker, info: dict[str, Any], executor: Executor, progress: Prog
         folder.clear_scratch()
         if large:
             progress("merging", worker.buckets, worker.buckets)
-    info = info | {"state": "scoring", "signatures": signatures(worker)}
+    info = msgspec.structs.replace(info, state="scoring", signatures=signatures(worker))
     folder.write_info(info)
     return info
 
@@ -151,30 +145,44 @@ def _refuse_dead(result: Any, what: str) -> None:
         raise RunFolderError(f"a process died while {what}: {result.reason}")
 
 
-def finish(worker: Worker, info: dict[str, Any], executor: Executor, progress: Progress) -> None:
+def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> None:
     """Score the parts that are not committed yet and write the results and their lint."""
     from multimodal_eval.data.runs.even_parts import even_out
     from multimodal_eval.data.runs.run_lint import lint_of
     from multimodal_eval.run.results import results_of
 
     plan, folder = worker.plan, worker.folder
-    todo = [part for part in range(len(info["parts"])) if not folder.committed(part)]
-    total = sum(info["parts"])
-    done = total - sum(info["parts"][part] for part in todo)
+    todo = [part for part in range(len(info.parts)) if not folder.committed(part)]
+    total = sum(info.parts)
+    done = total - sum(info.parts[part] for part in todo)
     progress("scoring", done, total)
+    left: list[OpenPart] = []
     for part, result in zip(todo, executor.map(worker, "score", todo), strict=True):
-        size = info["parts"][part]
+        size = info.parts[part]
         if isinstance(result, Died):
-            score_without_poison(executor, worker, part, size)
+            result = score_without_poison(executor, worker, part, size)
+        if isinstance(result, OpenPart):
+            left.append(result)
         done += size
         progress("scoring", done, total)
     folder.clear_temporary()  # of processes that died while they wrote
-    even_out(folder, len(info["parts"]))
+    _refuse_open(folder, left)
+    even_out(folder, len(info.parts))
     folder.write_results(results_of(plan, folder, info))
     if not plan.config.skip_lint:
         folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), worker.facts))
     folder.clear_scratch()
-    folder.write_info(info | {"state": "done", "finished": _now()})
+    folder.write_info(msgspec.structs.replace(info, state="done", finished=_now()))
+
+
+def _refuse_open(folder: RunFolder, left: Sequence[OpenPart]) -> None:
+    """A failure that says nothing of a sample is never its result: the run stays open until it is asked again."""
+    if left:
+        count = sum(part.samples for part in left)
+        raise OpenSamplesError(
+            f"samples without a result so far: {count:,} ({left[0].reason}). Everything else is kept. "
+            f"Ask again for just them with: mmeval score --resume {folder.label}"
+        )
 
 
 def _counting(stage: str, total: int, progress: Progress) -> Callable[[int], None]:
@@ -188,34 +196,34 @@ def _counting(stage: str, total: int, progress: Progress) -> Callable[[int], Non
     return tick
 
 
-def signatures(worker: Worker) -> dict[str, dict[str, Any]]:
+def signatures(worker: Worker) -> dict[str, StoredSignature]:
     """The signature of every number of the run."""
     plan = worker.plan
     found = {metric.name: stored_signature(metric, worker.state(metric), plan.config) for metric in plan.metrics}
     if plan.composite and plan.task is not None:
         signature = composite_signature(plan.task).extended(**strata_settings(plan.config.strata))
-        found[COMPOSITE] = {"text": str(signature), "settings": signature.to_dict()}
+        found[COMPOSITE] = StoredSignature(str(signature), signature.to_dict())
     return found
 
 
-def stored_signature(metric: Metric, state: Any, config: RunConfig) -> dict[str, Any]:
+def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSignature:
     """The signature as run.json keeps it, with the options as they were given."""
     signature = metric.signature(state)
     if config.patterns != ERROR_PATTERNS:  # they decide which samples are scored at all
         signature = signature.extended(errors=",".join(config.patterns) or "none")
     signature = signature.extended(**strata_settings(config.strata))
-    return {"text": str(signature), "settings": signature.to_dict(), "options": dict(metric.options)}
+    return StoredSignature(str(signature), signature.to_dict(), dict(metric.options))
 
 
-def refuse_changed(worker: Worker, info: dict[str, Any]) -> None:
-    """Half of a run with one metric and half with another would be no run."""
+def refuse_changed(worker: Worker, info: RunInfo) -> None:
+    """Half of a run with one metric and half with another would not be a run."""
     now = signatures(worker)
-    for name in {*now, *info["signatures"]}:
-        before, after = info["signatures"].get(name), now.get(name)
+    for name in {*now, *info.signatures}:
+        before, after = info.signatures.get(name), now.get(name)
         if before != after:
             raise RunFolderError(
-                f"{worker.folder.label} was begun with {before and before['text']} and would go on with "
-                f"{after and after['text']}. Start a new run, or go back to what it was begun with"
+                f"{worker.folder.label} was begun with {before and before.text} and would go on with "
+                f"{after and after.text}. Start a new run, or go back to what it was begun with"
             )
 
 
@@ -229,31 +237,32 @@ def discarded_if_refused(folder: RunFolder) -> Iterator[None]:
         raise
 
 
-def describe(plan: Plan, recipe: dict[str, Any] | None) -> dict[str, Any]:
-    """What run.json says from the start. `recipe` tells how to open the input again."""
-    return {
-        "created": _now(),
-        "versions": {
+def describe(plan: Plan, source: Source | None) -> RunInfo:
+    """What run.json says from the start. `source` tells how to open the input again."""
+    return RunInfo(
+        format=RUN_FORMAT,
+        state="reading",
+        created=_now(),
+        versions={
             "multimodal_eval": __version__,
             "python": platform.python_version(),
             "platform": platform.platform(),
             **{package: version(package) for package in PACKAGES},
         },
-        "task": plan.task.name if plan.task else None,
-        "metrics": [metric.name for metric in plan.metrics],
-        "bounds": plan.bounds,
-        "means": [metric.name for metric in plan.metrics if metric.averages],
-        "unavailable": plan.unavailable,
-        "seed": plan.config.seed,
-        "config": msgspec.to_builtins(plan.config),
-        "source": recipe,
-        "unicode": "NFC",
-    }
+        task=plan.task.name if plan.task else None,
+        metrics=[metric.name for metric in plan.metrics],
+        unavailable=plan.unavailable,
+        seed=plan.config.seed,
+        config=plan.config,
+        source=source,
+        bounds=plan.bounds,
+        means=[metric.name for metric in plan.metrics if metric.averages],
+    )
 
 
 def _name(source: Input) -> str | None:
     recipe = source.recipe()
-    return None if recipe is None else str(recipe["data"])
+    return None if recipe is None else recipe.data
 
 
 def _now() -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from multimodal_eval.core.errors import RunFolderError
-from multimodal_eval.run.engine.executor import Died, Executor
-from multimodal_eval.run.part import Suspect, Worker
+from multimodal_eval.run.engine.base import Died, Executor
+from multimodal_eval.run.part import OpenPart, Suspect, Worker
 
 MOST_POISONED = 20  # samples of one part: with more, it is not the samples that are ill
 
 
-def score_without_poison(executor: Executor, worker: Worker, part: int, size: int) -> None:
+def score_without_poison(executor: Executor, worker: Worker, part: int, size: int) -> OpenPart | None:
     """Score a part that no process survived, without the samples that are to blame."""
     worker.poison(part, poisoned_rows(executor, worker, part, size))
     (result,) = executor.map(worker, "score_again", [part])
@@ -18,6 +18,7 @@ def score_without_poison(executor: Executor, worker: Worker, part: int, size: in
             f"part {part} cannot be scored: {result.reason}, and no sample of it does that by itself. "
             "Is there enough memory?"
         )
+    return result if isinstance(result, OpenPart) else None
 
 
 def poisoned_rows(executor: Executor, worker: Worker, part: int, size: int) -> dict[str, list[int]]:

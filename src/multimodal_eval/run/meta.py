@@ -152,8 +152,8 @@ def _scored(data: Any, asked: Request, metrics: Sequence[str], progress: Progres
 
 def _run_table(run: Run, asked: Request, metrics: Sequence[str]) -> JudgedSamples:
     """The human scores of a run's samples beside its own numbers."""
-    source = run.info["source"]
-    table = _sample_table(list(run.samples()), asked, None if source is None else source["data"])
+    source = run.info.source
+    table = _sample_table(list(run.samples()), asked, None if source is None else source.data)
     scores = run.scores()
     known = [name for name in scores.column_names if ":" not in name and name not in ("row", "id", "group")]
     for name in _columns_of(run, metrics, known):
@@ -161,9 +161,11 @@ def _run_table(run: Run, asked: Request, metrics: Sequence[str]) -> JudgedSample
             raise UnknownNameError("metric of the run", name, known)
         metric = name.partition(".")[0]
         values = np.asarray(scores.column(name).to_numpy(zero_copy_only=False), dtype=np.float64)
-        lower = run.entries[metric].get("direction") == "lower"
+        entry = run.entries[metric]
+        lower = entry.direction == "lower"
         table.metrics[name] = -values if lower else values
-        table.signatures[name] = run.entries[metric]["signature"]
+        if entry.signature is not None:
+            table.signatures[name] = entry.signature
         if lower:
             table.notes.append(f"{name} is better when lower; its values are taken with the opposite sign")
     table.notes += _absent(run, metrics)

@@ -13,13 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from multimodal_eval.core.metric import LargeState, Metric, Placement, Scorer
+from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.retries import Retries
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import score_batch, with_failures_marked
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import to_samples
 from multimodal_eval.data.runs.score_table import columns_of, key_columns, score_columns, stored_scores
-from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_of_scores
+from multimodal_eval.evaluation.composite_score import composite_of_scores
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.plan import Plan
@@ -38,12 +40,20 @@ def _bucket_of(name: str, bucket: int) -> str:
     return f"{name}.bucket-{bucket:05d}"
 
 
-_POISON, _FACTS = "poison", "lint"
+_POISON, _FACTS, _OPEN = "poison", "lint", "open"
 
 
 @dataclass(frozen=True)
 class Stored:
     """Stands for statistics that a part has left in the run folder."""
+
+
+@dataclass(frozen=True)
+class OpenPart:
+    """A part that was not committed: scoring some of its samples was given up for now."""
+
+    samples: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,7 @@ class Worker:
     earlier: RunFolder | None = None  # a run over the same parts
     reusable: frozenset[str] = field(default=frozenset())  # metrics whose scores are taken from it
     _states: dict[str, Any] = field(default_factory=dict, repr=False)
+    _retries: Retries = field(default_factory=Retries, repr=False)
 
     def placement(self, work: str) -> Placement:
         """Where a work is best done: with a model, in processes of Python, or in threads."""
@@ -119,7 +130,7 @@ class Worker:
     @cached_property
     def parts(self) -> int:
         """How many parts the run has, once its input is read."""
-        return len(self.folder.read_info()["parts"])
+        return len(self.folder.read_info().parts)
 
     @property
     def buckets(self) -> int:
@@ -185,36 +196,59 @@ class Worker:
         with using(policy_of(self.plan.config)):
             for start in range(0, len(samples), BATCH):
                 batch = samples[start : start + BATCH]
-                found += score_batch(metric, self.scorers[metric.name], batch, self.plan.config.patterns)
+                found += score_batch(metric, self.scorers[metric.name], batch, self.plan.config.patterns, self._retries)
         return found
 
-    def score_again(self, part: int) -> None:
+    def score_again(self, part: int) -> OpenPart | None:
         """Score a part that brought a process down, without the samples that are to blame."""
-        self.score(part)
+        return self.score(part)
 
-    def score(self, part: int) -> None:
-        """Score a part and commit it; what lint keeps of its samples is left in the run folder."""
+    def score(self, part: int) -> OpenPart | None:
+        """Score a part and commit it; what lint keeps of its samples is left in the run folder.
+
+        If some samples have no result yet, nothing is committed: the scores are kept for the next try, which asks for
+        just these samples.
+        """
         folder = self.folder
         stored = folder.read_part("samples", part)
         samples, first_row = to_samples(stored), stored.column("row")[0].as_py()
         poison = self._poison(part)
         columns: dict[str, pa.Array] = key_columns(samples, first_row)
         scores: dict[str, list[Score]] = {}
-        before = self._earlier_scores(part)
+        before, kept = self._earlier_scores(part), self._kept_scores(part)
         for metric in self.plan.metrics:
             if before is not None and metric.name in self.reusable:
                 columns |= columns_of(before, metric.name)
                 scores[metric.name] = stored_scores(columns, metric.name)
                 continue
-            fresh = self._scored(metric, samples, poison.get(metric.name, ()))
-            columns |= score_columns(metric.name, fresh)
-            scores[metric.name] = fresh
+            scores[metric.name] = self._completed(metric, samples, kept.get(metric.name), poison.get(metric.name, ()))
+            columns |= score_columns(metric.name, scores[metric.name])
+        if (left := _open_part(scores)) is not None:
+            fresh = {name: some for name, some in scores.items() if name not in self.reusable}
+            folder.write_pieces(_part_of(_OPEN, part), [msgspec.msgpack.encode(fresh, enc_hook=str)])
+            return left
         if self.plan.composite:
             columns |= score_columns(COMPOSITE, self._composites(scores, len(samples)))
         if not self.plan.config.skip_lint:  # before the part counts as done
             facts = facts_of(samples, self.plan.config.patterns)
             folder.write_pieces(_part_of(_FACTS, part), [facts.tobytes()])
         folder.write_part("scores", part, pa.table(columns))
+        return None
+
+    def _completed(
+        self, metric: Metric, samples: Sequence[Sample], kept: Sequence[Score] | None, poison: Collection[int]
+    ) -> list[Score]:
+        """The scores of a part; of those that an earlier try has kept, only the open ones are asked for."""
+        if kept is None:
+            return self._scored(metric, samples, poison)
+        rows = [row for row, score in enumerate(kept) if score.status == "open"]
+        places = {row: place for place, row in enumerate(rows)}
+        fresh = self._scored(metric, [samples[row] for row in rows], {places[row] for row in poison if row in places})
+        return [fresh[places[row]] if row in places else score for row, score in enumerate(kept)]
+
+    def _kept_scores(self, part: int) -> dict[str, list[Score]]:
+        kept = self.folder.read_piece(_part_of(_OPEN, part), 0)
+        return {} if kept is None else msgspec.msgpack.decode(kept, type=dict[str, list[Score]])
 
     def facts(self, part: int) -> Facts | None:
         """What scoring a part has left for lint."""
@@ -233,3 +267,12 @@ class Worker:
         return [
             composite_of_scores(task, {name: column[row] for name, column in scores.items()}) for row in range(count)
         ]
+
+
+def _open_part(scores: Mapping[str, Sequence[Score]]) -> OpenPart | None:
+    """Whether some samples have no result yet, and what kept it from coming."""
+    rows = {row for some in scores.values() for row, score in enumerate(some) if score.status == "open"}
+    if not rows:
+        return None
+    name, score = next((name, score) for name, some in scores.items() for score in some if score.status == "open")
+    return OpenPart(len(rows), f"{name}: {score.reason}")

@@ -12,10 +12,10 @@ from multimodal_eval.analysis.strata import check_strata
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
 from multimodal_eval.core.metric import Bounds, Metric
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.registry import PLUGIN, entry_points, load_plugin, origin
 from multimodal_eval.data.labels.taxonomy import load_taxonomy
 from multimodal_eval.evaluation import metrics_registry
-from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.evaluation.configured_tasks import make_task
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.evaluation.tasks_config import PRESETS, Task

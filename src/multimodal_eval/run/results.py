@@ -5,69 +5,75 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Aggregate, Averaging
+from multimodal_eval.analysis.averaging import Aggregate, Averaging, figure_of
 from multimodal_eval.analysis.columns import Column, column_names, read_column, read_scores
 from multimodal_eval.analysis.slices import field_of, slice_value
 from multimodal_eval.analysis.strata import read_strata
 from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.records import (
+    COMPOSITE,
+    CompositeEntry,
+    Entry,
+    Figure,
+    MetricEntry,
+    ReasonCount,
+    Results,
+    RunInfo,
+    Slice,
+    fields_of,
+)
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.groups import cluster_codes
-from multimodal_eval.data.runs.run_folder import FORMAT, RunFolder
-from multimodal_eval.evaluation.composite_score import COMPOSITE
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.stats.intervals import interval
 
 SHOWN_REASONS = 5
 
 
-def results_of(plan: Plan, folder: RunFolder, info: Mapping[str, Any]) -> dict[str, Any]:
+def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
     """The content of results.json."""
-    parts = len(info["parts"])
+    parts, total = len(info.parts), sum(info.parts)
     averaging = Averaging(
         cluster_codes(read_scores(folder, parts, ["group"]).column("group")),
         read_strata(folder, parts, plan.config.strata),
     )
-    slices = _slices(folder, parts, plan.config.by)
-    signatures = {name: signature["text"] for name, signature in info["signatures"].items()}
-    total = sum(info["parts"])
+    slices = _SliceTables(_slices(folder, parts, plan.config.by))
     names = column_names(folder, parts)
-    results: dict[str, Any] = {
-        "format": FORMAT,
-        "task": plan.task.name if plan.task else None,
-        "n": total,
-        "metrics": {},
-        "composite": None,
-        "slices": {
-            column: {value: {"n": len(rows)} for value, rows in found.items()} for column, found in slices.items()
-        },
-        "notes": list(plan.notes),
-    }
+    metrics: dict[str, MetricEntry] = {}
     for metric in plan.metrics:
         column = read_column(folder, parts, names, metric.name, metric.bounds)
-        entry = _entry(column, metric.aggregate, averaging, metric.aggregate_part)
-        results["metrics"][metric.name] = {
-            **entry,
-            "direction": metric.direction,
-            "signature": signatures[metric.name],
-        }
-        _add_slices(results["slices"], slices, column, metric.aggregate, averaging, metric.aggregate_part)
+        metrics[metric.name] = MetricEntry(
+            **fields_of(_entry(column, metric.aggregate, averaging, metric.aggregate_part)),
+            direction=metric.direction,
+            signature=info.signatures[metric.name].text,
+        )
+        slices.add(column, metric.aggregate, averaging, metric.aggregate_part)
     for name, reason in plan.unavailable.items():
-        results["metrics"][name] = _never_scored(total, reason)
+        metrics[name] = _never_scored(total, reason)
+    composite = None
     if plan.composite:
         column = read_column(folder, parts, names, COMPOSITE, plan.bounds[COMPOSITE])
         aggregate = _composite_aggregate(plan)
-        results["composite"] = {**_entry(column, aggregate, averaging), "signature": signatures[COMPOSITE]}
-        _add_slices(results["slices"], slices, column, aggregate, averaging)
-    return results
+        composite = CompositeEntry(
+            **fields_of(_entry(column, aggregate, averaging)), signature=info.signatures[COMPOSITE].text
+        )
+        slices.add(column, aggregate, averaging)
+    return Results(
+        task=plan.task.name if plan.task else None,
+        n=total,
+        metrics=metrics,
+        composite=composite,
+        slices=slices.entries(),
+        notes=list(plan.notes),
+    )
 
 
 def _composite_aggregate(plan: Plan) -> Aggregate:
@@ -86,14 +92,17 @@ def _estimated(
     values: NDArray[np.float64],
     stats: NDArray[np.float64] | None,
     averaging: Averaging,
-) -> dict[str, Any]:
+) -> Figure:
     if len(values) == 0:
-        return {"value": None, "stderr": None, "low": None, "high": None, "method": "nothing scored"}
+        return _no_figure("nothing scored")
     if lacking := averaging.empty_strata():
-        method = f"no value: no scored sample has the {', '.join(map(repr, lacking))} that a weight asks for"
-        return {"value": None, "stderr": None, "low": None, "high": None, "method": method}
+        return _no_figure(f"no value: no scored sample has the {', '.join(map(repr, lacking))} that a weight asks for")
     estimate = averaging.estimate(aggregate, Rows(values, stats))
-    return asdict(interval(estimate, averaging.clusters, values=values if stats is None else None))
+    return figure_of(interval(estimate, averaging.clusters, values=values if stats is None else None))
+
+
+def _no_figure(reason: str) -> Figure:
+    return Figure(value=None, stderr=None, low=None, high=None, method=reason)
 
 
 def _mean_of_part(part: str, rows: Rows) -> Estimate:
@@ -105,44 +114,42 @@ def _entry(
     aggregate: Aggregate,
     averaging: Averaging,
     aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
-) -> dict[str, Any]:
+) -> Entry:
     scored = column.scored
-    entry = _estimated(aggregate, column.values[scored], column.stats, averaging.of(scored))
-    unscored = _counts(pc.filter(column.status, pa.array(~scored)))
+    figure = _estimated(aggregate, column.values[scored], column.stats, averaging.of(scored))
     reasons = _counts(pc.filter(column.reason, pa.array(~scored)))
-    entry |= {
-        "n_scored": int(scored.sum()),
-        "n_total": len(scored),
-        "unscored": unscored,
-        "reasons": [{"reason": reason, "count": count} for reason, count in list(reasons.items())[:SHOWN_REASONS]],
-        "warnings": _counts(column.warning),
-    }
-    if column.parts:
-        entry["parts"] = {
+    return Entry(
+        **fields_of(figure),
+        n_scored=int(scored.sum()),
+        n_total=len(scored),
+        unscored=_counts(pc.filter(column.status, pa.array(~scored))),
+        reasons=[ReasonCount(reason, count) for reason, count in list(reasons.items())[:SHOWN_REASONS]],
+        warnings=_counts(column.warning),
+        parts={
             part: _part(values, column, partial(aggregate_part, part), averaging)
             for part, values in column.parts.items()
-        }
-    return entry
+        },
+    )
 
 
-def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregate, averaging: Averaging) -> dict[str, Any]:
+def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregate, averaging: Averaging) -> Figure:
     present = ~np.isnan(values)
     # Statistics belong to the scored rows; a part that some of them lack can only be averaged.
     stats = column.stats if np.array_equal(present, column.scored) else None
     return _estimated(aggregate, values[present], stats, averaging.of(present))
 
 
-def _never_scored(total: int, reason: str) -> dict[str, Any]:
-    return {
-        **_estimated(mean_estimate, np.empty(0), None, Averaging()),
-        "n_scored": 0,
-        "n_total": total,
-        "unscored": {"error": total},
-        "reasons": [{"reason": f"unavailable: {reason}", "count": total}],
-        "warnings": {},
-        "direction": "higher",
-        "signature": None,
-    }
+def _never_scored(total: int, reason: str) -> MetricEntry:
+    return MetricEntry(
+        **fields_of(_no_figure("nothing scored")),
+        n_scored=0,
+        n_total=total,
+        unscored={"error": total},
+        reasons=[ReasonCount(f"unavailable: {reason}", total)],
+        warnings={},
+        direction="higher",
+        signature=None,
+    )
 
 
 def _counts(column: pa.ChunkedArray) -> dict[str, int]:
@@ -166,28 +173,31 @@ def _slices(folder: RunFolder, parts: int, columns: Sequence[str]) -> dict[str, 
     }
 
 
-def _add_slices(
-    target: dict[str, dict[str, Any]],
-    slices: Mapping[str, Mapping[str, NDArray[np.int64]]],
-    column: Column,
-    aggregate: Aggregate,
-    averaging: Averaging,
-    aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
-) -> None:
+class _SliceTables:
     """The same aggregates over each slice alone."""
-    position = np.cumsum(column.scored) - 1  # of a scored row among the scored ones, for its statistics
-    for by, found in slices.items():
-        for value, rows in found.items():
-            scored = rows[column.scored[rows]]
-            one = Column(
-                column.name,
-                column.values[rows],
-                column.scored[rows],
-                None if column.stats is None else column.stats[position[scored]],
-                column.status.take(rows),
-                column.reason.take(rows),
-                column.warning.take(rows),
-                {part: values[rows] for part, values in column.parts.items()},
-            )
-            entry = _entry(one, aggregate, averaging.of(rows).alone(), aggregate_part)
-            target[by][value].setdefault("metrics", {})[column.name] = entry
+
+    def __init__(self, rows: Mapping[str, Mapping[str, NDArray[np.int64]]]) -> None:
+        self._rows = rows
+        self._entries: dict[str, dict[str, dict[str, Entry]]] = {
+            column: {value: {} for value in values} for column, values in rows.items()
+        }
+
+    def add(
+        self,
+        column: Column,
+        aggregate: Aggregate,
+        averaging: Averaging,
+        aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
+    ) -> None:
+        """Add a number to every slice."""
+        for by, values in self._rows.items():
+            for value, rows in values.items():
+                entry = _entry(column.at(rows), aggregate, averaging.of(rows).alone(), aggregate_part)
+                self._entries[by][value][column.name] = entry
+
+    def entries(self) -> dict[str, dict[str, Slice]]:
+        """Column -> value -> the slice."""
+        return {
+            by: {value: Slice(len(rows), self._entries[by][value]) for value, rows in values.items()}
+            for by, values in self._rows.items()
+        }

@@ -498,12 +498,12 @@ def test_questions_stand_with_the_replies(contest):
     assert (by_id["d2/1"].question, by_id["d2/1"].image) == ("Which colour?", "a.png")
     assert (by_id["d3/1"].question, by_id["d3/1"].audio) == (None, "a.wav")
     assert (by_id["d4/1"].image, by_id["d4/1"].audio, by_id["d4/3"].question) == ("b.png", "b.wav", "Why?")
-    assert run.info["input_notes"] == []
+    assert run.info.input_notes == []
 
 
 def test_questions_with_other_parts_than_their_type_names_are_noted(contest):
     run = contest(questions=QUESTIONS | {"d1": [[image("a.png")], [text("x")]], "d3": [[text("x")]]})
-    assert run.info["input_notes"] == ["2 dialogues have other parts than their type names: 'd1', 'd3'"]
+    assert run.info.input_notes == ["2 dialogues have other parts than their type names: 'd1', 'd3'"]
 
 
 @pytest.mark.parametrize(

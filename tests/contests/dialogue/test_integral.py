@@ -578,14 +578,14 @@ def test_a_run_of_the_example_in_two_languages_is_the_function_to_the_bit(tmp_pa
     ]
     run = run_of(tmp_path, dialogues, synonyms="default")
     same_numbers(run, score(dialogues, synonyms="default"))
-    assert "language:auto" in run.info["signatures"]["meteor"]["text"]
+    assert "language:auto" in run.info.signatures["meteor"].text
 
 
 def test_settings_reach_the_run(tmp_path):
     two = [one for one in WORKED if one["type"] in ("Text2Text", "Audio2Text")]
     run = run_of(tmp_path / "a", two, present_types_only=True)
     same_numbers(run, score(two, present_types_only=True))
-    assert "no dialogue is of the type Image2Text, Image-Audio2Text" in str(run.info["input_notes"])
+    assert "no dialogue is of the type Image2Text, Image-Audio2Text" in str(run.info.input_notes)
     weights = {"Text+Text": 0.5, "Audio2Text": 0.5}
     same_numbers(run_of(tmp_path / "b", WORKED, weights=weights), score(WORKED, weights=weights))
     config = {"strata": {"by": "dialogue_type", "weights": weights}}

@@ -14,7 +14,7 @@ WORST = 5
 
 def dialogue_report(run: Run, worst: int = WORST) -> dict[str, Any]:
     """The integral score, a row a type, and the worst replies, from a run folder alone."""
-    weights: dict[str, float] = run.info["config"]["strata"]["weights"]
+    weights = run.info.config.strata.weights if run.info.config.strata is not None else {}
     dialogues: dict[str, set[str]] = {}
     for sample in run.samples(["group", "metadata"]):
         dialogues.setdefault(sample.metadata[TYPE], set()).add(str(sample.group))

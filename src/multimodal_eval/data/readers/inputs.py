@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
+from multimodal_eval.core.records import InputFile, Source
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers.files import DataFile, FileSet, file_set
 from multimodal_eval.data.readers.formats import check_file, is_textual, reader_of
@@ -64,9 +65,9 @@ class MemoryInput:
         self.rows = _rows_of_columns(data) if isinstance(data, Mapping) else list(data)
         self.annotators = annotators
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[InputFile]:
         """What run.json says of the input."""
-        return [{"path": None, "samples": len(self.rows)}]
+        return [InputFile(path=None, samples=len(self.rows))]
 
     def recipe(self) -> None:
         """How to open the input again: there is no way."""
@@ -97,7 +98,7 @@ class JoinedInput(MemoryInput):
         super().__init__(samples)
         self._joined, self._files, self._notes = samples, files, notes
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[InputFile]:
         """What run.json says of the input."""
         return [describe_file(path) for path in self._files]
 
@@ -157,14 +158,14 @@ class FileInput:
         """Whether this is the pair that pycocoevalcap takes: annotations and results."""
         return self.predictions is not None and reader_of(self.data_files.files[0].path) is read_coco_annotations
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[InputFile]:
         """What run.json says of the input: paths, sizes and checksums of the files as they are stored."""
         return [describe_file(file.path) for file in self.files]
 
-    def recipe(self) -> dict[str, Any]:
+    def recipe(self) -> Source:
         """How to open the input again, from any working directory."""
         second = None if self.prediction_files is None else self.prediction_files.recipe()
-        return {"data": self.data_files.recipe(), "predictions": second}
+        return Source(self.data_files.recipe(), second)
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples, in the order of the data; what is wrong is noted in `problems`."""
@@ -315,11 +316,11 @@ def read_records(path: Path, problems: Problems) -> Iterator[Record]:
     return reader_of(path)(path, problems)
 
 
-def describe_file(path: Path) -> dict[str, Any]:
+def describe_file(path: Path) -> InputFile:
     """What run.json says of a file: its path, its size and its checksum as it is stored."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"path": str(path), "bytes": path.stat().st_size, "sha256": digest}
+    return InputFile(path=str(path), bytes=path.stat().st_size, sha256=digest)
 
 
 Input = FileInput | MemoryInput

@@ -13,6 +13,7 @@ import msgspec
 
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.optional import require
+from multimodal_eval.core.records import COMPOSITE, CompositeEntry, JsonObject, LintReport, MetricEntry, Results, RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import LocalStorage, Location, below, copy_file, storage_at
@@ -27,8 +28,8 @@ class Run:
 
     def __init__(self, location: Location, scratch: Path | None = None) -> None:
         self.folder = RunFolder(location)
-        self.info: dict[str, Any] = self.folder.read_info()
-        self.results: dict[str, Any] = self.folder.read_results()
+        self.info: RunInfo = self.folder.read_info()
+        self.outcome: Results = self.folder.read_results()
         self._scratch = scratch
         if scratch is not None:  # a run without an output folder lives as long as this object
             weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
@@ -44,21 +45,27 @@ class Run:
         return self.folder.location
 
     @property
-    def metrics(self) -> list[str]:
-        """The names of the metrics, the composite apart."""
-        return list(self.results["metrics"])
+    def results(self) -> JsonObject:
+        """The content of results.json, as plain dicts and lists."""
+        content: JsonObject = msgspec.to_builtins(self.outcome)
+        return content
 
     @property
-    def entries(self) -> dict[str, dict[str, Any]]:
-        """Every number of the run by name: the metrics, then `composite_score` where there is one."""
-        composite = self.results["composite"]
-        return {**self.results["metrics"], **({} if composite is None else {"composite_score": composite})}
+    def metrics(self) -> list[str]:
+        """The names of the metrics, the composite apart."""
+        return list(self.outcome.metrics)
 
-    def __getitem__(self, name: str) -> dict[str, Any]:
-        return dict(self.entries["composite_score" if name == "composite" else name])
+    @property
+    def entries(self) -> dict[str, MetricEntry | CompositeEntry]:
+        """Every number of the run by name: the metrics, then `composite_score` if there is one."""
+        return self.outcome.entries
+
+    def __getitem__(self, name: str) -> JsonObject:
+        entry: JsonObject = msgspec.to_builtins(self.entries[COMPOSITE if name == "composite" else name])
+        return entry
 
     def __len__(self) -> int:
-        return int(self.results["n"])
+        return self.outcome.n
 
     def __repr__(self) -> str:
         return f"<Run {self.folder.label}: {len(self)} samples, {', '.join(self.metrics)}>"
@@ -67,24 +74,26 @@ class Run:
         """One row a sample, in input order."""
         import pyarrow as pa
 
-        parts = [self.folder.read_part("scores", number, columns) for number in range(len(self.info["parts"]))]
+        parts = [self.folder.read_part("scores", number, columns) for number in range(len(self.info.parts))]
         return pa.concat_tables(parts, promote_options="default")
 
     def samples(self, fields: Collection[str] | None = None) -> Iterator[Sample]:
         """The samples, in input order; where fields are named, with those and their ids alone."""
-        for number in range(len(self.info["parts"])):
+        for number in range(len(self.info.parts)):
             yield from self.folder.read_samples(number, fields)
 
     @property
     def is_linted(self) -> bool:
-        """Whether a look at the run shows its lint: not where it was made without."""
-        return not self.info["config"].get("skip_lint", False) or self.folder.read_lint() is not None
+        """Whether a look at the run shows its lint: not if it was made without."""
+        return not self.info.config.skip_lint or self.folder.read_lint() is not None
 
-    def lint(self) -> dict[str, Any]:
-        """What makes the run's numbers doubtful (lint.json): `findings`, each with code, count, share and examples.
+    def lint(self) -> JsonObject:
+        """What makes the run's numbers doubtful (lint.json): `findings`, each with code, count, share and examples."""
+        content: JsonObject = msgspec.to_builtins(self.lint_report())
+        return content
 
-        A run whose folder has no lint.json is looked at now.
-        """
+    def lint_report(self) -> LintReport:
+        """The same as a record. A run whose folder has no lint.json is looked at now."""
         stored = self.folder.read_lint()
         if stored is None:
             from multimodal_eval.data.runs.run_lint import lint_of
@@ -116,7 +125,7 @@ class Run:
     def _write_rows(self, path: Path) -> None:
         encoder = msgspec.json.Encoder()
         with path.open("wb") as out:
-            for number in range(len(self.info["parts"])):
+            for number in range(len(self.info.parts)):
                 for row in self.folder.read_part("scores", number).to_pylist():
                     out.write(encoder.encode({key: value for key, value in row.items() if value is not None}) + b"\n")
 

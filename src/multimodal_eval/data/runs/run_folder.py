@@ -22,23 +22,15 @@ from typing import Any, Literal
 
 import msgspec
 
+from multimodal_eval.core import records
 from multimodal_eval.core.errors import MissingFileError, RunFolderError
+from multimodal_eval.core.records import LintReport, Results, RunInfo, to_json
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, below, storage_at
-
-FORMAT = 1
-LINT_FORMAT = 2
 
 Kind = Literal["samples", "scores"]
 
 _SCRATCH = "scratch"
-_RESULTS = ("task", "n", "metrics", "composite", "slices", "notes")  # what every results.json has
-
-
-def to_json(content: Any) -> bytes:
-    """JSON as the run folder keeps it: indented, and the same bytes for the same content."""
-    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
-
 
 class RunFolder:
     """Reading and writing the parts of one run folder: a path, or a URL of any filesystem that fsspec knows.
@@ -53,7 +45,7 @@ class RunFolder:
         return RunFolder, (self.address,)
 
     @classmethod
-    def create(cls, location: Location, info: Mapping[str, Any]) -> RunFolder:
+    def create(cls, location: Location, info: RunInfo) -> RunFolder:
         """Start a new run; an existing folder is never written over."""
         folder = cls(location)
         if folder.storage.is_taken():
@@ -62,7 +54,7 @@ class RunFolder:
                 f"Name another folder with -o, or continue it with: mmeval score --resume {folder.label}"
             )
         folder.storage.make()
-        folder.write_info({"format": FORMAT, "state": "reading", **info})
+        folder.write_info(info)
         return folder
 
     @property
@@ -107,57 +99,47 @@ class RunFolder:
 
     # run.json, results.json and lint.json
 
-    def read_info(self) -> dict[str, Any]:
+    def read_info(self) -> RunInfo:
         """The content of run.json."""
         try:
-            info = self._read_json("run.json")
+            content = self.storage.read_bytes("run.json")
         except MissingFileError:
-            raise RunFolderError(f"{self.label} is no run folder: it has no run.json") from None
-        except msgspec.DecodeError as error:
-            raise RunFolderError(f"{self.label}/run.json cannot be read: {error}") from None
-        if info.get("format") != FORMAT:
-            raise RunFolderError(f"{self.label} has format {info.get('format')}; this version reads format {FORMAT}")
-        return info
+            raise RunFolderError(f"{self.label} is not a run folder: it has no run.json") from None
+        return records.read_run_info(content, self.label)
 
-    def write_info(self, info: Mapping[str, Any]) -> None:
+    def write_info(self, info: RunInfo) -> None:
         """Replace run.json."""
         self._write_json("run.json", info)
 
-    def read_results(self) -> dict[str, Any]:
+    def read_results(self) -> Results:
         """The content of results.json."""
         try:
-            results = self._read_json("results.json")
+            content = self.storage.read_bytes("results.json")
         except MissingFileError:
             raise RunFolderError(
                 f"{self.label} is not finished. Continue it with: mmeval score --resume {self.label}"
             ) from None
-        except msgspec.DecodeError as error:
-            raise RunFolderError(f"{self.label}/results.json cannot be read: {error}") from None
-        missing = [name for name in _RESULTS if name not in results]
-        if missing:
-            raise RunFolderError(f"{self.label}/results.json lacks {', '.join(missing)}. Make the run again")
-        return results
+        return records.read_results(content, self.label)
 
-    def write_results(self, results: Mapping[str, Any]) -> None:
+    def write_results(self, results: Results) -> None:
         """Replace results.json."""
         self._write_json("results.json", results)
 
-    def read_lint(self) -> dict[str, Any] | None:
-        """The content of lint.json; None where it is missing, or from a version with other rules."""
+    def read_lint(self) -> LintReport | None:
+        """The content of lint.json; None if it is missing, or from a version with other rules."""
         try:
-            lint = self._read_json("lint.json")
-        except (MissingFileError, msgspec.DecodeError):
+            return records.read_lint(self.storage.read_bytes("lint.json"))
+        except MissingFileError:
             return None
-        return lint if lint.get("format") == LINT_FORMAT else None
 
-    def write_lint(self, lint: Mapping[str, Any]) -> None:
+    def write_lint(self, lint: LintReport) -> None:
         """Replace lint.json."""
         self._write_json("lint.json", lint)
 
     def read_classification(self) -> dict[str, Any] | None:
         """The content of classification.json; None where there is none."""
         try:
-            return self._read_json("classification.json")
+            return msgspec.json.decode(self.storage.read_bytes("classification.json"), type=dict[str, Any])
         except MissingFileError:
             return None
         except msgspec.DecodeError as error:
@@ -167,10 +149,7 @@ class RunFolder:
         """Replace classification.json."""
         self._write_json("classification.json", report)
 
-    def _read_json(self, name: str) -> dict[str, Any]:
-        return msgspec.json.decode(self.storage.read_bytes(name), type=dict[str, Any])
-
-    def _write_json(self, name: str, content: Mapping[str, Any]) -> None:
+    def _write_json(self, name: str, content: object) -> None:
         self.storage.write(name, lambda path: path.write_bytes(to_json(content)))
 
     # parts

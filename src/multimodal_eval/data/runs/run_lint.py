@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import accumulate
-from typing import Any
 
-import msgspec
 import numpy as np
 
-from multimodal_eval.core.scoring import ERROR_PATTERNS
-from multimodal_eval.data.runs.run_folder import LINT_FORMAT, RunFolder
+from multimodal_eval.core.records import LINT_FORMAT, LintReport, RunInfo
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.lint.findings import Values, findings
 
 
 def lint_of(
     folder: RunFolder,
-    info: Mapping[str, Any],
+    info: RunInfo,
     tick: Callable[[int], None] = lambda samples: None,
     known: Callable[[int], Facts | None] = lambda part: None,
-) -> dict[str, Any]:
+) -> LintReport:
     """The content of lint.json; `tick` hears of every part how many samples it has.
 
     `known` gives the facts of a part, None where it must be read again.
     """
-    given = info["config"].get("error_patterns")
-    patterns = ERROR_PATTERNS if given is None else given
-    bounds = info.get("bounds", {})
-    values = {name: Values(tuple(bounds.get(name, (None, None)))) for name in info["signatures"]}
-    facts = np.empty(sum(info["parts"]), dtype=FACTS)
+    patterns = info.config.patterns
+    values = {name: Values(info.bounds_of(name)) for name in info.signatures}
+    facts = np.empty(sum(info.parts), dtype=FACTS)
     row = 0
-    for part, size in enumerate(info["parts"]):
+    for part, size in enumerate(info.parts):
         ready = known(part)
         facts[row : row + size] = facts_of(folder.read_samples(part), patterns) if ready is None else ready
         table = folder.read_part("scores", part, list(values))
@@ -39,9 +35,8 @@ def lint_of(
             own.see(np.asarray(table.column(name).to_numpy(), dtype=np.float64))
         row += size
         tick(size)
-    corpus_metrics = [name for name, signature in info["signatures"].items() if "df:corpus" in signature["text"]]
-    found = findings(facts, _LookUp(folder, info["parts"]), values, corpus_metrics)
-    return {"format": LINT_FORMAT, "n": row, "findings": msgspec.to_builtins(found)}
+    corpus_metrics = [name for name, signature in info.signatures.items() if signature.counts_the_corpus]
+    return LintReport(LINT_FORMAT, row, findings(facts, _LookUp(folder, info.parts), values, corpus_metrics))
 
 
 class _LookUp:

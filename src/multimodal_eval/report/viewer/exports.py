@@ -7,9 +7,10 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import msgspec
+
+from multimodal_eval.core.records import Entry, Figure
 
 Cell = str | float | int | None
 
@@ -135,6 +136,7 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def number_cells(entry: dict[str, Any]) -> list[Cell]:
+def number_cells(entry: Figure) -> list[Cell]:
     """Value, standard error and interval of an entry of results.json, and how much of it was scored."""
-    return [entry["value"], entry["stderr"], entry["low"], entry["high"], entry.get("n_scored"), entry.get("n_total")]
+    counts = [entry.n_scored, entry.n_total] if isinstance(entry, Entry) else [None, None]
+    return [entry.value, entry.stderr, entry.low, entry.high, *counts]

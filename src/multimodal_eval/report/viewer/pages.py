@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, RunFolderError, UnknownNameError
+from multimodal_eval.core.records import Finding
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.highlight import highlighted
@@ -83,7 +84,7 @@ class Pages:
         run = self._run(request)
         if not run.is_done:
             return self._page("progress.html", run=run, progress=run.progress())
-        content = {"results": run.run.results, "warnings": warnings(run.run), "lint": _lint(run)}
+        content = {"results": run.run.outcome, "warnings": warnings(run.run), "lint": _lint(run)}
         return self._page("run.html", run=run, fields=FIELDS, **content)
 
     def run_export(self, request: Request) -> Response:
@@ -169,7 +170,7 @@ class Pages:
         source = self.store.media(run, whole_number(given, "row"), kind)
         if source is None:
             raise MediaError(f"the sample has no {kind}")
-        policy = media_policy(run.info["config"])
+        policy = media_policy(run.info.config)
         if kind == "image":
             media_type, content = picture_file(source, policy, SMALL_PICTURE if "small" in given else PICTURE)
             return Response(content, media_type=media_type, headers={"cache-control": "private, max-age=60"})
@@ -215,7 +216,7 @@ class Pages:
             number=number,
             numbers=_shared(runs),
             falling=falling,
-            lower=first.run.entries.get(number, {}).get("direction") == "lower",
+            lower=number in first.run.entries and first.run.entries[number].direction == "lower",
             page=page,
             size=PAGE,
             address=_names(runs),
@@ -271,10 +272,10 @@ class KeptComparisons:
             return self._found[wanted]
 
 
-def _lint(run: ViewedRun) -> list[dict[str, Any]]:
+def _lint(run: ViewedRun) -> list[Finding]:
     """What was found doubtful when the run was made; nothing is looked for now, which would read all of it."""
     stored = run.folder.read_lint()
-    return [] if stored is None else list(stored["findings"])
+    return [] if stored is None else stored.findings
 
 
 def _shared(runs: Sequence[ViewedRun]) -> list[str]:
@@ -386,17 +387,17 @@ def _runs_table(found: RunList) -> Table:
 def _numbers_table(run: Run) -> Table:
     rows: list[list[Cell]] = []
     for name, entry in run.entries.items():
-        rows.append([name, *number_cells(entry), entry.get("signature")])
-        rows += [[f"{name}.{part}", *number_cells(own), None] for part, own in entry.get("parts", {}).items()]
+        rows.append([name, *number_cells(entry), entry.signature])
+        rows += [[f"{name}.{part}", *number_cells(own), None] for part, own in entry.parts.items()]
     return Table(["number", *_NUMBER_HEADS, "signature"], rows)
 
 
 def _slices_table(run: Run) -> Table:
     rows = [
         [column, value, name, *number_cells(entry)]
-        for column, slices in run.results["slices"].items()
+        for column, slices in run.outcome.slices.items()
         for value, own in slices.items()
-        for name, entry in own.get("metrics", {}).items()
+        for name, entry in own.metrics.items()
     ]
     return Table(["column", "value", "number", *_NUMBER_HEADS], rows)
 

@@ -10,7 +10,6 @@ import msgspec
 
 from multimodal_eval.analysis.headline import headline
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError
-from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 
 STATES = ("done", "scoring", "reading", "unreadable")
@@ -101,26 +100,24 @@ def _line(folder: RunsFolder, name: str) -> ListedRun:
 
 
 def _of(run: ViewedRun) -> ListedRun:
-    common: dict[str, Any] = {"task": run.info.get("task"), "created": str(run.info.get("created", ""))}
+    common: dict[str, Any] = {"task": run.info.task, "created": run.info.created}
     samples = sum(run.sizes) if run.sizes else None
     if not run.is_done:
-        metrics = tuple(run.info.get("metrics", ()))
+        metrics = tuple(run.info.metrics)
         return ListedRun(run.name, run.state, **common, samples=samples, metrics=metrics, progress=run.progress())
-    results = run.folder.read_results()
-    entries = {**results["metrics"]} | ({COMPOSITE: results["composite"]} if results["composite"] else {})
+    entries = run.folder.read_results().entries
     if not entries:
         raise RunFolderError("results.json has no number")
     number = headline(entries)
     found = entries[number]
-    value, low, high = (found[what] for what in ("value", "low", "high"))
     return ListedRun(
         run.name,
         run.state,
         **common,
         samples=samples,
         number=number,
-        value=value,
-        low=low,
-        high=high,
+        value=found.value,
+        low=found.low,
+        high=found.high,
         metrics=tuple(entries),
     )

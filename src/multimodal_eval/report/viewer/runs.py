@@ -15,9 +15,9 @@ import msgspec
 
 from multimodal_eval.analysis.headline import headline
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
+from multimodal_eval.core.records import COMPOSITE, RunInfo
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder, run_folders
-from multimodal_eval.evaluation.composite_score import COMPOSITE
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 
@@ -48,13 +48,13 @@ class ViewedRun:
 
     name: str
     folder: RunFolder
-    info: dict[str, Any]
+    info: RunInfo
     root: Path = field(repr=False)
 
     @property
     def state(self) -> str:
         """`reading`, `scoring` or `done`."""
-        return str(self.info["state"])
+        return self.info.state
 
     @property
     def is_done(self) -> bool:
@@ -69,7 +69,7 @@ class ViewedRun:
     @cached_property
     def sizes(self) -> list[int]:
         """Samples of each planned part."""
-        return [int(size) for size in self.info.get("parts", [])]
+        return self.info.parts
 
     @cached_property
     def scores(self) -> dict[int, Path]:
@@ -168,7 +168,7 @@ class ViewedRun:
     @property
     def identity(self) -> tuple[str, str, str, int]:
         """What changes when the run does."""
-        return self.name, self.info.get("created", ""), self.info.get("finished", ""), len(self.scores)
+        return self.name, self.info.created, self.info.finished or "", len(self.scores)
 
     def progress(self) -> Progress:
         """How far it is."""

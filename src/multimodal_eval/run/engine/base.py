@@ -1,23 +1,117 @@
-"""Which executor works on a run. No number depends on it: a run begun with one may be continued with another."""
+"""What every engine has in common: executors that work on the parts of a run, and the choice of one by name.
+
+An executor offers one call: a method of a worker over many items, in order. No number depends on the engine: a run that
+was started with one may be continued with another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+import msgspec
 
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.run.engine.executor import Executor
-from multimodal_eval.run.engine.local import Local
-from multimodal_eval.run.plan import Plan
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.run.config import load_config
+from multimodal_eval.run.plan import Plan, make_plan
+
+if TYPE_CHECKING:
+    from multimodal_eval.run.part import Worker
+
+Work = Literal["fit", "merge", "score", "probe", "score_again"]
+IN_OTHER_PROCESSES: tuple[Work, ...] = ("probe", "score_again")  # asked for only where processes die
+AHEAD = 2  # parts a worker that are on their way or wait to be taken: enough to keep all busy
+Item = TypeVar("Item")
+Future = TypeVar("Future")
+
+
+class Executor(Protocol):
+    """Works on parts, somewhere."""
+
+    def map(self, worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
+        """`worker.work(item)` for every item, results in the order of the items.
+
+        An item whose work brings its process down, whenever it is tried, gives a `Died`.
+        """
+
+
+@dataclass(frozen=True)
+class Died:
+    """The process that did this work was gone before it was done."""
+
+    reason: str
+
+
+class Inline:
+    """One after the other, in this thread."""
+
+    def map(self, worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
+        """`worker.work(item)` for every item."""
+        return map(getattr(worker, work), items)
+
+
+def in_order(
+    submit: Callable[[Item], Future], result: Callable[[Item, Future], Any], items: Iterable[Item], window: int
+) -> Iterator[Any]:
+    """Results in the order of the items, with at most `window` of them on their way: what is done waits for nobody."""
+    waiting: deque[tuple[Item, Future]] = deque()
+    for item in items:
+        waiting.append((item, submit(item)))
+        if len(waiting) >= window:
+            yield result(*waiting.popleft())
+    while waiting:
+        yield result(*waiting.popleft())
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A worker in a few words; a process opens its metrics and their states once."""
+
+    folder: str  # its address
+    config: bytes
+    earlier: str | None
+    reusable: frozenset[str]
+
+    @classmethod
+    def of(cls, worker: Worker) -> Recipe:
+        """The recipe of a worker of this process."""
+        earlier = None if worker.earlier is None else worker.earlier.address
+        config = msgspec.json.encode(msgspec.to_builtins(worker.plan.spelled_out))
+        return cls(worker.folder.address, config, earlier, worker.reusable)
+
+    def worker(self) -> Worker:
+        """The worker, the same one for the same recipe."""
+        return _worker(self)
+
+    def opened(self) -> Worker:
+        """A new worker."""
+        from multimodal_eval.run.part import Worker
+
+        plan = make_plan(load_config(msgspec.json.decode(self.config)), stored=self.reusable)
+        earlier = None if self.earlier is None else RunFolder(self.earlier)
+        return Worker(plan, RunFolder(self.folder), earlier, self.reusable)
+
+
+@lru_cache(maxsize=1)
+def _worker(recipe: Recipe) -> Worker:
+    return recipe.opened()
+
 
 EngineName = Literal["local", "ray"]
 
 
 @dataclass(frozen=True)
 class Engine:
-    """This machine, or a Ray cluster: one that `address` names, else one of our own on this machine."""
+    """This machine, or a Ray cluster: the one at `address`, otherwise a private one on this machine.
+
+    `workers` is how many parts are worked on at once (all cores by default); `gpus_per_worker` is the share of a GPU
+    for each worker that holds a model, on a Ray cluster.
+    """
 
     name: EngineName = "local"
     workers: int | None = None
@@ -25,8 +119,8 @@ class Engine:
     gpus_per_worker: float = 0
 
     def __post_init__(self) -> None:
-        if self.name not in ("local", "ray"):
-            raise ConfigError(f"`engine` must be 'local' or 'ray'. Got {self.name!r} instead.")
+        if self.name not in ENGINES:
+            raise ConfigError(f"`engine` must be {' or '.join(map(repr, ENGINES))}. Got {self.name!r} instead.")
         if self.workers is not None and self.workers < 1:
             raise ConfigError(f"`workers` must be 1 or more. Got {self.workers} instead.")
         if self.gpus_per_worker < 0 or (self.gpus_per_worker > 1 and self.gpus_per_worker % 1):
@@ -36,18 +130,36 @@ class Engine:
         if self.name == "local" and (self.address is not None or self.gpus_per_worker):
             raise ConfigError("`address` and `gpus_per_worker` are of a Ray cluster: they go with engine 'ray'")
 
-    @contextmanager
-    def executor(self, plan: Plan) -> Iterator[Executor]:
-        """The executor for a plan, for as long as it is needed."""
-        if self.name == "local":
-            yield Local(self.workers)
-            return
-        from multimodal_eval.run.engine.ray import RayExecutor
+    @classmethod
+    def of(cls, engine: Engine | EngineName, workers: int | None = None) -> Engine:
+        """The engine that a call names, with or without a number of workers beside it."""
+        if not isinstance(engine, Engine):
+            return cls(engine, workers)
+        if workers is not None:
+            raise ConfigError("`workers` is given twice: in the `Engine`, and beside it")
+        return engine
 
-        if plan.homebound:
-            raise ConfigError(
-                f"the engine 'ray' works in other processes, which do not know {', '.join(plan.homebound)}: defined in "
-                "this process alone. Put the definition into a plug-in file (`plugins`, --plugin)"
-            )
-        with RayExecutor(self.workers, self.address, self.gpus_per_worker) as executor:
-            yield executor
+    def executor(self, plan: Plan) -> AbstractContextManager[Executor]:
+        """The executor for a plan, for as long as it is needed."""
+        return ENGINES[self.name](self, plan)
+
+
+def _local(engine: Engine, plan: Plan) -> AbstractContextManager[Executor]:
+    from multimodal_eval.run.engine.local import Local
+
+    return nullcontext(Local(engine.workers))
+
+
+def _ray(engine: Engine, plan: Plan) -> AbstractContextManager[Executor]:
+    from multimodal_eval.run.engine.ray import RayExecutor
+
+    if plan.homebound:
+        raise ConfigError(
+            f"the engine 'ray' works in other processes, which do not know {', '.join(plan.homebound)}: defined in "
+            "this process alone. Put the definition into a plug-in file (`plugins`, --plugin)"
+        )
+    return RayExecutor(engine.workers, engine.address, engine.gpus_per_worker)
+
+
+# Every engine by name, and what opens its executor.
+ENGINES: dict[str, Callable[[Engine, Plan], AbstractContextManager[Executor]]] = {"local": _local, "ray": _ray}

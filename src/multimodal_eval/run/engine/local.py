@@ -15,9 +15,8 @@ from multiprocessing import current_process
 from typing import Any
 
 from multimodal_eval.core.machine import cores
-from multimodal_eval.run.engine.executor import AHEAD, IN_OTHER_PROCESSES, Died, Inline, Work, in_order
+from multimodal_eval.run.engine.base import AHEAD, IN_OTHER_PROCESSES, Died, Inline, Recipe, Work, in_order
 from multimodal_eval.run.engine.processes import process_pool, submit
-from multimodal_eval.run.engine.recipe import Recipe
 from multimodal_eval.run.part import Worker
 
 FEWEST_PARTS = 3  # for which processes are started: each takes most of a second

@@ -24,8 +24,7 @@ from uuid import uuid4
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnavailableError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.optional import require
-from multimodal_eval.run.engine.executor import AHEAD, Died, Work, in_order
-from multimodal_eval.run.engine.recipe import Recipe
+from multimodal_eval.run.engine.base import AHEAD, Died, Recipe, Work, in_order
 from multimodal_eval.run.execute import stored_signature
 from multimodal_eval.run.part import Worker
 
@@ -233,12 +232,12 @@ def _opened(session: _Session, recipe: Recipe) -> Worker:
 def _refuse_other_numbers(session: _Session, recipe: Recipe) -> None:
     """Half of a run with one metric and half with another would be no run, and machines differ."""
     worker = _opened(session, recipe)
-    begun = worker.folder.read_info()["signatures"]
+    begun = worker.folder.read_info().signatures
     for metric in worker.fresh:
         here = stored_signature(metric, worker.state(metric), worker.plan.config)
         if here != begun[metric.name]:
             raise RunFolderError(
-                f"{socket.gethostname()} would score with {here['text']}, and this run was begun with "
-                f"{begun[metric.name]['text']}. All machines need the same package, plug-ins and models, and a GPU "
+                f"{socket.gethostname()} would score with {here.text}, and this run was begun with "
+                f"{begun[metric.name].text}. All machines need the same package, plug-ins and models, and a GPU "
                 "where one was seen at the start (gpus_per_worker, --gpus-per-worker)"
             )

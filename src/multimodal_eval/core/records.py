@@ -1,0 +1,272 @@
+"""What run.json, results.json and lint.json hold, as types: the only place that knows their keys.
+
+Fields without a default are always written; those with one are left out if they have that value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.metric import Bounds, Direction
+
+RUN_FORMAT = 2  # of run.json; format 1 has no `means`, and is still read
+RESULTS_FORMAT = 1
+LINT_FORMAT = 2
+READABLE_FORMATS = (1, 2)
+
+COMPOSITE = "composite_score"  # the name of the composite among the numbers of a run
+
+State = Literal["reading", "scoring", "done"]
+
+T = TypeVar("T")
+
+JsonObject = dict[str, Any]  # a JSON object whose keys are somebody else's: options, settings, details
+
+
+# results.json
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """An estimate with its interval; None if nothing was scored, or if there is no telling how certain it is."""
+
+    value: float | None
+    stderr: float | None
+    low: float | None
+    high: float | None
+    method: str
+
+
+def fields_of(record: msgspec.Struct) -> JsonObject:
+    """The fields of a record by name, to make a larger record with."""
+    return {name: getattr(record, name) for name in record.__struct_fields__}
+
+
+class ReasonCount(msgspec.Struct, frozen=True):
+    """How many samples are unscored for the same reason."""
+
+    reason: str
+    count: int
+
+
+class Entry(Figure, frozen=True, kw_only=True, omit_defaults=True):
+    """A number of some samples: how many of them are scored, and why the others are not."""
+
+    n_scored: int
+    n_total: int
+    unscored: dict[str, int]  # status -> samples
+    reasons: list[ReasonCount]  # the most frequent ones
+    warnings: dict[str, int]
+    parts: dict[str, Figure] = {}  # further numbers of the same metric
+
+    @property
+    def direction(self) -> Direction:
+        """Whether higher or lower values are better."""
+        return "higher"
+
+
+class MetricEntry(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """A metric of a run; without a signature if it could not run."""
+
+    direction: Direction
+    signature: str | None
+
+
+class CompositeEntry(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """The composite of a run."""
+
+    signature: str
+
+
+class Slice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The samples with one value of a column, and their numbers."""
+
+    n: int
+    metrics: dict[str, Entry] = {}
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of results.json."""
+
+    format: int = RESULTS_FORMAT
+    task: str | None
+    n: int
+    metrics: dict[str, MetricEntry]
+    composite: CompositeEntry | None
+    slices: dict[str, dict[str, Slice]]  # column -> value -> its samples
+    notes: list[str]
+
+    @property
+    def entries(self) -> dict[str, MetricEntry | CompositeEntry]:
+        """Every number by name: the metrics, then the composite if there is one."""
+        return {**self.metrics, **({} if self.composite is None else {COMPOSITE: self.composite})}
+
+
+# run.json
+
+
+class StoredSignature(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The signature of a number: as text, its settings, and the options that the metric was given."""
+
+    text: str
+    settings: JsonObject
+    options: JsonObject | None = None  # None for the composite
+
+    @property
+    def version(self) -> str:
+        """The version of the metric."""
+        return str(self.settings["version"])
+
+    @property
+    def code(self) -> str | None:
+        """The digest of the metric's source, if it has no declared version."""
+        return self.settings.get("code")
+
+    @property
+    def counts_the_corpus(self) -> bool:
+        """Whether document frequencies come from the run's own references."""
+        return str(self.settings.get("df", "")).startswith("corpus")
+
+    @property
+    def headline(self) -> str | None:
+        """The metric that a composite is, if it is not a weighted sum."""
+        return self.settings.get("headline")
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """The weights of a composite's parts."""
+        return self.settings.get("weights") or {}
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """How many samples the input had, and how many of its records had no partner."""
+
+    samples: int
+    blank_answers: int
+    unmatched_data: int
+    unmatched_predictions: int
+
+
+class InputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that was read, as it was stored; samples in memory have no path."""
+
+    path: str | None
+    bytes: int | None = None
+    sha256: str | None = None
+    samples: int | None = None
+
+
+class Source(msgspec.Struct, frozen=True):
+    """How to open the input again."""
+
+    data: str
+    predictions: str | None
+
+
+class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The content of run.json. What is known only after the input was read, or the corpus fitted, has a default."""
+
+    format: int
+    state: State
+    created: str
+    versions: dict[str, str]
+    task: str | None
+    metrics: list[str]
+    unavailable: dict[str, str]  # metric -> why it could not run
+    seed: int
+    config: RunConfig
+    source: Source | None
+    bounds: dict[str, Bounds] = {}
+    means: list[str] = []  # metrics whose figure is the mean of their values
+    unicode: str = "NFC"
+    input: list[InputFile] = []
+    counts: Counts | None = None
+    input_notes: list[str] = []
+    parts: list[int] = []  # samples of each part
+    signatures: dict[str, StoredSignature] = {}
+    finished: str | None = None
+    rescored_from: str | None = None
+
+    def bounds_of(self, name: str) -> Bounds:
+        """Between which values a number lies; None for no bound."""
+        return self.bounds.get(name, (None, None))
+
+
+# lint.json
+
+
+class Repeated(msgspec.Struct, frozen=True):
+    """An answer that many samples have."""
+
+    answer: str
+    count: int
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that makes numbers doubtful; `count` of `total` samples (or answers) show it."""
+
+    code: str
+    metric: str | None = None
+    count: int
+    total: int
+    share: float
+    what: str
+    why: str
+    examples: list[str] = []
+    answers: list[Repeated] = []
+
+
+class LintReport(msgspec.Struct, frozen=True):
+    """The content of lint.json."""
+
+    format: int
+    n: int
+    findings: list[Finding]
+
+
+# reading and writing
+
+
+def to_json(content: object) -> bytes:
+    """JSON as a run folder keeps it: indented, and the same bytes for the same content."""
+    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+
+
+class _Format(msgspec.Struct):
+    format: int | None = None
+
+
+def read_run_info(content: bytes, label: str) -> RunInfo:
+    """run.json; `label` names the run folder in messages."""
+    file = f"{label}/run.json"
+    found = _decoded(content, _Format, file).format
+    if found not in READABLE_FORMATS:
+        known = " and ".join(map(str, READABLE_FORMATS))
+        raise RunFolderError(f"{label} has format {found}; this version reads formats {known}")
+    return _decoded(content, RunInfo, file)
+
+
+def read_results(content: bytes, label: str) -> Results:
+    """results.json; `label` names the run folder in messages."""
+    return _decoded(content, Results, f"{label}/results.json")
+
+
+def read_lint(content: bytes) -> LintReport | None:
+    """lint.json; None if it cannot be read, or is from a version with other rules."""
+    try:
+        if msgspec.json.decode(content, type=_Format).format != LINT_FORMAT:
+            return None
+        return msgspec.json.decode(content, type=LintReport)
+    except msgspec.DecodeError:
+        return None
+
+
+def _decoded(content: bytes, kind: type[T], file: str) -> T:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.DecodeError as error:  # a ValidationError is one too
+        raise RunFolderError(f"{file} cannot be read: {error}. Make the run again") from None

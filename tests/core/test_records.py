@@ -1,0 +1,89 @@
+"""run.json, results.json and lint.json as types: what is written is read back, and older files still open."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from multimodal_eval import Sample, evaluate, load_run
+from multimodal_eval.analysis.compare import compare_runs
+from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.records import RUN_FORMAT, Results, RunInfo, StoredSignature, read_run_info, to_json
+from tests.run_info import run_info
+
+SAMPLES = [
+    Sample(str(number), references=[f"a red car {number}", "the car"], generated_answer=f"a red {number}")
+    for number in range(6)
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    evaluate(SAMPLES, metrics=["bleu", "cider"], output=tmp_path / "run")
+    return tmp_path / "run"
+
+
+def rewrite(path: Path, change) -> None:
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("run.json", RunInfo), ("results.json", Results)])
+def test_what_is_read_and_written_again_is_the_same_file(folder, name, kind):
+    content = (folder / name).read_bytes()
+    assert to_json(msgspec.json.decode(content, type=kind)) == content
+
+
+def test_a_folder_of_format_1_opens(folder, tmp_path):
+    """As the first version wrote it: without `means`, every empty field there."""
+
+    def older(info):
+        info["format"] = 1
+        del info["means"]
+        info.setdefault("input_notes", [])
+
+    rewrite(folder / "run.json", older)
+    run = load_run(folder)
+    assert run.info.format == 1
+    assert run["bleu"]["n_scored"] == 6
+    other = evaluate(SAMPLES, metrics=["bleu", "cider"], output=tmp_path / "other")
+    assert [number.name for number in compare_runs([run, other], rounds=100).numbers] == ["bleu", "cider"]
+    assert run.lint()["n"] == 6
+
+
+@pytest.mark.parametrize("number", [0, 3, None, "2"])
+def test_other_formats_are_refused_by_number(folder, number):
+    rewrite(folder / "run.json", lambda info: info.update(format=number))
+    with pytest.raises(RunFolderError, match=r"run has format|run\.json cannot be read"):
+        load_run(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        ("run.json", lambda info: info.pop("parts") and info.update(parts="many"), r"run\.json .*\$\.parts"),
+        ("run.json", lambda info: info["config"].update(limit=-1), r"run\.json .*limit"),
+        ("run.json", lambda info: info.pop("config"), r"run\.json .*`config`"),
+        ("results.json", lambda results: results.pop("metrics"), r"results\.json .*`metrics`"),
+        ("results.json", lambda results: results["metrics"]["bleu"].update(value="x"), r"results\.json .*value"),
+    ],
+)
+def test_a_malformed_file_is_named_with_the_place(folder, file, change, said):
+    rewrite(folder / file, change)
+    with pytest.raises(RunFolderError, match=said):
+        load_run(folder)
+
+
+def test_fields_of_a_newer_version_are_passed_over():
+    content = json.loads(to_json(run_info())) | {"colour": "red"}
+    assert read_run_info(json.dumps(content).encode(), "run").format == RUN_FORMAT
+
+
+@pytest.mark.parametrize(("df", "counts"), [("corpus@1a2b3c4d", True), ("coco-val2014", False), (None, False)])
+def test_a_signature_knows_whether_the_run_counts_its_own_corpus(df, counts):
+    settings = {"metric": "cider", "version": "2"} | ({} if df is None else {"df": df})
+    assert StoredSignature("cider|…", settings).counts_the_corpus is counts
