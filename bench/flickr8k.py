@@ -36,12 +36,12 @@ def agrees(folder: str, kind: str) -> bool:
     start = time.perf_counter()
     results = meta_evaluate(folder, Request(format_in=kind, metrics=tuple(published)))
     seconds = time.perf_counter() - start
-    print(f"\n{kind}, {coefficient} x 100, {results['n_judgments']:,} judgments, {seconds:.1f} s")
+    print(f"\n{kind}, {coefficient} x 100, {results.n_judgments:,} judgments, {seconds:.1f} s")
     print(f"  {'':<8} {'ours':>8} {'95 % interval':>17} {'published':>10} {'difference':>11}")
     fine = True
     for name, theirs in published.items():
-        entry = results["metrics"][name][coefficient]
-        ours, low, high = (100 * entry[key] for key in ("value", "low", "high"))
+        figure = results.metrics[name][coefficient]
+        ours, low, high = (100 * (end or 0.0) for end in (figure.value, figure.low, figure.high))
         verdict = "" if abs(ours - theirs) <= TOLERANCE else "   OFF"
         fine = fine and not verdict
         print(f"  {NAMES[name]:<8} {ours:8.3f} {low:8.2f} …{high:7.2f} {theirs:10.2f} {ours - theirs:+11.3f}{verdict}")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
 )
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
-from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.records import COMPOSITE, JsonObject
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -96,7 +95,7 @@ class RunComparison:
     numbers: tuple[Number, ...]
     left_out: tuple[str, ...]  # numbers that not all runs have scored
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The same as a JSON object."""
         return asdict(self)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
 )
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.records import COMPOSITE, to_json
+from multimodal_eval.core.records import COMPOSITE, JsonObject, to_json
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below, storage_at
@@ -67,7 +66,7 @@ class Leaderboard:
     standings: tuple[Standing, ...]
     refused: tuple[Refused, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The same as a JSON object."""
         return asdict(self)
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
-from typing import Any
 
+import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.pairing import MOST_LEFT_OUT
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.progress import Progress
+from multimodal_eval.core.records import Figure, JsonObject
 from multimodal_eval.stats.correlation import (
     COEFFICIENTS,
     Coefficient,
@@ -50,64 +51,122 @@ class Judgments:
     left_out: dict[str, int]
 
 
+class CoefficientFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
+    """A coefficient with its interval; None if it is undefined, and `method` says why."""
+
+    epsilon: float | None = None  # the tie threshold of pairwise accuracy
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Judgments that no coefficient counts."""
+
+    reason: str
+    judgments: int
+
+
+class MetricPair(msgspec.Struct, frozen=True, kw_only=True):
+    """The coefficient of one metric minus that of another."""
+
+    metric: str
+    other: str
+    difference: float | None
+    stderr: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    p_holm: float | None
+    better: str | None  # None if chance could explain the difference
+    detectable: float | None
+    method: str
+
+
+@dataclass(frozen=True)
+class MetaEvaluation:
+    """How well metrics agree with people."""
+
+    n_judgments: int
+    n_samples: int
+    n_clusters: int
+    left_out: list[LeftOut]
+    notes: list[str]
+    level: float
+    metrics: dict[str, dict[str, CoefficientFigure]]  # metric -> coefficient -> figure
+    signatures: dict[str, str | None]
+    coefficient: str  # that the pairs are compared by
+    pairs: list[MetricPair]
+
+    def to_dict(self) -> JsonObject:
+        """The same as a JSON object."""
+        content: JsonObject = msgspec.to_builtins(
+            {
+                "n_judgments": self.n_judgments,
+                "n_samples": self.n_samples,
+                "n_clusters": self.n_clusters,
+                "left_out": self.left_out,
+                "notes": self.notes,
+                "level": self.level,
+                "metrics": {
+                    name: {**figures, "signature": self.signatures[name]} for name, figures in self.metrics.items()
+                },
+                "comparison": {"coefficient": self.coefficient, "correction": "Holm", "pairs": self.pairs},
+            }
+        )
+        return content
+
+
 def meta_evaluation(
     table: JudgedSamples, coefficient: str | None = None, *, allow_partial: bool = False, progress: Progress
-) -> dict[str, Any]:
+) -> MetaEvaluation:
     """Every coefficient of every metric with its interval, and all pairs of metrics compared by one coefficient."""
     judgments = _judgments(table, allow_partial=allow_partial)
-    found: dict[str, dict[str, Coefficient]] = {}
+    coefficients: dict[str, dict[str, Coefficient]] = {}
     for done, (name, values) in enumerate(judgments.metrics.items(), 1):
-        found[name] = {kind: compute(judgments.human, values) for kind, compute in COEFFICIENTS.items()}
+        coefficients[name] = {kind: compute(judgments.human, values) for kind, compute in COEFFICIENTS.items()}
         progress("comparing", done, len(judgments.metrics))
     compared = coefficient or table.coefficient
-    return {
-        "n_judgments": len(judgments.human),
-        "n_samples": int((~np.isnan(table.human)).any(axis=1).sum()),
-        "n_clusters": len(np.unique(judgments.clusters)),
-        "left_out": [{"reason": reason, "judgments": count} for reason, count in judgments.left_out.items()],
-        "notes": table.notes,
-        "level": LEVEL,
-        "metrics": {
-            name: {
-                **{kind: _entry(kind, value, judgments.clusters) for kind, value in values.items()},
-                "signature": table.signatures.get(name),
-            }
-            for name, values in found.items()
+    return MetaEvaluation(
+        n_judgments=len(judgments.human),
+        n_samples=int((~np.isnan(table.human)).any(axis=1).sum()),
+        n_clusters=len(np.unique(judgments.clusters)),
+        left_out=[LeftOut(reason, count) for reason, count in judgments.left_out.items()],
+        notes=table.notes,
+        level=LEVEL,
+        metrics={
+            name: {kind: _figure(kind, value, judgments.clusters) for kind, value in values.items()}
+            for name, values in coefficients.items()
         },
-        "comparison": {
-            "coefficient": compared,
-            "correction": "Holm",
-            "pairs": _pairs({name: values[compared] for name, values in found.items()}, judgments.clusters),
-        },
-    }
+        signatures={name: table.signatures.get(name) for name in coefficients},
+        coefficient=compared,
+        pairs=_pairs({name: values[compared] for name, values in coefficients.items()}, judgments.clusters),
+    )
 
 
-def _entry(kind: str, coefficient: Coefficient, clusters: Codes) -> dict[str, Any]:
+def _figure(kind: str, coefficient: Coefficient, clusters: Codes) -> CoefficientFigure:
     interval = coefficient_interval(coefficient, clusters, share=kind == "acc_eq")
     if interval is None:
-        return {"value": None, "stderr": None, "low": None, "high": None, "method": f"undefined: {coefficient.reason}"}
-    entry = asdict(interval)
-    return entry if coefficient.epsilon is None else {**entry, "epsilon": coefficient.epsilon}
+        reason = f"undefined: {coefficient.reason}"
+        return CoefficientFigure(value=None, stderr=None, low=None, high=None, method=reason)
+    return CoefficientFigure(**asdict(interval), epsilon=coefficient.epsilon)
 
 
-def _pairs(coefficients: dict[str, Coefficient], clusters: Codes) -> list[dict[str, Any]]:
+def _pairs(coefficients: dict[str, Coefficient], clusters: Codes) -> list[MetricPair]:
     names = list(combinations(coefficients, 2))
     differences = [paired_difference(coefficients[one], coefficients[other], clusters) for one, other in names]
     adjusted = holm([difference.p_value for difference in differences])
     return [
-        {
-            "metric": one,
-            "other": other,
-            "difference": difference.value,
-            "stderr": difference.stderr,
-            "low": difference.low,
-            "high": difference.high,
-            "p_value": difference.p_value,
-            "p_holm": p_holm,
-            "better": _better(one, other, difference, p_holm),
-            "detectable": _detectable(difference),
-            "method": difference.method,
-        }
+        MetricPair(
+            metric=one,
+            other=other,
+            difference=difference.value,
+            stderr=difference.stderr,
+            low=difference.low,
+            high=difference.high,
+            p_value=difference.p_value,
+            p_holm=p_holm,
+            better=_better(one, other, difference, p_holm),
+            detectable=_detectable(difference),
+            method=difference.method,
+        )
         for (one, other), difference, p_holm in zip(names, differences, adjusted, strict=True)
     ]
 

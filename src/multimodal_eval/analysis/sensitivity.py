@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
 )
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.records import COMPOSITE, JsonObject
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.configured_tasks import make_task
@@ -79,7 +78,7 @@ class Sensitivity:
     runs: tuple[RunSensitivity, ...]
     flips: tuple[tuple[str, str, float], ...]  # two runs, and how often they change places
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The same as a JSON object."""
         return asdict(self)
 

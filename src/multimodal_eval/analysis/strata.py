@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from multimodal_eval.analysis.slices import field_of, slice_value
 from multimodal_eval.core.config import StrataConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.tasks_config import check_weights
@@ -25,7 +25,7 @@ def check_strata(strata: StrataConfig, metrics: Sequence[Metric]) -> None:
             raise ConfigError(f"{metric.name} is no mean over samples and cannot be weighted by strata")
 
 
-def strata_settings(strata: StrataConfig | None) -> dict[str, Any]:
+def strata_settings(strata: StrataConfig | None) -> JsonObject:
     """What the signature of every number says of them."""
     return {} if strata is None else {"strata": dict(strata.weights), "by": strata.by, "unit": "group"}
 

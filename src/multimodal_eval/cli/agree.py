@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.options import Given
 from multimodal_eval.core.levels import LEVELS
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def agree(data: Path, level: Any, format_: str, **given: Any) -> None:
     _show(report, format_)
 
 
-def _layout(given: dict[str, Any]) -> Layout:
+def _layout(given: Given) -> Layout:
     """Where the labels are: exactly one of three ways."""
     from multimodal_eval.data.readers.layouts import Long, Nested, Wide
 

@@ -6,9 +6,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from multimodal_eval.cli.options import MetricOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +34,7 @@ TASKS: dict[str, tuple[str, tuple[str, ...]]] = {
     "hallucination": ("captions of photographs, which here exist in words only", ("chair_i", "chair_s")),
     "classification": ("how things lie in the pictures, labelled by three people", ()),
 }
-OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS: MetricOptions = {
     **{name: {"model": CLIP} for name in ("clip_score", "clipscore", "ref_clipscore")},
     "meteor": {"variant": "fmean"},
     "perplexity": {"source": "model"},

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from multimodal_eval.cli.options import Given
 from multimodal_eval.core.errors import ThresholdError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from multimodal_eval.data.runs.run import Run
 
 
-def conclude(run: Run, given: Mapping[str, Any]) -> None:
+def conclude(run: Run, given: Given) -> None:
     """Show the run, write what was asked for, and fail where a threshold was missed; `given` are `output_options`."""
     from multimodal_eval.cli.report import leave_report
 
@@ -36,7 +37,7 @@ def conclude(run: Run, given: Mapping[str, Any]) -> None:
     judge(run, given)
 
 
-def judge(run: Run, given: Mapping[str, Any]) -> None:
+def judge(run: Run, given: Given) -> None:
     """Fail where a threshold was missed."""
     missed = missed_thresholds(run.entries, given["fail_under"], given["min_coverage"])
     if missed:

@@ -11,6 +11,8 @@ from multimodal_eval.cli.options import MetricOption, RunLocation, input_options
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from multimodal_eval.analysis.meta import MetaEvaluation, MetricPair
+
 # As in stats.correlation, which would load NumPy; a test keeps the two alike.
 COEFFICIENTS = {"tau_b": "tau-b", "tau_c": "tau-c", "spearman": "Spearman", "pearson": "Pearson", "acc_eq": "acc_eq"}
 
@@ -55,7 +57,7 @@ def meta(data: Any, format_: str, **given: Any) -> None:
     if format_ == "json":
         from multimodal_eval.core.records import to_json
 
-        click.echo(to_json(results).decode(), nl=False)
+        click.echo(to_json(results.to_dict()).decode(), nl=False)
     else:
         _show(results)
 
@@ -64,83 +66,82 @@ def _names(given: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in (given or "").split(",") if name.strip()))
 
 
-def _show(results: dict[str, Any]) -> None:
+def _show(results: MetaEvaluation) -> None:
     from multimodal_eval.cli.show import as_text, console
 
     out = console()
     out.print(_coefficients_table(results))
-    if len(results["metrics"]) > 1:
+    if len(results.metrics) > 1:
         out.print(_comparison_table(results))
         out.print("* differs by more than chance: Holm-corrected p at most 0.05", style="dim")
-    lines = [f"{entry['judgments']:,} judgments left out: {entry['reason']}" for entry in results["left_out"]]
-    for line in [*lines, *results["notes"], *_undefined(results)]:
+    lines = [f"{left.judgments:,} judgments left out: {left.reason}" for left in results.left_out]
+    for line in [*lines, *results.notes, *_undefined(results)]:
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
-    signatures = dict.fromkeys(entry["signature"] for entry in results["metrics"].values() if entry["signature"])
+    signatures = dict.fromkeys(text for text in results.signatures.values() if text)
     if signatures:
         out.print("\nsignatures", style="bold")
     for signature in signatures:
         out.print(f"  {as_text(signature)}", style="dim", soft_wrap=True)
 
 
-def _coefficients_table(results: dict[str, Any]) -> Table:
+def _coefficients_table(results: MetaEvaluation) -> Table:
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text, interval, number
 
     title = (
-        f"agreement with {results['n_judgments']:,} human judgments of {results['n_samples']:,} samples "
-        f"in {results['n_clusters']:,} clusters; below, {results['level']:.0%} intervals"
+        f"agreement with {results.n_judgments:,} human judgments of {results.n_samples:,} samples "
+        f"in {results.n_clusters:,} clusters; below, {results.level:.0%} intervals"
     )
     table = Table(title=title, title_justify="left", title_style="bold", show_lines=True)
     table.add_column("metric")
     for head in COEFFICIENTS.values():
         table.add_column(head, justify="right")
     table.add_column("epsilon", justify="right")
-    for name, entry in results["metrics"].items():
-        figures = [entry[kind] for kind in COEFFICIENTS]
-        cells = [f"{number(one['value'])}\n{interval(one['low'], one['high'])}" for one in figures]
-        epsilon = entry["acc_eq"].get("epsilon")
+    for name, figures in results.metrics.items():
+        shown = [figures[kind] for kind in COEFFICIENTS]
+        cells = [f"{number(figure.value)}\n{interval(figure.low, figure.high)}" for figure in shown]
+        epsilon = figures["acc_eq"].epsilon
         table.add_row(as_text(name), *cells, "" if epsilon is None else f"{epsilon:.4g}")
     return table
 
 
-def _comparison_table(results: dict[str, Any]) -> Table:
+def _comparison_table(results: MetaEvaluation) -> Table:
     """Row less column."""
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text
 
-    comparison = results["comparison"]
-    title = f"{COEFFICIENTS[comparison['coefficient']]} of the row less that of the column, and the corrected p"
+    title = f"{COEFFICIENTS[results.coefficient]} of the row less that of the column, and the corrected p"
     table = Table(title=title, title_justify="left", title_style="bold", show_lines=True)
-    names = list(results["metrics"])
+    names = list(results.metrics)
     table.add_column("")
     for name in names:
         table.add_column(as_text(name), justify="right")
     cells = {}
-    for pair in comparison["pairs"]:
-        cells[pair["metric"], pair["other"]] = _difference(pair, 1)
-        cells[pair["other"], pair["metric"]] = _difference(pair, -1)
+    for pair in results.pairs:
+        cells[pair.metric, pair.other] = _difference(pair, 1)
+        cells[pair.other, pair.metric] = _difference(pair, -1)
     for row in names:
         table.add_row(as_text(row), *(cells.get((row, column), "") for column in names))
     return table
 
 
-def _difference(pair: dict[str, Any], sign: int) -> str:
+def _difference(pair: MetricPair, sign: int) -> str:
     from multimodal_eval.cli.show import DASH
 
-    if pair["difference"] is None:
+    if pair.difference is None:
         return DASH
-    mark = " *" if pair["better"] else ""
-    corrected = DASH if pair["p_holm"] is None else f"p {pair['p_holm']:.2g}"
-    return f"{sign * pair['difference']:+.4f}{mark}\n{corrected}"
+    mark = " *" if pair.better else ""
+    corrected = DASH if pair.p_holm is None else f"p {pair.p_holm:.2g}"
+    return f"{sign * pair.difference:+.4f}{mark}\n{corrected}"
 
 
-def _undefined(results: dict[str, Any]) -> list[str]:
+def _undefined(results: MetaEvaluation) -> list[str]:
     """Why a cell of the table is empty; what several cells share is said once."""
     said: dict[str, list[str]] = {}
-    for name, entry in results["metrics"].items():
+    for name, figures in results.metrics.items():
         for kind, head in COEFFICIENTS.items():
-            if entry[kind]["low"] is None:
-                said.setdefault(f"{name}: {entry[kind]['method']}", []).append(head)
+            if figures[kind].low is None:
+                said.setdefault(f"{name}: {figures[kind].method}", []).append(head)
     return [f"{line} ({', '.join(heads)})" for line, heads in said.items()]

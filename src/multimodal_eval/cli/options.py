@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+if TYPE_CHECKING:
+    from multimodal_eval.run.engine.base import Engine
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+Given = Mapping[str, Any]  # what click has collected of a command line, by parameter
+MetricOptions = dict[str, dict[str, Any]]  # metric -> option -> value
 ENGINE_SETTINGS = ("engine", "workers", "address", "gpus_per_worker")
 
 
@@ -56,9 +61,9 @@ class MetricOption(KeyValue):
             self.fail(f"{text!r} is no value", param, ctx)
 
 
-def options_by_metric(given: tuple[tuple[str, str, Any], ...]) -> dict[str, dict[str, Any]] | None:
+def options_by_metric(given: tuple[tuple[str, str, Any], ...]) -> MetricOptions | None:
     """What `--option` collected, as a configuration writes it."""
-    found: dict[str, dict[str, Any]] = {}
+    found: MetricOptions = {}
     for metric, option, value in given:
         found.setdefault(metric, {})[option] = value
     return found or None
@@ -152,7 +157,7 @@ def engine_options(command: Command) -> Command:
     return command
 
 
-def engine_of(given: dict[str, Any]) -> Any:
+def engine_of(given: Given) -> Engine:
     """The engine that these options describe."""
     from multimodal_eval.run.engine.base import Engine
 

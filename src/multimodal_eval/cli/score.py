@@ -9,6 +9,7 @@ import click
 
 from multimodal_eval.cli.options import (
     ENGINE_SETTINGS,
+    Given,
     MetricOption,
     RunLocation,
     annotators_option,
@@ -65,7 +66,7 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **given: An
     conclude(run, given)
 
 
-def _refuse_settings(given: dict[str, Any]) -> None:
+def _refuse_settings(given: Given) -> None:
     """A resumed run has its settings; others beside them would have no effect."""
     free = ("format_", "jsonl", "fail_under", "min_coverage", "wants_report", "plugins", *ENGINE_SETTINGS)
     for name, value in given.items():
@@ -73,7 +74,7 @@ def _refuse_settings(given: dict[str, Any]) -> None:
             raise click.UsageError(f"--resume continues a run as it was begun and takes no {name.rstrip('s')!r}")
 
 
-def _resumed(folder: Any, given: dict[str, Any]) -> Any:
+def _resumed(folder: Any, given: Given) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.run.evaluate import resume, resumed_plan
@@ -83,7 +84,7 @@ def _resumed(folder: Any, given: dict[str, Any]) -> Any:
         return resume(folder, plugins=given["plugins"], progress=progress, engine=engine_of(given))
 
 
-def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:
+def _fresh(data: Any, predictions: Path | None, given: Given) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run import Run

@@ -37,7 +37,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     task: str | None = None
     metrics: list[str] | None = None
     tasks: dict[str, TaskConfig] = {}
-    options: dict[str, dict[str, Any]] = {}
+    options: dict[str, dict[str, Any]] = {}  # metric -> option -> value
     labels: str | list[Any] | dict[str, Any] | None = None  # of a classification: a list, or a YAML file
     unknown_labels: Literal["error", "wrong"] = "error"  # predicted labels that are none of these
     map: dict[str, str] = {}

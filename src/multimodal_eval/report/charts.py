@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from itertools import count
-from typing import Any
 
-from multimodal_eval.analysis.compare import RunComparison
+import msgspec
+
+from multimodal_eval.analysis.compare import Pair, RunComparison
 from multimodal_eval.analysis.sensitivity import Sensitivity
 from multimodal_eval.core.records import Figure
 from multimodal_eval.data.runs.run import Run
@@ -16,6 +16,74 @@ from multimodal_eval.report.one_run import OneRun
 from multimodal_eval.report.plain_text import visible
 
 _LABEL = 40  # characters of a name in a chart
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A value with its interval, beside its label; of one run (`series`) or of a comparison (`verdict`)."""
+
+    label: str
+    value: float | None
+    low: float | None
+    high: float | None
+    series: int | msgspec.UnsetType = msgspec.UNSET
+    verdict: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Intervals(msgspec.Struct, frozen=True, tag="intervals", tag_field="kind"):
+    """Values of several runs, all in one range."""
+
+    domain: tuple[float, float]
+    runs: list[str]
+    rows: list[Mark]
+
+
+class Histogram(msgspec.Struct, frozen=True, tag="histogram", tag_field="kind"):
+    """How the values of a number are spread."""
+
+    label: str
+    runs: list[str]
+    edges: list[float]
+    logarithmic: bool
+    counts: list[list[int]]
+
+
+class Forest(msgspec.Struct, frozen=True, tag="forest", tag_field="kind"):
+    """Differences around zero."""
+
+    rows: list[Mark]
+
+
+class WeightMark(msgspec.Struct, frozen=True):
+    """A part of a composite: what it is given, and what it does."""
+
+    label: str
+    weight: float
+    effective: float | None
+    series: int
+
+
+class Weights(msgspec.Struct, frozen=True, tag="weights", tag_field="kind"):
+    """The parts of a composite."""
+
+    rows: list[WeightMark]
+    runs: list[str]
+
+
+class NumberMarks(msgspec.Struct, frozen=True):
+    """One number of every value of a column."""
+
+    number: str
+    rows: list[Mark]
+
+
+class SliceChart(msgspec.Struct, frozen=True, tag="slices", tag_field="kind"):
+    """The values of a column, a number at a time."""
+
+    runs: list[str]
+    numbers: list[NumberMarks]
+
+
+Chart = Intervals | Histogram | Forest | Weights | SliceChart
 
 
 def _label(text: str) -> str:
@@ -45,88 +113,81 @@ def charts_of(
     spread: Mapping[str, Distribution],
     comparison: RunComparison | None,
     sensitivity: Sensitivity | None,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Chart]:
     """Every chart by the name of its place in the page."""
     names = list(_labels(run.name for run in runs).values())
     labels = _labels(numbers)
-    charts: dict[str, dict[str, Any]] = {}
+    charts: dict[str, Chart] = {}
     overview = [
-        {"label": labels[name] + _arrow(run.entries[name].direction), "series": place, **_brief(run.entries[name])}
+        _mark(labels[name] + _arrow(run.entries[name].direction), run.entries[name], place)
         for name in numbers
         for place, run in enumerate(runs)
         if run.run.info.bounds_of(name) == (0, 1) and run.entries[name].value is not None
     ]
     if overview:
-        charts["overview"] = {"kind": "intervals", "domain": [0, 1], "runs": names, "rows": overview}
-    for place, (name, own) in enumerate(spread.items()):
-        charts[f"spread-{place}"] = {
-            "kind": "histogram",
-            "label": _label(name),
-            "runs": names,
-            **{key: value for key, value in asdict(own).items() if key != "quantiles"},
-        }
+        charts["overview"] = Intervals((0, 1), names, overview)
+    for place, (name, bins) in enumerate(spread.items()):
+        charts[f"spread-{place}"] = Histogram(_label(name), names, bins.edges, bins.logarithmic, bins.counts)
     if comparison is not None:
         charts |= _forests(runs[0].run, comparison)
     if sensitivity is not None:
-        charts |= _weights(sensitivity)
+        charts["weights"] = _weights(sensitivity)
     columns = [own for own in runs[0].slices if all(own.column in {s.column for s in run.slices} for run in runs)]
     for place, column in enumerate(columns):
         charts[f"slices-{place}"] = _slice_chart(column.column, runs, numbers, names)
     return charts
 
 
-def _brief(figure: Figure) -> dict[str, float | None]:
-    return {"value": figure.value, "low": figure.low, "high": figure.high}
+def _mark(label: str, figure: Figure, series: int) -> Mark:
+    return Mark(label=label, value=figure.value, low=figure.low, high=figure.high, series=series)
 
 
-def _forests(run: Run, comparison: RunComparison) -> dict[str, dict[str, Any]]:
+def _forests(run: Run, comparison: RunComparison) -> dict[str, Chart]:
     """Differences in shares of the number's range, all in one; a number without a range by itself."""
     several = len(comparison.runs) > 2
-    shared: list[dict[str, Any]] = []
-    charts: dict[str, dict[str, Any]] = {}
+    shared: list[Mark] = []
+    charts: dict[str, Chart] = {}
     names = _labels(comparison.runs)
     labels = _labels(number.name for number in comparison.numbers)
     for place, number in enumerate(comparison.numbers):
         low, high = run.info.bounds_of(number.name.partition(".")[0])
-        bounded = low is not None and high is not None
-        width = high - low if low is not None and high is not None else 1.0
-        sign = -1 if number.direction == "lower" else 1  # to the right is better
-        rows = []
-        for pair in number.pairs:
-            ends = [None if end is None else sign * end / width for end in (pair.low, pair.high)]
-            label = labels[number.name] + _arrow(number.direction)
-            if several:
-                label += f": {names[pair.second]} − {names[pair.first]}"
-            rows.append(
-                {
-                    "label": label,
-                    "value": sign * pair.difference / width,
-                    "low": ends[0] if sign > 0 else ends[1],
-                    "high": ends[1] if sign > 0 else ends[0],
-                    "verdict": pair.verdict,
-                }
+        width = high - low if low is not None and high is not None else None
+        label = labels[number.name] + _arrow(number.direction)
+        rows = [
+            _difference(
+                f"{label}: {names[pair.second]} − {names[pair.first]}" if several else label,
+                pair,
+                (-1 if number.direction == "lower" else 1) / (width or 1.0),
             )
-        if bounded:
+            for pair in number.pairs
+        ]
+        if width is not None:
             shared += rows
         else:
-            charts[f"forest-{place}"] = {"kind": "forest", "rows": rows}
-    return {"forest": {"kind": "forest", "rows": shared}, **charts} if shared else charts
+            charts[f"forest-{place}"] = Forest(rows)
+    return {"forest": Forest(shared), **charts} if shared else charts
 
 
-def _weights(sensitivity: Sensitivity) -> dict[str, dict[str, Any]]:
+def _difference(label: str, pair: Pair, scale: float) -> Mark:
+    """A difference in units of its chart; a negative scale turns it round, so that right is better."""
+    ends = [None if end is None else scale * end for end in (pair.low, pair.high)]
+    low, high = ends if scale > 0 else ends[::-1]
+    return Mark(label=label, value=scale * pair.difference, low=low, high=high, verdict=pair.verdict)
+
+
+def _weights(sensitivity: Sensitivity) -> Weights:
     labels = _labels(part.part for run in sensitivity.runs for part in run.parts)
     rows = [
-        {"label": labels[part.part], "weight": part.weight, "effective": part.effective, "series": place}
+        WeightMark(labels[part.part], part.weight, part.effective, place)
         for place, run in enumerate(sensitivity.runs)
         for part in run.parts
     ]
-    names = [_label(run.run) for run in sensitivity.runs]
-    return {"weights": {"kind": "weights", "rows": rows, "runs": names}}
+    return Weights(rows, [_label(run.run) for run in sensitivity.runs])
 
 
-def _slice_chart(column: str, runs: Sequence[OneRun], numbers: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+def _slice_chart(column: str, runs: Sequence[OneRun], numbers: Sequence[str], names: Sequence[str]) -> SliceChart:
     """The values of a column, for each number that they have."""
-    by_number: dict[str, list[dict[str, Any]]] = {}
+    by_number: dict[str, list[Mark]] = {}
     sliced = [next(found for found in run.slices if found.column == column) for run in runs]
     labels = _labels(value for own in sliced for value in own.values)
     for number in numbers:
@@ -134,8 +195,6 @@ def _slice_chart(column: str, runs: Sequence[OneRun], numbers: Sequence[str], na
             for value, entries in own.values.items():
                 entry = entries.get(number)
                 if entry is not None and entry.value is not None:
-                    row = {"label": labels[value], "series": place, **_brief(entry)}
-                    by_number.setdefault(number, []).append(row)
+                    by_number.setdefault(number, []).append(_mark(labels[value], entry, place))
     arrows = {name: _arrow(entry.direction) for name, entry in runs[0].entries.items()}
-    charts = [{"number": _label(name) + arrows[name], "rows": rows} for name, rows in by_number.items()]
-    return {"kind": "slices", "runs": list(names), "numbers": charts}
+    return SliceChart(list(names), [NumberMarks(_label(name) + arrows[name], rows) for name, rows in by_number.items()])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.analysis.headline import headline
@@ -14,7 +13,7 @@ from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.cards import card_text
-from multimodal_eval.report.charts import charts_of
+from multimodal_eval.report.charts import Chart, charts_of
 from multimodal_eval.report.choice import EXPLANATIONS, PER_GROUP, TITLES, Chosen, choose
 from multimodal_eval.report.distributions import Distribution, distribution
 from multimodal_eval.report.markdown import Block, blocks
@@ -46,7 +45,7 @@ class Content:
     sensitivity: Sensitivity | None
     groups: list[Group]
     cards: dict[str, list[Block] | None]  # None: a plug-in's, which has none here
-    charts: dict[str, dict[str, Any]]
+    charts: dict[str, Chart]
 
 
 def content_of(

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from markupsafe import Markup
 
 from multimodal_eval.report.content import Content
@@ -54,7 +55,7 @@ def asset(name: str) -> str:
 
 def json_for_script(content: Any) -> Markup:
     """JSON for a `<script type="application/json">`, which no text in it can end."""
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(msgspec.to_builtins(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(_ESCAPED))
 
 

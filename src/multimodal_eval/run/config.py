@@ -12,6 +12,7 @@ import yaml
 
 from multimodal_eval.core.config import RunConfig, StrataConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.records import JsonObject
 from multimodal_eval.resources.catalogue import CATALOGUE
 
 MODEL_OPTIONS = ("encoder", "model")  # of metrics: a name, or a folder
@@ -121,7 +122,7 @@ def _in_words(said: str) -> str:
     return f"no setting is named {key!r}.{did_you_mean(key, known)}"
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> JsonObject:
     """The JSON Schema of the YAML file."""
     schema = msgspec.json.schema(RunConfig)
     return {

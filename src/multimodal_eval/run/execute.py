@@ -29,7 +29,7 @@ from multimodal_eval.evaluation.composite_score import composite_signature
 from multimodal_eval.run.engine.base import Died, Executor
 from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.isolation import score_without_poison
-from multimodal_eval.run.part import OpenPart, Stored, Worker
+from multimodal_eval.run.part import OpenPart, States, Stored, Worker
 from multimodal_eval.run.parts import parts_of
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.sums import TreeSum
@@ -118,9 +118,7 @@ def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -
     return info
 
 
-def _fitted(
-    worker: Worker, sizes: list[int], executor: Executor, progress: Progress
-) -> tuple[dict[str, Any], set[str]]:
+def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Progress) -> tuple[States, set[str]]:
     """The sums of small statistics by name; the names of the large ones, whose buckets are summed in the folder."""
     sums: dict[str, TreeSum] = {}
     large: set[str] = set()

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.meta import JudgedSamples, meta_evaluation
+from multimodal_eval.analysis.meta import JudgedSamples, MetaEvaluation, meta_evaluation
 from multimodal_eval.core.errors import (
     ConfigError,
     InputError,
@@ -23,6 +23,7 @@ from multimodal_eval.core.errors import (
 )
 from multimodal_eval.core.metric import is_number
 from multimodal_eval.core.progress import Progress, silent
+from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.flickr8k import ANNOTATIONS, formats_in, read_flickr8k
@@ -51,14 +52,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     lower: tuple[str, ...] = ()  # those of `scores` that are better when lower
     format_in: str | None = None
     coefficient: str | None = None  # that the metrics are compared by
-    options: dict[str, dict[str, Any]] | None = None
+    options: dict[str, JsonObject] | None = None
     plugins: tuple[str, ...] = ()
     map: dict[str, str] | None = None
     limit: int | None = None
     allow_partial: bool = False
 
 
-def meta_evaluate(data: Location, request: Request | None = None, *, progress: Progress = silent) -> dict[str, Any]:
+def meta_evaluate(data: Location, request: Request | None = None, *, progress: Progress = silent) -> MetaEvaluation:
     """Every coefficient of every metric with its interval, and all pairs of metrics compared.
 
     `data` is a folder with the judgments of Flickr8k, a file with columns of human scores, or a run folder.

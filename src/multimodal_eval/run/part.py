@@ -27,6 +27,7 @@ from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.plan import Plan
 
 BATCH = 1024
+States = dict[str, Any]  # corpus statistics by metric, of a type that only the metric knows
 PARTS_A_BUCKET = 4
 MOST_BUCKETS = 1024  # every one of them is looked for in every part
 POISONED = unscored("error", "the process that scored this sample died, each time")
@@ -85,7 +86,7 @@ class Worker:
     folder: RunFolder
     earlier: RunFolder | None = None  # a run over the same parts
     reusable: frozenset[str] = field(default=frozenset())  # metrics whose scores are taken from it
-    _states: dict[str, Any] = field(default_factory=dict, repr=False)
+    _states: States = field(default_factory=dict, repr=False)
     _retries: Retries = field(default_factory=Retries, repr=False)
 
     def placement(self, work: str) -> Placement:
@@ -115,10 +116,10 @@ class Worker:
                 groups.setdefault(metric.corpus_key, []).append(metric)
         return {metrics[0].name: metrics for metrics in groups.values()}
 
-    def fit(self, part: int) -> dict[str, Any]:
+    def fit(self, part: int) -> States:
         """The corpus statistics of a part; large ones are left in the run folder, in pieces."""
         samples = with_failures_marked(self.folder.read_samples(part), self.plan.config.patterns)
-        found: dict[str, Any] = {}
+        found: States = {}
         for name, metrics in self.fitting.items():
             state = metrics[0].fit(samples)
             if isinstance(state, LargeState) and isinstance(metrics[0].state_type, type):  # which puts it together

@@ -55,7 +55,7 @@ def _main_hidden() -> Iterator[None]:
     """A new process would run the user's script again, up to where it asked for this run: it needs nothing of it."""
     main = vars(sys.modules["__main__"])
     with _hiding:
-        shown: dict[str, Any] = {name: main[name] for name in ("__spec__", "__file__") if name in main}
+        shown: dict[str, object] = {name: main[name] for name in ("__spec__", "__file__") if name in main}
         main["__spec__"] = None
         main.pop("__file__", None)
         try:

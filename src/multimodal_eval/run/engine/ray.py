@@ -11,7 +11,7 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -136,7 +136,7 @@ class RayExecutor:
             raise UnavailableError(f"{where} cannot be reached: {error}") from error
         self._connected = True
 
-    def _start(self, quiet: dict[str, Any]) -> None:
+    def _start(self, quiet: Mapping[str, object]) -> None:
         # In a folder of its own, by which no other Ray on this machine finds it.
         self._scratch = Path(tempfile.mkdtemp(prefix="mmeval-ray-", dir=_short_folder()))
         self._ray.init(
