@@ -165,7 +165,7 @@ def test_the_whole_content(runs):
     assert (answers[0].error, answers[1].error) == (None, "timed out")
     assert answers[1].scores["rouge_l"].status == "error"
     assert set(content.cards) == {"rouge_l", "exact_match"}
-    assert content.charts["forest"]["rows"][0]["label"] == "rouge_l"
+    assert content.charts["forest"].rows[0].label == "rouge_l"
 
 
 def test_what_is_drawn_does_not_grow_with_the_run(tmp_path):
@@ -175,7 +175,7 @@ def test_what_is_drawn_does_not_grow_with_the_run(tmp_path):
             for n in range(count)
         ]
         run = evaluate(records, metrics="rouge_l", output=tmp_path / str(count), by=["part"])
-        return content_of([run], ["run"]).charts
+        return msgspec.to_builtins(content_of([run], ["run"]).charts)
 
     def numbers(value):
         if isinstance(value, dict):
@@ -221,7 +221,7 @@ def test_a_chart_marks_what_should_be_low(tmp_path):
     lower = msgspec.structs.replace(run.outcome.metrics["rouge_l"], direction="lower")
     run.outcome = msgspec.structs.replace(run.outcome, metrics={"rouge_l": lower})
     charts = content_of([run], ["run"]).charts
-    assert {row["label"] for row in charts["overview"]["rows"]} == {"rouge_l ↓"}
+    assert {row.label for row in charts["overview"].rows} == {"rouge_l ↓"}
 
 
 def test_any_run_of_labels_has_its_confusion_matrix(tmp_path):

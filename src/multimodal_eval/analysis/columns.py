@@ -57,7 +57,7 @@ def read_column(folder: RunFolder, parts: int, stored: Sequence[str], name: str,
     extras = [f"{name}:{extra}" for extra in ("status", "reason", "warning", "stats")]
     part_names = [column for column in stored if column.startswith(f"{name}.")]
     table = read_scores(folder, parts, ["id", name, *extras, *part_names])
-    values = _floats(table.column(name))
+    values = floats(table.column(name))
     _refuse_bad_values(name, table.column("id"), values, pc.is_valid(table.column(name)), bounds)
     scored = ~np.isnan(values)
     return Column(
@@ -68,7 +68,7 @@ def read_column(folder: RunFolder, parts: int, stored: Sequence[str], name: str,
         table.column(f"{name}:status"),
         table.column(f"{name}:reason"),
         table.column(f"{name}:warning"),
-        {column.removeprefix(f"{name}."): _floats(table.column(column)) for column in part_names},
+        {column.removeprefix(f"{name}."): floats(table.column(column)) for column in part_names},
     )
 
 
@@ -77,7 +77,7 @@ def column_names(folder: RunFolder, parts: int) -> list[str]:
     return list(dict.fromkeys(name for part in range(parts) for name in folder.part_schema("scores", part).names))
 
 
-def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
     """The values, NaN where there is none."""
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 

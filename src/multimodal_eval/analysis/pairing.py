@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -41,18 +42,31 @@ def parts_of(run: Run) -> int:
 
 
 def _rows_by_id(runs: Sequence[Run], names: Sequence[str]) -> list[Codes]:
-    ids = [read_scores(run.folder, parts_of(run), ["id"]).column("id").to_pylist() for run in runs]
-    places = [{sample: row for row, sample in enumerate(own)} for own in ids]
-    problems = []
-    for place, name in zip(places[1:], names[1:], strict=True):
-        for missing, where in ((places[0].keys() - place.keys(), name), (place.keys() - places[0].keys(), names[0])):
-            problems += [
-                Problem(code="UNMATCHED", message=f"the sample is not in the run {where}", id=sample)
-                for sample in sorted(missing)
-            ]
+    return rows_by_id([read_scores(run.folder, parts_of(run), ["id"]).column("id") for run in runs], names)
+
+
+def rows_by_id(ids: Sequence[pa.ChunkedArray], names: Sequence[str]) -> list[Codes]:
+    """For each run its rows in the order of the first run's ids; all runs must have the same ids."""
+    problems: list[Problem] = []
+    places = [np.arange(len(ids[0]), dtype=np.int64)]
+    for column, name in zip(ids[1:], names[1:], strict=True):
+        missing = _absent(ids[0], column, name)
+        problems += missing + _absent(column, ids[0], names[0])
+        if not missing:
+            rows = pc.index_in(ids[0], value_set=column.combine_chunks())
+            places.append(np.asarray(rows.to_numpy(zero_copy_only=False), dtype=np.int64))
     if problems:
         raise InputError(problems[:100], len(problems))
-    return [np.array([place[sample] for sample in ids[0]], dtype=np.int64) for place in places]
+    return places
+
+
+def _absent(ids: pa.ChunkedArray, others: pa.ChunkedArray, where: str) -> list[Problem]:
+    """A problem for each id that the run named `where` does not have."""
+    known = pc.is_in(ids, value_set=others.combine_chunks())
+    return [
+        Problem(code="UNMATCHED", message=f"the sample is not in the run {where}", id=sample)
+        for sample in sorted(ids.filter(pc.invert(known)).to_pylist())
+    ]
 
 
 def shared_clusters(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> Codes | None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from multimodal_eval.analysis.columns import floats
 from multimodal_eval.analysis.meta import JudgedSamples, MetaEvaluation, meta_evaluation
 from multimodal_eval.core.errors import (
     ConfigError,
@@ -161,7 +162,7 @@ def _run_table(run: Run, asked: Request, metrics: Sequence[str]) -> JudgedSample
         if name not in known:
             raise UnknownNameError("metric of the run", name, known)
         metric = name.partition(".")[0]
-        values = np.asarray(scores.column(name).to_numpy(zero_copy_only=False), dtype=np.float64)
+        values = floats(scores.column(name))
         entry = run.entries[metric]
         lower = entry.direction == "lower"
         table.metrics[name] = -values if lower else values
