@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Found(Generic[T]):
+class ModelEntry(Generic[T]):
     """The label that a model has, whether it is here (`check` raises if not), and how it is opened."""
 
     label: str
@@ -25,17 +25,17 @@ class Found(Generic[T]):
 class ModelKind(Generic[T]):
     """One kind of model, of which at most `kept` stay open.
 
-    `finder` names its function `name -> Found`, which is imported when it is first asked.
+    `finder` names its function `name -> ModelEntry`, which is imported when it is first asked.
     """
 
     def __init__(self, finder: str, kept: int) -> None:
         self._finder = finder
         self._opened = lru_cache(maxsize=kept)(lambda name, _home: self.find(name).open())
 
-    def find(self, name: str) -> Found[T]:
+    def find(self, name: str) -> ModelEntry[T]:
         """Look a model up without loading it."""
-        found: Found[T] = pkgutil.resolve_name(self._finder)(name)
-        return found
+        entry: ModelEntry[T] = pkgutil.resolve_name(self._finder)(name)
+        return entry
 
     def label(self, name: str) -> str:
         """The label that a model has, without loading it. One of the catalogue need not be here."""

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.models.tiny_llama import byte_letters
+from tests.models.language.tiny_llama import byte_letters
 
 TEMPLATE = (
     "{% for message in messages %}[{{ message['role'] }}]"

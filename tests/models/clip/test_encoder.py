@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
-import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from PIL import Image
 
 from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
 from multimodal_eval.models.clip import graphs as clip_graphs
 from multimodal_eval.models.clip.encoder import OnnxClip
-from multimodal_eval.models.clip.pictures import Picture, opened
-from multimodal_eval.models.clip.pil_resize import matrices
-from multimodal_eval.models.clip.preprocessing import CLIP_DEFAULTS, SIGLIP_DEFAULTS, Preprocessing
+from multimodal_eval.models.clip.pictures import Picture
 from multimodal_eval.models.clip.text import ClipTexts
 from multimodal_eval.models.encoders import check_image_text_encoder, image_text_encoder_label, open_image_text_encoder
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
 from multimodal_eval.models.source import find_model
-from tests.golden.clip.pictures import TINY_CLIP, TINY_LEGACY, TINY_SIGLIP, picture, pixels
+from tests.golden.clip.pictures import TINY_CLIP, TINY_LEGACY, TINY_SIGLIP, picture
 from tests.golden.load import golden
 
 GOLDEN = golden("clip.json.gz")
@@ -113,7 +106,7 @@ def exported(target):
         ("text", clip_graphs.text_graph, {"ids": "input_ids", "embeddings": "text_embeds"}),
         ("vision", clip_graphs.vision_graph, {"pixels": "pixel_values", "embeddings": "image_embeds"}),
     ):
-        graph = onnx.load_model_from_string(make(model.weights, model.config))
+        graph = onnx.load_model_from_string(make(model.weights, clip_graphs.ClipConfig.of(model)))
         onnx.load_external_data_for_model(graph, str(TINY_CLIP))
         for node in graph.graph.node:
             for names in (node.input, node.output):
@@ -181,57 +174,6 @@ def test_a_missing_tensor_is_named(tmp_path):
         OnnxClip(find_model(str(tmp_path / "deeper")))
 
 
-@pytest.mark.parametrize("case", GOLDEN["pixels"], ids=lambda case: f"{case['family']}-{case['picture']}")
-def test_preprocessing_is_that_of_transformers(case):
-    number, *size = case["picture"]
-    defaults = CLIP_DEFAULTS if case["family"] == "clip" else SIGLIP_DEFAULTS
-    found = Preprocessing.of(case["settings"], defaults)(picture(number, size))
-    assert list(found.shape) == case["shape"]
-    np.testing.assert_array_equal(found.reshape(-1)[case["places"]], np.float32(case["values"]))
-    assert found.astype(np.float64).sum() == pytest.approx(case["sum"], abs=1e-6)
-
-
-@given(width=st.integers(1, 90), height=st.integers(1, 90), edge=st.integers(1, 40), resample=st.sampled_from([2, 3]))
-def test_resizing_by_matrices_is_pillows(width, height, edge, resample):
-    """What the GPU does, here in float64: equal but for ties that rounding decides."""
-    settings = {"size": {"shortest_edge": edge}, "crop_size": edge + 1, "resample": resample, "do_normalize": False}
-    preprocess = Preprocessing.of({**settings, "do_rescale": False}, CLIP_DEFAULTS)
-    image = pixels(width, (width, height))
-    columns, rows = matrices(preprocess, height, width)
-    x = image.transpose(2, 0, 1).astype(np.float64)
-    for one in (lambda x: x @ rows.T.astype(np.float64), lambda x: columns.astype(np.float64) @ x):
-        x = np.clip(np.floor(one(x) + 0.5), 0, 255)
-    difference = np.abs(x - preprocess(Image.fromarray(image)))
-    assert difference.max() <= 1
-    assert (difference > 0).mean() < 0.01
-
-
-@pytest.mark.parametrize(("size", "family"), [((1, 15_000), "clip"), ((15_000, 1), "clip"), ((1, 300_000), "siglip")])
-def test_a_line_that_would_fill_the_memory_is_refused(size, family):
-    """224 x 3,360,000 pixels of 4 bytes, a few hundred bytes as a PNG file; SigLIP's rows alone are 224 x 300,000."""
-    preprocess = Preprocessing.of({}, CLIP_DEFAULTS if family == "clip" else SIGLIP_DEFAULTS)
-    with pytest.raises(ImageError, match=f"a picture of {size[0]} x {size[1]} is too long and thin"):
-        preprocess(Image.new("1", size))
-    assert preprocess(Image.new("1", (10, 7000))).shape == (3, 224, 224)
-
-
-def test_matrices_hold_only_what_the_crop_keeps():
-    """All weights of 400 x 40,000 pixels are 22,400 x 40,000 numbers."""
-    tracemalloc.start()
-    columns, rows = matrices(Preprocessing.of({}, CLIP_DEFAULTS), 40_000, 400)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert (columns.shape, rows.shape) == ((224, 40_000), (224, 400))
-    assert most < 50_000_000
-
-
-def test_a_size_that_says_nothing_is_refused():
-    with pytest.raises(ModelError, match="shortest_edge"):
-        Preprocessing.of({"size": {"longest_edge": 3}}, CLIP_DEFAULTS)
-    with pytest.raises(ModelError, match="resample"):
-        Preprocessing.of({"resample": 1}, CLIP_DEFAULTS)
-
-
 def test_a_known_picture_is_not_opened_again(monkeypatch):
     encoder = open_image_text_encoder(str(TINY_CLIP))
     first = encoder.encode_images(golden_pictures())
@@ -279,24 +221,3 @@ def test_a_broken_picture_among_known_ones():
     np.testing.assert_array_equal(found[:-1], known)
     assert np.isnan(found[-1]).all()
     assert [one.fault for one in pictures] == [None] * len(known) + ["cut off"]
-
-
-def test_few_pictures_are_open_at_a_time():
-    lock, alive, most = threading.Lock(), set(), 0
-
-    def show(number):
-        nonlocal most
-        with lock:
-            alive.add(number)
-            most = max(most, len(alive))
-        return picture(1, (4, 4))
-
-    pictures = [Picture(bytes([number]), lambda number=number: show(number)) for number in range(200)]
-    seen = []
-    for positions, group in opened(pictures, np.asarray, at_once=8):
-        assert len(group) == len(positions) <= 8
-        seen += positions
-        with lock:
-            alive.difference_update(positions)
-    assert seen == list(range(200))
-    assert most <= 16

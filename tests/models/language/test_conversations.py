@@ -11,16 +11,15 @@ from PIL import Image
 from multimodal_eval.core.conversation import Audio, Part, Turn
 from multimodal_eval.core.errors import InputError, ModelError, UnavailableError
 from multimodal_eval.models.language import conversation_torch
-from multimodal_eval.models.language.conversation_text import TextConversationLM
+from multimodal_eval.models.language.causal import open_causal_lm
+from multimodal_eval.models.language.conversation_text import TextConversationLM, written_plainly
 from multimodal_eval.models.language.conversations import (
     check_conversation_lm,
     conversation_lm_label,
     open_conversation_lm,
 )
-from multimodal_eval.models.language.language_models import open_causal_lm
-from multimodal_eval.models.language.turns import written_plainly
 from multimodal_eval.models.source import find_model
-from tests.models import tiny_llama, tiny_multimodal
+from tests.models.language import tiny_llama, tiny_multimodal
 from tests.reference import naive_llama
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import ConfigError, ModelError, UnavailableError
-from multimodal_eval.models.language.causal_llama import SCORED_AT_ONCE
-from multimodal_eval.models.language.language_models import causal_lm_label, check_causal_lm, open_causal_lm
-from multimodal_eval.models.language.windows import Reading, windows
-from tests.models import tiny_llama
+from multimodal_eval.models.language.causal import causal_lm_label, check_causal_lm, open_causal_lm
+from multimodal_eval.models.language.llama import SCORED_AT_ONCE
+from multimodal_eval.models.language.tokens import Reading
+from tests.models.language import tiny_llama
 from tests.reference import naive_llama
 
 TEXTS = ["A dog runs.", "ab", "Two cats, 17 mats!", "Ünïcödé 🐕", "A dog walks", "x y", "A dog runs."]
@@ -168,31 +165,6 @@ def test_weights_that_are_missing_are_named(tmp_path):
     (tmp_path / "model" / "config.json").write_text(config)
     with pytest.raises(ModelError, match=r"no tensor 'model\.layers\.2"):
         open_causal_lm(str(tmp_path / "model"))
-
-
-@given(tokens=st.integers(0, 60), first=st.integers(0, 60), window=st.integers(2, 20), data=st.data())
-def test_each_token_is_scored_once_with_enough_before_it(tokens, first, window, data):
-    reading = Reading(window, data.draw(st.integers(1, window - 1)))
-    scored = []
-    for piece in windows(tokens, first, reading):
-        assert 0 <= piece.begin < piece.first < piece.end <= tokens
-        assert piece.end - piece.begin <= window
-        for token in range(piece.first, piece.end):
-            assert token - piece.begin >= min(token, window - reading.stride)
-            scored.append(token)
-    assert scored == list(range(max(1, first), tokens))
-
-
-def test_float32_is_written_as_it_is_read(tmp_path):
-    from multimodal_eval.models.formats.safetensors import SafetensorsFile, write_float32
-
-    table = np.arange(6, dtype=np.float32).reshape(2, 3)
-    write_float32(tmp_path / "x.safetensors", {"a": (2, 3), "b": (1,)}, [table, np.ones(1, np.float32)])
-    file = SafetensorsFile(tmp_path / "x.safetensors")
-    assert file.read("a").tolist() == table.tolist()
-    assert file.read("b").tolist() == [1]
-    with pytest.raises(ValueError, match=r"in the place of \(3, 2\)"):
-        write_float32(tmp_path / "y.safetensors", {"a": (3, 2)}, [table])
 
 
 def test_a_llama_behind_links_is_opened(tmp_path):
