@@ -9,8 +9,6 @@ from multimodal_eval.models.encoders import open_sentence_encoder
 from multimodal_eval.models.source import find_model
 
 pytestmark = pytest.mark.weights
-
-
 PARAPHRASES = [
     ("Собака бежит по пляжу", "Пёс несётся вдоль берега моря"),
     ("Мужчина играет на гитаре", "Музыкант исполняет песню на гитаре"),
