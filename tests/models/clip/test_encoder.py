@@ -143,6 +143,12 @@ def test_an_onnx_file_without_vectors_is_refused(tmp_path):
             "activation 'relu'",
         ),
         (
+            lambda folder: (folder / "config.json").write_text(
+                '{"model_type": "clip", "vision_config": {"hidden_size": "wide"}}'
+            ),
+            r"config\.json: Expected `int`, got `str` - at `\$\.hidden_size`",
+        ),
+        (
             lambda folder: (
                 (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors"),
                 (folder / "model.safetensors.index.json").write_text("{}"),

@@ -67,3 +67,24 @@ def test_a_size_that_says_nothing_is_refused():
         Preprocessing.of({"size": {"longest_edge": 3}}, ClipPictures)
     with pytest.raises(ModelError, match="resample"):
         Preprocessing.of({"resample": 1}, ClipPictures)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"image_mean": None}, "'image_mean' is needed"),
+        ({"rescale_factor": None}, "'rescale_factor' is needed"),
+        ({"image_std": "half"}, r"`\$\.image_std`"),
+        ({"size": {"height": None, "width": 3}}, "`height` and `width`"),
+        ([], "Expected `object`"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused(settings, said):
+    with pytest.raises(ModelError, match=said):
+        Preprocessing.of(settings, ClipPictures)
+
+
+def test_a_step_that_is_switched_off_needs_no_settings():
+    off = {"do_normalize": False, "image_mean": None, "image_std": None, "do_rescale": None, "rescale_factor": None}
+    preprocess = Preprocessing.of(off, ClipPictures)
+    assert (preprocess.mean, preprocess.std, preprocess.scale) == (None, None, None)

@@ -175,3 +175,11 @@ def test_a_llama_behind_links_is_opened(tmp_path):
     models = [open_causal_lm(str(tmp_path / name)) for name in ("linked", "plain")]
     (linked,), (plain,) = (model.log_probabilities(["a b c"]) for model in models)
     assert linked.tolist() == plain.tolist()
+
+
+def test_a_setting_that_is_missing_is_named(tmp_path):
+    tiny_llama.write(tmp_path / "model")
+    config = (tmp_path / "model" / "config.json").read_text()
+    (tmp_path / "model" / "config.json").write_text(config.replace('"rms_norm_eps"', '"other"'))
+    with pytest.raises(ModelError, match="lacks the setting 'rms_norm_eps'"):
+        open_causal_lm(str(tmp_path / "model"))
