@@ -42,7 +42,7 @@ except ImportError:
 
 from multimodal_eval.models.clip.on_torch import IMAGES_AT_ONCE, TorchClip
 from multimodal_eval.models.clip.pictures import Picture
-from multimodal_eval.models.clip.preprocessing import CLIP_DEFAULTS, Preprocessing
+from multimodal_eval.models.clip.preprocessing import ClipPictures, Preprocessing
 
 SIZE = (480, 640)
 WORDS = "a the red blue dog cat man woman riding on beach with ball street car old young tall small near two".split()
@@ -87,7 +87,7 @@ def towers(kind: str) -> tuple[Any, Preprocessing]:
                 weight.add_(torch.randn_like(weight) * weight.std())
     edge = vision["image_size"]
     sizes = {"size": {"shortest_edge": edge}, "crop_size": {"height": edge, "width": edge}}
-    return model, Preprocessing.of(sizes, CLIP_DEFAULTS)
+    return model, Preprocessing.of(sizes, ClipPictures)
 
 
 def pictures(count: int) -> list[np.ndarray[Any, np.dtype[np.uint8]]]:

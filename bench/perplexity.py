@@ -30,7 +30,7 @@ def main() -> None:
     given = parser.parse_args()
     os.environ["MMEVAL_CACHE"] = "off"
     start = time.perf_counter()
-    from multimodal_eval.models.language.language_models import open_causal_lm
+    from multimodal_eval.models.language.causal import open_causal_lm
 
     model = open_causal_lm(given.through)
     opened = time.perf_counter() - start

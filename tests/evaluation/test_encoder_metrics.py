@@ -13,7 +13,7 @@ from multimodal_eval.evaluation.metrics.contextual_relevance import compute_cont
 from multimodal_eval.evaluation.metrics.semantic_similarity import compute_semantic_similarity
 from multimodal_eval.evaluation.metrics_registry import evaluate_sample
 from multimodal_eval.models.encoders import open_sentence_encoder
-from tests.models.test_sentences import recorded
+from tests.models.sentences.test_by_name import recorded
 
 pytestmark = pytest.mark.weights
 

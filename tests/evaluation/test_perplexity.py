@@ -14,7 +14,7 @@ from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics.perplexity import compute_perplexity, perplexity
 from tests.golden.load import golden
-from tests.models import tiny_llama
+from tests.models.language import tiny_llama
 from tests.reference import naive_llama
 
 

@@ -11,10 +11,9 @@ import pytest
 from PIL import Image
 
 from multimodal_eval.core.errors import ImageError
-from multimodal_eval.evaluation.pictures import pictures_of
+from multimodal_eval.evaluation.pictures import Spool, pictures_of
 from multimodal_eval.media import remote
 from multimodal_eval.media.policy import MediaPolicy, using
-from multimodal_eval.media.spool import Spool
 from tests.media.pictures import encoded
 
 

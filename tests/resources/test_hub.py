@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import FetchError, UnavailableError
 from multimodal_eval.models.source import fetchable, find_model
+from multimodal_eval.resources.fetch import fetch_named, verify_named
 from multimodal_eval.resources.hub import MANIFEST, HubModel, fetch_from_hub, find_snapshot, hub_model, verify_snapshot
-from multimodal_eval.resources.named import fetch_named, verify_named
 from multimodal_eval.resources.store import home
 from tests.golden.clip.pictures import TINY_CLIP, picture
 from tests.resources.hub_server import COMMIT, hub_server

@@ -18,8 +18,8 @@ from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import planned
 from tests.report.viewed import client
+from tests.run.caption_samples import samples
 from tests.run.fuse import Fuse, StoppedError
-from tests.run.test_run import samples
 
 PLUGIN = Path(__file__).with_name("plugin.py")
 MEAN, RATIO = "slow_words", "corpus_precision"  # metrics of that plug-in: a mean, and a ratio of sums

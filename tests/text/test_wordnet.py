@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.text.wordnet import WordNet
+from multimodal_eval.text.wordnet import WordNet, is_regular_form
 from tests.golden.load import golden
 
 ENGLISH = WordNet()
@@ -107,3 +107,51 @@ def test_the_shipped_table():
         *(57_510, 8_700, 20_983, 3_767),
         *(1_413, 1_860, 1_186, 7),
     ]
+
+
+@pytest.mark.parametrize(
+    ("lemma", "forms"),
+    [
+        ("ride", "ride rides riding"),
+        ("rid", "rids ridding ridded"),
+        ("stare", "stares stared staring"),
+        ("star", "stars starred starring"),
+        ("quit", "quits quitting"),
+        ("park", "parks parked parking"),
+        ("fix", "fixes fixed fixing"),
+        ("watch", "watches watched"),
+        ("bus", "buses"),
+        ("potato", "potatoes"),
+        ("photo", "photos"),
+        ("carry", "carries carried carrying"),
+        ("play", "plays played playing"),
+        ("row", "rows rowed rowing"),
+        ("see", "sees seeing"),
+        ("dye", "dyed dyeing"),
+        ("ski", "skis skied skiing"),
+        ("big", "bigger biggest"),
+        ("large", "larger largest"),
+        ("happy", "happier happiest"),
+        ("tall", "taller tallest"),
+    ],
+)
+def test_regular_forms(lemma, forms):
+    assert [form for form in forms.split() if not is_regular_form(form, lemma)] == []
+
+
+@pytest.mark.parametrize(
+    ("form", "lemma"),
+    [
+        ("riding", "rid"),
+        ("rides", "rid"),
+        ("dining", "din"),
+        ("staring", "star"),
+        ("bathes", "bath"),
+        ("boss", "bos"),
+        ("skies", "ski"),
+        ("dying", "dye"),
+        ("men", "man"),
+    ],
+)
+def test_other_forms(form, lemma):
+    assert not is_regular_form(form, lemma)

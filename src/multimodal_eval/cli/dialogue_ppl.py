@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from multimodal_eval.models.language.language_models import DEFAULT_CAUSAL_LM
+from multimodal_eval.models.language.causal import DEFAULT_CAUSAL_LM
 
 
 @click.command()

@@ -15,7 +15,7 @@ def fetch(names: tuple[str, ...], verifying: bool) -> None:
 
     Offline afterwards. The hub is asked at $HF_ENDPOINT, or at its own address.
     """
-    from multimodal_eval.resources.named import verify_named
+    from multimodal_eval.resources.fetch import verify_named
 
     for line in fetch_all(names):
         click.echo(line)
@@ -27,7 +27,7 @@ def fetch(names: tuple[str, ...], verifying: bool) -> None:
 def fetch_all(names: Iterable[str]) -> Iterable[str]:
     """Fetch one after the other, with a bar; a line about each."""
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.resources.named import fetch_named
+    from multimodal_eval.resources.fetch import fetch_named
 
     for name in names:
         with progress_bar() as progress:

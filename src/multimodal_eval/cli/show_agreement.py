@@ -44,7 +44,7 @@ def show_agreement(report: AgreementReport) -> None:
     )
     for note in _notes(report):
         out.print(f"[yellow]![/] {as_text(note)}", soft_wrap=True)
-    method = f"{report.figures[0].method}, seed {report.settings['seed']}"
+    method = f"{report.figures[0].method}, seed {report.settings.seed}"
     out.print(f"\nintervals: {as_text(method)}", style="dim", soft_wrap=True)
 
 

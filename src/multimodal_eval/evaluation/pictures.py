@@ -11,12 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from tempfile import SpooledTemporaryFile
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from multimodal_eval.core.errors import ImageError, shorten
 from multimodal_eval.media.images import image_bytes, is_url, load_image_any
 from multimodal_eval.media.policy import MediaPolicy, current_policy
-from multimodal_eval.media.spool import Spool
 from multimodal_eval.models.cache import digest
 from multimodal_eval.models.clip.pictures import Picture
 
@@ -24,6 +26,33 @@ if TYPE_CHECKING:
     from PIL import Image
 
 READ_AT_ONCE = 8  # files or addresses; each may hold as many bytes as the policy allows
+IN_MEMORY = 32 << 20  # bytes that a spool keeps before it writes a temporary file
+
+
+class Spool:
+    """Takes content from any thread and gives it back until it is closed: from memory, or from one temporary file."""
+
+    def __init__(self, in_memory: int = IN_MEMORY) -> None:
+        self._file = SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115 - closed with the spool
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+
+    def keep(self, content: bytes) -> Callable[[], bytes]:
+        """Put content away; the call gives it back."""
+        with self._lock:
+            start = self._file.seek(0, 2)
+            self._file.write(content)
+        return partial(self._read, start, len(content))
+
+    def _read(self, start: int, size: int) -> bytes:
+        with self._lock:
+            self._file.seek(start)
+            return self._file.read(size)
 
 
 @contextmanager

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+ImageId = int | str
+
 BLEU_NAMES = ("Bleu_1", "Bleu_2", "Bleu_3", "Bleu_4")
 
 
@@ -136,12 +138,12 @@ class COCOEvalCap:
     """Evaluates results against annotations, with the attributes that pycocoevalcap's class has."""
 
     def __init__(self, coco: Any, cocoRes: Any) -> None:  # noqa: N803 - pycocoevalcap's name
-        self.evalImgs: list[dict[str, Any]] = []
+        self.evalImgs: list[dict[str, ImageId | float]] = []
         self.eval: dict[str, float] = {}
-        self.imgToEval: dict[Any, dict[str, Any]] = {}
+        self.imgToEval: dict[ImageId, dict[str, ImageId | float]] = {}
         self.coco, self.cocoRes = coco, cocoRes
         self._references, self._results = _captions_by_image(coco), _captions_by_image(cocoRes)
-        self.params: dict[str, Any] = {"image_id": list(self._references)}
+        self.params: dict[str, list[ImageId]] = {"image_id": list(self._references)}
 
     def evaluate(self) -> None:
         """Score the images of `params["image_id"]`, print the corpus figures, fill `eval` and `imgToEval`."""
@@ -161,7 +163,7 @@ class COCOEvalCap:
         if "METEOR" not in self.eval:
             sys.stderr.write(f"METEOR is left out. {compute_meteor.unavailable()}\n")
 
-    def _refuse_incomplete(self, image_ids: Sequence[Any]) -> None:
+    def _refuse_incomplete(self, image_ids: Sequence[ImageId]) -> None:
         """Every image needs references and exactly one result; pycocoevalcap stops at the first that has not."""
         foreign = [image for image in self._results if image not in self._references]
         problems = [
@@ -181,7 +183,7 @@ class COCOEvalCap:
             raise InputError(problems)
 
 
-def _captions_by_image(source: Any) -> dict[Any, list[Any]]:
+def _captions_by_image(source: Any) -> dict[ImageId, list[str]]:
     """Captions by image id, from a pycocotools object, a file, or loaded JSON (annotations or a list of results)."""
     if hasattr(source, "imgToAnns"):
         return {image: [found["caption"] for found in source.imgToAnns[image]] for image in source.getImgIds()}
@@ -191,7 +193,7 @@ def _captions_by_image(source: Any) -> dict[Any, list[Any]]:
     if not isinstance(annotations, list):
         message = "there must be a list of results, or an object with a list `annotations`"
         raise InputError([Problem(code="TYPE", message=message, file=name)])
-    captions: dict[Any, list[Any]] = {}
+    captions: dict[ImageId, list[str]] = {}
     problems = []
     for index, annotation in enumerate(annotations):
         if isinstance(annotation, Mapping) and annotation.keys() >= {"image_id", "caption"}:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 from warnings import warn
 
 from multimodal_eval.contests.clarity.labels import normalize_label
@@ -24,6 +24,17 @@ MULTI_ANNOTATOR = "evasion_f1_multiannotator"
 STRICT = "evasion_f1_strict"
 
 _COUNTERS = ("best_value", "best_step", "misses", "non_finite", "_reference")
+
+
+class StoppingState(TypedDict):
+    """What `EarlyStopping.state_dict` gives."""
+
+    mode: Mode
+    best_value: float | None
+    best_step: int | None
+    misses: int
+    non_finite: int
+    reference: float | None
 
 
 class EarlyStopping:
@@ -100,13 +111,20 @@ class EarlyStopping:
             raise ConfigError(f"there is no state to restore: {found}, and no state of it was remembered.")
         return deepcopy(self._kept[0])
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> StoppingState:
         """What a later `load_state_dict` needs, fit for JSON. The remembered state is not in it: save that beside."""
-        return {"mode": self.mode, **{name.lstrip("_"): getattr(self, name) for name in _COUNTERS}}
+        return {
+            "mode": self.mode,
+            "best_value": self.best_value,
+            "best_step": self.best_step,
+            "misses": self.misses,
+            "non_finite": self.non_finite,
+            "reference": self._reference,
+        }
 
-    def load_state_dict(self, saved: Mapping[str, Any], best_state: Any = None) -> None:
+    def load_state_dict(self, saved: Mapping[str, object], best_state: Any = None) -> None:
         """Goes on where `state_dict` was called; `best_state` is what `restore` gave then."""
-        missing = [name for name in ("mode", *(n.lstrip("_") for n in _COUNTERS)) if name not in saved]
+        missing = [name for name in StoppingState.__annotations__ if name not in saved]
         if missing:
             raise ConfigError(f"this is no state of an EarlyStopping: {', '.join(missing)} missing.")
         if saved["mode"] != self.mode:

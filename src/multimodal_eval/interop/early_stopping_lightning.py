@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, TypedDict
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.optional import require
-from multimodal_eval.interop.early_stopping import MONITORED, EarlyStopping, Mode
+from multimodal_eval.interop.early_stopping import MONITORED, EarlyStopping, Mode, StoppingState
+
+
+class CallbackState(TypedDict):
+    """What a checkpoint holds of the callback: the counts, and the best weights if there are any."""
+
+    stopping: StoppingState
+    best_state: Any
 
 
 def lightning_early_stopping(
@@ -50,11 +57,11 @@ def _callback_class() -> Any:
             if self.stopping.best_value is not None:
                 pl_module.load_state_dict(self.stopping.restore())
 
-        def state_dict(self) -> dict[str, Any]:
+        def state_dict(self) -> CallbackState:
             best = self.stopping.restore() if self.stopping.best_value is not None else None
             return {"stopping": self.stopping.state_dict(), "best_state": best}
 
-        def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        def load_state_dict(self, state_dict: CallbackState) -> None:
             self.stopping.load_state_dict(state_dict["stopping"], state_dict["best_state"])
 
     return LightningEarlyStopping

@@ -13,7 +13,7 @@ from typing import Any
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.optional import require
-from multimodal_eval.interop.early_stopping import MONITORED, EarlyStopping, Mode, monitored
+from multimodal_eval.interop.early_stopping import MONITORED, EarlyStopping, Mode, StoppingState, monitored
 
 EXTRA = "trainer"
 
@@ -68,7 +68,7 @@ def _callback_class() -> Any:
 
         def __init__(self, patience: int, min_delta: float) -> None:
             self.stopping = EarlyStopping(patience, min_delta)
-            self.saved: dict[str, Any] | None = None  # set by the Trainer from a checkpoint
+            self.saved: StoppingState | None = None  # set by the Trainer from a checkpoint
             self._training = False
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -93,8 +93,11 @@ def _callback_class() -> Any:
         def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             self._training = False
 
-        def state(self) -> dict[str, Any]:
-            settings = {"patience": self.stopping.patience, "min_delta": self.stopping.min_delta}
+        def state(self) -> dict[str, dict[str, object]]:
+            settings: dict[str, object] = {
+                "patience": self.stopping.patience,
+                "min_delta": self.stopping.min_delta,
+            }
             return {"args": settings, "attributes": {"saved": self.stopping.state_dict()}}
 
     return TrainerEarlyStopping

@@ -1,1 +1,1 @@
-"""Pictures: the only place that opens media."""
+"""Images and audio: the only room that opens media, within the limits of a policy."""

@@ -1,38 +1,29 @@
-"""Pictures from wherever a sample names them, checked before they are decoded, as eight-bit RGB."""
+"""Pictures from wherever a sample names them: a path, an address, a data URI, bytes or a Pillow image.
+
+Reference:
+    Masinter (1998). The "data" URL scheme. RFC 2397.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import io
 import re
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
 
 from multimodal_eval.core.errors import ImageError, shorten
-from multimodal_eval.media.data_uris import decode_data_uri
 from multimodal_eval.media.files import path_of_file_url, read_file
-from multimodal_eval.media.pixels import as_rgb
+from multimodal_eval.media.pixels import checked_picture, decoded
 from multimodal_eval.media.policy import MediaPolicy, current_policy
-from multimodal_eval.media.webp import webp_size
 
 if TYPE_CHECKING:
-    from PIL import Image, ImageFile
+    from PIL import Image
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _SLASHED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-
-# Format, how such a file begins, and the class that reads it. Anything else is not opened at all.
-_FORMATS = (
-    ("PNG", re.compile(rb"\x89PNG\r\n\x1a\n"), "PngImagePlugin", "PngImageFile"),
-    ("JPEG", re.compile(rb"\xff\xd8\xff"), "JpegImagePlugin", "JpegImageFile"),
-    ("WebP", re.compile(rb"RIFF....WEBP", re.DOTALL), "WebPImagePlugin", "WebPImageFile"),
-    ("GIF", re.compile(rb"GIF8[79]a"), "GifImagePlugin", "GifImageFile"),
-    ("BMP", re.compile(rb"BM"), "BmpImagePlugin", "BmpImageFile"),
-    ("TIFF", re.compile(rb"II[*+]\0|MM\0[*+]"), "TiffImagePlugin", "TiffImageFile"),
-)
 
 
 def load_image_any(source: Any, *, policy: MediaPolicy | None = None) -> Image.Image:
@@ -44,8 +35,8 @@ def load_image_any(source: Any, *, policy: MediaPolicy | None = None) -> Image.I
     """
     rules = policy or current_policy()
     if _is_picture(source):
-        return _checked_picture(source, rules)
-    return _decoded(image_bytes(source, policy=rules), rules)
+        return checked_picture(source, rules)
+    return decoded(image_bytes(source, policy=rules), rules)
 
 
 def image_bytes(source: Any, *, policy: MediaPolicy | None = None) -> bytes:
@@ -57,7 +48,7 @@ def image_bytes(source: Any, *, policy: MediaPolicy | None = None) -> bytes:
     rules = policy or current_policy()
     if _is_picture(source):
         buffer = io.BytesIO()
-        _checked_picture(source, rules).save(buffer, format="BMP")
+        checked_picture(source, rules).save(buffer, format="BMP")
         return buffer.getvalue()
     if isinstance(source, bytes | bytearray | memoryview):
         return _sized(bytes(source), rules)
@@ -87,7 +78,7 @@ def _content_named(name: str, policy: MediaPolicy) -> bytes:
     """What a text names: its scheme tells, and without one it is a path."""
     scheme = _scheme(name)
     if scheme == "data":
-        return decode_data_uri(name, policy.max_bytes)
+        return _decode_data_uri(name, policy.max_bytes)
     if is_url(name):
         return _fetched(name, policy)
     if scheme == "file":
@@ -120,68 +111,24 @@ def _is_picture(source: object) -> bool:
     return isinstance(source, Image.Image)
 
 
-def _checked_picture(image: Image.Image, policy: MediaPolicy) -> Image.Image:
-    """A Pillow image is taken as it stands, at the frame where it stands."""
-    _refuse_size(image.size, policy)
-    with _decoding("the picture"):
-        return as_rgb(image)
+def _decode_data_uri(uri: str, max_bytes: int) -> bytes:
+    """The content of a data URI, base64 or percent-encoded; its media type is not believed and not read."""
+    head, comma, payload = uri.partition(",")
+    if not comma:
+        raise ImageError(f"{shorten(uri)} is no data URI: it has no comma")
+    if len(payload) > 3 * max_bytes:  # a percent-encoded byte takes three characters
+        raise ImageError(f"a data URI of more than {max_bytes:,} bytes")
+    content = unquote_to_bytes(payload)
+    if head.rstrip().lower().endswith(";base64"):
+        try:
+            content = base64.b64decode(_padded(b"".join(content.split())), validate=True)
+        except binascii.Error as error:
+            raise ImageError(f"a data URI whose base64 cannot be decoded: {error}") from None
+    if len(content) > max_bytes:
+        raise ImageError(f"a data URI of more than {max_bytes:,} bytes")
+    return content
 
 
-def _decoded(content: bytes, policy: MediaPolicy) -> Image.Image:
-    if not content:
-        raise ImageError("the picture is empty: 0 bytes")
-    name, reader = _reader(content)
-    if name == "WebP":  # its reader reserves the whole canvas when it is made
-        _refuse_size(webp_size(content), policy)
-    with _decoding(f"the {name} picture"), _silent(name):
-        image: ImageFile.ImageFile = reader(io.BytesIO(content))  # reads the header only
-        _refuse_size(image.size, policy)
-        if getattr(image, "is_animated", False):
-            what = "pages" if name == "TIFF" else "frames"
-            raise ImageError(f"the {name} picture has several {what}, and which of them is meant is not known")
-        _refuse_size(image.size, policy)  # a GIF's second look may find it larger than its header said
-        return as_rgb(image)
-
-
-def _reader(content: bytes) -> tuple[str, Any]:
-    for name, beginning, module, kind in _FORMATS:
-        if beginning.match(content):
-            return name, getattr(import_module(f"PIL.{module}"), kind)
-    known = ", ".join(name for name, *_ in _FORMATS)
-    raise ImageError(f"the content is no {known} picture. It begins with {shorten(content[:16])}")
-
-
-def _refuse_size(size: tuple[int, int], policy: MediaPolicy) -> None:
-    width, height = size
-    if width < 1 or height < 1:
-        raise ImageError(f"the picture has no pixels: {width} x {height}")
-    if width * height > policy.max_pixels:
-        raise ImageError(f"the picture has {width} x {height} pixels, over the limit of {policy.max_pixels:,}")
-
-
-@contextmanager
-def _decoding(what: str) -> Iterator[None]:
-    """Whatever a decoder raises means that the picture cannot be decoded."""
-    try:
-        yield
-    except ImageError:
-        raise
-    except Exception as error:  # noqa: BLE001 - decoders of damaged files raise anything
-        raise ImageError(f"{what} cannot be decoded: {type(error).__name__}: {error}") from None
-
-
-@contextmanager
-def _silent(name: str) -> Iterator[None]:
-    """Pillow's readers of GIF and TIFF warn of large pictures by themselves; the limit here is the policy's.
-
-    The others warn only in `Image.open`, which is not used: changing the filters is not safe among threads
-    before Python 3.14, and so is left to the two formats that need it.
-    """
-    if name not in ("GIF", "TIFF"):
-        yield
-        return
-    from PIL.Image import DecompressionBombWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DecompressionBombWarning)
-        yield
+def _padded(text: bytes) -> bytes:
+    """Many programs leave the `=` at the end out."""
+    return text + b"=" * (-len(text) % 4)

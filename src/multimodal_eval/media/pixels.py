@@ -1,21 +1,126 @@
-"""Any picture as eight-bit RGB, where that is well defined."""
+"""From the content of an image to eight-bit RGB: checked before it is decoded, and only if RGB is well defined.
+
+Reference:
+    Google. WebP Container Specification (RFC 9649), sections 2.5 to 2.7 (the size in the header).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.errors import ImageError
+from multimodal_eval.core.errors import ImageError, shorten
+from multimodal_eval.media.policy import MediaPolicy
 
 if TYPE_CHECKING:
-    from PIL import Image
+    from PIL import Image, ImageFile
 
+# Format, how such a file begins, and the class that reads it. Anything else is not opened at all.
+_FORMATS = (
+    ("PNG", re.compile(rb"\x89PNG\r\n\x1a\n"), "PngImagePlugin", "PngImageFile"),
+    ("JPEG", re.compile(rb"\xff\xd8\xff"), "JpegImagePlugin", "JpegImageFile"),
+    ("WebP", re.compile(rb"RIFF....WEBP", re.DOTALL), "WebPImagePlugin", "WebPImageFile"),
+    ("GIF", re.compile(rb"GIF8[79]a"), "GifImagePlugin", "GifImageFile"),
+    ("BMP", re.compile(rb"BM"), "BmpImagePlugin", "BmpImageFile"),
+    ("TIFF", re.compile(rb"II[*+]\0|MM\0[*+]"), "TiffImagePlugin", "TiffImageFile"),
+)
 _ORIENTATION = 0x0112  # the EXIF tag
 _PLAIN = ("1", "L", "RGB", "RGBX", "CMYK", "YCbCr", "HSV", "P")
 _WITH_ALPHA = ("LA", "La", "PA", "RGBA", "RGBa")
 _SIXTEEN_BIT = ("I;16", "I;16L", "I;16B", "I;16N")
 
 
-def as_rgb(image: Image.Image) -> Image.Image:
+def checked_picture(image: Image.Image, policy: MediaPolicy) -> Image.Image:
+    """A Pillow image is taken as it stands, at the frame where it stands."""
+    _refuse_size(image.size, policy)
+    with _decoding("the picture"):
+        return _as_rgb(image)
+
+
+def decoded(content: bytes, policy: MediaPolicy) -> Image.Image:
+    """The content of an image file as eight-bit RGB; `ImageError` with the reason if that cannot be."""
+    if not content:
+        raise ImageError("the picture is empty: 0 bytes")
+    name, reader = _reader(content)
+    if name == "WebP":  # its reader reserves the whole canvas when it is made
+        _refuse_size(_webp_size(content), policy)
+    with _decoding(f"the {name} picture"), _silent(name):
+        image: ImageFile.ImageFile = reader(io.BytesIO(content))  # reads the header only
+        _refuse_size(image.size, policy)
+        if getattr(image, "is_animated", False):
+            what = "pages" if name == "TIFF" else "frames"
+            raise ImageError(f"the {name} picture has several {what}, and which of them is meant is not known")
+        _refuse_size(image.size, policy)  # a GIF's second look may find it larger than its header said
+        return _as_rgb(image)
+
+
+def _reader(content: bytes) -> tuple[str, Any]:
+    for name, beginning, module, kind in _FORMATS:
+        if beginning.match(content):
+            return name, getattr(import_module(f"PIL.{module}"), kind)
+    known = ", ".join(name for name, *_ in _FORMATS)
+    raise ImageError(f"the content is no {known} picture. It begins with {shorten(content[:16])}")
+
+
+def _refuse_size(size: tuple[int, int], policy: MediaPolicy) -> None:
+    width, height = size
+    if width < 1 or height < 1:
+        raise ImageError(f"the picture has no pixels: {width} x {height}")
+    if width * height > policy.max_pixels:
+        raise ImageError(f"the picture has {width} x {height} pixels, over the limit of {policy.max_pixels:,}")
+
+
+@contextmanager
+def _decoding(what: str) -> Iterator[None]:
+    """Whatever a decoder raises means that the picture cannot be decoded."""
+    try:
+        yield
+    except ImageError:
+        raise
+    except Exception as error:  # noqa: BLE001 - decoders of damaged files raise anything
+        raise ImageError(f"{what} cannot be decoded: {type(error).__name__}: {error}") from None
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """Pillow's readers of GIF and TIFF warn of large pictures by themselves; the limit here is the policy's.
+
+    The others warn only in `Image.open`, which is not used: changing the filters is not safe among threads
+    before Python 3.14, and so is left to the two formats that need it.
+    """
+    if name not in ("GIF", "TIFF"):
+        yield
+        return
+    from PIL.Image import DecompressionBombWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DecompressionBombWarning)
+        yield
+
+
+def _webp_size(content: bytes) -> tuple[int, int]:
+    """Width and height as the first chunk says: VP8X (extended), VP8L (lossless) or VP8 (lossy)."""
+    kind, payload = content[12:16], content[20:30]
+    if kind == b"VP8X" and len(payload) == 10:
+        return _little_endian(payload[4:7]) + 1, _little_endian(payload[7:10]) + 1
+    if kind == b"VP8L" and len(payload) >= 5 and payload[0] == 0x2F:
+        bits = _little_endian(payload[1:5])  # 14 bits each, less 1
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if kind == b"VP8 " and len(payload) == 10 and payload[3:6] == b"\x9d\x01\x2a":
+        return _little_endian(payload[6:8]) & 0x3FFF, _little_endian(payload[8:10]) & 0x3FFF
+    raise ImageError("the WebP picture has no readable header")
+
+
+def _little_endian(data: bytes) -> int:
+    return int.from_bytes(data, "little")
+
+
+def _as_rgb(image: Image.Image) -> Image.Image:
     """The picture upright and in RGB: transparency over white, 16-bit grey divided by 257.
 
     CMYK is converted by (255 - ink)(255 - black) / 255; colour profiles are not applied.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from multimodal_eval.models.found import ModelKind
+from multimodal_eval.models.lookup import ModelKind
 
 if TYPE_CHECKING:
     import numpy as np

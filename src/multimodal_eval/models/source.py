@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+import msgspec
 
 from multimodal_eval.core.errors import ModelError, UnavailableError
 from multimodal_eval.models.digests import sha256_of
@@ -19,6 +21,9 @@ from multimodal_eval.resources.catalogue import CATALOGUE, Resource
 from multimodal_eval.resources.formats import UNSAFE, WEIGHTS
 from multimodal_eval.resources.hub import find_snapshot, hub_model
 from multimodal_eval.resources.store import folder_of, is_here
+
+S = TypeVar("S", bound=msgspec.Struct)
+CONFIG = "config.json"
 
 # Other ways to run a model, asked for around its name: `torch:NAME`, `NAME+int8`.
 TORCH, INT8 = "torch:", "+int8"
@@ -38,10 +43,10 @@ class Model:
         """For signatures and for the cache."""
         return f"{self.name}@{self.revision}"
 
-    @cached_property
-    def config(self) -> dict[str, Any]:
-        """config.json."""
-        return self.json("config.json")
+    @property
+    def family(self) -> str | None:
+        """The kind of model that config.json names: "clip", "bert", "llama"."""
+        return self.read(CONFIG, _Family).model_type
 
     @cached_property
     def weights(self) -> SafetensorsFile:
@@ -78,7 +83,7 @@ class Model:
         for file in (*self.resource.files, *self.resource.derived) if self.resource is not None else ():
             self.file(file.name)
 
-    def json(self, name: str) -> dict[str, Any]:
+    def json(self, name: str) -> dict[str, object]:
         """A JSON object among its files."""
         path = self.file(name)
         try:
@@ -88,6 +93,28 @@ class Model:
         if not isinstance(content, dict):
             raise ModelError(f"{path} holds no JSON object")
         return content
+
+    def read(self, name: str, kind: type[S]) -> S:
+        """A JSON object among its files as a record; what the record does not name is skipped."""
+        content = self.json(name)
+        for field in msgspec.structs.fields(kind):
+            if field.required and field.encode_name not in content:
+                raise ModelError(f"the model {self.name!r} lacks the setting {field.encode_name!r} in its {name}")
+        return as_record(content, kind, str(self.folder / name))
+
+
+def as_record(content: object, kind: type[S], place: str) -> S:
+    """JSON content as a record of that kind; a `ModelError` that names the place if a setting has the wrong type."""
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as fault:
+        raise ModelError(f"{place}: {fault}") from None
+
+
+class _Family(msgspec.Struct, frozen=True):
+    """The one setting that every config.json has."""
+
+    model_type: str | None = None
 
 
 def find_model(name: str) -> Model:

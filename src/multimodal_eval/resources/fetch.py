@@ -1,4 +1,7 @@
-"""Fetching a resource: into a temporary folder, checked, then renamed into place. Offline afterwards."""
+"""Fetching by name, a resource of the catalogue or a model of the Hugging Face hub. Offline afterwards.
+
+A resource goes into a temporary folder, is checked, and is then renamed into place.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,53 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from typing import IO
 
-from multimodal_eval.core.errors import FetchError
-from multimodal_eval.resources.catalogue import File, HuggingFace, LocalFolder, Packaged, PackageWheel, Resource, Url
-from multimodal_eval.resources.store import check_file, folder_of, is_here
-from multimodal_eval.resources.web import hub_address, reading
+from multimodal_eval.core.errors import FetchError, UnknownNameError
+from multimodal_eval.resources.catalogue import (
+    CATALOGUE,
+    HuggingFace,
+    LocalFolder,
+    Packaged,
+    PackageWheel,
+    Resource,
+    Url,
+)
+from multimodal_eval.resources.hub import HubModel, fetch_from_hub, find_snapshot, hub_model, verify_snapshot
+from multimodal_eval.resources.store import check_file, folder_of, is_here, verify
+from multimodal_eval.resources.web import Progress, copy_checked, hub_address, reading
 
 _CHUNK = 1 << 20
 
-# (file, bytes done, bytes in all)
-Progress = Callable[[str, int, int], None]
+
+def fetch_named(name: str, progress: Progress = lambda name, done, total: None) -> tuple[str, bool, Path]:
+    """Fetch it: what it is, whether it was here already, and where it lies."""
+    if name in CATALOGUE:
+        resource = CATALOGUE[name]
+        already = is_here(resource)
+        return f"{resource.name} ({resource.licence})", already, fetch(resource, progress)
+    model = _hub_model(name)
+    here = find_snapshot(model)
+    if here is not None and model.is_pinned:
+        return str(model), True, here.folder
+    fetched = fetch_from_hub(model, progress)  # a branch may have moved on
+    return f"{model} at {fetched.commit[:8]}", here is not None and here.folder == fetched.folder, fetched.folder
+
+
+def verify_named(name: str) -> None:
+    """Take the checksums again of what is here."""
+    if name in CATALOGUE:
+        verify(CATALOGUE[name])
+        return
+    snapshot = find_snapshot(_hub_model(name))
+    if snapshot is not None:
+        verify_snapshot(snapshot)
+
+
+def _hub_model(name: str) -> HubModel:
+    model = hub_model(name)
+    if model is None:
+        raise UnknownNameError("resource", name, CATALOGUE)
+    return model
 
 
 def fetch(resource: Resource, progress: Progress = lambda name, done, total: None) -> Path:
@@ -134,21 +173,6 @@ def _from_folder(resource: Resource, staging: Path, progress: Progress) -> None:
             raise FetchError(f"{resource.name}: {path} does not exist")
         with path.open("rb") as stream:
             copy_checked(stream, staging / file.name, file, progress)
-
-
-def copy_checked(stream: IO[bytes], target: Path, file: File, progress: Progress) -> None:
-    """Copy with progress; more bytes than announced are refused before they fill the disk, and fewer at the end."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    done = 0
-    with target.open("wb") as out:
-        while chunk := stream.read(_CHUNK):
-            done += len(chunk)
-            if done > file.size:
-                raise FetchError(f"{file.name} is larger than the {file.size:,} bytes it should have")
-            out.write(chunk)
-            progress(file.name, done, file.size)
-    if done != file.size:
-        raise FetchError(f"{file.name} ended after {done:,} of {file.size:,} bytes")
 
 
 _FETCHERS: dict[type, Callable[[Resource, Path, Progress], None]] = {

@@ -12,19 +12,19 @@ import re
 import shutil
 import tempfile
 import urllib.error
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import file_digest, sha1
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
+
+import msgspec
 
 from multimodal_eval.core.errors import FetchError
 from multimodal_eval.resources.catalogue import File
-from multimodal_eval.resources.fetch import Progress, copy_checked
 from multimodal_eval.resources.formats import ONNX_TOWERS, UNSAFE, WEIGHTS
 from multimodal_eval.resources.store import home
-from multimodal_eval.resources.web import hub_address, reading
+from multimodal_eval.resources.web import Progress, copy_checked, hub_address, reading
 
 PREFIX = "hf:"
 MANIFEST = "mmeval-manifest.json"
@@ -69,6 +69,54 @@ class _Listed:
     by_git: bool
 
 
+class _LargeFile(msgspec.Struct, frozen=True):
+    """A file in the hub's store of large ones."""
+
+    size: object = None
+    sha256: object = None
+
+
+class _Sibling(msgspec.Struct, frozen=True):
+    """A file in the hub's answer. Only its name is sure to be there."""
+
+    rfilename: str
+    size: object = None
+    blob_id: object = msgspec.field(name="blobId", default=None)
+    lfs: object = None
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """What the hub says of a revision."""
+
+    siblings: list[_Sibling]
+    sha: object = None
+
+
+class _ManifestFile(msgspec.Struct, frozen=True):
+    """A fetched file as the manifest records it."""
+
+    sha256: str
+    size: int
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    """What was fetched, beside the files."""
+
+    repository: str
+    revision: str
+    commit: str
+    files: dict[str, _ManifestFile]
+
+    @classmethod
+    def read(cls, path: Path) -> _Manifest:
+        """The manifest in a file."""
+        return msgspec.json.decode(path.read_bytes(), type=cls)
+
+    def write(self, path: Path) -> None:
+        """The file with the manifest."""
+        path.write_text(json.dumps(msgspec.to_builtins(self), indent=1) + "\n", encoding="utf-8")
+
+
 def hub_model(name: str) -> HubModel | None:
     """What a name says, or None where it is no hub model's: ORG/NAME, with or without `hf:` and a revision."""
     found = _NAME.fullmatch(name.removeprefix(PREFIX))
@@ -100,8 +148,8 @@ def fetch_from_hub(model: HubModel, progress: Progress = lambda name, done, tota
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as scratch:
             staging = Path(scratch) / "files"
             entries = {name: _fetched(model, commit, name, listed, staging, progress) for name, listed in files.items()}
-            manifest = {"repository": model.repository, "revision": model.revision, "commit": commit, "files": entries}
-            (staging / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+            manifest = _Manifest(model.repository, model.revision, commit, entries)
+            manifest.write(staging / MANIFEST)
             if target.exists():  # an incomplete older copy
                 shutil.rmtree(target)
             staging.rename(target)
@@ -116,9 +164,9 @@ def verify_snapshot(snapshot: Snapshot) -> None:
     path = snapshot.folder / MANIFEST
     if not path.is_file():
         raise FetchError(f"{snapshot.folder} was not fetched by mmeval and has no checksums to compare with")
-    for name, entry in json.loads(path.read_text(encoding="utf-8"))["files"].items():
+    for name, entry in _Manifest.read(path).files.items():
         file = snapshot.folder / name
-        if not file.is_file() or _sha256(file) != entry["sha256"]:
+        if not file.is_file() or _sha256(file) != entry.sha256:
             raise FetchError(f"{file} is missing or has another checksum than when it was fetched")
 
 
@@ -144,7 +192,7 @@ def _commit_of(root: Path, revision: str) -> str:
     return ""
 
 
-def _asked(model: HubModel) -> Mapping[str, Any]:
+def _asked(model: HubModel) -> _Answer:
     url = f"{hub_address()}/api/models/{model.repository}/revision/{quote(model.revision, safe='')}?blobs=true"
     try:
         with reading(url, str(model)) as stream:
@@ -157,27 +205,21 @@ def _asked(model: HubModel) -> Mapping[str, Any]:
         raise FetchError(
             f"{model}: {reason.get(refusal.code, refusal.reason)} ({url} answers {refusal.code})"
         ) from None
-    if not isinstance(answer, dict) or not _lists_files(answer.get("siblings")):
-        raise FetchError(f"{model}: {url} does not list the model's files")
-    return answer
+    try:
+        return msgspec.convert(answer, _Answer)
+    except msgspec.ValidationError:
+        raise FetchError(f"{model}: {url} does not list the model's files") from None
 
 
-def _lists_files(siblings: object) -> bool:
-    return isinstance(siblings, list) and all(
-        isinstance(entry, dict) and isinstance(entry.get("rfilename"), str) for entry in siblings
-    )
+def _commit(model: HubModel, answer: _Answer) -> str:
+    if not isinstance(answer.sha, str) or not _COMMIT.fullmatch(answer.sha):
+        raise FetchError(f"{model}: the hub names no commit. Got {answer.sha!r}")
+    return answer.sha
 
 
-def _commit(model: HubModel, answer: Mapping[str, Any]) -> str:
-    commit = answer.get("sha")
-    if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
-        raise FetchError(f"{model}: the hub names no commit. Got {commit!r}")
-    return commit
-
-
-def _chosen(model: HubModel, answer: Mapping[str, Any]) -> dict[str, _Listed]:
+def _chosen(model: HubModel, answer: _Answer) -> dict[str, _Listed]:
     """Settings and weights: safetensors at the top where there are any, else the towers as ONNX, else GGUF."""
-    files: dict[str, Mapping[str, Any]] = {entry["rfilename"]: entry for entry in answer["siblings"]}
+    files = {entry.rfilename: entry for entry in answer.siblings}
     for name in files:
         _refuse_odd(model, name)
     settings = [name for name in files if name.endswith(_SETTINGS) or name.upper().startswith(("LICENSE", "NOTICE"))]
@@ -187,7 +229,7 @@ def _chosen(model: HubModel, answer: Mapping[str, Any]) -> dict[str, _Listed]:
         [name for name in files if name.endswith(".gguf")],
     ):
         if weights:
-            return {name: _listed(model, name, files[name]) for name in sorted({*settings, *weights})}
+            return {name: _listed(model, files[name]) for name in sorted({*settings, *weights})}
     unsafe = [name for name in files if name.endswith(UNSAFE)]
     if unsafe:
         raise FetchError(
@@ -206,11 +248,11 @@ def _towers(names: Collection[str]) -> list[str]:
     return []
 
 
-def _listed(model: HubModel, name: str, entry: Mapping[str, Any]) -> _Listed:
+def _listed(model: HubModel, entry: _Sibling) -> _Listed:
     """What is needed to check the file: without its size and checksum, nobody could tell what was fetched."""
-    large = entry.get("lfs")
-    said, key = (large, "sha256") if isinstance(large, dict) else (entry, "blobId")
-    size, checksum, by_git = said.get("size"), said.get(key), said is entry
+    name, by_git = entry.rfilename, not isinstance(entry.lfs, dict)
+    large = _LargeFile() if by_git else msgspec.convert(entry.lfs, _LargeFile)
+    size, checksum = (entry.size, entry.blob_id) if by_git else (large.size, large.sha256)
     if type(size) is not int or size < 0:
         raise FetchError(f"{model}: the hub does not say how large {name} is. Nothing was fetched")
     if not isinstance(checksum, str) or not (_COMMIT if by_git else _SHA256).fullmatch(checksum):
@@ -228,15 +270,15 @@ def _complete(folder: Path, files: Collection[str]) -> bool:
     path = folder / MANIFEST
     if not path.is_file():
         return False
-    known = json.loads(path.read_text(encoding="utf-8"))["files"]
+    known = _Manifest.read(path).files
     return set(files) <= set(known) and all(
-        (folder / name).is_file() and (folder / name).stat().st_size == known[name]["size"] for name in files
+        (folder / name).is_file() and (folder / name).stat().st_size == known[name].size for name in files
     )
 
 
 def _fetched(
     model: HubModel, commit: str, name: str, listed: _Listed, staging: Path, progress: Progress
-) -> dict[str, Any]:
+) -> _ManifestFile:
     """Get one file and check it."""
     url = f"{hub_address()}/{model.repository}/resolve/{commit}/{quote(name)}"
     with reading(url, str(model)) as stream:
@@ -245,7 +287,7 @@ def _fetched(
     found = _git_name(staging / name) if listed.by_git else sha256
     if found != listed.checksum:
         raise FetchError(f"{model}: {name} has the checksum {found} and should have {listed.checksum}")
-    return {"sha256": sha256, "size": listed.size}
+    return _ManifestFile(sha256, listed.size)
 
 
 def _sha256(path: Path) -> str:

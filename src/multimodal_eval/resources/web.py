@@ -1,17 +1,23 @@
-"""Reading from the web: where the Hugging Face hub is, and one error for whatever goes wrong."""
+"""Reading from the web into files: where the Hugging Face hub is, one error for whatever goes wrong, checked sizes."""
 
 from __future__ import annotations
 
 import http.client
 import os
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
 from multimodal_eval.core.errors import FetchError
+from multimodal_eval.resources.catalogue import File
 
 TIMEOUT = 60
+_CHUNK = 1 << 20
+
+# (file, bytes done, bytes in all)
+Progress = Callable[[str, int, int], None]
 
 
 def hub_address() -> str:
@@ -27,3 +33,18 @@ def reading(url: str, who: str) -> Iterator[IO[bytes]]:
             yield stream
     except (OSError, http.client.HTTPException, ValueError) as fault:
         raise FetchError(f"{who}: {url} could not be read: {fault or type(fault).__name__}") from fault
+
+
+def copy_checked(stream: IO[bytes], target: Path, file: File, progress: Progress) -> None:
+    """Copy with progress; more bytes than announced are refused before they fill the disk, and fewer at the end."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    done = 0
+    with target.open("wb") as out:
+        while chunk := stream.read(_CHUNK):
+            done += len(chunk)
+            if done > file.size:
+                raise FetchError(f"{file.name} is larger than the {file.size:,} bytes it should have")
+            out.write(chunk)
+            progress(file.name, done, file.size)
+    if done != file.size:
+        raise FetchError(f"{file.name} ended after {done:,} of {file.size:,} bytes")

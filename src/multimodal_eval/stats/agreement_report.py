@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -76,11 +76,21 @@ class Consensus:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportedSettings:
+    """What changes a number, as the report says it."""
+
+    weights: Weights | None
+    grouped: bool
+    resamples: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
 class AgreementReport:
     """Everything; `labels` counts the ratings, most frequent first, and is None for numbers on a scale."""
 
     level: Level
-    settings: dict[str, Any]
+    settings: ReportedSettings
     units: Units
     figures: list[Agreement]
     annotators: list[Annotator]
@@ -88,6 +98,14 @@ class AgreementReport:
     labels: dict[str, int] | None = None
     consensus: Consensus | None = None
     notes: list[str] = field(default_factory=list)
+
+
+class Bootstrap(TypedDict):
+    """The arguments of every figure with a bootstrap."""
+
+    groups: Codes | None
+    resamples: int
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +119,14 @@ class Settings:
     seed: int = 0
 
     @property
-    def resampling(self) -> dict[str, Any]:
+    def resampling(self) -> Bootstrap:
         """What every figure with a bootstrap takes."""
         return {"groups": self.groups, "resamples": self.resamples, "seed": self.seed}
 
     @property
-    def told(self) -> dict[str, Any]:
-        """What changes a number, as the report tells it."""
-        grouped = self.groups is not None
-        return {"weights": self.weights, "grouped": grouped, "resamples": self.resamples, "seed": self.seed}
+    def reported(self) -> ReportedSettings:
+        """What changes a number, as the report says it."""
+        return ReportedSettings(self.weights, self.groups is not None, self.resamples, self.seed)
 
 
 def agreement_report(
@@ -144,7 +161,7 @@ def agreement_report(
     totals = sorted(zip(names, counts.sum(axis=0).tolist(), strict=True), key=lambda item: (-item[1], item[0]))
     return AgreementReport(
         settings.level,
-        settings.told,
+        settings.reported,
         _units(ratings),
         figures,
         people,
@@ -155,7 +172,7 @@ def agreement_report(
     )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 

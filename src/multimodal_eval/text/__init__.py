@@ -1,1 +1,1 @@
-"""Text: tokenizers and document frequencies."""
+"""Words: tokenizers, document frequencies, languages, parts of speech, synonyms."""

@@ -1,22 +1,34 @@
 """Synonyms of Russian words from a dictionary of lemmas.
 
 A word leads to the entries of all its normal forms by pymorphy3 ("стекла": стекло and стечь), and to its own entry.
-The letters ё and е are one, in words and in entries.
+The letters ё and е are one, in words and in entries. There are two dictionaries: the Russian Wiktionary as the package
+wiki-ru-wordnet collected it (only its SQLite file is read, once: its own loader keeps all definitions in memory), and a
+RuWordNet database that the user has, the SQLite file of `ruwordnet download`.
+
+Reference:
+    Loukachevitch, Lashevich, Gerasimova, Ivanov and Dobrov (2016). Creating Russian WordNet by Conversion. Dialogue.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+import sqlite3
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
+from contextlib import closing
+from functools import lru_cache, partial
 from importlib.metadata import version
+from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
+from multimodal_eval.core.errors import ConfigError, UnavailableError
 from multimodal_eval.core.optional import require
 from multimodal_eval.text.synsets import LONGEST_WORD, REMEMBERED_WORDS, Lazy, numbered
 
 _RUSSIAN = re.compile("[а-яё-]{1,40}")  # pymorphy3 takes for ever over long heaps of prefixes ("недонедонедо…")
+_SENSES = "SELECT synset_id, lemma FROM sense WHERE synset_id IS NOT NULL AND lemma IS NOT NULL"
+
 Rows = Iterable[tuple[Hashable, str]]  # a synset and one of its entries, in any order
 
 
@@ -67,3 +79,42 @@ def _numbers_of_entries(rows: Rows) -> dict[str, tuple[int, ...]]:
         if " " not in entry:
             groups[synset] = (*groups.get(synset, ()), folded(entry))
     return numbered(groups.values())
+
+
+def open_wiktionary() -> RussianSynonyms:
+    """The synonyms of the installed package."""
+    package = require("wiki_ru_wordnet", extra="ru", purpose="the synonym source 'wiktionary'")
+    database = Path(str(package.__file__)).with_name("database") / "wikiwordnet.db"
+    if not database.is_file():
+        raise UnavailableError(
+            f"the synonym source 'wiktionary' needs {database}, which is not there. "
+            "Install it again with: pip install --force-reinstall wiki-ru-wordnet"
+        )
+    return RussianSynonyms(f"wiktionary-{version('wiki-ru-wordnet')}", partial(_read_wiktionary, database))
+
+
+def _read_wiktionary(database: Path) -> Rows:
+    # Nothing writes to an installed package, so that no lock is needed, nor a folder that can be written.
+    with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        return connection.execute("SELECT synset_id, lemma FROM synsets").fetchall()
+
+
+def open_ruwordnet(path: str) -> RussianSynonyms:
+    """The synonyms of that database, labelled with the digest of the file."""
+    database = Path(path).expanduser()
+    try:
+        with database.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()[:8]
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"the RuWordNet database {path!r} cannot be read: {reason}") from None
+    _read_ruwordnet(database, f"{_SENSES} LIMIT 1")  # another kind of file is refused before anything is scored
+    return RussianSynonyms(f"ruwordnet:{digest}", partial(_read_ruwordnet, database, _SENSES))
+
+
+def _read_ruwordnet(database: Path, query: str) -> Rows:
+    try:
+        with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute(query).fetchall()
+    except sqlite3.Error as error:
+        raise ConfigError(f"the RuWordNet database {str(database)!r} cannot be read: {error}") from None

@@ -4,6 +4,10 @@ A form leads to every base form that WordNet's own rules give: through its lists
 endings, for each part of speech by itself. Where one step of detaching finds no word, another follows. A base form
 counts with all its synsets, of whatever part of speech, as in METEOR itself ("covered" is to cover, and so a cover).
 
+`lemmas` is more careful and knows how English spells the forms of a regular word (plurals, -s, -ed, -ing, -er and
+-est): "riding" can only come from "ride", since "rid" would double its last letter, and "rides" only from "ride", since
+"rid" takes no -es. Which syllable of a longer word is stressed is not known: "admit" is taken to become "admiting".
+
 Reference:
     Fellbaum (1998). WordNet: An Electronic Lexical Database. MIT Press. The rules: morphy(7WN) of WordNet 3.0.
 """
@@ -11,12 +15,12 @@ Reference:
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from multimodal_eval.text.inflections import is_regular_form
 from multimodal_eval.text.synsets import LONGEST_WORD, REMEMBERED_WORDS, Lazy
 
 PARTS = ("NOUN", "VERB", "ADJ", "ADV")  # in the table's order, by their universal tags
@@ -46,6 +50,10 @@ _ENDINGS: Sequence[Endings] = (
     {"r": (("er", ""), ("er", "e")), "t": (("est", ""), ("est", "e"))},
     {},
 )
+
+_DOUBLES_ITS_END = re.compile(r"(?:[^aeiou]|qu)*[aeiou][^aeiouwxy]")  # one syllable with a short vowel: rid, star
+_TAKES_ES = re.compile(r".*(?:s|x|z|ch|sh|o)")
+_ENDS_IN_Y = re.compile(r".*[^aeiou]y")
 
 
 class WordNet:
@@ -130,3 +138,27 @@ def _read_table() -> tuple[_PartOfSpeech, ...]:
 def _read_block(text: str) -> dict[str, str]:
     cells = iter(text.replace("\n", "\t").split("\t"))
     return dict(zip(cells, cells, strict=True))
+
+
+def is_regular_form(form: str, lemma: str) -> bool:
+    """Whether the form is the lemma itself or is spelled as one of its regular forms."""
+    return form == lemma or form in _with_s(lemma) or form in _with_vowel(lemma)
+
+
+def _with_s(lemma: str) -> set[str]:
+    if _ENDS_IN_Y.fullmatch(lemma):
+        return {f"{lemma[:-1]}ies"}
+    if not _TAKES_ES.fullmatch(lemma):
+        return {f"{lemma}s"}
+    return {f"{lemma}es", f"{lemma}s"} if lemma.endswith("o") else {f"{lemma}es"}
+
+
+def _with_vowel(lemma: str) -> set[str]:
+    """With -ed, -er, -est and -ing."""
+    if lemma.endswith("e"):
+        stem, before_ing = lemma[:-1], lemma if lemma.endswith(("ee", "oe", "ye")) else lemma[:-1]
+    elif _ENDS_IN_Y.fullmatch(lemma):
+        stem, before_ing = f"{lemma[:-1]}i", lemma
+    else:
+        stem = before_ing = lemma + lemma[-1] if _DOUBLES_ITS_END.fullmatch(lemma) else lemma
+    return {f"{stem}ed", f"{stem}er", f"{stem}est", f"{before_ing}ing"}

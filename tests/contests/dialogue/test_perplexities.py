@@ -22,7 +22,7 @@ from multimodal_eval.core.errors import InputError
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.language.conversations import open_conversation_lm
 from tests.media.sounds import pcm16, wav
-from tests.models import tiny_llama, tiny_multimodal
+from tests.models.language import tiny_llama, tiny_multimodal
 from tests.reference import naive_llama
 
 EXAMPLE = Path(str(files("multimodal_eval.data") / "demo" / "dialogue"))

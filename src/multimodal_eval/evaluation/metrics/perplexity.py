@@ -27,14 +27,14 @@ from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, uns
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.readers.field_checks import MINUS
 from multimodal_eval.evaluation.model_metric import ModelMetric
-from multimodal_eval.models.language.language_models import (
+from multimodal_eval.models.language.causal import (
     DEFAULT_CAUSAL_LM,
     CausalLM,
     causal_lm_label,
     check_causal_lm,
     open_causal_lm,
 )
-from multimodal_eval.models.language.windows import STRIDE, WINDOW, Reading
+from multimodal_eval.models.language.tokens import STRIDE, WINDOW, Reading
 from multimodal_eval.models.source import fetchable
 from multimodal_eval.text.languages import fits
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.clip.pictures import Picture
 from multimodal_eval.models.encoders import ImageTextEncoder
-from multimodal_eval.models.found import Found
+from multimodal_eval.models.lookup import ModelEntry
 from multimodal_eval.models.source import TORCH, find_model
 
 if TYPE_CHECKING:
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 
-def find(name: str) -> Found[ImageTextEncoder]:
+def find(name: str) -> ModelEntry[ImageTextEncoder]:
     """Look an encoder up without loading it. `torch:NAME` asks for torch, which takes a GPU where there is one."""
     if name.startswith(TORCH):
         from multimodal_eval.models.clip import on_torch as clip_torch
 
         model = find_model(name.removeprefix(TORCH))
-        return Found(
+        return ModelEntry(
             clip_torch.label_of(model), model.check, lambda: CachedImageTextEncoder(clip_torch.TorchClip.of(model))
         )
     from multimodal_eval.models.clip import encoder as clip
 
     model = find_model(name)
-    return Found(model.label, partial(clip.check, model), lambda: CachedImageTextEncoder(clip.OnnxClip(model)))
+    return ModelEntry(model.label, partial(clip.check, model), lambda: CachedImageTextEncoder(clip.OnnxClip(model)))
 
 
 class CachedImageTextEncoder:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.batching import FEWEST_ROWS, equal_lengths, side_by_side
-from multimodal_eval.models.clip import graphs as clip_graphs
+from multimodal_eval.models.clip.graphs import ClipConfig, text_graph, vision_graph
 from multimodal_eval.models.clip.pictures import Picture, opened
-from multimodal_eval.models.clip.preprocessing import CLIP_DEFAULTS, SIGLIP_DEFAULTS, Preprocessing
+from multimodal_eval.models.clip.preprocessing import ClipPictures, Preprocessing, SiglipPictures
 from multimodal_eval.models.clip.text import ClipTexts
 from multimodal_eval.models.formats.onnx_graph import open_exported, open_session
 from multimodal_eval.models.source import Model
@@ -38,9 +38,9 @@ def preprocessing_of(model: Model) -> Preprocessing:
         settings = model.json("processor_config.json").get("image_processor", {})  # as transformers 5 saves both in one
     else:
         settings = model.json("preprocessor_config.json")
-    family = SIGLIP_DEFAULTS if model.config.get("model_type") == "siglip" else CLIP_DEFAULTS
-    preprocess = Preprocessing.of(settings, family)
-    edge = clip_graphs.tower_config(model.config, "vision_config")["image_size"]
+    config = ClipConfig.of(model)
+    preprocess = Preprocessing.of(settings, ClipPictures if config.is_clip else SiglipPictures)
+    edge = config.vision.image_size
     if (preprocess.crop or preprocess.exact) != (edge, edge):
         made = preprocess.crop or preprocess.exact or "pictures of any size"
         raise ModelError(f"{model.name!r} takes pictures of {edge} x {edge}, and its settings make {made} of them")
@@ -49,8 +49,7 @@ def preprocessing_of(model: Model) -> Preprocessing:
 
 def check(model: Model) -> None:
     """Refuse what cannot be run, before anything is loaded."""
-    for tower in ("text_config", "vision_config"):
-        clip_graphs.tower_config(model.config, tower)
+    ClipConfig.of(model)
     model.file("tokenizer.json")
     preprocessing_of(model)
     if not (model.folder / "model.safetensors").is_file() and _exports(model) is None:
@@ -80,9 +79,9 @@ class OnnxClip:
         self.text_tower: _Tower
         self.vision_tower: _Tower
         if (model.folder / "model.safetensors").is_file():
-            folder = model.weights.path.parent
-            self.text_tower = _Tower(open_session(clip_graphs.text_graph(model.weights, model.config), folder, 1))
-            self.vision_tower = _Tower(open_session(clip_graphs.vision_graph(model.weights, model.config), folder, 1))
+            folder, config = model.weights.path.parent, ClipConfig.of(model)
+            self.text_tower = _Tower(open_session(text_graph(model.weights, config), folder, 1))
+            self.vision_tower = _Tower(open_session(vision_graph(model.weights, config), folder, 1))
         else:
             exports = _exports(model)
             assert exports is not None

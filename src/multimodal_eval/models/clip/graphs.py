@@ -7,58 +7,116 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
 
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.formats.onnx_graph import CONTRIB, Graph
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
+from multimodal_eval.models.source import CONFIG, Model, as_record
 
-Config = Mapping[str, Any]
 
-# What transformers takes where a configuration leaves a setting out.
-DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
-    "clip": {
-        "text_config": {
-            "hidden_size": 512,
-            "num_hidden_layers": 12,
-            "num_attention_heads": 8,
-            "max_position_embeddings": 77,
-            "hidden_act": "quick_gelu",
-            "layer_norm_eps": 1e-5,
-            "eos_token_id": 49407,
-        },
-        "vision_config": {
-            "hidden_size": 768,
-            "num_hidden_layers": 12,
-            "num_attention_heads": 12,
-            "image_size": 224,
-            "patch_size": 32,
-            "hidden_act": "quick_gelu",
-            "layer_norm_eps": 1e-5,
-        },
-    },
-    "siglip": {
-        "text_config": {
-            "hidden_size": 768,
-            "num_hidden_layers": 12,
-            "num_attention_heads": 12,
-            "max_position_embeddings": 64,
-            "hidden_act": "gelu_pytorch_tanh",
-            "layer_norm_eps": 1e-6,
-        },
-        "vision_config": {
-            "hidden_size": 768,
-            "num_hidden_layers": 12,
-            "num_attention_heads": 12,
-            "image_size": 224,
-            "patch_size": 16,
-            "hidden_act": "gelu_pytorch_tanh",
-            "layer_norm_eps": 1e-6,
-            "vision_use_head": True,
-        },
-    },
+class Tower(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings that both towers have. Defaults, here and below, are those of transformers."""
+
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    hidden_act: str
+    layer_norm_eps: float
+
+
+class TextTower(Tower, frozen=True, kw_only=True):
+    """`text_config`; `eos_token_id` is what ends a text."""
+
+    max_position_embeddings: int
+    eos_token_id: int | list[int] | None = None
+
+
+class VisionTower(Tower, frozen=True, kw_only=True):
+    """`vision_config`; `vision_use_head` is SigLIP's pooling head."""
+
+    image_size: int = 224
+    patch_size: int
+    vision_use_head: bool = True
+
+
+class _ClipText(TextTower, frozen=True, kw_only=True):
+    hidden_size: int = 512
+    num_attention_heads: int = 8
+    max_position_embeddings: int = 77
+    hidden_act: str = "quick_gelu"
+    layer_norm_eps: float = 1e-5
+    eos_token_id: int | list[int] | None = 49407
+
+
+class _ClipVision(VisionTower, frozen=True, kw_only=True):
+    patch_size: int = 32
+    hidden_act: str = "quick_gelu"
+    layer_norm_eps: float = 1e-5
+
+
+class _SiglipText(TextTower, frozen=True, kw_only=True):
+    max_position_embeddings: int = 64
+    hidden_act: str = "gelu_pytorch_tanh"
+    layer_norm_eps: float = 1e-6
+
+
+class _SiglipVision(VisionTower, frozen=True, kw_only=True):
+    patch_size: int = 16
+    hidden_act: str = "gelu_pytorch_tanh"
+    layer_norm_eps: float = 1e-6
+
+
+_FAMILIES: dict[str, tuple[type[TextTower], type[VisionTower]]] = {
+    "clip": (_ClipText, _ClipVision),
+    "siglip": (_SiglipText, _SiglipVision),
 }
+
+
+class _ConfigFile(msgspec.Struct, frozen=True):
+    """config.json: a tower's settings are in one object, or in an older one beside it."""
+
+    text_config: dict[str, object] | None = None
+    vision_config: dict[str, object] | None = None
+    text_config_dict: dict[str, object] | None = None
+    vision_config_dict: dict[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClipConfig:
+    """A model's family, "clip" or "siglip", and the settings of its towers with defaults filled in."""
+
+    family: str
+    text: TextTower
+    vision: VisionTower
+
+    @property
+    def is_clip(self) -> bool:
+        """Whether it is CLIP and not SigLIP."""
+        return self.family == "clip"
+
+    @classmethod
+    def of(cls, model: Model) -> ClipConfig:
+        """Read config.json. In both objects a setting wins if it is in the older one, as in transformers."""
+        family = str(model.family)
+        if family not in _FAMILIES:
+            raise ModelError(f"the model is a {family!r}, and pictures are scored with {' or '.join(_FAMILIES)}")
+        said, place = model.read(CONFIG, _ConfigFile), str(model.folder / CONFIG)
+        text, vision = _FAMILIES[family]
+        towers = cls(
+            family,
+            as_record({**(said.text_config or {}), **(said.text_config_dict or {})}, text, place),
+            as_record({**(said.vision_config or {}), **(said.vision_config_dict or {})}, vision, place),
+        )
+        for tower in (towers.text, towers.vision):
+            if tower.hidden_act not in _ACTIVATIONS:
+                known = ", ".join(_ACTIVATIONS)
+                raise ModelError(f"the activation {tower.hidden_act!r} is not known here: {known} are")
+        return towers
+
 
 _ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
     "quick_gelu": lambda graph, x: graph.op("QuickGelu", x, domain=CONTRIB, alpha=1.702),
@@ -67,42 +125,29 @@ _ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
 }
 
 
-def tower_config(config: Config, tower: str) -> dict[str, Any]:
-    """The settings of one tower (`text_config` or `vision_config`), defaults filled in."""
-    family = str(config.get("model_type"))
-    if family not in DEFAULTS:
-        raise ModelError(f"the model is a {family!r}, and pictures are scored with {' or '.join(DEFAULTS)}")
-    old = config.get(f"{tower}_dict") or {}  # where it stands, it wins, as in transformers
-    chosen = {**DEFAULTS[family][tower], **(config.get(tower) or {}), **old}
-    if chosen["hidden_act"] not in _ACTIVATIONS:
-        known = ", ".join(_ACTIVATIONS)
-        raise ModelError(f"the activation {chosen['hidden_act']!r} is not known here: {known} are")
-    return chosen
-
-
-def text_graph(weights: SafetensorsFile, config: Config) -> bytes:
+def text_graph(weights: SafetensorsFile, config: ClipConfig) -> bytes:
     """Inputs `ids` (texts, length) and `pooled` (texts), which token of the flat list speaks for each text."""
-    own, clip = tower_config(config, "text_config"), config["model_type"] == "clip"
+    tower, clip = config.text, config.is_clip
     graph = Graph(weights)
     shape = graph.op("Shape", "ids")
     length = graph.op("Slice", shape, graph.integers(1), graph.integers(2))
-    folded = graph.op("Concat", shape, graph.integers(own["hidden_size"]), axis=0)
+    folded = graph.op("Concat", shape, graph.integers(tower.hidden_size), axis=0)
     words = graph.op("Gather", graph.weight("text_model.embeddings.token_embedding.weight"), "ids")
     places = graph.weight("text_model.embeddings.position_embedding.weight")
     x = graph.op("Add", words, graph.op("Slice", places, graph.integers(0), length, graph.integers(0)))
-    x = _layers(graph, x, "text_model.encoder", own, folded, causal=clip)
+    x = _layers(graph, x, "text_model.encoder", tower, folded, causal=clip)
     x = graph.op("Gather", x, "pooled")
-    x = graph.layer_norm(x, "text_model.final_layer_norm", own["layer_norm_eps"])
+    x = graph.layer_norm(x, "text_model.final_layer_norm", tower.layer_norm_eps)
     x = graph.linear(x, "text_projection", bias=False) if clip else graph.linear(x, "text_model.head")
     inputs: dict[str, tuple[str, list[int | str]]] = {"ids": ("INT64", ["texts", "length"])}
     return graph.model({**inputs, "pooled": ("INT64", ["texts"])}, {"embeddings": x})
 
 
-def vision_graph(weights: SafetensorsFile, config: Config) -> bytes:
+def vision_graph(weights: SafetensorsFile, config: ClipConfig) -> bytes:
     """Input `pixels` (images, 3, size, size)."""
-    own, clip = tower_config(config, "vision_config"), config["model_type"] == "clip"
+    tower, clip = config.vision, config.is_clip
     graph = Graph(weights)
-    width, patch, epsilon = own["hidden_size"], own["patch_size"], own["layer_norm_eps"]
+    width, patch, epsilon = tower.hidden_size, tower.patch_size, tower.layer_norm_eps
     count = graph.op("Slice", graph.op("Shape", "pixels"), graph.integers(0), graph.integers(1))
     kernel = [graph.weight("vision_model.embeddings.patch_embedding.weight")]
     if not clip:
@@ -118,45 +163,45 @@ def vision_graph(weights: SafetensorsFile, config: Config) -> bytes:
     folded = graph.op("Shape", x)
     if clip:
         x = graph.layer_norm(x, "vision_model.pre_layrnorm", epsilon)
-    x = _layers(graph, x, "vision_model.encoder", own, folded, causal=False)
+    x = _layers(graph, x, "vision_model.encoder", tower, folded, causal=False)
     if clip:
         x = graph.op("Gather", graph.op("Reshape", x, folded), graph.integers(0), axis=1)
         x = graph.layer_norm(graph.op("Reshape", x, graph.integers(-1, width)), "vision_model.post_layernorm", epsilon)
         x = graph.linear(x, "visual_projection", bias=False)
     else:
         x = graph.layer_norm(x, "vision_model.post_layernorm", epsilon)
-        x = _attention_pooling(graph, x, own, folded, count)
-    size = own["image_size"]
+        x = _attention_pooling(graph, x, tower, folded, count)
+    size = tower.image_size
     return graph.model({"pixels": ("FLOAT", ["images", 3, size, size])}, {"embeddings": x})
 
 
-def _layers(graph: Graph, x: str, prefix: str, own: Config, folded: str, *, causal: bool) -> str:
+def _layers(graph: Graph, x: str, prefix: str, tower: Tower, folded: str, *, causal: bool) -> str:
     """The transformer, normalising before each block; flat rows out."""
-    width, heads, epsilon = own["hidden_size"], own["num_attention_heads"], own["layer_norm_eps"]
+    width, heads, epsilon = tower.hidden_size, tower.num_attention_heads, tower.layer_norm_eps
     flat = graph.integers(-1, width)
     attributes = {"unidirectional": 1} if causal else {}
     x = graph.op("Reshape", x, flat)
-    for number in range(own["num_hidden_layers"]):
+    for number in range(tower.num_hidden_layers):
         layer = f"{prefix}.layers.{number}"
         before = graph.layer_norm(x, f"{layer}.layer_norm1", epsilon)
         q, k, v = (graph.linear(before, f"{layer}.self_attn.{part}_proj") for part in "qkv")
         mixed = graph.op("Reshape", graph.attention(q, k, v, folded, heads, **attributes), flat)
         x = graph.op("Add", x, graph.linear(mixed, f"{layer}.self_attn.out_proj"))
-        x = graph.op("Add", x, _feed_forward(graph, x, f"{layer}.layer_norm2", f"{layer}.mlp", own))
+        x = graph.op("Add", x, _feed_forward(graph, x, f"{layer}.layer_norm2", f"{layer}.mlp", tower))
     return x
 
 
-def _feed_forward(graph: Graph, x: str, norm: str, mlp: str, own: Config) -> str:
-    x = graph.layer_norm(x, norm, own["layer_norm_eps"])
-    x = _ACTIVATIONS[own["hidden_act"]](graph, graph.linear(x, f"{mlp}.fc1"))
+def _feed_forward(graph: Graph, x: str, norm: str, mlp: str, tower: Tower) -> str:
+    x = graph.layer_norm(x, norm, tower.layer_norm_eps)
+    x = _ACTIVATIONS[tower.hidden_act](graph, graph.linear(x, f"{mlp}.fc1"))
     return graph.linear(x, f"{mlp}.fc2")
 
 
-def _attention_pooling(graph: Graph, x: str, own: Config, folded: str, count: str) -> str:
+def _attention_pooling(graph: Graph, x: str, tower: VisionTower, folded: str, count: str) -> str:
     """SigLIP: one learned query looks at all patches."""
-    if not own["vision_use_head"]:
+    if not tower.vision_use_head:
         raise ModelError("this SigLIP has no pooling head, and so no vector for a picture")
-    width, head = own["hidden_size"], "vision_model.head"
+    width, head = tower.hidden_size, "vision_model.head"
     packed = (graph.weight(f"{head}.attention.in_proj_weight"), graph.weight(f"{head}.attention.in_proj_bias"))
     q, k, v = (
         graph.op("Gemm", rows, *(_third(graph, tensor, part, width) for tensor in packed), transB=1)
@@ -165,10 +210,10 @@ def _attention_pooling(graph: Graph, x: str, own: Config, folded: str, count: st
     query = graph.op("Expand", graph.op("Reshape", q, graph.integers(1, 1, -1)),
                      graph.op("Concat", count, graph.integers(1, width), axis=0))  # fmt: skip
     keys, values = (graph.op("Reshape", tensor, folded) for tensor in (k, v))
-    heads = own["num_attention_heads"]
+    heads = tower.num_attention_heads
     mixed = graph.op("MultiHeadAttention", query, keys, values, domain=CONTRIB, num_heads=heads)
     x = graph.linear(graph.op("Reshape", mixed, graph.integers(-1, width)), f"{head}.attention.out_proj")
-    return graph.op("Add", x, _feed_forward(graph, x, f"{head}.layernorm", f"{head}.mlp", own))
+    return graph.op("Add", x, _feed_forward(graph, x, f"{head}.layernorm", f"{head}.mlp", tower))
 
 
 def _third(graph: Graph, tensor: str, part: int, width: int) -> str:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from multimodal_eval.core.optional import require
 from multimodal_eval.models.batching import equal_lengths
 from multimodal_eval.models.clip.pictures import Picture, opened
-from multimodal_eval.models.clip.pil_resize import matrices
-from multimodal_eval.models.clip.preprocessing import Preprocessing
+from multimodal_eval.models.clip.preprocessing import Preprocessing, matrices
 
 if TYPE_CHECKING:
     import numpy as np

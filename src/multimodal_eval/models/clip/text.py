@@ -10,13 +10,29 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Sequence
-from typing import Any
 
-from multimodal_eval.models.clip.graphs import tower_config
+import msgspec
+
+from multimodal_eval.models.clip.graphs import ClipConfig
 from multimodal_eval.models.source import Model
 
 _LEGACY_END = 2
+_SETTINGS = "tokenizer_config.json"
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+class _TokenizerConfig(msgspec.Struct, frozen=True):
+    """tokenizer_config.json; a token is a string or an object with its `content`."""
+
+    model_max_length: float | None = None
+    tokenizer_class: str | None = None
+    pad_token: object = None
+
+    @property
+    def pad(self) -> str | None:
+        """The token that fills a text up."""
+        content = self.pad_token.get("content") if isinstance(self.pad_token, dict) else self.pad_token
+        return content if isinstance(content, str) else None
 
 
 class ClipTexts:
@@ -25,17 +41,17 @@ class ClipTexts:
     def __init__(self, model: Model) -> None:
         from tokenizers import Tokenizer
 
-        own = tower_config(model.config, "text_config")
-        settings = model.json("tokenizer_config.json") if (model.folder / "tokenizer_config.json").is_file() else {}
-        self.family = str(model.config["model_type"])
-        self.end = own.get("eos_token_id")
-        self.longest = min(int(own["max_position_embeddings"]), int(settings.get("model_max_length") or 1 << 30))
+        config = ClipConfig.of(model)
+        has_settings = (model.folder / _SETTINGS).is_file()
+        settings = model.read(_SETTINGS, _TokenizerConfig) if has_settings else _TokenizerConfig()
+        self.family, self.end = config.family, config.text.eos_token_id
+        self.longest = min(config.text.max_position_embeddings, int(settings.model_max_length or 1 << 30))
         self.tokenizer = Tokenizer.from_file(str(model.file("tokenizer.json")))
         self.tokenizer.enable_truncation(self.longest)
         self.tokenizer.no_padding()
-        self.without_punctuation = settings.get("tokenizer_class") in ("SiglipTokenizer", "SiglipTokenizerFast")
+        self.without_punctuation = settings.tokenizer_class in ("SiglipTokenizer", "SiglipTokenizerFast")
         if self.family == "siglip":
-            pad = _token(settings.get("pad_token")) or "</s>"
+            pad = settings.pad or "</s>"
             self.tokenizer.enable_padding(
                 length=self.longest, pad_token=pad, pad_id=self.tokenizer.token_to_id(pad) or 0
             )
@@ -51,7 +67,7 @@ class ClipTexts:
             return len(ids) - 1
         if self.end == _LEGACY_END:
             return max(range(len(ids)), key=ids.__getitem__)
-        return ids.index(self.end) if self.end in ids else 0
+        return ids.index(self.end) if isinstance(self.end, int) and self.end in ids else 0
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
         """Which texts have more tokens than are read; a token has a byte or more, so that short texts are quick."""
@@ -67,9 +83,3 @@ class ClipTexts:
             return text
         text = text.lower()
         return re.sub(r"\s+", " ", text.translate(_PUNCTUATION)).strip() if self.without_punctuation else text
-
-
-def _token(entry: Any) -> str | None:
-    """A token as tokenizer_config.json writes it: a string or an object."""
-    content = entry.get("content") if isinstance(entry, dict) else entry
-    return content if isinstance(content, str) else None

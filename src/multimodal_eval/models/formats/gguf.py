@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from multimodal_eval.core.errors import ModelError
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
     Bytes = NDArray[np.uint8]
     Floats = NDArray[np.float32]
+
+T = TypeVar("T")
+Setting: TypeAlias = "bool | int | float | str | list[Setting]"
 
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
@@ -72,7 +75,7 @@ class GgufFile:
             content = path.read_bytes() if path.stat().st_size < _SMALL else _mapped(path)
             reader = _Reader(content)
             tensor_count, setting_count = reader.start()
-            self.settings: dict[str, Any] = {}
+            self.settings: dict[str, Setting] = {}
             for _ in range(setting_count):
                 key = reader.text()
                 self.settings[key] = reader.value(reader.number("I"))
@@ -107,7 +110,7 @@ class GgufFile:
         except KeyError:
             raise ModelError(f"{self.path} has no tensor {name!r}") from None
 
-    def setting(self, key: str, kind: type | tuple[type, ...]) -> Any:
+    def setting(self, key: str, kind: type[T]) -> T:
         """A setting that must be there, of that type."""
         value = self.settings.get(key)
         if not isinstance(value, kind):
@@ -161,9 +164,10 @@ class _Reader:
             raise ValueError(f"version {version} of the format; known are {', '.join(map(str, _VERSIONS))}")
         return self.number("Q"), self.number("Q")
 
-    def value(self, kind: int, depth: int = 0) -> Any:
+    def value(self, kind: int, depth: int = 0) -> Setting:
         if kind in _SCALARS:
-            return self.number(_SCALARS[kind])
+            scalar: Setting = self.number(_SCALARS[kind])
+            return scalar
         if kind == _STRING:
             return self.text()
         if kind != _ARRAY or depth == _DEEPEST:

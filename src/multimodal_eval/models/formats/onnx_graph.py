@@ -15,6 +15,7 @@ from multimodal_eval.models.formats.safetensors import SafetensorsFile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from onnx import NodeProto, TensorProto
 
 OPSET = 20
 CONTRIB = "com.microsoft"  # onnxruntime's own operators
@@ -26,8 +27,8 @@ class Graph:
 
     def __init__(self, weights: SafetensorsFile, *, int8: bool = False) -> None:
         self.weights, self.int8 = weights, int8
-        self._nodes: list[Any] = []
-        self._initializers: dict[str, Any] = {}
+        self._nodes: list[NodeProto] = []
+        self._initializers: dict[str, TensorProto] = {}
         self._cast: dict[str, str] = {}
         self._names = 0
 

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from multimodal_eval.core.errors import ModelError
 
@@ -30,6 +32,21 @@ class Tensor:
     length: int
 
 
+class _Entry(msgspec.Struct, frozen=True):
+    """A tensor as the header describes it; offsets count from the end of the header."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+    def tensor(self, start: int) -> Tensor:
+        """Its place in the file."""
+        first, last = self.data_offsets
+        if last - first != prod(self.shape) * WIDTHS[self.dtype] or first < 0:
+            raise ValueError("a tensor whose length does not fit its shape")
+        return Tensor(self.dtype, self.shape, start + first, last - first)
+
+
 class SafetensorsFile:
     """A safetensors file; nothing of its numbers is read until they are asked for."""
 
@@ -46,7 +63,8 @@ class SafetensorsFile:
                 raise ValueError("its header is cut off")
             header = json.loads(packed)
             header.pop("__metadata__", None)
-            self.tensors = {name: _tensor(entry, 8 + size) for name, entry in header.items()}
+            entries = msgspec.convert(header, dict[str, _Entry])
+            self.tensors = {name: entry.tensor(8 + size) for name, entry in entries.items()}
         except (OSError, struct.error, ValueError, KeyError, TypeError, AttributeError) as fault:
             raise ModelError(f"{path} is no safetensors file: {fault}") from None
         end = max((tensor.offset + tensor.length for tensor in self.tensors.values()), default=0)
@@ -74,14 +92,6 @@ class SafetensorsFile:
         if kind is None:
             raise ModelError(f"{self.path}: the tensor {name!r} holds {tensor.dtype}, no floating-point numbers")
         return np.asarray(raw.view(kind), np.float32).reshape(tensor.shape)
-
-
-def _tensor(entry: dict[str, Any], start: int) -> Tensor:
-    first, last = map(int, entry["data_offsets"])
-    shape = tuple(map(int, entry["shape"]))
-    if last - first != prod(shape) * WIDTHS[entry["dtype"]] or first < 0:
-        raise ValueError("a tensor whose length does not fit its shape")
-    return Tensor(entry["dtype"], shape, start + first, last - first)
 
 
 def write_float32(path: Path, shapes: Mapping[str, tuple[int, ...]], tensors: Iterable[NDArray[np.float32]]) -> None:

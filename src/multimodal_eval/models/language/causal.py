@@ -1,4 +1,13 @@
-"""Causal language models by name: llama ones run by onnxruntime, others through the extra `[torch]`; windows, cache."""
+"""Causal language models: how likely is each token of a text, given those before?
+
+A model is opened once per process and shared; what was read once is known from disk. Names are those of `mmeval ls
+resources`, or a directory as transformers writes it: llama models are run by onnxruntime, others through the extra
+`[torch]`, as is `torch:NAME`.
+
+What is scored. Without a context the first token has nothing before it and is not scored, as in the loss of
+transformers; with `bos` the model's begin-of-text token is read first, and all are. A context is read and not scored:
+its tokens and the text's are made apart and put one after the other, so that the boundary is where the caller put it.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +17,33 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from multimodal_eval.core.errors import ConfigError, ModelError
-from multimodal_eval.models.cache import VectorCache
-from multimodal_eval.models.found import Found
-from multimodal_eval.models.language.language_models import CausalLM
-from multimodal_eval.models.language.windows import Reading, windows
-from multimodal_eval.models.source import TORCH, Model, find_model
-from multimodal_eval.resources.catalogue import CATALOGUE
+from multimodal_eval.models.language.tokens import Reading, windows
+from multimodal_eval.models.lookup import ModelEntry, ModelKind
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from multimodal_eval.models.source import Model
+
     Floats = NDArray[np.float32]
 
+DEFAULT_CAUSAL_LM = "smollm2-135m"
 # What the catalogue's models were made for; of a directory nothing is known.
-LANGUAGES = {"smollm2-135m": frozenset({"en"})}
+LANGUAGES = {DEFAULT_CAUSAL_LM: frozenset({"en"})}
+
+
+class CausalLM(Protocol):
+    """Texts to log-probabilities."""
+
+    label: str  # name and revision, and every setting that changes a number
+    languages: frozenset[str]  # those it was made for; empty where nothing is known
+    longest: int  # tokens that it can see at once
+
+    def log_probabilities(
+        self, texts: Sequence[str], contexts: Sequence[str] | None = None, reading: Reading | None = None
+    ) -> list[Floats]:
+        """A natural logarithm for each scored token of each text; none for a text without such a token."""
 
 
 class TokenScorer(Protocol):
@@ -38,9 +59,11 @@ class TokenScorer(Protocol):
         """For each row the log-probabilities of the ids from `first` (at least 1) on, given all before."""
 
 
-def find(name: str) -> Found[CausalLM]:
+def find(name: str) -> ModelEntry[CausalLM]:
     """Look a model up without loading it. `torch:NAME` asks for transformers."""
-    from multimodal_eval.models.language import causal_llama, causal_torch
+    from multimodal_eval.models.language import causal_torch, llama
+    from multimodal_eval.models.source import TORCH, find_model
+    from multimodal_eval.resources.catalogue import CATALOGUE
 
     wanted = name.removeprefix(TORCH)
     if wanted in CATALOGUE and wanted not in LANGUAGES:
@@ -51,10 +74,10 @@ def find(name: str) -> Found[CausalLM]:
         _make_what_is_missing(model)
         return CachedCausalLM(kind(model, languages))
 
-    if not name.startswith(TORCH) and (wanted in LANGUAGES or causal_llama.can_run(model)):
-        return Found(model.label, model.check, lambda: opened(causal_llama.CausalLlama))
+    if not name.startswith(TORCH) and (wanted in LANGUAGES or llama.can_run(model)):
+        return ModelEntry(model.label, model.check, lambda: opened(llama.CausalLlama))
     check = partial(causal_torch.check, model)
-    return Found(causal_torch.label_of(model), check, lambda: opened(causal_torch.TorchCausalLM))
+    return ModelEntry(causal_torch.label_of(model), check, lambda: opened(causal_torch.TorchCausalLM))
 
 
 def _make_what_is_missing(model: Model) -> None:
@@ -74,6 +97,8 @@ class CachedCausalLM:
     """Windows over any model; repeated texts are read once, and what was ever read is known from disk."""
 
     def __init__(self, inner: TokenScorer) -> None:
+        from multimodal_eval.models.cache import VectorCache
+
         self.inner, self.label = inner, inner.label
         self.languages, self.longest = inner.languages, inner.longest
         self.cache = VectorCache(f"{inner.label}+log-probabilities")
@@ -112,3 +137,7 @@ class CachedCausalLM:
         for owner, scores in zip(owners, self.inner.score(rows, firsts), strict=True):
             pieces[owner].append(scores)
         return [np.concatenate(some) for some in pieces]
+
+
+CAUSAL_LMS = ModelKind[CausalLM]("multimodal_eval.models.language.causal:find", kept=2)
+causal_lm_label, check_causal_lm, open_causal_lm = CAUSAL_LMS.label, CAUSAL_LMS.check, CAUSAL_LMS.open

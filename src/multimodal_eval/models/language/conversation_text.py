@@ -1,20 +1,45 @@
-"""Conversations for a language model of texts: written plainly, the answer behind them."""
+"""Conversations written plainly: for a language model of texts, and for one that has no chat template.
+
+One line per turn, which starts with the speaker. The last line is the start of the answer's turn:
+
+    User: What is it?
+    Assistant: A dog.
+    User: Which colour?
+    Assistant:
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from multimodal_eval.core.conversation import PartType, Turn
-from multimodal_eval.models.language.language_models import CausalLM
-from multimodal_eval.models.language.turns import RENDERING, written_plainly
-from multimodal_eval.models.language.windows import STRIDE, WINDOW, Reading
+from multimodal_eval.core.conversation import Part, PartType, Turn
+from multimodal_eval.models.language.tokens import STRIDE, WINDOW, Reading
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from multimodal_eval.models.language.causal import CausalLM
+
     Floats = NDArray[np.float32]
+
+SPEAKERS = {"user": "User", "assistant": "Assistant"}
+RENDERING = "turns"  # in a label: another one when a conversation is written in another way
+
+
+def written_plainly(turns: Sequence[Turn], marks: Mapping[PartType, str] | None = None) -> str:
+    """The turns as text. A picture or a sound is its mark, or nothing where there is none for it."""
+    known = marks or {}
+
+    def said(part: Part) -> str | None:
+        return str(part.content).strip() if part.type == "text" else known.get(part.type)
+
+    lines = []
+    for turn in turns:
+        pieces = [piece for part in turn.parts if (piece := said(part))]
+        lines.append(" ".join([f"{SPEAKERS[turn.role]}:", "\n".join(pieces)]).rstrip())
+    return "\n".join([*lines, f"{SPEAKERS['assistant']}:"])
 
 
 def label_of(label: str) -> str:

@@ -14,23 +14,44 @@ from collections.abc import Sequence
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from multimodal_eval.core.conversation import Audio, Part, PartType, Turn
 from multimodal_eval.core.errors import InputError, ModelError, Problem, shorten
 from multimodal_eval.core.optional import require
-from multimodal_eval.models.language.turns import RENDERING, written_plainly
-from multimodal_eval.models.source import Model
+from multimodal_eval.models.language.conversation_text import RENDERING, written_plainly
+from multimodal_eval.models.source import CONFIG, Model
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
+    Inputs = dict[str, Any]  # what a processor makes: tensors by name, and what else the model takes
 
 PROCESSORS = ("processor_config.json", "preprocessor_config.json")
 PER_TOKEN = ("attention_mask", "token_type_ids", "mm_token_type_ids", "cross_attention_mask")
 LONGEST = 1 << 20  # tokens, of a model that does not say how many it reads
 # How much a logarithm may change when the answer goes on: last digits in the place of another attention.
 DRIFT = {"float32": 0.01, "bfloat16": 0.3, "float16": 0.1}
+
+
+class _NumberFormat(msgspec.Struct, frozen=True):
+    """The number format in config.json; `torch_dtype` is the older name."""
+
+    dtype: str | None = None
+    torch_dtype: str | None = None
+
+    @property
+    def chosen(self) -> str | None:
+        """What it says, if anything."""
+        return self.dtype or self.torch_dtype
+
+
+class _NumberFormats(_NumberFormat, frozen=True):
+    """A model of several parts says it for all, or for its language model."""
+
+    text_config: _NumberFormat | None = None
 
 
 def has_processor(model: Model) -> bool:
@@ -41,8 +62,8 @@ def has_processor(model: Model) -> bool:
 def number_format(model: Model) -> str:
     """float32 on the CPU; on CUDA what the configuration says."""
     torch = require("torch", extra="torch", purpose=f"the model {model.name!r}")
-    configs = [model.config, model.config.get("text_config") or {}]
-    said = next((c[key] for c in configs for key in ("dtype", "torch_dtype") if c.get(key)), "float32")
+    config = model.read(CONFIG, _NumberFormats)
+    said = config.chosen or (config.text_config or _NumberFormat()).chosen or "float32"
     return said if torch.cuda.is_available() and said in DRIFT else "float32"
 
 
@@ -133,7 +154,7 @@ class TorchConversationLM:
             )
         return scores
 
-    def _read(self, prompt: dict[str, Any], ids: list[int], shown: int) -> Floats:
+    def _read(self, prompt: Inputs, ids: list[int], shown: int) -> Floats:
         """The log-probabilities of all `ids` behind the prompt when the first `shown` of them are read."""
         torch, count = self.torch, len(ids)
         rows = shown + 1  # from the prompt's last token on
@@ -145,7 +166,7 @@ class TorchConversationLM:
         scores: Floats = chosen.cpu().numpy()
         return scores
 
-    def _followed(self, prompt: dict[str, Any], ids: list[int]) -> dict[str, Any]:
+    def _followed(self, prompt: Inputs, ids: list[int]) -> Inputs:
         """The prompt with tokens behind it; what is said of each token goes on as for the last."""
         torch = self.torch
         grown = {name: self._there(value) for name, value in prompt.items() if name != "labels"}
@@ -162,7 +183,7 @@ class TorchConversationLM:
         value = value.to(self.device)
         return value.to(getattr(self.torch, self.format)) if value.is_floating_point() else value
 
-    def _prompt(self, turns: Sequence[Turn]) -> dict[str, Any]:
+    def _prompt(self, turns: Sequence[Turn]) -> Inputs:
         """What the processor makes of the turns, with the beginning of the answer's turn at the end."""
         try:
             if self.has_template:
@@ -188,7 +209,7 @@ class TorchConversationLM:
                 f"the processor of {self.label} cannot read a conversation: {type(fault).__name__}: {fault}"
             ) from fault
 
-    def _block(self, part: Part) -> dict[str, Any]:
+    def _block(self, part: Part) -> dict[str, object]:
         content = self._resampled(part.content) if part.type == "audio" else part.content
         return {"type": part.type, part.type: content}
 

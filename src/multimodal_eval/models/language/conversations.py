@@ -1,18 +1,21 @@
 """Language models that read a conversation: how likely is each token of an answer, given the turns before it?
 
-A name is that of a language model (`models/language_models.py`), which reads the texts alone, or a directory of
-transformers (or `hf:ORG/NAME`) with a processor, which reads pictures or sounds too, through the extra `[torch]`.
+A name is that of a language model (`causal.py`), which reads the texts alone, or a directory of transformers (or
+`hf:ORG/NAME`) with a processor, which reads images or audio too, through the extra `[torch]`. What such a model said
+of an answer once is known from disk, whatever the files of its images and audio were called.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from multimodal_eval.core.conversation import PartType, Turn
-from multimodal_eval.models.found import Found, ModelKind
-from multimodal_eval.models.language.language_models import CAUSAL_LMS
+from multimodal_eval.core.conversation import Part, PartType, Turn
+from multimodal_eval.models.cache import VectorCache, digest
+from multimodal_eval.models.language.causal import CAUSAL_LMS
+from multimodal_eval.models.lookup import ModelEntry, ModelKind
 from multimodal_eval.models.source import TORCH, find_model
 from multimodal_eval.resources.catalogue import CATALOGUE
 
@@ -38,24 +41,54 @@ class ConversationLM(Protocol):
         """
 
 
-def find(name: str) -> Found[ConversationLM]:
+def find(name: str) -> ModelEntry[ConversationLM]:
     """Look a model up without loading it."""
     from multimodal_eval.models.language import conversation_text, conversation_torch
-    from multimodal_eval.models.language.conversation_cache import CachedConversationLM
 
     wanted = name.removeprefix(TORCH)
     if wanted not in CATALOGUE and conversation_torch.has_processor(model := find_model(wanted)):
-        return Found(
+        return ModelEntry(
             conversation_torch.label_of(model),
             partial(conversation_torch.check, model),
             lambda: CachedConversationLM(conversation_torch.TorchConversationLM(model)),
         )
-    found = CAUSAL_LMS.find(name)
-    return Found(
-        conversation_text.label_of(found.label),
-        found.check,
+    entry = CAUSAL_LMS.find(name)
+    return ModelEntry(
+        conversation_text.label_of(entry.label),
+        entry.check,
         lambda: conversation_text.TextConversationLM(CAUSAL_LMS.open(name)),
     )
+
+
+class CachedConversationLM:
+    """Any `ConversationLM`; equal conversations with equal answers are read once."""
+
+    def __init__(self, inner: ConversationLM) -> None:
+        self.inner, self.label, self.languages, self.reads = inner, inner.label, inner.languages, inner.reads
+        self.cache = VectorCache(f"{inner.label}+log-probabilities")
+
+    def log_probabilities(self, conversations: Sequence[Sequence[Turn]], answers: Sequence[str]) -> list[Floats]:
+        """A natural logarithm for each token of each answer, given the turns before it."""
+        contents = [self._content(turns, answer) for turns, answer in zip(conversations, answers, strict=True)]
+        return self.cache.rows(
+            contents,
+            lambda missing: self.inner.log_probabilities(
+                [conversations[i] for i in missing], [answers[i] for i in missing]
+            ),
+        )
+
+    def _content(self, turns: Sequence[Turn], answer: str) -> bytes:
+        read = [[turn.role, [_key(part) for part in turn.parts if part.type in self.reads]] for turn in turns]
+        return json.dumps([read, answer.strip()]).encode()
+
+
+def _key(part: Part) -> tuple[str, str]:
+    if part.type == "text":
+        return part.type, part.content
+    if part.type == "image":
+        image = part.content
+        return part.type, digest(f"{image.mode} {image.size} ".encode() + image.tobytes()).hex()
+    return part.type, digest(f"{part.content.rate} ".encode() + part.content.samples.tobytes()).hex()
 
 
 CONVERSATION_LMS = ModelKind[ConversationLM]("multimodal_eval.models.language.conversations:find", kept=1)

@@ -1,4 +1,10 @@
-"""The llama architecture as ONNX graphs: the body gives a vector a token, the head the probability of the token after.
+"""Llama models run by onnxruntime: the default language model, SmolLM2-135M.
+
+A text has the same log-probabilities to the last bit alone and among others, on any number of cores: windows are
+batched by their exact length, without padding, and a batch is computed by one thread (several would cut the sums of a
+product into other pieces), batches beside one another. The weights stay in the mapped file, which opens at once.
+
+The architecture is two ONNX graphs: the body gives a vector per token, the head the probability of the token after.
 
     x <- x + W_o attention(rotated W_q n(x), rotated W_k n(x), W_v n(x)),  several query heads sharing a key head
     x <- x + W_down (silu(W_gate n(x)) * W_up n(x)),                       n(x) = x / sqrt(mean(x^2) + epsilon) * w
@@ -14,26 +20,148 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from multimodal_eval.models.formats.onnx_graph import CONTRIB, Graph
+import msgspec
+
+from multimodal_eval.models.batching import equal_lengths, side_by_side
+from multimodal_eval.models.formats.onnx_graph import CONTRIB, Graph, open_session
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
+from multimodal_eval.models.language.tokens import FILE, Tokens
+from multimodal_eval.models.source import CONFIG, Model
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+LONGEST = 8192  # tokens seen at once, whatever the model allows: the attention grows with the square
+TOKENS_AT_ONCE = 1024  # of a batch
+SCORED_AT_ONCE = 256  # rows of (vocabulary) numbers in memory
+FEWEST_SCORED = 2  # onnxruntime takes another kernel for one row
 _EMBEDDINGS = "model.embed_tokens.weight"
 
 
-def body(weights: SafetensorsFile, config: Mapping[str, Any], longest: int) -> bytes:
+class _RopeParameters(msgspec.Struct, frozen=True):
+    """Where newer files keep the base of the rotation."""
+
+    rope_type: str = "default"
+    rope_theta: float | None = None
+
+
+class LlamaConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read of config.json."""
+
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    max_position_embeddings: int
+    rms_norm_eps: float
+    num_key_value_heads: int | None = None
+    head_dim: int | None = None
+    hidden_act: str | None = None
+    bos_token_id: int | None = None
+    tie_word_embeddings: bool | None = None
+    rope_theta: float | None = None
+    rope_parameters: _RopeParameters | None = None
+    rope_scaling: object = None
+    attention_bias: bool | None = None
+    mlp_bias: bool | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has nothing that the graphs below leave out."""
+        scaled = self.rope_scaling is not None or self._rope.rope_type != "default"
+        return self.hidden_act == "silu" and not (self.attention_bias or self.mlp_bias or scaled)
+
+    @property
+    def head_width(self) -> int:
+        """The width of one attention head."""
+        return self.head_dim or self.hidden_size // self.num_attention_heads
+
+    @property
+    def rotation_base(self) -> float:
+        """The base of the rotation's frequencies."""
+        return self._rope.rope_theta or self.rope_theta or 10_000.0
+
+    @property
+    def _rope(self) -> _RopeParameters:
+        return self.rope_parameters or _RopeParameters()
+
+
+def can_run(model: Model) -> bool:
+    """Whether the model is a plain llama, as far as its files tell."""
+    if model.family != "llama" or not model.read(CONFIG, LlamaConfig).is_plain:
+        return False
+    return all((model.folder / name).is_file() for name in ("model.safetensors", FILE))
+
+
+class CausalLlama:
+    """A llama model: texts to ids, ids to the log-probability of each."""
+
+    def __init__(self, model: Model, languages: frozenset[str] = frozenset()) -> None:
+        self.label, self.languages = model.label, languages
+        config = model.read(CONFIG, LlamaConfig)
+        self.bos = config.bos_token_id
+        self.longest = min(config.max_position_embeddings, LONGEST)
+        self.tokens: Callable[[Sequence[str]], list[list[int]]] = Tokens(model)
+        self.width = config.hidden_size
+        folder = model.weights.path.parent  # where a link leads
+        self.body = open_session(_body(model.weights, config, self.longest), folder, 1, prepack=False)
+        self.head = open_session(_head(model.weights, config), folder, 1, prepack=False)
+
+    def score(self, rows: Sequence[Sequence[int]], firsts: Sequence[int]) -> list[Floats]:
+        """For each row of ids the log-probabilities of those from `first` (at least 1) on, given all before."""
+        import numpy as np
+
+        scores: list[Floats] = [np.empty(0, np.float32)] * len(rows)
+
+        def run(job: tuple[list[int], list[Sequence[int]]]) -> None:
+            places, batch = job
+            computed = self._batch(np.array(batch, np.int64), [firsts[place] for place in places])
+            for place, values in zip(places, computed, strict=True):
+                scores[place] = values
+
+        side_by_side(run, equal_lengths(rows, tokens=TOKENS_AT_ONCE, fewest=1))
+        return scores
+
+    def _batch(self, ids: NDArray[np.int64], firsts: list[int]) -> list[Floats]:
+        """The same for rows of one length."""
+        import numpy as np
+
+        states = self.body.run(None, {"ids": ids})[0].reshape(*ids.shape, self.width)
+        before = np.concatenate([row[first - 1 : -1] for row, first in zip(states, firsts, strict=True)])
+        after = np.concatenate([row[first:] for row, first in zip(ids, firsts, strict=True)])
+        ends = np.cumsum([ids.shape[1] - first for first in firsts])
+        return np.split(self._next(before, after), ends[:-1])
+
+    def _next(self, states: Floats, ids: NDArray[np.int64]) -> Floats:
+        """The log-probability of each id after its state."""
+        import numpy as np
+
+        if len(ids) < FEWEST_SCORED:
+            return self._next(np.repeat(states, FEWEST_SCORED, 0), np.repeat(ids, FEWEST_SCORED))[: len(ids)]
+        scores = np.empty(len(ids), np.float32)
+        for begin in range(0, len(ids), SCORED_AT_ONCE):
+            start = min(begin, len(ids) - FEWEST_SCORED)  # the last piece is no single row either
+            piece = slice(start, start + SCORED_AT_ONCE)
+            scores[piece] = self.head.run(None, {"states": states[piece], "next": ids[piece, None]})[0][:, 0]
+        return scores
+
+
+def _body(weights: SafetensorsFile, config: LlamaConfig, longest: int) -> bytes:
     """Input `ids` (texts, length) of texts of one length; output `states` (texts * length, width)."""
     graph = Graph(weights)
-    width, heads, epsilon = config["hidden_size"], config["num_attention_heads"], config["rms_norm_eps"]
-    key_heads = config.get("num_key_value_heads") or heads
-    head = head_width(config)
+    width, heads, epsilon = config.hidden_size, config.num_attention_heads, config.rms_norm_eps
+    key_heads = config.num_key_value_heads or heads
+    head = config.head_width
     shape = graph.op("Shape", "ids")
     folded = graph.op("Concat", shape, graph.integers(-1), axis=0)
     one_each = graph.op("Concat", shape, graph.integers(key_heads, 1, head), axis=0)
     shared = graph.op("Concat", shape, graph.integers(key_heads, heads // key_heads, head), axis=0)
-    turn = _Rotation(graph, head, rotation_base(config), longest)
+    turn = _Rotation(graph, head, config.rotation_base, longest)
 
     def norm(x: str, name: str) -> str:
         return graph.op("SimplifiedLayerNormalization", x, graph.weight(f"{name}.weight"), axis=-1, epsilon=epsilon)
@@ -44,7 +172,7 @@ def body(weights: SafetensorsFile, config: Mapping[str, Any], longest: int) -> b
 
     words = graph.op("Gather", graph.weight(_EMBEDDINGS), "ids")
     x = graph.op("Reshape", words, graph.integers(-1, width))
-    for number in range(config["num_hidden_layers"]):
+    for number in range(config.num_hidden_layers):
         layer = f"model.layers.{number}"
         inner = norm(x, f"{layer}.input_layernorm")
         q, k, v = (
@@ -63,27 +191,16 @@ def body(weights: SafetensorsFile, config: Mapping[str, Any], longest: int) -> b
     return graph.model({"ids": ("INT64", ["texts", "length"])}, {"states": norm(x, "model.norm")})
 
 
-def head(weights: SafetensorsFile, config: Mapping[str, Any]) -> bytes:
+def _head(weights: SafetensorsFile, config: LlamaConfig) -> bytes:
     """Inputs `states` (rows, width) and `next` (rows, 1), the ids of the tokens after; output `log_probabilities`."""
     graph = Graph(weights)
-    table = graph.weight(_EMBEDDINGS if config.get("tie_word_embeddings") else "lm_head.weight")
+    table = graph.weight(_EMBEDDINGS if config.tie_word_embeddings else "lm_head.weight")
     every = graph.op("LogSoftmax", graph.op("Gemm", "states", table, transB=1), axis=-1)
     inputs: dict[str, tuple[str, list[int | str]]] = {
-        "states": ("FLOAT", ["rows", config["hidden_size"]]),
+        "states": ("FLOAT", ["rows", config.hidden_size]),
         "next": ("INT64", ["rows", 1]),
     }
     return graph.model(inputs, {"log_probabilities": graph.op("GatherElements", every, "next", axis=1)})
-
-
-def head_width(config: Mapping[str, Any]) -> int:
-    """The width of one attention head."""
-    return int(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])
-
-
-def rotation_base(config: Mapping[str, Any]) -> float:
-    """The base of the rotation's frequencies, which newer files keep among others."""
-    newer = config.get("rope_parameters") or {}
-    return float(newer.get("rope_theta") or config.get("rope_theta") or 10_000.0)
 
 
 class _Rotation:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from multimodal_eval.core.errors import ModelError
-from multimodal_eval.models.formats.gguf import GgufFile
+from multimodal_eval.models.formats.gguf import GgufFile, Setting
 from multimodal_eval.models.formats.safetensors import write_float32
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _OF_A_LAYER = {
 }
 _SPECIAL = 3  # a control token, in the list of token types
 # How a text is split before the merges, by the name llama.cpp has for it.
-_SPLITS: dict[str, list[dict[str, Any]]] = {
+_SPLITS: dict[str, list[dict[str, str | bool]]] = {
     "smollm": [
         {"type": "Digits", "individual_digits": True},
         {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
@@ -45,52 +46,71 @@ _SPLITS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaSettings:
+    """config.json as transformers writes it."""
+
+    model_type: str = "llama"
+    architectures: tuple[str, ...] = ("LlamaForCausalLM",)
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: Setting
+    head_dim: int
+    hidden_act: str = "silu"
+    max_position_embeddings: int
+    rms_norm_eps: float
+    rope_theta: Setting
+    tie_word_embeddings: bool
+    bos_token_id: Setting | None
+    eos_token_id: Setting | None
+    torch_dtype: str = "float32"
+
+
 def prepare(folder: Path, progress: Callable[[str, int, int], None] = lambda name, done, total: None) -> None:
     """Make config.json, tokenizer.json and model.safetensors of the folder's GGUF file."""
-    found = sorted(folder.glob("*.gguf"))
-    if len(found) != 1:
-        raise ModelError(f"{folder} must hold one GGUF file. It holds {len(found)}.")
-    file = GgufFile(found[0])
+    files = sorted(folder.glob("*.gguf"))
+    if len(files) != 1:
+        raise ModelError(f"{folder} must hold one GGUF file. It holds {len(files)}.")
+    file = GgufFile(files[0])
     config, tokenizer = config_of(file), json.dumps(tokenizer_of(file), ensure_ascii=False)
     names = _names(file, config)
     shapes = {name: file[origin].shape for name, origin in names.items()}
-    _atomically(folder / CONFIG, lambda path: path.write_text(json.dumps(config, indent=1), encoding="utf-8"))
+    _atomically(folder / CONFIG, lambda path: path.write_text(json.dumps(asdict(config), indent=1), encoding="utf-8"))
     _atomically(folder / TOKENIZER, lambda path: path.write_text(tokenizer, encoding="utf-8"))
     tensors = _tensors(file, names, config, progress)
     _atomically(folder / WEIGHTS, lambda path: write_float32(path, shapes, tensors))
 
 
-def config_of(file: GgufFile) -> dict[str, Any]:
+def config_of(file: GgufFile) -> LlamaSettings:
     """The settings, by the names that transformers has for them."""
     if file.setting("general.architecture", str) != "llama":
         raise ModelError(f"{file.path} is no llama model: {file.settings['general.architecture']!r}")
     heads = file.setting("llama.attention.head_count", int)
     width = file.setting("llama.embedding_length", int)
-    return {
-        "model_type": "llama",
-        "architectures": ["LlamaForCausalLM"],
-        "vocab_size": len(file.setting("tokenizer.ggml.tokens", list)),
-        "hidden_size": width,
-        "intermediate_size": file.setting("llama.feed_forward_length", int),
-        "num_hidden_layers": file.setting("llama.block_count", int),
-        "num_attention_heads": heads,
-        "num_key_value_heads": file.settings.get("llama.attention.head_count_kv", heads),
-        "head_dim": width // heads,
-        "hidden_act": "silu",
-        "max_position_embeddings": file.setting("llama.context_length", int),
-        "rms_norm_eps": file.setting("llama.attention.layer_norm_rms_epsilon", float),
-        "rope_theta": file.settings.get("llama.rope.freq_base", 10000.0),
-        "tie_word_embeddings": "output.weight" not in file.tensors,
-        "bos_token_id": file.settings.get("tokenizer.ggml.bos_token_id"),
-        "eos_token_id": file.settings.get("tokenizer.ggml.eos_token_id"),
-        "torch_dtype": "float32",
-    }
+    return LlamaSettings(
+        vocab_size=len(file.setting("tokenizer.ggml.tokens", list)),
+        hidden_size=width,
+        intermediate_size=file.setting("llama.feed_forward_length", int),
+        num_hidden_layers=file.setting("llama.block_count", int),
+        num_attention_heads=heads,
+        num_key_value_heads=file.settings.get("llama.attention.head_count_kv", heads),
+        head_dim=width // heads,
+        max_position_embeddings=file.setting("llama.context_length", int),
+        rms_norm_eps=file.setting("llama.attention.layer_norm_rms_epsilon", float),
+        rope_theta=file.settings.get("llama.rope.freq_base", 10000.0),
+        tie_word_embeddings="output.weight" not in file.tensors,
+        bos_token_id=file.settings.get("tokenizer.ggml.bos_token_id"),
+        eos_token_id=file.settings.get("tokenizer.ggml.eos_token_id"),
+    )
 
 
-def tokenizer_of(file: GgufFile) -> dict[str, Any]:
+def tokenizer_of(file: GgufFile) -> dict[str, object]:
     """The byte-level BPE of the file, as the tokenizers library reads it."""
     kind, split = file.setting("tokenizer.ggml.model", str), file.settings.get("tokenizer.ggml.pre")
-    if kind != "gpt2" or split not in _SPLITS:
+    if kind != "gpt2" or not isinstance(split, str) or split not in _SPLITS:
         raise ModelError(f"{file.path}: a tokenizer of the kind {kind!r}, {split!r}; known is 'gpt2', 'smollm'")
     tokens = file.setting("tokenizer.ggml.tokens", list)
     kinds = file.setting("tokenizer.ggml.token_type", list)
@@ -123,13 +143,13 @@ def tokenizer_of(file: GgufFile) -> dict[str, Any]:
     }
 
 
-def _names(file: GgufFile, config: dict[str, Any]) -> dict[str, str]:
+def _names(file: GgufFile, config: LlamaSettings) -> dict[str, str]:
     """Name of each tensor here -> its name in the file."""
     names = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}
-    for layer in range(config["num_hidden_layers"]):
+    for layer in range(config.num_hidden_layers):
         for theirs, ours in _OF_A_LAYER.items():
             names[f"model.layers.{layer}.{ours}.weight"] = f"blk.{layer}.{theirs}.weight"
-    if not config["tie_word_embeddings"]:
+    if not config.tie_word_embeddings:
         names["lm_head.weight"] = "output.weight"
     unknown = sorted(set(file.tensors) - set(names.values()))
     if unknown:  # biases, rotation factors, experts: leaving one out would change every number
@@ -138,12 +158,12 @@ def _names(file: GgufFile, config: dict[str, Any]) -> dict[str, str]:
 
 
 def _tensors(
-    file: GgufFile, names: dict[str, str], config: dict[str, Any], progress: Callable[[str, int, int], None]
+    file: GgufFile, names: dict[str, str], config: LlamaSettings, progress: Callable[[str, int, int], None]
 ) -> Iterator[Floats]:
     for done, (name, origin) in enumerate(names.items(), 1):
         tensor = file.read(origin)
         if name.endswith((".q_proj.weight", ".k_proj.weight")):
-            tensor = in_halves(tensor, config["head_dim"])
+            tensor = in_halves(tensor, config.head_dim)
         yield tensor
         progress("weights, as float32", done, len(names))
 

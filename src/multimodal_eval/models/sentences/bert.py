@@ -3,6 +3,10 @@
 Equal to sentence-transformers within 1e-6. Texts are batched by their exact length, without padding, so that a text has
 the same vector to the last bit alone and among others. `int8` quantises weights and activations while running
 (dynamic quantisation): faster, less exact, and its scales couple the texts of a batch.
+
+References:
+    Devlin et al. (2019). BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding. NAACL.
+    Reimers and Gurevych (2019). Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP.
 """
 
 from __future__ import annotations
@@ -13,11 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.batching import equal_lengths, side_by_side
-from multimodal_eval.models.formats.onnx_graph import open_session
-from multimodal_eval.models.sentences import bert_graph as bert
-from multimodal_eval.models.source import Model
+from multimodal_eval.models.formats.onnx_graph import Graph, open_session
+from multimodal_eval.models.formats.safetensors import SafetensorsFile
+from multimodal_eval.models.source import CONFIG, Model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,12 +31,33 @@ if TYPE_CHECKING:
 
 LONGEST = 256  # tokens that sentence-transformers reads with this family, where the model does not say otherwise
 TOKENS_AT_ONCE = 512
-MEAN = "pooling_mode_mean_tokens"
+
+
+class BertConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read of config.json."""
+
+    max_position_embeddings: int
+    hidden_size: int
+    num_attention_heads: int
+    layer_norm_eps: float
+    num_hidden_layers: int
+
+
+class _Activation(msgspec.Struct, frozen=True):
+    """What `can_run` asks of config.json."""
+
+    hidden_act: str | None = None
+
+
+class _ReadLength(msgspec.Struct, frozen=True):
+    """sentence_bert_config.json."""
+
+    max_seq_length: int | None = None
 
 
 def can_run(model: Model) -> bool:
     """Whether the model is a BERT with mean pooling, as far as its files tell."""
-    if model.config.get("model_type") != "bert" or model.config.get("hidden_act") != "gelu":
+    if model.family != "bert" or model.read(CONFIG, _Activation).hidden_act != "gelu":
         return False
     if not all((model.folder / name).is_file() for name in ("model.safetensors", "tokenizer.json")):
         return False
@@ -61,11 +88,12 @@ def check(model: Model) -> None:
     """Whether the model is here; of a directory also whether its files fit together. Weights are not read."""
     model.check()
     if model.resource is None:
-        _tokenizer(model)
-        _graph(model, int8=False)
+        config = model.read(CONFIG, BertConfig)
+        _tokenizer(model, config)
+        _sentence_bert(model.weights, config, int8=False)
 
 
-def _tokenizer(model: Model) -> Any:
+def _tokenizer(model: Model, config: BertConfig) -> Any:
     from tokenizers import Tokenizer
 
     path = model.file("tokenizer.json")
@@ -74,15 +102,8 @@ def _tokenizer(model: Model) -> Any:
     except Exception as fault:  # noqa: BLE001 - the library raises nothing narrower
         raise ModelError(f"{path} is no tokenizer: {fault}") from None
     tokenizer.no_padding()
-    tokenizer.enable_truncation(_longest(model))
+    tokenizer.enable_truncation(_longest(model, config))
     return tokenizer
-
-
-def _graph(model: Model, *, int8: bool) -> bytes:
-    try:
-        return bert.sentence_bert(model.weights, model.config, int8=int8)
-    except KeyError as lacking:
-        raise ModelError(f"the model {model.name!r} lacks the setting {lacking} in its config.json") from None
 
 
 def label_of(model: Model, *, int8: bool) -> str:
@@ -95,9 +116,10 @@ class SentenceBert:
 
     def __init__(self, model: Model, languages: frozenset[str], *, int8: bool = False) -> None:
         self.label, self.languages = label_of(model, int8=int8), languages
-        self.tokenizer, self.longest = _tokenizer(model), _longest(model)
-        graph = _graph(model, int8=int8)
-        self.width = int(model.config["hidden_size"])
+        config = model.read(CONFIG, BertConfig)
+        self.tokenizer, self.longest = _tokenizer(model, config), _longest(model, config)
+        self.width = config.hidden_size
+        graph = _sentence_bert(model.weights, config, int8=int8)
         self.session = open_session(graph, model.weights.path.parent, 1)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -124,10 +146,45 @@ def _letters(text: str) -> int:
     return len(text) if text.isascii() else len(unicodedata.normalize("NFD", text))
 
 
-def _longest(model: Model) -> int:
-    settings = model.folder / "sentence_bert_config.json"
-    said: Any = model.json(settings.name).get("max_seq_length") if settings.is_file() else None
-    most = model.config.get("max_position_embeddings")
-    if not isinstance(most, int):
-        raise ModelError(f"the model {model.name!r} lacks the setting 'max_position_embeddings' in its config.json")
-    return min(int(said or LONGEST), most)
+def _longest(model: Model, config: BertConfig) -> int:
+    name = "sentence_bert_config.json"
+    said = model.read(name, _ReadLength).max_seq_length if (model.folder / name).is_file() else None
+    return min(said or LONGEST, config.max_position_embeddings)
+
+
+def _sentence_bert(weights: SafetensorsFile, config: BertConfig, *, int8: bool) -> bytes:
+    """Input `ids` (texts, length); output `embeddings` (texts, width), L2-normalised means over all tokens.
+
+    All texts of a batch have the same number of tokens, so that there is no padding and no mask.
+    """
+    graph = Graph(weights, int8=int8)
+    width, heads, epsilon = config.hidden_size, config.num_attention_heads, config.layer_norm_eps
+    shape = graph.op("Shape", "ids")
+    length = graph.op("Slice", shape, graph.integers(1), graph.integers(2))
+    folded = graph.op("Concat", shape, graph.integers(width), axis=0)
+    words = graph.op("Gather", graph.weight("embeddings.word_embeddings.weight"), "ids")
+    places = graph.op(
+        "Slice", graph.weight("embeddings.position_embeddings.weight"), graph.integers(0), length, graph.integers(0)
+    )
+    first_kind = graph.op(
+        "Slice",
+        graph.weight("embeddings.token_type_embeddings.weight"),
+        graph.integers(0),
+        graph.integers(1),
+        graph.integers(0),
+    )
+    x = graph.op("Add", words, graph.op("Add", places, first_kind))
+    x = graph.layer_norm(x, "embeddings.LayerNorm", epsilon)
+    x = graph.op("Reshape", x, graph.integers(-1, width))
+    for number in range(config.num_hidden_layers):
+        layer = f"encoder.layer.{number}"
+        q, k, v = (graph.linear(x, f"{layer}.attention.self.{part}") for part in ("query", "key", "value"))
+        mixed = graph.op("Reshape", graph.attention(q, k, v, folded, heads), graph.integers(-1, width))
+        x = graph.op("Add", x, graph.linear(mixed, f"{layer}.attention.output.dense"))
+        x = graph.layer_norm(x, f"{layer}.attention.output.LayerNorm", epsilon)
+        inner = graph.op("Gelu", graph.linear(x, f"{layer}.intermediate.dense"))
+        x = graph.op("Add", x, graph.linear(inner, f"{layer}.output.dense"))
+        x = graph.layer_norm(x, f"{layer}.output.LayerNorm", epsilon)
+    pooled = graph.op("ReduceMean", graph.op("Reshape", x, folded), graph.integers(1), keepdims=0)
+    norm = graph.op("ReduceL2", pooled, graph.integers(1), keepdims=1)
+    return graph.model({"ids": ("INT64", ["texts", "length"])}, {"embeddings": graph.op("Div", pooled, norm)})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.encoders import SentenceEncoder
-from multimodal_eval.models.found import Found
+from multimodal_eval.models.lookup import ModelEntry
 from multimodal_eval.models.source import INT8, TORCH, Model, find_model
 from multimodal_eval.resources.catalogue import CATALOGUE
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LANGUAGES = {"all-minilm-l6-v2": frozenset({"en"}), "navec-ru": frozenset({"ru"})}
 
 
-def find(name: str) -> Found[SentenceEncoder]:
+def find(name: str) -> ModelEntry[SentenceEncoder]:
     """Look an encoder up without loading it. `NAME+int8` and `torch:NAME` ask for another way to run it."""
     wanted = name.removeprefix(TORCH).removesuffix(INT8)
     if wanted in CATALOGUE and wanted not in LANGUAGES:
@@ -34,7 +34,7 @@ def find(name: str) -> Found[SentenceEncoder]:
     if wanted == "navec-ru":
         from multimodal_eval.models.sentences import navec
 
-        return Found(navec.label_of(model), model.check, lambda: CachedSentenceEncoder(navec.NavecEncoder(model)))
+        return ModelEntry(navec.label_of(model), model.check, lambda: CachedSentenceEncoder(navec.NavecEncoder(model)))
     from multimodal_eval.models.sentences import bert as sentence_bert
 
     if wanted not in LANGUAGES and not sentence_bert.can_run(model):
@@ -42,18 +42,18 @@ def find(name: str) -> Found[SentenceEncoder]:
             raise ModelError(f"the model {model.name!r} cannot be run as int8: it is no BERT with mean pooling")
         return _through_torch(model, languages)
     int8 = name.endswith(INT8)  # not kept on disk: a vector depends on what was encoded beside it
-    return Found(
+    return ModelEntry(
         sentence_bert.label_of(model, int8=int8),
         partial(sentence_bert.check, model),
         lambda: CachedSentenceEncoder(sentence_bert.SentenceBert(model, languages, int8=int8), kept=not int8),
     )
 
 
-def _through_torch(model: Model, languages: frozenset[str]) -> Found[SentenceEncoder]:
+def _through_torch(model: Model, languages: frozenset[str]) -> ModelEntry[SentenceEncoder]:
     from multimodal_eval.models.sentences import on_torch as sentence_torch
 
     label, check = sentence_torch.label_of(model), partial(sentence_torch.check, model)
-    return Found(label, check, lambda: CachedSentenceEncoder(sentence_torch.TorchSentences(model, languages)))
+    return ModelEntry(label, check, lambda: CachedSentenceEncoder(sentence_torch.TorchSentences(model, languages)))
 
 
 class CachedSentenceEncoder:

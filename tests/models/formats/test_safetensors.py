@@ -1,0 +1,83 @@
+"""Safetensors files: what is read, written and refused."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from multimodal_eval.core.errors import ModelError
+from multimodal_eval.models.formats.safetensors import SafetensorsFile
+
+
+def write_safetensors(path, tensors, cut=0):
+    header, data = {}, b""
+    for name, (dtype, array) in tensors.items():
+        raw = array.tobytes()
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    content = struct.pack("<Q", len(text)) + text + data
+    path.write_bytes(content[: len(content) - cut])
+    return path
+
+
+def test_numbers_of_every_floating_kind_are_read(tmp_path):
+    values = np.array([[1.5, -2.0], [0.25, 3.0]], np.float32)
+    brain = (values.view(np.uint32) >> 16).astype(np.uint16)  # exact: these values need few bits
+    file = SafetensorsFile(
+        write_safetensors(
+            tmp_path / "m.safetensors",
+            {
+                "f32": ("F32", values),
+                "f16": ("F16", values.astype(np.float16)),
+                "bf16": ("BF16", brain),
+                "i64": ("I64", np.arange(4)),
+            },
+        )
+    )
+    assert all(np.array_equal(file.read(name), values) for name in ("f32", "f16", "bf16"))
+    assert "f32" in file
+    with pytest.raises(ModelError, match="no floating-point numbers"):
+        file.read("i64")
+    with pytest.raises(ModelError, match="has no tensor 'other'"):
+        file.read("other")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x01",
+        struct.pack("<Q", 5) + b"{}",
+        struct.pack("<Q", 1 << 60),
+        struct.pack("<Q", 2) + b"[]",
+        b"\x80\x04N.",
+    ],
+)
+def test_a_file_of_another_kind_is_refused(tmp_path, content):
+    (tmp_path / "m.safetensors").write_bytes(content)
+    with pytest.raises(ModelError, match="no safetensors file"):
+        SafetensorsFile(tmp_path / "m.safetensors")
+
+
+def test_a_header_that_lies_is_refused(tmp_path):
+    path = write_safetensors(tmp_path / "m.safetensors", {"x": ("F32", np.zeros(3, np.float32))}, cut=4)
+    with pytest.raises(ModelError, match="cut off"):
+        SafetensorsFile(path)
+    with pytest.raises(ModelError, match="does not fit its shape"):
+        SafetensorsFile(write_safetensors(path, {"x": ("F64", np.zeros(3, np.float32))}))
+
+
+def test_float32_is_written_as_it_is_read(tmp_path):
+    from multimodal_eval.models.formats.safetensors import SafetensorsFile, write_float32
+
+    table = np.arange(6, dtype=np.float32).reshape(2, 3)
+    write_float32(tmp_path / "x.safetensors", {"a": (2, 3), "b": (1,)}, [table, np.ones(1, np.float32)])
+    file = SafetensorsFile(tmp_path / "x.safetensors")
+    assert file.read("a").tolist() == table.tolist()
+    assert file.read("b").tolist() == [1]
+    with pytest.raises(ValueError, match=r"in the place of \(3, 2\)"):
+        write_float32(tmp_path / "y.safetensors", {"a": (3, 2)}, [table])

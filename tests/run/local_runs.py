@@ -1,0 +1,50 @@
+"""Runs with plug-ins on several workers, and what is compared of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from multimodal_eval import Sample, load_run
+from multimodal_eval.run import execute
+from multimodal_eval.run.config import overlaid
+from multimodal_eval.run.evaluate import planned
+
+PLUGIN = str(Path(__file__).with_name("plugin.py"))
+POISON = str(Path(__file__).with_name("poison.py"))
+
+
+def samples(count=60, **answers):
+    nouns = ["dog", "cat", "bird", "horse", "kite"]
+    return [
+        Sample(
+            id=f"s{number}",
+            references=[f"a {nouns[number % 5]} runs on street {number}", f"the {nouns[number % 3]} by a car"],
+            generated_answer=answers.get(f"s{number}", f"a {nouns[number % 3]} runs" if number % 7 else None),
+            group=f"g{number // 2}",
+        )
+        for number in range(count)
+    ]
+
+
+def run(path, executor, metrics, data=None, options=None, **settings):
+    config = overlaid(None, metrics=metrics, plugins=[PLUGIN, POISON], options=options or {}, **settings)
+    plan, source = planned(config, samples() if data is None else data, None)
+    execute.start(plan, source, path, executor=executor)
+    return load_run(path)
+
+
+def content(path):
+    """All of a run folder but run.json, which holds times."""
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and file.name != "run.json"
+    }
+
+
+def statuses(found, name):
+    table = found.scores().to_pylist()
+    return {row["id"]: (row[f"{name}:status"], row[f"{name}:reason"]) for row in table}
+
+
+DIED = ("error", "the process that scored this sample died, each time")

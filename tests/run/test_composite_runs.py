@@ -1,0 +1,108 @@
+"""Tasks and their composite score in a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from multimodal_eval import evaluate, metric
+from multimodal_eval.core.errors import ConfigError, UnavailableError
+from multimodal_eval.core.registry import registered
+from tests.run.caption_samples import samples
+
+
+@pytest.fixture
+def composite_metrics():
+    for name in ("clip_score", "semantic_similarity"):  # stand-ins that need no model
+        del registered[name]
+
+    @metric("clip_score", needs=("generated_answer",), bounds=(0, 1), version="1")
+    def clip_score(sample):
+        return len(sample.generated_answer) / 100
+
+    @metric("semantic_similarity", needs=("generated_answer",), bounds=(0, 1), version="1")
+    def semantic_similarity(sample):
+        return 0.5
+
+
+def test_the_composite_is_averaged_after_it_is_made(composite_metrics):
+    run = evaluate(samples(), task="captioning")
+    rows = [row for row in run.scores().to_pylist() if row["composite_score"] is not None]
+    expected = [0.25 * row["clip_score"] + 0.5 * row["semantic_similarity"] + 0.25 * row["cider"] for row in rows]
+    assert [row["composite_score"] for row in rows] == pytest.approx(expected, abs=1e-15)
+    entry = run["composite"]
+    assert entry["value"] == pytest.approx(np.mean(expected), abs=1e-15)
+    assert (entry["n_scored"], entry["n_total"]) == (42, 50)
+    assert "weights:0.25*clip_score+0.5*semantic_similarity+0.25*cider" in entry["signature"]
+    assert "min(cider/1,1) a sample" in entry["signature"]
+
+
+def test_a_missing_part_may_be_left_out_openly(composite_metrics):
+    run = evaluate(samples(), task="captioning", metrics=["cider"], tasks={"captioning": {"on_missing": "renormalise"}})
+    assert run["composite"]["value"] == pytest.approx(run["cider"]["value"])
+    assert "on_missing:renormalise" in run["composite"]["signature"]
+
+
+def test_unavailable_metrics_stop_the_run_before_it_reads_anything(tmp_path):
+    with pytest.raises(UnavailableError) as refused:
+        evaluate(samples(), task="captioning", output=tmp_path / "run")
+    assert "--metrics cider" in str(refused.value)
+    assert "--skip-unavailable" in str(refused.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_unavailable_metrics_can_be_left_unscored():
+    run = evaluate(samples(), task="captioning", skip_unavailable=True)
+    assert run["clip_score"]["value"] is None
+    assert (run["clip_score"]["n_scored"], run["clip_score"]["n_total"]) == (0, 50)
+    assert run["composite"]["value"] is None
+    assert run["composite"]["unscored"] == {"missing_input": 50}
+
+
+def test_an_unfit_part_of_a_composite_is_refused():
+    @metric("long", bounds=(0, 10))
+    def long(sample):
+        return 5.0
+
+    @metric("lower", bounds=(0, 1), direction="lower")
+    def lower(sample):
+        return 0.5
+
+    with pytest.raises(ConfigError, match="maximum"):
+        evaluate(samples(), task="mine", tasks={"mine": {"weights": {"long": 1.0}}})
+    with pytest.raises(ConfigError, match="better when lower"):
+        evaluate(samples(), task="mine", tasks={"mine": {"weights": {"lower": 1.0}}})
+    run = evaluate(samples(), task="mine", tasks={"mine": {"weights": {"long": 1.0}, "maximum": {"long": 10}}})
+    assert run["composite"]["value"] == 0.5
+
+
+def test_a_part_outside_0_and_1_leaves_the_composite_unscored():
+    metric("wild")(lambda sample: 2.5)
+    run = evaluate(samples(), task="mine", tasks={"mine": {"weights": {"wild": 1.0}}})
+    assert run["wild"]["value"] == 2.5
+    assert run["composite"]["unscored"] == {"error": 50}
+    metric("signed", bounds=(-1, 1))(lambda sample: -0.5)
+    with pytest.raises(ConfigError, match="from 0"):
+        evaluate(samples(), task="mine", tasks={"mine": {"weights": {"signed": 1.0}}})
+
+
+def test_weights_replace_a_headline_and_exclude_one():
+    run = evaluate(
+        samples(), task="hallucination", tasks={"hallucination": {"metrics": ["cider"], "weights": {"cider": 1}}}
+    )
+    assert run["composite"]["value"] == run["cider"]["value"]
+    with pytest.raises(ConfigError, match="one of them"):
+        evaluate(samples(), task="x", tasks={"x": {"headline": "cider", "weights": {"cider": 1}}})
+
+
+def test_every_task_of_a_configuration_is_looked_at():
+    with pytest.raises(ConfigError, match="WEIGHTS"):
+        evaluate(samples(), metrics=["cider"], tasks={"other": {"weights": {"cider": 9}}})
+
+
+def test_rebound_task_metrics_reach_runs(monkeypatch):
+    from multimodal_eval.evaluation import metrics_registry
+
+    monkeypatch.setattr(metrics_registry, "TASK_METRICS", {"captioning": ["cider"], "brand_new": ["cider"]})
+    assert evaluate(samples(), task="brand_new").metrics == ["cider"]
+    assert evaluate(samples(), task="captioning").metrics == ["cider"]

@@ -1,0 +1,131 @@
+"""Worker processes and the process around them: scripts without a guard, signals, daemons."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from multimodal_eval import evaluate, load_run, resume
+from multimodal_eval.run.engine import local, processes
+from multimodal_eval.run.engine.local import Local
+from tests.run.local_runs import PLUGIN, run, samples
+
+pytestmark = pytest.mark.usefixtures("many_parts", "nothing_is_left_running")
+
+
+def script(tmp_path, pause, body=""):
+    """One that is not guarded by `if __name__ == "__main__"`, as people write them."""
+    file = tmp_path / "script.py"
+    file.write_text(
+        textwrap.dedent(f"""
+        from pathlib import Path
+        from multimodal_eval import Sample
+        from multimodal_eval.run import execute, plan as planning
+        from multimodal_eval.run.config import overlaid
+        from multimodal_eval.run.evaluate import planned
+        from multimodal_eval.run.engine.local import Local
+
+        planning.PART_SIZE = 7
+        with open({str(tmp_path / "ran")!r}, "a") as log:
+            log.write("once")
+        data = [Sample(id=str(number), generated_answer="a b") for number in range(60)]
+        settings = dict(metrics=["slow_words"], plugins=[{PLUGIN!r}], options={{"slow_words": {{"pause": {pause}}}}})
+        plan, source = planned(overlaid(None, **settings), data, None)
+        execute.start(plan, source, Path({str(tmp_path / "run")!r}), executor=Local(2))
+        """)
+    )
+    return [sys.executable, str(file)]
+
+
+def test_a_script_without_a_guard_runs_once(tmp_path):
+    done = subprocess.run(script(tmp_path, 0), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "ran").read_text() == "once"
+    assert load_run(tmp_path / "run")["slow_words"]["value"] == 2
+
+
+def test_runs_in_several_threads_leave_the_script_as_it_was():
+    main = vars(sys.modules["__main__"])
+    before = main["__spec__"], main.get("__file__")
+    both = threading.Barrier(2)
+
+    def hide():
+        both.wait()
+        with processes._main_hidden():
+            time.sleep(0.02)
+
+    second = threading.Thread(target=hide)
+    second.start()
+    both.wait()
+    time.sleep(0.01)  # it is inside by now, and will leave first
+    with processes._main_hidden():
+        time.sleep(0.03)
+    second.join()
+    assert (main["__spec__"], main.get("__file__")) == before
+
+
+def wait_for(condition, seconds=60):
+    for _ in range(seconds * 50):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it never happened")
+
+
+def children_of(pid):
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in listed.read_text().split()]
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_processes_end_with_the_one_that_started_them(tmp_path, how):
+    parent = subprocess.Popen(script(tmp_path, 0.05), stderr=subprocess.PIPE, text=True, start_new_session=True)
+    wait_for(lambda: len(list((tmp_path / "run" / "scores").glob("*.parquet"))) > 1)
+    children = children_of(parent.pid)
+    assert len(children) >= 2
+    if how == signal.SIGINT:
+        os.killpg(parent.pid, how)  # what Ctrl-C in a terminal does
+    else:
+        os.kill(parent.pid, how)
+    _, said = parent.communicate(timeout=60)
+    assert parent.returncode != 0
+    wait_for(lambda: not any(map(is_running, children)))
+    if how == signal.SIGINT:
+        assert said.rstrip().endswith("KeyboardInterrupt")
+        assert "Process Spawn" not in said
+    assert resume(tmp_path / "run", plugins=[PLUGIN])["slow_words"]["value"] == 2
+
+
+def test_a_process_that_may_have_no_children_does_it_all(tmp_path):
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    child = context.Process(target=run, args=(tmp_path / "run", Local(2), ["rarity"]), daemon=True)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    assert load_run(tmp_path / "run")["rarity"]["n_scored"] == 51
+
+
+def test_evaluate_takes_all_cores(monkeypatch, tmp_path):
+    taken = []
+    monkeypatch.setattr(local, "cores", lambda: 3)
+    monkeypatch.setattr(local, "_in_threads", lambda worker, work, items, workers: taken.append(workers) or ())
+    with pytest.raises(ValueError, match="zip"):
+        evaluate(samples(), metrics=["bleu"], output=tmp_path / "run")
+    assert taken == [3]
