@@ -509,11 +509,9 @@ def test_every_task_of_a_configuration_is_looked_at():
 
 
 def test_mistakes_in_settings_are_no_sample_errors():
-    from multimodal_eval.core.errors import UnknownNameError
-
     with pytest.raises(ConfigError, match="regular expression"):
         evaluate(samples(), metrics=["cider"], error_patterns=["("])
-    with pytest.raises(UnknownNameError, match="tokenizer"):
+    with pytest.raises(ConfigError, match=r"`tokenizer` of cider must be one of ptb, .*Got 'ptbb' instead"):
         evaluate(samples(), metrics=["cider"], options={"cider": {"df": "coco-val2014", "tokenizer": "ptbb"}})
 
 

@@ -11,15 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError
-from multimodal_eval.core.metric import (
-    Bounds,
-    Direction,
-    FunctionMetric,
-    Metric,
-    Placement,
-    Result,
-    check_name,
-)
+from multimodal_eval.core.function_metric import FunctionMetric
+from multimodal_eval.core.metric import Bounds, Direction, Metric, Placement, Result, check_name
 from multimodal_eval.core.score import Estimate, Rows, Score
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Dict, List  # noqa: UP035 - guides written for this module use these names
 
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
-from multimodal_eval.core.metric import Metric, StoredMean, as_metric
+from multimodal_eval.core.function_metric import as_metric
+from multimodal_eval.core.metric import Metric, StoredMean
 from multimodal_eval.core.registry import entry_points, registered
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from multimodal_eval.core.metric import Value
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
@@ -31,7 +32,7 @@ class ClipScore(ImageTextMetric):
     bounds = (0, 1)
     summary = __doc__ or ""
 
-    def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
+    def __call__(self, sample: Sample, **extra: Any) -> Value:
         """The value for one sample, rounded to 4 places; 0.0 where a needed input is missing.
 
         Raises ImageError where the picture cannot be opened.

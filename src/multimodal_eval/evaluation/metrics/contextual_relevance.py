@@ -10,6 +10,7 @@ The expected answer inside the context leaks: a right answer is near to its cont
 
 from __future__ import annotations
 
+from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.encoder_metric import EncoderMetric
@@ -21,8 +22,15 @@ class ContextualRelevance(EncoderMetric):
     name = "contextual_relevance"
     version = "1"
     summary = __doc__ or ""
-    defaults = {**EncoderMetric.defaults, "context": "full"}  # noqa: RUF012 - never written to
-    choices = {"context": ("full", "question_only")}  # noqa: RUF012 - never written to
+    options = Options(
+        EncoderMetric.options,
+        context=Option(
+            str,
+            "full",
+            choices=("full", "question_only"),
+            help="prompt, question and expected answer, or the question alone",
+        ),
+    )
     lacking = "no prompt, question or expected answer"
 
     def texts(self, sample: Sample) -> list[str]:

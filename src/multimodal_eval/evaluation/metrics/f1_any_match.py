@@ -10,9 +10,9 @@ and is unscored where G is empty. Macro F1 is then the usual one (see f1_strict.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.data.labels.taxonomy import Taxonomy
 from multimodal_eval.evaluation.label_metric import LabelMetric, MacroF1Metric
@@ -27,8 +27,12 @@ class F1AnyMatch(MacroF1Metric):
     version = "1"
     needs = ("generated_answer", "annotations")
     summary = __doc__ or ""
-    defaults: Mapping[str, Any] = {**LabelMetric.defaults, "charge": "first"}
-    choices: Mapping[str, Sequence[str]] = {**LabelMetric.choices, "charge": CHARGES}
+    options = Options(
+        LabelMetric.options,
+        charge=Option(
+            str, "first", choices=CHARGES, help="the gold label of a miss: the alphabetically first one, or all of them"
+        ),
+    )
 
     def golds(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> list[int]:
         """The prediction where an annotator gave it, else what the miss is charged to."""
