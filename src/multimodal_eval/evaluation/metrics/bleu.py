@@ -95,5 +95,5 @@ def score_bleu(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> list[Sco
     part_aggregates={part: partial(_aggregate, order) for order, part in enumerate(_PARTS, 1)},
 )
 def compute_bleu(sample: Sample, *, tokenizer: TokenizerName = "ptb") -> float:
-    """Geometric mean of the precisions of n-grams of 1 to 4 words, with a brevity penalty."""
+    """Precision of n-grams of 1 to 4 words with a brevity penalty, as coco-caption computes it. Parts: BLEU-1 to 3."""
     return bleu(sample.generated_answer or "", sample.reference_texts, tokenizer=tokenizer)[3]

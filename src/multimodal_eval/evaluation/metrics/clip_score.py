@@ -25,7 +25,7 @@ from multimodal_eval.text.answers import clean_and_truncate_caption, is_truncate
 
 
 class ClipScore(ImageTextMetric):
-    """How near the answer lies to its picture in the space of a CLIP model: (cosine + 1) / 2."""
+    """Cosine between the answer and its image by a CLIP or SigLIP model, (cos + 1) / 2."""
 
     name = "clip_score"
     version = "1"

@@ -17,7 +17,7 @@ from multimodal_eval.evaluation.encoder_metric import EncoderMetric
 
 
 class ContextualRelevance(EncoderMetric):
-    """Cosine of sentence embeddings between the answer and its context, (cos + 1) / 2."""
+    """Cosine of sentence embeddings between the answer and its prompt, question and expected answer, (cos + 1) / 2."""
 
     name = "contextual_relevance"
     version = "1"

@@ -21,7 +21,7 @@ CHARGES = ("first", "all")
 
 
 class F1AnyMatch(MacroF1Metric):
-    """Macro F1 of the predicted label, right where any annotator gave it."""
+    """Macro F1 of the predicted label, which is right if any annotator gave it."""
 
     name = "f1_any_match"
     version = "1"

@@ -179,7 +179,7 @@ def _close(forms: Sequence[str], others: Sequence[str], least: float, vectors: M
 
 
 class HallucinationMetric(SentenceEncoderMetric):
-    """The weight of content words without support in the references, together with the likeness of the texts."""
+    """Support of the answer's nouns, verbs and adjectives by the references, combined with similarity of the texts."""
 
     name = "hallucination_metric"
     version = "1"

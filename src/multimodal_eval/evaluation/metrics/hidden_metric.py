@@ -125,7 +125,10 @@ class HiddenMetric(Metric):
     version = "1"
     needs: tuple[str, ...] = ("perplexity",)
     bounds = (0, 1)
-    summary = "How sure a model was of its answer, by a rule over its perplexities: 0 is the worst, 1 the best."
+    summary = (
+        "How sure a model was of its answer: the dialogue contest's rule over perplexities "
+        "(1/PPL, a choice among candidates, or a plug-in's)."
+    )
 
     options = Options(
         rule=Option(Name, "confidence", help="how perplexities become a value: confidence, choice, or a plug-in's rule")

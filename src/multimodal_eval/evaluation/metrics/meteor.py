@@ -181,13 +181,13 @@ class ProgramScorer:
 
 
 class Meteor(Metric):
-    """Words of the answer that stand in a reference, as they are, by stem, as synonyms or paraphrases."""
+    """Words of the answer that are in a reference, as they are, by stem, as synonyms or paraphrases."""
 
     name = "meteor"
     version = "1"
     needs = ("generated_answer", "references")
     bounds = (0, 1)
-    summary = __doc__ or ""
+    summary = f"{__doc__} Variants 1.5, 2005 and fmean; English, Russian, or each sample's language."
 
     options = Options(
         variant=Option(str, "1.5", choices=VARIANTS, convert=str, help="the formula, and how words are aligned"),

@@ -86,7 +86,9 @@ class Perplexity(ModelMetric):
     version = "1"
     bounds = (1, None)
     direction = "lower"
-    summary = "How surprised a language model is by the answer: 1 is certain, higher is more surprised."
+    summary = (
+        "How surprised a language model is by the answer, as the data say or by a model that reads it. 1 is certain."
+    )
 
     placement: Placement = "thread"
     options = Options(

@@ -76,5 +76,5 @@ def _score(candidate: str, people: list[str], normalise: str) -> Score:
 
 @metric("vqa_accuracy", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=score_vqa_accuracy)
 def compute_vqa_accuracy(sample: Sample, *, normalise: Normalise = "differing") -> float:
-    """The share of three people who answer the same, averaged over leaving one of the human answers out."""
+    """VQA v2's accuracy: the share of three people who answer the same, averaged over leaving one human answer out."""
     return vqa_accuracy(sample.generated_answer or "", human_answers_of(sample), normalise=normalise)
