@@ -46,6 +46,8 @@ def test_a_class_has_the_declaration_and_an_instance_the_values():
     assert Counted().options == {"unit": "words", "most": 10, "least": None, "model": "default"}
     assert list(Weighted.options) == [*Counted.options, "weight"]
     assert Weighted().declared_options is Weighted.options
+    with pytest.raises(TypeError):
+        Counted().options["most"] = 3  # type: ignore[index]
     assert str(Counted().signature()) == "counted|v:1|unit:words|most:10|least:None|model:default"
 
 
@@ -186,6 +188,14 @@ def test_annotations_that_cannot_be_read_declare_nothing():
 
     assert FunctionMetric(unreadable, "unreadable").configure({"factor": "x"}).options == {"factor": "x"}
     assert options_of(max) == {}
+
+
+def test_an_annotation_that_is_not_a_type_declares_nothing():
+    def odd(sample, factor: [1, 2] = 1):  # type: ignore[valid-type]
+        return factor
+
+    odd.__annotations__["factor"] = [1, 2]  # as a module without postponed annotations has it
+    assert FunctionMetric(odd, "odd").configure({"factor": "x"}).options == {"factor": "x"}
 
 
 def test_a_plain_function_accepts_anything():

@@ -13,10 +13,10 @@ A metric made of a function declares them by the function's keyword arguments (`
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints, overload
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean
@@ -84,7 +84,7 @@ class Options(Mapping[str, Option]):
 
     def __init__(self, inherited: Mapping[str, Option] | None = None, /, **declared: Option) -> None:
         self._declared = {**(inherited or {}), **declared}
-        self._defaults = defaults_of(self._declared)
+        self._defaults = MappingProxyType(defaults_of(self._declared))  # all instances share it
 
     def __getitem__(self, name: str) -> Option:
         return self._declared[name]
@@ -116,7 +116,7 @@ def checked_values(declared: Mapping[str, Option], owner: str, given: OptionValu
     return {name: declared[name].checked(name, owner, value) for name, value in given.items()}
 
 
-def defaults_of(declared: Mapping[str, Option]) -> OptionValues:
+def defaults_of(declared: Mapping[str, Option]) -> dict[str, object]:
     """The default values of some options."""
     return {name: option.default for name, option in declared.items()}
 
@@ -151,7 +151,7 @@ def _declared(hint: Any, default: Any) -> Option:
     text = next((note for note in notes if isinstance(note, str)), "")
     if get_origin(kind) is Literal:
         return Option(Any, default, choices=get_args(kind), help=text)
-    return Option(kind, default, help=text)
+    return Option(kind if isinstance(kind, Hashable) else Any, default, help=text)
 
 
 def _fits(value: Any, kind: Any) -> bool:

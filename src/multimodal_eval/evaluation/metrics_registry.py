@@ -8,7 +8,7 @@ file named with `--plugin my_metric.py`), an entry point in the group `multimoda
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Dict, List  # noqa: UP035 - guides written for this module use these names
 
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
@@ -83,15 +83,16 @@ def evaluate_sample(sample: Sample | Mapping[str, Any], task_type: str = "captio
     subject = sample if isinstance(sample, Sample) else sample_of(sample)
     scores = {name: _score_alone(name, subject) for name in TASK_METRICS[task_type]}
     scores_with_composite = {**scores, COMPOSITE: composite_of_scores(task, scores)}
-    result: dict[str, Any] = {}
-    for name, score in scores_with_composite.items():
-        result[name] = score.value
-        for part, value in {**(score.parts or {}), **(score.details or {})}.items():
-            result[f"{name}.{part}"] = value
-    result["status"] = {
-        name: "ok" if score.status == "ok" else score.reason for name, score in scores_with_composite.items()
-    }
-    return result
+    status = {name: "ok" if score.status == "ok" else score.reason for name, score in scores_with_composite.items()}
+    values = (pair for name, score in scores_with_composite.items() for pair in _flat(name, score))
+    return {**dict(values), "status": status}
+
+
+def _flat(name: str, score: Score) -> Iterator[tuple[str, object]]:
+    """The value of a metric, then its parts and details as `<metric>.<part>`."""
+    yield name, score.value
+    for part, value in {**(score.parts or {}), **(score.details or {})}.items():
+        yield f"{name}.{part}", value
 
 
 def _score_alone(name: str, sample: Sample) -> Score:
