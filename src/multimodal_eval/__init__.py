@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from multimodal_eval.core.errors import MultimodalEvalError
     from multimodal_eval.core.metric import Metric, Scorer
+    from multimodal_eval.core.options import Option, Options
     from multimodal_eval.core.registry import metric, register
     from multimodal_eval.core.sample import Sample
     from multimodal_eval.core.score import Estimate, Rows, Score
@@ -21,6 +22,8 @@ _HOME = {
     "Estimate": "core.score",
     "Metric": "core.metric",
     "MultimodalEvalError": "core.errors",
+    "Option": "core.options",
+    "Options": "core.options",
     "Rows": "core.score",
     "Run": "data.runs.run",
     "Sample": "core.sample",
@@ -42,6 +45,8 @@ __all__ = [
     "Estimate",
     "Metric",
     "MultimodalEvalError",
+    "Option",
+    "Options",
     "Rows",
     "Run",
     "Sample",

@@ -254,7 +254,10 @@ def test_lists_and_cards(folder):
     assert "mmeval dialogue" in tasks
     assert re.search(r"classification .*│ none +│", tasks)
     assert "meteor-1.5-en" in mmeval("ls", "resources").stdout
-    assert "Metric Card for CIDEr" in mmeval("card", "cider").stdout
+    card = mmeval("card", "cider").stdout
+    assert "Metric Card for CIDEr" in card
+    assert re.search(r"Options\s+option +default +allowed .*tokenizer +ptb +one of ptb, 13a", card, re.DOTALL)
+    assert "This metric has no options" in mmeval("card", "chair_i").stdout
     assert json.loads(mmeval("schema").stdout)["title"] == "mmeval run configuration"
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from importlib import import_module
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from multimodal_eval import Rows, Sample
+from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 from tests.contract.examples import EXAMPLES
@@ -22,8 +24,14 @@ def opened(metric, samples):
     return metric.open(state)
 
 
-@pytest.fixture(params=METRICS)
-def metric(request, weights, monkeypatch):
+def asks_a_model(name):
+    return bool(resolve(name).resources())
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.weights] * asks_a_model(name)) for name in METRICS])
+def metric(request, monkeypatch):
+    if asks_a_model(request.param):
+        request.getfixturevalue("weights")
     monkeypatch.setenv("CLIP_MODEL_ID", str(TINY_CLIP))
     return resolve(request.param)
 
@@ -35,6 +43,20 @@ def samples(metric):
 
 def test_every_metric_has_examples():
     assert sorted(EXAMPLES) == METRICS
+
+
+def test_its_file_is_named_after_it(metric):
+    module = import_module(f"multimodal_eval.evaluation.{metric.name}")
+    assert getattr(module, f"compute_{metric.name}") is metric
+    assert metric.__module__ == module.__name__ == f"multimodal_eval.evaluation.metrics.{metric.name}"
+
+
+def test_its_options_can_be_given_again(metric):
+    again = metric.configure(metric.options)
+    assert again.options == metric.options
+    assert again.signature(metric.default_state()) == metric.signature(metric.default_state())
+    with pytest.raises(ConfigError, match=f"{metric.name} has no option 'nothing'"):
+        metric.configure({"nothing": 1})
 
 
 def test_it_scores_its_examples_within_its_bounds(metric, samples):

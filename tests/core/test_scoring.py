@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, Score, metric
-from multimodal_eval.core.metric import FunctionMetric
+from multimodal_eval.core.function_metric import FunctionMetric
 from multimodal_eval.core.scoring import score_batch
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval.evaluation.cards import card_text
+from multimodal_eval.evaluation.cards import card_text, options_text
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
 CARDS = Path(__file__).parents[2] / "docs" / "metrics"
@@ -70,6 +70,15 @@ def test_its_needs_are_the_codes(metric, card):
 def test_its_signature_is_the_codes(metric, card):
     example = fact(card, "Signature").strip("`")
     assert example == str(metric.signature(metric.default_state()))
+
+
+def test_its_options_are_explained(metric):
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \| (.+) \|$", options_text(metric.name), re.MULTILINE)
+    assert [row[0] for row in rows] == list(metric.options)
+    for _, default, allowed, text in rows:
+        assert default
+        assert allowed != "any value"
+        assert len(text) > 10
 
 
 def test_no_card_is_left_over():

@@ -1,4 +1,7 @@
-"""Paste the demo's output into README.md: python tests/docs/update_readme.py"""
+"""Write the generated parts of README.md: python tests/docs/update_readme.py [metrics]
+
+They are what the demo prints, which needs the fetched models, and the table of metrics (`metrics`: only that).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from multimodal_eval import Metric
+from multimodal_eval.evaluation.metrics_registry import list_available, resolve
+
 README = Path(__file__).parents[2] / "README.md"
-BLOCK = re.compile(r"(The demo scores[^\n]*\n\n```\n).*?(\n```)", re.DOTALL)
+DEMO = re.compile(r"(The demo scores[^\n]*\n\n```\n).*?(\n```)", re.DOTALL)
+METRICS = re.compile(r"(\| metric \| range \| what it says \|\n\|---\|---\|---\|\n)(?:\|[^\n]*\n)*")
 
 
 def demo_output() -> str:
@@ -17,9 +24,23 @@ def demo_output() -> str:
     return "\n".join(line.rstrip() for line in out.splitlines()).strip()
 
 
-def updated(readme: str) -> str:
-    return BLOCK.sub(lambda match: match[1] + demo_output() + match[2], readme)
+def with_demo(readme: str) -> str:
+    return DEMO.sub(lambda match: match[1] + demo_output() + match[2], readme)
+
+
+def with_metrics(readme: str) -> str:
+    """The README with a row for each registered metric."""
+    rows = "".join(row(resolve(name)) for name in list_available())
+    return METRICS.sub(lambda match: match[1] + rows, readme)
+
+
+def row(metric: Metric) -> str:
+    low, high = ("unbounded" if bound is None else f"{bound:.3g}" for bound in metric.bounds)
+    direction = ", lower is better" if metric.direction == "lower" else ""
+    summary = metric.summary.replace("|", r"\|")
+    return f"| [`{metric.name}`](docs/metrics/{metric.name}.md) | {low} to {high}{direction} | {summary} |\n"
 
 
 if __name__ == "__main__":
-    README.write_text(updated(README.read_text(encoding="utf-8")), encoding="utf-8")
+    text = with_metrics(README.read_text(encoding="utf-8"))
+    README.write_text(text if "metrics" in sys.argv[1:] else with_demo(text), encoding="utf-8")

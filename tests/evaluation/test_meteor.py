@@ -163,22 +163,26 @@ def test_numbers_that_yaml_reads_name_variants_too():
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"variant": "1.4"}, ConfigError, "`variant` must be one of fmean, 2005, 1.5. Got '1.4' instead"),
-        ({"language": "de"}, ConfigError, "`language` must be one of en, ru, auto. Got 'de' instead"),
+        ({"variant": "1.4"}, ConfigError, "`variant` of meteor must be one of fmean, 2005, 1.5. Got '1.4' instead"),
+        ({"language": "de"}, ConfigError, "`language` of meteor must be one of en, ru, auto. Got 'de' instead"),
         ({"language": "auto"}, ConfigError, "1.5 is a figure of one language"),
         ({"variant": "fmean", "synonyms": {"de": "none"}}, ConfigError, "sources for en, ru. Got 'de'"),
         (
             {"variant": "fmean", "synonyms": {"en": None}},
             ConfigError,
-            "`synonyms` must be a name, or a name a language",
+            "`synonyms` of meteor must be a name, or one name per language",
         ),
         ({"synonyms": {"en": "none"}}, ConfigError, "brings its own synonyms"),
         ({"tokenizer": "bert"}, UnknownNameError, "bert"),
         ({"tokenizer": "none", "variant": "fmean"}, UnknownNameError, "none"),
         ({"synonyms": "wordnet"}, ConfigError, "brings its own synonyms"),
         ({"varient": "fmean"}, ConfigError, "Did you mean 'variant'"),
-        ({"variant": "fmean", "synonyms": False}, ConfigError, "`synonyms` must be a name, or .*Got False instead"),
-        ({"tokenizer": None}, ConfigError, "`tokenizer` must be a name. Got None instead"),
+        (
+            {"variant": "fmean", "synonyms": False},
+            ConfigError,
+            "`synonyms` of meteor must be a name, or .*Got False instead",
+        ),
+        ({"tokenizer": None}, ConfigError, "`tokenizer` of meteor must be a name. Got None instead"),
     ],
 )
 def test_unknown_settings_are_refused(options, error, says):
@@ -233,15 +237,15 @@ def test_no_references_at_all_are_refused():
     with pytest.raises(ConfigError, match="Got 'a dog' instead"):
         meteor("a dog", "a dog")
     with pytest.raises(InputError, match="NO_REFERENCE"):
-        Meteor({"variant": "fmean"}).rows_of(["a"], [[]])
-    assert len(Meteor({"variant": "fmean"}).rows_of([], [])) == 0
+        Meteor().configure({"variant": "fmean"}).rows_of(["a"], [[]])
+    assert len(Meteor().configure({"variant": "fmean"}).rows_of([], [])) == 0
 
 
 def test_without_its_data_the_program_says_how_to_fetch_them():
     assert "mmeval fetch meteor-1.5-en" in str(compute_meteor.unavailable())
     with pytest.raises(UnavailableError, match=r"mmeval fetch meteor-1\.5-en"):
         meteor("a dog", ["a dog"])
-    assert Meteor({"variant": "fmean"}).unavailable() is None
+    assert Meteor().configure({"variant": "fmean"}).unavailable() is None
 
 
 # Long texts.

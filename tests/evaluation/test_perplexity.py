@@ -192,8 +192,8 @@ def test_a_missing_model_is_said_before_a_run():
         ({"average": "words"}, "one of default, samples, tokens"),
         ({"window": 1}, "below `window`"),
         ({"stride": 4096}, "below `window`"),
-        ({"window": "2048"}, "must be a int"),
-        ({"bos": "yes"}, "must be a bool"),
+        ({"window": "2048"}, "`window` of perplexity must be a whole number. Got '2048' instead"),
+        ({"bos": "yes"}, "must be true or false"),
         ({"model": 3}, "must be a name"),
     ],
 )

@@ -32,11 +32,9 @@ def test_too_many_slices_are_refused_before_scoring(tmp_path):
 
 
 def test_mistakes_in_settings_are_no_sample_errors():
-    from multimodal_eval.core.errors import UnknownNameError
-
     with pytest.raises(ConfigError, match="regular expression"):
         evaluate(samples(), metrics=["cider"], error_patterns=["("])
-    with pytest.raises(UnknownNameError, match="tokenizer"):
+    with pytest.raises(ConfigError, match=r"`tokenizer` of cider must be one of ptb, .*Got 'ptbb' instead"):
         evaluate(samples(), metrics=["cider"], options={"cider": {"df": "coco-val2014", "tokenizer": "ptbb"}})
 
 

@@ -11,11 +11,11 @@ from multimodal_eval.cli.options import plugin_option, register_plugins
 @click.argument("name")
 @plugin_option
 def card(name: str, plugins: tuple[str, ...]) -> None:
-    """Show the card of the metric NAME: what it measures, its formula, its limits."""
+    """Show the card of the metric NAME: what it measures, its formula, its limits, its options."""
     from rich.markdown import Markdown
 
     from multimodal_eval.cli.show import console
-    from multimodal_eval.evaluation.cards import card_text
+    from multimodal_eval.evaluation.cards import card_text, options_text
 
     register_plugins(plugins)
-    console().print(Markdown(card_text(name)))
+    console().print(Markdown(f"{card_text(name)}\n\n{options_text(name)}"))

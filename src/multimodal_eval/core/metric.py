@@ -1,7 +1,7 @@
 """The metric protocol: fit, open, score a batch, aggregate.
 
-A metric is also a plain callable `metric(sample) -> float | dict`, which is all that most people need;
-the `metric` decorator builds one from a function, and `as_metric` wraps a function that nobody decorated.
+A metric is also a plain callable `metric(sample) -> float | dict`, which is all that most people need. The `metric`
+decorator (`core.registry`) builds one from a function (`core.function_metric`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from copy import copy
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args, get_type_hints, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import msgspec
 
-from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.options import Option, Options, OptionValues, checked_values
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
 from multimodal_eval.core.signature import Signature
@@ -24,13 +26,11 @@ from multimodal_eval.core.signature import Signature
 Direction = Literal["higher", "lower"]
 Placement = Literal["thread", "process", "model"]
 Bounds = tuple[float | None, float | None]
-Result = float | dict[str, Any] | Score | None
+Value = float | dict[str, Any]  # what a metric gives when it is called: a number, or several by name
+Result = Value | Score | None
 
 RESERVED_NAMES = ("row", "id", "group", "status", "composite", "composite_score")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-
-# The part of a dict-valued result that is the metric's value, where it does not say so itself.
-HEADLINES = ("composite_score", "score", "value")
 
 
 class Scorer(Protocol):
@@ -68,6 +68,8 @@ class Metric:
 
     State is additive: `fit` of a whole equals the sum (`+`) of `fit` over its parts. One that grows with the corpus may
     be a `LargeState`, whose sum is made a bucket at a time.
+
+    `options` declares the options on the class and gives their values on an instance; `configure` changes them.
     """
 
     name: str
@@ -78,30 +80,52 @@ class Metric:
     placement: Placement = "thread"
     blank: float | None = None  # the value of a blank answer, where `score` shall not be asked
     summary: str = ""
-    options: Mapping[str, Any] = {}
+    options = Options()
     state_type: Any = None
 
-    def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
+    def __call__(self, sample: Sample, **extra: Any) -> Value:
         """The value for one sample; 0.0 where a needed input is missing (a run says `missing_input`)."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
         score = self.lone_scorer.score([sample])[0]
         return 0.0 if score.value is None else score.value
 
-    def __getstate__(self) -> dict[str, Any]:
-        """For another process: without the scorer that was opened here."""
-        return {key: value for key, value in vars(self).items() if key != "lone_scorer"}
+    def __init_subclass__(cls) -> None:
+        if not isinstance(cls.options, Options):
+            raise TypeError(f"{cls.__name__}.options must be Options(name=Option(type, default), …)")
+
+    def __getstate__(self) -> dict[str, object]:
+        """For a copy, here or in another process: without what was computed and kept, such as an opened scorer."""
+        kind = type(self)
+        return {key: value for key, value in vars(self).items() if not _is_kept(getattr(kind, key, None))}
 
     @cached_property
     def lone_scorer(self) -> Scorer:
         """The metric opened for samples on their own."""
         return self.open(self.default_state())
 
-    def configure(self, options: Mapping[str, Any]) -> Metric:
-        """The same metric with other options."""
-        if options:
-            raise ConfigError(f"{self.name} has no options. Got {', '.join(map(repr, options))}.")
-        return self
+    @property
+    def declared_options(self) -> Mapping[str, Option]:
+        """The options that the metric has, with their types, defaults and choices."""
+        return type(self).options
+
+    def known_options(self, options: OptionValues) -> OptionValues:
+        """Those of some options that this metric has."""
+        return {name: value for name, value in options.items() if name in self.declared_options}
+
+    def configure(self, options: OptionValues) -> Self:
+        """The same metric with these options; the others stay as they are."""
+        metric = copy(self)
+        metric.options = {**self.options, **checked_values(self.declared_options, self.name, options)}
+        metric.check_options()
+        return metric
+
+    def check_options(self) -> None:
+        """Refuse options that do not go together, and set the attributes that depend on them: `needs`, `placement`.
+
+        Called after options were changed, with all of them; each by itself has been checked. The class attributes are
+        those of the default options.
+        """
 
     def signature(self, state: Any = None) -> Signature:
         """Every setting that changes this metric's numbers."""
@@ -111,7 +135,7 @@ class Metric:
         """Why the metric cannot run on this machine and what to do about it, or None."""
         return None
 
-    def settled_options(self) -> dict[str, Any]:
+    def settled_options(self) -> OptionValues:
         """Options whose value the environment decides, with that value: a run remembers them."""
         return {}
 
@@ -183,182 +207,6 @@ class StoredMean(Metric):
         self.name, self.bounds = name, bounds
 
 
-class FunctionMetric(Metric):
-    """A metric made of a function of one sample."""
-
-    def __init__(
-        self,
-        function: Callable[..., Result],
-        name: str,
-        *,
-        options: Mapping[str, Any] | None = None,
-        corpus: Callable[..., Any] | None = None,
-        default_corpus: Callable[..., Any] | None = None,
-        batch: Callable[..., list[Score]] | None = None,
-        aggregate: Callable[[Rows], Estimate] | None = None,
-        part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
-        headline: str | None = None,
-        **declared: Any,
-    ) -> None:
-        self.function, self.name, self.headline = function, name, headline
-        self._corpus, self._default_corpus, self._batch = corpus, default_corpus, batch
-        self._aggregate, self._part_aggregates = aggregate, dict(part_aggregates or {})
-        self._declared = declared
-        self.placement = "process" if batch is None else "thread"
-        for attribute, value in declared.items():
-            setattr(self, attribute, value)
-        self.summary = (inspect.getdoc(function) or "").strip().split("\n\n")[0].replace("\n", " ")
-        self.__doc__, self.__name__ = function.__doc__, getattr(function, "__name__", name)
-        self.__module__, self.__qualname__ = function.__module__, getattr(function, "__qualname__", name)
-        self.defaults = _keyword_options(function)
-        self.options = {**self.defaults, **(options or {})}
-        if corpus is not None:
-            self.state_type = _without_none(get_type_hints(corpus).get("return", Any))
-
-    def __repr__(self) -> str:
-        return f"<metric {self.name}>"
-
-    def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
-        """Call the function itself; 0.0 where a needed input is missing."""
-        if not all(has(sample, need) for need in self.needs):
-            return 0.0
-        if self._corpus is not None and extra.get("corpus") is None:
-            extra["corpus"] = self._lone_state
-        return self.function(sample, **{**self.options, **extra})  # type: ignore[return-value]
-
-    @cached_property
-    def _lone_state(self) -> Any:
-        return self.default_state()
-
-    def configure(self, options: Mapping[str, Any]) -> FunctionMetric:
-        """The same metric with other values for the function's keyword options."""
-        for key in options:
-            if key not in self.defaults:
-                raise ConfigError(f"{self.name} has no option {key!r}.{did_you_mean(key, list(self.defaults))}")
-        return FunctionMetric(
-            self.function,
-            self.name,
-            options={**self.options, **options},
-            corpus=self._corpus,
-            default_corpus=self._default_corpus,
-            batch=self._batch,
-            aggregate=self._aggregate,
-            part_aggregates=self._part_aggregates,
-            headline=self.headline,
-            **self._declared,
-        )
-
-    def signature(self, state: Any = None) -> Signature:
-        """The options; the state's own `settings` where it has them; the code of an undeclared version."""
-        settings = {**self.options, **getattr(state, "settings", {})}
-        version, code = self.definition
-        if code is not None:
-            settings["code"] = code
-        return Signature(self.name, version, settings)
-
-    @property
-    def definition(self) -> tuple[str, str | None]:
-        """The declared version, or a digest of the function's source."""
-        return self.version, None if "version" in self._declared else code_digest(self.function)
-
-    @property
-    def averages(self) -> bool:
-        """Whether no other aggregate was declared, of the value or of a part."""
-        return self._aggregate is None and not self._part_aggregates
-
-    @property
-    def fits(self) -> bool:
-        """Whether a corpus function was given."""
-        return self._corpus is not None
-
-    def fit(self, samples: Iterable[Sample]) -> Any:
-        """The corpus function over these samples, given the options that it asks for."""
-        if self._corpus is None:
-            return None
-        return self._corpus(samples, **self._options_for(self._corpus))
-
-    @property
-    def corpus_key(self) -> tuple[Any, ...]:
-        """The corpus function and the options that it takes."""
-        if self._corpus is None:
-            return (self.name,)
-        options = sorted(self._options_for(self._corpus).items())
-        return (self._corpus, *((key, repr(value)) for key, value in options))
-
-    def default_state(self) -> Any:
-        """The declared default corpus."""
-        return None if self._default_corpus is None else self._default_corpus(**self._options_for(self._default_corpus))
-
-    def _options_for(self, function: Callable[..., Any]) -> dict[str, Any]:
-        """Those of the metric's options that another function takes too."""
-        taken = inspect.signature(function).parameters
-        return {key: value for key, value in self.options.items() if key in taken}
-
-    def check_state(self, state: Any) -> None:
-        """Ask the state itself, where it knows when it is too small."""
-        if hasattr(state, "check"):
-            state.check()
-
-    def open(self, state: Any) -> Scorer:
-        """A scorer that calls the function on each sample, or on the batch where there is one for that."""
-        extra = dict(self.options)
-        if self._corpus is not None:
-            extra["corpus"] = state
-        return _FunctionScorer(self, extra) if self._batch is None else _BatchScorer(self._batch, extra)
-
-    def aggregate(self, rows: Rows) -> Estimate:
-        """The declared aggregate, or the mean."""
-        return self._aggregate(rows) if self._aggregate is not None else super().aggregate(rows)
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The declared aggregate of that part, or the mean."""
-        own = self._part_aggregates.get(part)
-        return own(rows) if own is not None else super().aggregate_part(part, rows)
-
-
-class _BatchScorer:
-    def __init__(self, function: Callable[..., list[Score]], extra: dict[str, Any]) -> None:
-        self.function, self.extra = function, extra
-
-    def score(self, batch: Sequence[Sample]) -> list[Score]:
-        return self.function(batch, **self.extra)
-
-
-class _FunctionScorer:
-    one_by_one = True  # nothing is gained by a batch, so a failure belongs to its sample at once
-
-    def __init__(self, owner: FunctionMetric, extra: dict[str, Any]) -> None:
-        self.owner, self.extra = owner, extra
-
-    def score(self, batch: Sequence[Sample]) -> list[Score]:
-        function, extra = self.owner.function, self.extra
-        return [self._as_score(function(sample, **extra)) for sample in batch]
-
-    def _as_score(self, result: Result) -> Score:
-        if isinstance(result, Score):
-            return result
-        if result is None:
-            return Score(None, "degenerate", "the metric gave no value for this sample")
-        if isinstance(result, Mapping):
-            return _score_of_parts(self.owner.name, self.owner.headline, result)
-        return Score(result)
-
-
-def _score_of_parts(name: str, headline: str | None, result: Mapping[str, Any]) -> Score:
-    """A dict-valued result: its headline is the value, its numbers are parts, the rest explains."""
-    candidates = [headline] if headline else [*HEADLINES, name]
-    chosen = next((key for key in candidates if key in result), None)
-    if chosen is None:
-        return Score(
-            None,
-            "error",
-            f"the result has no headline: one of {', '.join(map(str, candidates))} must be a key",
-        )
-    parts = {key: value for key, value in result.items() if is_number(value) and key != chosen}
-    details = {key: value for key, value in result.items() if key not in parts and key != chosen}
-    return Score(result[chosen], parts=parts or None, details=details or None)
-
-
 def is_number(value: object) -> bool:
     """Whether a value can be a score: a Python or NumPy real number, but no bool."""
     if type(value) in (float, int):  # nearly always, and far quicker to see
@@ -368,19 +216,8 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _keyword_options(function: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters behind the sample that have a default: the options of a function metric."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())[1:]
-    except (TypeError, ValueError):  # a builtin without a signature
-        return {}
-    return {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "corpus"}
-
-
-def _without_none(hint: Any) -> Any:
-    """`X` of a hint `X | None`."""
-    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
-    return kinds[0] if len(kinds) == 1 and type(None) in get_args(hint) else hint
+def _is_kept(attribute: object) -> bool:
+    return isinstance(attribute, cached_property)
 
 
 def code_digest(function: Callable[..., Any]) -> str:
@@ -398,10 +235,3 @@ def check_name(name: str) -> None:
         raise ConfigError(
             f"{name!r} cannot name a metric: use letters, digits, '_' and '-', and not {', '.join(RESERVED_NAMES)}"
         )
-
-
-@lru_cache(maxsize=1024)
-def as_metric(name: str, entry: Callable[..., Any]) -> Metric:
-    """The metric behind a registered callable: itself, or a wrapper around a plain function."""
-    check_name(name)
-    return entry if isinstance(entry, Metric) else FunctionMetric(entry, name)

@@ -11,37 +11,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError
-from multimodal_eval.core.metric import (
-    Bounds,
-    Direction,
-    FunctionMetric,
-    Metric,
-    Placement,
-    Result,
-    check_name,
-)
+from multimodal_eval.core.function_metric import FunctionMetric
+from multimodal_eval.core.metric import Bounds, Direction, Metric, Placement, Result, check_name
+from multimodal_eval.core.metric_table import MetricTable, origin
 from multimodal_eval.core.score import Estimate, Rows, Score
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "PLUGIN",
+    "entry_points",
+    "installed_entry_points",
+    "is_loaded",
+    "load_plugin",
+    "metric",
+    "origin",
+    "register",
+    "registered",
+]
+
 ENTRY_POINT_GROUP = "multimodal_eval.metrics"
 PLUGIN = "mmeval_plugin_"  # what the modules of plug-in files are called
 
-# What decorators and `register` have added. `metrics_registry._METRICS` starts out as this very dict.
-registered: dict[str, Callable[..., Any]] = {}
+# The built-in metrics, and what decorators and `register` have added. `metrics_registry._METRICS` starts as this table.
+registered = MetricTable.of_built_in_metrics()
 
 
 def register(metric: Metric) -> Metric:
     """Add a metric under its name. The same definition may come again (a notebook cell), another may not."""
     check_name(metric.name)
-    old = registered.get(metric.name)
-    if old is not None and origin(old) != origin(metric):
-        raise DuplicateNameError(
-            f"a metric named {metric.name!r} is registered already, by {'.'.join(origin(old))}. "
-            "Give yours another name."
-        )
-    registered[metric.name] = metric
+    registered.register(metric.name, metric)
     return metric
 
 
@@ -74,16 +75,7 @@ def metric(
     """
 
     def build(function: Callable[..., Result]) -> FunctionMetric:
-        declared: dict[str, Any] = {
-            "needs": tuple(needs),
-            "bounds": bounds,
-            "direction": direction,
-            "blank": blank,
-        }
-        if placement is not None:
-            declared["placement"] = placement
-        if version is not None:
-            declared["version"] = version
+        optional = {"placement": placement, "version": version}
         built = FunctionMetric(
             function,
             name,
@@ -93,7 +85,11 @@ def metric(
             aggregate=aggregate,
             part_aggregates=part_aggregates,
             headline=headline,
-            **declared,
+            needs=tuple(needs),
+            bounds=bounds,
+            direction=direction,
+            blank=blank,
+            **{attribute: value for attribute, value in optional.items() if value is not None},
         )
         register(built)
         return built
@@ -148,18 +144,13 @@ def installed_entry_points(group: str, kind: str, taken: Mapping[str, Callable[.
     """What installed distributions offer under a group's name; a name that another module has is an error."""
     from importlib.metadata import entry_points as installed
 
-    found: dict[str, EntryPoint] = {}
+    offered: dict[str, EntryPoint] = {}
     for entry in installed(group=group):
         clash = entry.name in taken and origin(taken[entry.name])[0] != entry.module
-        if clash or found.get(entry.name, entry) != entry:
+        if clash or offered.get(entry.name, entry) != entry:
             raise DuplicateNameError(
                 f"the entry point {entry.value!r} offers a {kind} named {entry.name!r}, which is taken already. "
                 "Uninstall one of the two distributions."
             )
-        found[entry.name] = entry
-    return found
-
-
-def origin(entry: Callable[..., Any]) -> tuple[str, str]:
-    """The module and the name of a definition."""
-    return getattr(entry, "__module__", "?"), getattr(entry, "__qualname__", type(entry).__qualname__)
+        offered[entry.name] = entry
+    return offered

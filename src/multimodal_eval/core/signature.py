@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -19,22 +18,22 @@ class Signature(msgspec.Struct, frozen=True):
 
     metric: str
     version: str
-    settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    settings: Mapping[str, object] = msgspec.field(default_factory=dict)
 
     def __str__(self) -> str:
         shown = {"v": self.version, **self.settings}
         return "|".join([self.metric, *(f"{key}:{_brief(value)}" for key, value in shown.items())])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The same as a JSON object."""
         return {"metric": self.metric, "version": self.version, **self.settings}
 
-    def extended(self, **settings: Any) -> Signature:
+    def extended(self, **settings: object) -> Signature:
         """The same with further settings behind."""
         return Signature(self.metric, self.version, {**self.settings, **settings})
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     if isinstance(value, Mapping):
         return "+".join(f"{_brief(weight)}*{part}" for part, weight in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value)

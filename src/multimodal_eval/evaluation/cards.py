@@ -11,6 +11,29 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 _FOLDERS = (_PACKAGE / "cards", _PACKAGE.parent.parent / "docs" / "metrics")
 
 
+def options_text(name: str) -> str:
+    """The options of a metric as a Markdown table, made from their declarations."""
+    declared = resolve(name).declared_options
+    if not declared:
+        return "## Options\n\nThis metric has no options."
+    rows = [
+        f"| `{option}` | {_cell(_in_yaml(about.default))} | {_cell(about.allowed)} | {_cell(about.help)} |"
+        for option, about in declared.items()
+    ]
+    return "\n".join(["## Options", "", "| option | default | allowed | what it does |", "|---|---|---|---|", *rows])
+
+
+def _in_yaml(value: object) -> str:
+    """A default as a configuration file would have it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
 def card_text(name: str) -> str:
     """The card of a metric; a metric from a plug-in has its documentation as card."""
     metric = resolve(name)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from math import isfinite, isnan
-from typing import Any, get_args
+from typing import get_args
 
 from multimodal_eval.core.config import OnMissing
 from multimodal_eval.core.errors import ConfigError
@@ -37,7 +37,7 @@ def normalize_cider(cider: float, max_cider: float = 1.0) -> float:
 
 
 def compute_composite(
-    metrics: Mapping[str, Any], task_type: str = "captioning", *, on_missing: OnMissing = "error"
+    metrics: Mapping[str, float | None], task_type: str = "captioning", *, on_missing: OnMissing = "error"
 ) -> float:
     """The composite of raw metric values (CIDEr is normalised here).
 
@@ -52,12 +52,11 @@ def compute_composite(
         raise ConfigError(f"task {task_type!r} has no composite formula: {owner}")
     given = {PART_ALIASES.get(name, name): value for name, value in metrics.items()}
     for part in task.weights:
-        if given.get(part) is not None:
-            _refuse_bad_part(part, given[part])
-            if part in task.maximum and given[part] > task.maximum[part]:
+        if (number := given.get(part)) is not None:
+            _refuse_bad_part(part, number)
+            if part in task.maximum and number > task.maximum[part]:
                 warnings.warn(
-                    f"{part} {given[part]!r} is above its maximum {task.maximum[part]!r} and counts as that",
-                    stacklevel=2,
+                    f"{part} {number!r} is above its maximum {task.maximum[part]!r} and counts as that", stacklevel=2
                 )
     missing = [part for part in task.weights if given.get(part) is None]
     if missing and on_missing == "error":
@@ -75,18 +74,18 @@ def _refuse_bad_part(part: str, value: object) -> None:
         raise ConfigError(f"{part} must be finite and not negative. Got {value!r} instead.")
 
 
-def weighted_sum(task: Task, values: Mapping[str, Any], on_missing: OnMissing) -> float | None:
+def weighted_sum(task: Task, values: Mapping[str, float | None], on_missing: OnMissing) -> float | None:
     """sum of w_m * s_m over the parts that are there; None where a missing part forbids it."""
-    present = {part: weight for part, weight in task.weights.items() if values.get(part) is not None}
+    present = {part: value for part in task.weights if (value := values.get(part)) is not None}
     if len(present) < len(task.weights) and on_missing == "error":
         return None
     terms = [
-        weight * (normalize_cider(values[part], task.maximum[part]) if part in task.maximum else float(values[part]))
-        for part, weight in present.items()
+        task.weights[part] * (normalize_cider(value, task.maximum[part]) if part in task.maximum else float(value))
+        for part, value in present.items()
     ]
     if on_missing != "renormalise":
         return _in_order(terms)
-    share = _in_order(list(present.values()))
+    share = _in_order([task.weights[part] for part in present])
     return _in_order(terms) / share if share > 0 else None
 
 
@@ -127,7 +126,7 @@ def composite_signature(task: Task) -> Signature:
     if task.headline is not None:
         return Signature(COMPOSITE, "1", {"task": task.name, "headline": task.headline})
     maxima = {part: maximum for part, maximum in task.maximum.items() if part in task.weights}
-    settings: dict[str, Any] = {"task": task.name, "weights": dict(task.weights)}
+    settings: dict[str, object] = {"task": task.name, "weights": dict(task.weights)}
     if maxima:
         settings["norm"] = ",".join(f"min({part}/{maximum:g},1)" for part, maximum in maxima.items()) + " a sample"
     settings["on_missing"] = task.on_missing

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.evaluation.model_metric import TEXT_CUT, ModelMetric
@@ -36,7 +37,9 @@ class SentenceEncoderMetric(ModelMetric):
     """A metric with the option `encoder`."""
 
     bounds = (0, 1)
-    defaults = {"encoder": DEFAULT_SENTENCE_ENCODER}  # noqa: RUF012 - never written to
+    options = Options(
+        encoder=Option(Name, DEFAULT_SENTENCE_ENCODER, help="a sentence encoder: a name of `mmeval fetch`, or a folder")
+    )
 
     def model_labels(self) -> dict[str, str]:
         """The encoder's."""

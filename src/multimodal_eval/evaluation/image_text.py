@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
-from multimodal_eval.core.metric import Scorer
+from multimodal_eval.core.metric import Scorer, Value
+from multimodal_eval.core.options import Name, Option, Options, OptionValues
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import BLANK_ANSWER
@@ -36,10 +37,16 @@ class ImageTextMetric(ModelMetric):
     """A metric of the cosine between a picture and an answer. Option `model`: a name or a directory."""
 
     needs: tuple[str, ...] = ("image", "generated_answer")
-    defaults = {"model": "default"}  # noqa: RUF012 - never written to
-    settings: Mapping[str, Any] = {}  # what else the signature says
+    options = Options(
+        model=Option(
+            Name,
+            "default",
+            help=f"a CLIP or SigLIP model: a name or a folder; by default ${MODEL_VARIABLE}, or OpenAI's ViT-B/32",
+        )
+    )
+    settings: Mapping[str, str | float] = {}  # what else the signature says
 
-    def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
+    def __call__(self, sample: Sample, **extra: Any) -> Value:
         """The value for one sample; 0.0 where a needed input is missing, ImageError where its picture is no good."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
@@ -54,7 +61,7 @@ class ImageTextMetric(ModelMetric):
         chosen = str(self.options["model"])
         return chosen if chosen != "default" else os.environ.get(MODEL_VARIABLE) or DEFAULT_IMAGE_TEXT_ENCODER
 
-    def settled_options(self) -> dict[str, Any]:
+    def settled_options(self) -> OptionValues:
         """The model that is chosen now."""
         return {"model": self.model}
 

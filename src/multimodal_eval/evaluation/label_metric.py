@@ -7,14 +7,16 @@ run, so that a predicted label that nobody uses is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from functools import cached_property
+from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.errors import ConfigError, InputError, Problem, did_you_mean, shorten
+from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
 from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, unscored
 from multimodal_eval.core.signature import Signature
@@ -63,25 +65,32 @@ class LabelMetric(Metric):
 
     bounds = (0, 1)
     state_type = LabelsSeen
-    defaults: Mapping[str, Any] = {"labels": None, "unknown_labels": "error"}
-    choices: Mapping[str, Sequence[str]] = {"unknown_labels": UNKNOWN_CHOICES}
+    options = Options(
+        labels=Option(
+            Any,
+            None,
+            words="a list of labels, {labels: […], aliases: {…}}, or a YAML file of either",
+            help="the labels that exist; by default those that gold labels and annotators use",
+        ),
+        unknown_labels=Option(
+            str,
+            "error",
+            choices=UNKNOWN_CHOICES,
+            help="whether a predicted label outside the labels is an error of the input or a wrong prediction",
+        ),
+    )
 
-    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        self.options = {**self.defaults, **(options or {})}
+    @cached_property
+    def given(self) -> Taxonomy | None:
+        """The taxonomy that the option `labels` names."""
         labels = self.options["labels"]
-        self.given = None if labels is None else load_taxonomy(labels)
+        return None if labels is None else load_taxonomy(labels)
 
-    def configure(self, options: Mapping[str, Any]) -> Self:
-        """The same with other options, which are checked here."""
-        for key, value in options.items():
-            if key not in self.options:
-                raise ConfigError(f"{self.name} has no option {key!r}.{did_you_mean(key, list(self.options))}")
-            if key in self.choices and value not in self.choices[key]:
-                allowed = ", ".join(self.choices[key])
-                raise ConfigError(f"the option `{key}` of {self.name} must be one of {allowed}. Got {value!r} instead.")
-        return type(self)({**self.options, **options})
+    def check_options(self) -> None:
+        """The labels must be a taxonomy."""
+        _ = self.given
 
-    def settled_options(self) -> dict[str, Any]:
+    def settled_options(self) -> OptionValues:
         """The labels themselves where a file holds them: a run remembers them."""
         return {"labels": self.given.to_builtins()} if isinstance(self.options["labels"], str) and self.given else {}
 
@@ -92,11 +101,11 @@ class LabelMetric(Metric):
             labels = self.given.fingerprint
         else:
             labels = "found" if found is None else f"found-{found.fingerprint}"
-        others = {key: value for key, value in self.options.items() if key not in LabelMetric.defaults}
+        others = {key: value for key, value in self.options.items() if key not in LabelMetric.options}
         return Signature(self.name, self.version, {"labels": labels, **others, **self.fixed_settings()})
 
-    def fixed_settings(self) -> dict[str, Any]:
-        """Settings that are no options and yet belong beside the number."""
+    def fixed_settings(self) -> dict[str, int]:
+        """Settings that are not options, but belong in the signature."""
         return {"zero_division": 0}
 
     def fit(self, samples: Iterable[Sample]) -> LabelsSeen:

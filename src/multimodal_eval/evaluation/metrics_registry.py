@@ -1,17 +1,19 @@
 """The metrics by name, the tasks' metrics, and the score of one sample.
 
-Add a metric in one file, in one of three ways: the `metric` decorator (your own module, or `--plugin
-my_metric.py`), an entry point in the group `multimodal_eval.metrics`, or
+The built-in metrics are the files of `evaluation/metrics`: their names are known from the start, and a file is imported
+when its metric is asked for. Add one of your own in one of three ways: the `metric` decorator (in your own module, or a
+file named with `--plugin my_metric.py`), an entry point in the group `multimodal_eval.metrics`, or
 `_METRICS["my_metric"] = compute_my_metric; TASK_METRICS["captioning"].append("my_metric")`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Dict, List  # noqa: UP035 - guides written for this module use these names
 
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
-from multimodal_eval.core.metric import Metric, StoredMean, as_metric
+from multimodal_eval.core.function_metric import as_metric
+from multimodal_eval.core.metric import Metric, StoredMean
 from multimodal_eval.core.records import COMPOSITE, RunInfo
 from multimodal_eval.core.registry import entry_points, registered
 from multimodal_eval.core.sample import Sample
@@ -19,29 +21,6 @@ from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.data.readers.records import sample_of
 from multimodal_eval.evaluation.composite_score import composite_of_scores
-from multimodal_eval.evaluation.metrics import (  # noqa: F401 - importing a metric registers it
-    bleu,
-    chair_i,
-    chair_s,
-    cider,
-    cider_d,
-    clip_score,
-    clipscore,
-    contextual_relevance,
-    exact_match,
-    f1_any_match,
-    f1_majority,
-    f1_strict,
-    hallucination_metric,
-    hidden_metric,
-    meteor,
-    perplexity,
-    ref_clipscore,
-    rouge_l,
-    semantic_similarity,
-    soft_score,
-    vqa_accuracy,
-)
 from multimodal_eval.evaluation.tasks_config import TaskMetrics, get_task
 
 # Both may be changed, and `_METRICS` rebound: lookups read the module's names at call time.
@@ -51,11 +30,11 @@ TASK_METRICS: "TaskMetrics | Dict[str, List[str]]" = TaskMetrics()  # noqa: UP00
 
 def get_metric(name: str) -> Callable[..., Any]:
     """The metric function of that name: `get_metric("cider")(sample)`."""
-    known = _known()
-    if name in known:
-        return known[name]
-    if name in entry_points():
+    if name not in _METRICS and name in registered:  # somebody has rebound `_METRICS`, and this came later
+        return registered[name]
+    if name not in _METRICS and name in entry_points():
         _METRICS[name] = entry_points()[name].load()
+    if name in _METRICS:
         return _METRICS[name]
     raise UnknownNameError("metric", name, list_available())
 
@@ -89,7 +68,7 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
 
 def list_available() -> list[str]:
     """The names of all metrics, sorted."""
-    return sorted({*_known(), *entry_points()})
+    return sorted({*_METRICS, *registered, *entry_points()})
 
 
 def evaluate_sample(sample: Sample | Mapping[str, Any], task_type: str = "captioning") -> dict[str, Any]:
@@ -103,15 +82,16 @@ def evaluate_sample(sample: Sample | Mapping[str, Any], task_type: str = "captio
     subject = sample if isinstance(sample, Sample) else sample_of(sample)
     scores = {name: _score_alone(name, subject) for name in TASK_METRICS[task_type]}
     scores_with_composite = {**scores, COMPOSITE: composite_of_scores(task, scores)}
-    result: dict[str, Any] = {}
-    for name, score in scores_with_composite.items():
-        result[name] = score.value
-        for part, value in {**(score.parts or {}), **(score.details or {})}.items():
-            result[f"{name}.{part}"] = value
-    result["status"] = {
-        name: "ok" if score.status == "ok" else score.reason for name, score in scores_with_composite.items()
-    }
-    return result
+    status = {name: "ok" if score.status == "ok" else score.reason for name, score in scores_with_composite.items()}
+    values = (pair for name, score in scores_with_composite.items() for pair in _flat(name, score))
+    return {**dict(values), "status": status}
+
+
+def _flat(name: str, score: Score) -> Iterator[tuple[str, object]]:
+    """The value of a metric, then its parts and details as `<metric>.<part>`."""
+    yield name, score.value
+    for part, value in {**(score.parts or {}), **(score.details or {})}.items():
+        yield f"{name}.{part}", value
 
 
 def _score_alone(name: str, sample: Sample) -> Score:
@@ -123,8 +103,3 @@ def _score_alone(name: str, sample: Sample) -> Score:
         return score_batch(chosen, chosen.lone_scorer, [sample])[0]
     except UnavailableError as absent:
         return unscored("error", f"unavailable: {absent}")
-
-
-def _known() -> dict[str, Callable[..., Any]]:
-    """`_METRICS` as it is now, with what a decorator registered after someone rebound it."""
-    return _METRICS if _METRICS is registered else {**registered, **_METRICS}

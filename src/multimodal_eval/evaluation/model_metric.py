@@ -1,42 +1,20 @@
-"""What metrics that ask a model have in common: checked options, and a model that is looked for before a run."""
+"""What metrics that ask a model have in common: a model that is looked for before a run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
-from multimodal_eval.core.errors import ConfigError, UnavailableError, did_you_mean
+from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.core.metric import Metric, Placement
 from multimodal_eval.core.signature import Signature
 
-TEXT_CUT = "text_cut"  # a warning: the model reads but the beginning of a text
+TEXT_CUT = "text_cut"  # a warning: the model reads only the beginning of a text
 
 
 class ModelMetric(Metric):
-    """A metric with the options `defaults`; those in `choices` take one of a few values, the others a name."""
+    """A metric whose options name models."""
 
     placement: Placement = "model"
-    defaults: Mapping[str, Any] = {}
-    choices: Mapping[str, Sequence[str]] = {}
-
-    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        self.options = {**self.defaults, **(options or {})}
-
-    def configure(self, options: Mapping[str, Any]) -> Self:
-        """The same with other options, which are checked here."""
-        for key, value in options.items():
-            if key not in self.options:
-                raise ConfigError(f"{self.name} has no option {key!r}.{did_you_mean(key, list(self.options))}")
-            self.check_option(key, value)
-        return type(self)({**self.options, **options})
-
-    def check_option(self, key: str, value: object) -> None:
-        """Refuse a value that the option does not take."""
-        if key in self.choices and value not in self.choices[key]:
-            allowed = ", ".join(self.choices[key])
-            raise ConfigError(f"the option `{key}` of {self.name} must be one of {allowed}. Got {value!r} instead.")
-        if not isinstance(value, str) or not value:
-            raise ConfigError(f"the option `{key}` of {self.name} must be a name. Got {value!r} instead.")
 
     def model_labels(self) -> dict[str, str]:
         """Option -> the label of the model that it names. Loads nothing."""

@@ -129,7 +129,7 @@ def needed_resources(config: RunConfig) -> list[str]:
         for name in PRESETS.get(entry, (entry,)):
             metric = resolve(name)
             options = {**config.options.get(entry, {}), **config.options.get(name, {})}
-            metric = metric.configure({key: value for key, value in options.items() if key in metric.options})
+            metric = metric.configure(metric.known_options(options))
             needed += metric.resources() if metric.unavailable() is not None else ()
     return list(dict.fromkeys(needed))
 
@@ -149,7 +149,7 @@ def _with_labels(config: RunConfig, names: list[str]) -> RunConfig:
     """The configuration with the labels themselves in place of their file: a resumed run does not read it again."""
     if config.labels is None:
         return config
-    if not any("labels" in resolve(name).options for name in names):
+    if not any(resolve(name).known_options({"labels": config.labels}) for name in names):
         raise ConfigError(f"labels are given, and no metric of this run compares labels: {', '.join(names)}")
     return msgspec.structs.replace(config, labels=load_taxonomy(config.labels).to_builtins())
 
@@ -174,8 +174,7 @@ def _without_presets(config: RunConfig) -> RunConfig:
     options = {name: dict(own) for name, own in config.options.items() if name not in presets}
     for preset in presets:  # options of a preset are those of each of its metrics that has them
         for name in members[preset]:
-            known = resolve(name).options
-            shared = {key: value for key, value in config.options.get(preset, {}).items() if key in known}
+            shared = resolve(name).known_options(config.options.get(preset, {}))
             options[name] = {**shared, **options.get(name, {})}
     return msgspec.structs.replace(
         config, metrics=metrics, options={name: own for name, own in options.items() if own}, presets=presets
@@ -185,7 +184,7 @@ def _without_presets(config: RunConfig) -> RunConfig:
 def _can_run(name: str, preset: str, config: RunConfig) -> bool:
     metric = resolve(name)
     options = {**config.options.get(preset, {}), **config.options.get(name, {})}
-    return metric.configure({k: v for k, v in options.items() if k in metric.options}).unavailable() is None
+    return metric.configure(metric.known_options(options)).unavailable() is None
 
 
 def _left_out_of_presets(config: RunConfig, names: list[str]) -> list[str]:
@@ -207,16 +206,12 @@ def _refuse_bad_pattern(pattern: str) -> None:
 
 def _split(names: list[str], config: RunConfig, stored: Collection[str]) -> tuple[list[Metric], dict[str, str]]:
     metrics, unavailable = [], {}
+    labels = {} if config.labels is None else {"labels": config.labels}
+    # The settings of a run that are also options, of the metrics that have them.
+    shared = {"seed": config.seed, "unknown_labels": config.unknown_labels, **labels}
     for name in names:
         metric = resolve(name)
-        options = dict(config.options.get(name, {}))
-        if "seed" in metric.options:
-            options.setdefault("seed", config.seed)
-        if "labels" in metric.options and config.labels is not None:
-            options.setdefault("labels", config.labels)
-        if "unknown_labels" in metric.options and config.unknown_labels != metric.options["unknown_labels"]:
-            options.setdefault("unknown_labels", config.unknown_labels)
-        metric = metric.configure(options) if options else metric
+        metric = metric.configure({**metric.known_options(shared), **config.options.get(name, {})})
         reason = None if name in stored else metric.unavailable()
         if reason is None:
             metrics.append(metric)

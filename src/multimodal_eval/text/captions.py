@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 from multimodal_eval._native import Captions
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.text.document_frequencies import DocumentFrequencies, coco_val2014, from_file
 from multimodal_eval.text.tokenizers import check_tokenizer
+
+# The type of a metric's option `df`.
+FrequenciesName = Annotated[
+    str, "the images whose n-grams weigh words: corpus (the run's own), coco-val2014, or a file of frequencies"
+]
 
 
 def captions_of(samples: Sequence[Sample], tokenizer: str, *, with_ngrams: bool = True) -> Captions:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Annotated, Literal
 
 from multimodal_eval._native import tokenize as _tokenize
 from multimodal_eval.core.errors import UnknownNameError
 
 Tokenizer = Callable[[str], list[str]]
+# The type of a metric's option `tokenizer`.
+TokenizerName = Annotated[Literal["ptb", "13a", "whitespace", "unicode"], "how texts are split into words"]
 
 TOKENIZERS: dict[str, str] = {
     "ptb": "Penn Treebank tokens as coco-caption keeps them: lower case, without punctuation",

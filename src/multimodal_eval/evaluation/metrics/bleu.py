@@ -22,6 +22,7 @@ from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score
 from multimodal_eval.text.captions import captions_of, one_caption
+from multimodal_eval.text.tokenizers import TokenizerName
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,6 +94,6 @@ def score_bleu(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> list[Sco
     aggregate=partial(_aggregate, 4),
     part_aggregates={part: partial(_aggregate, order) for order, part in enumerate(_PARTS, 1)},
 )
-def compute_bleu(sample: Sample, *, tokenizer: str = "ptb") -> float:
-    """Geometric mean of the precisions of n-grams of 1 to 4 words, with a brevity penalty."""
+def compute_bleu(sample: Sample, *, tokenizer: TokenizerName = "ptb") -> float:
+    """Precision of n-grams of 1 to 4 words with a brevity penalty, as coco-caption computes it. Parts: BLEU-1 to 3."""
     return bleu(sample.generated_answer or "", sample.reference_texts, tokenizer=tokenizer)[3]

@@ -75,5 +75,8 @@ def _aggregate(rows: Rows) -> Estimate:
     aggregate=_aggregate,
 )
 def compute_chair_i(sample: Sample) -> float:
-    """The share of mentioned COCO objects that are not in the picture; 0.0 where the answer mentions none."""
+    """The share of mentioned COCO objects that are not in the image.
+
+    Called on its own it gives 0.0 for an answer that mentions none.
+    """
     return _score(sample).value or 0.0

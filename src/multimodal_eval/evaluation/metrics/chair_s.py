@@ -43,5 +43,5 @@ def _score(sample: Sample) -> Score:
     batch=score_chair_s,
 )
 def compute_chair_s(sample: Sample) -> float:
-    """1.0 for an answer that mentions a COCO object that is not in the picture, else 0.0."""
+    """Whether the answer mentions a COCO object that is not in the image: 1.0 if so, else 0.0."""
     return _score(sample).value or 0.0

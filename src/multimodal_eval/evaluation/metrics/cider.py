@@ -21,8 +21,15 @@ from collections.abc import Sequence
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.text.captions import captions_of, document_frequencies, named_frequencies, one_caption
+from multimodal_eval.text.captions import (
+    FrequenciesName,
+    captions_of,
+    document_frequencies,
+    named_frequencies,
+    one_caption,
+)
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
+from multimodal_eval.text.tokenizers import TokenizerName
 
 
 def cider(candidate: str, references: Sequence[str], corpus: DocumentFrequencies, *, tokenizer: str = "ptb") -> float:
@@ -48,7 +55,11 @@ def score_cider(
     batch=score_cider,
 )
 def compute_cider(
-    sample: Sample, corpus: DocumentFrequencies | None = None, *, tokenizer: str = "ptb", df: str = "corpus"
+    sample: Sample,
+    corpus: DocumentFrequencies | None = None,
+    *,
+    tokenizer: TokenizerName = "ptb",
+    df: FrequenciesName = "corpus",
 ) -> float:
     """Mean tf-idf cosine between the answer and each reference, over n-grams of 1 to 4 words."""
     table = named_frequencies(df, tokenizer) if corpus is None else corpus

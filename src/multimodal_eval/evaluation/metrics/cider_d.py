@@ -20,8 +20,15 @@ from collections.abc import Sequence
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.text.captions import captions_of, document_frequencies, named_frequencies, one_caption
+from multimodal_eval.text.captions import (
+    FrequenciesName,
+    captions_of,
+    document_frequencies,
+    named_frequencies,
+    one_caption,
+)
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
+from multimodal_eval.text.tokenizers import TokenizerName
 
 
 def cider_d(candidate: str, references: Sequence[str], corpus: DocumentFrequencies, *, tokenizer: str = "ptb") -> float:
@@ -47,7 +54,11 @@ def score_cider_d(
     batch=score_cider_d,
 )
 def compute_cider_d(
-    sample: Sample, corpus: DocumentFrequencies | None = None, *, tokenizer: str = "ptb", df: str = "corpus"
+    sample: Sample,
+    corpus: DocumentFrequencies | None = None,
+    *,
+    tokenizer: TokenizerName = "ptb",
+    df: FrequenciesName = "corpus",
 ) -> float:
     """CIDEr as coco-caption computes it: clipped tf-idf similarity with a length penalty, times 10."""
     table = named_frequencies(df, tokenizer) if corpus is None else corpus

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from multimodal_eval.core.metric import Value
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
@@ -24,14 +25,14 @@ from multimodal_eval.text.answers import clean_and_truncate_caption, is_truncate
 
 
 class ClipScore(ImageTextMetric):
-    """How near the answer lies to its picture in the space of a CLIP model: (cosine + 1) / 2."""
+    """Cosine between the answer and its image by a CLIP or SigLIP model, (cos + 1) / 2."""
 
     name = "clip_score"
     version = "1"
     bounds = (0, 1)
     summary = __doc__ or ""
 
-    def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
+    def __call__(self, sample: Sample, **extra: Any) -> Value:
         """The value for one sample, rounded to 4 places; 0.0 where a needed input is missing.
 
         Raises ImageError where the picture cannot be opened.

@@ -20,7 +20,7 @@ from multimodal_eval.evaluation.image_text import PREFIX, WEIGHT, Compared, Imag
 
 
 class ClipscoreMetric(ImageTextMetric):
-    """2.5 times the cosine between picture and caption, 0 where it is negative, as Hessel et al. define CLIPScore."""
+    """2.5 times the cosine between image and caption, 0 if it is negative: CLIPScore as Hessel et al. define it."""
 
     name = "clipscore"
     version = "1"

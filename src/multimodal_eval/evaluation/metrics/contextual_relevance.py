@@ -10,19 +10,27 @@ The expected answer inside the context leaks: a right answer is near to its cont
 
 from __future__ import annotations
 
+from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.encoder_metric import EncoderMetric
 
 
 class ContextualRelevance(EncoderMetric):
-    """Cosine of sentence embeddings between the answer and its context, (cos + 1) / 2."""
+    """Cosine of sentence embeddings between the answer and its prompt, question and expected answer, (cos + 1) / 2."""
 
     name = "contextual_relevance"
     version = "1"
     summary = __doc__ or ""
-    defaults = {**EncoderMetric.defaults, "context": "full"}  # noqa: RUF012 - never written to
-    choices = {"context": ("full", "question_only")}  # noqa: RUF012 - never written to
+    options = Options(
+        EncoderMetric.options,
+        context=Option(
+            str,
+            "full",
+            choices=("full", "question_only"),
+            help="prompt, question and expected answer, or the question alone",
+        ),
+    )
     lacking = "no prompt, question or expected answer"
 
     def texts(self, sample: Sample) -> list[str]:

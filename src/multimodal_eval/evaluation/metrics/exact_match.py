@@ -8,6 +8,7 @@ with the normalisation n: `lower` (lower case, white space folded), `vqa` (that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.registry import metric
@@ -25,6 +26,7 @@ def _vqa(text: str) -> str:
     return normalise_vqa_answer(text) or _lower(text)
 
 
+Normalisation = Annotated[Literal["lower", "vqa", "none"], "what is done to both texts before they are compared"]
 NORMALISATIONS: dict[str, Callable[[str], str]] = {"lower": _lower, "vqa": _vqa, "none": str}
 
 
@@ -41,6 +43,6 @@ def exact_match(candidate: str, references: Sequence[str], *, normalise: str = "
 
 
 @metric("exact_match", version="1", needs=("generated_answer", "references"), bounds=(0, 1), placement="thread")
-def compute_exact_match(sample: Sample, *, normalise: str = "lower") -> float:
+def compute_exact_match(sample: Sample, *, normalise: Normalisation = "lower") -> float:
     """Whether the answer is one of the references, up to case and spacing or as `normalise` says."""
     return exact_match(sample.generated_answer or "", sample.reference_texts, normalise=normalise)

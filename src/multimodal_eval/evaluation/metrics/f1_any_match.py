@@ -10,9 +10,9 @@ and is unscored where G is empty. Macro F1 is then the usual one (see f1_strict.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.data.labels.taxonomy import Taxonomy
 from multimodal_eval.evaluation.label_metric import LabelMetric, MacroF1Metric
@@ -21,14 +21,18 @@ CHARGES = ("first", "all")
 
 
 class F1AnyMatch(MacroF1Metric):
-    """Macro F1 of the predicted label, right where any annotator gave it."""
+    """Macro F1 of the predicted label, which is right if any annotator gave it."""
 
     name = "f1_any_match"
     version = "1"
     needs = ("generated_answer", "annotations")
     summary = __doc__ or ""
-    defaults: Mapping[str, Any] = {**LabelMetric.defaults, "charge": "first"}
-    choices: Mapping[str, Sequence[str]] = {**LabelMetric.choices, "charge": CHARGES}
+    options = Options(
+        LabelMetric.options,
+        charge=Option(
+            str, "first", choices=CHARGES, help="the gold label of a miss: the alphabetically first one, or all of them"
+        ),
+    )
 
     def golds(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> list[int]:
         """The prediction where an annotator gave it, else what the miss is charged to."""

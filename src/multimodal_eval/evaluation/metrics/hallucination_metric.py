@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from multimodal_eval.core.metric import Scorer
+from multimodal_eval.core.metric import Scorer, Value
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
@@ -179,14 +179,14 @@ def _close(forms: Sequence[str], others: Sequence[str], least: float, vectors: M
 
 
 class HallucinationMetric(SentenceEncoderMetric):
-    """The weight of content words without support in the references, together with the likeness of the texts."""
+    """Support of the answer's nouns, verbs and adjectives by the references, combined with similarity of the texts."""
 
     name = "hallucination_metric"
     version = "1"
     needs = ("generated_answer", "references")
     summary = __doc__ or ""
 
-    def __call__(self, sample: Sample, **extra: Any) -> float | dict[str, Any]:
+    def __call__(self, sample: Sample, **extra: Any) -> Value:
         """The parts of one sample's score by name; 0.0 where a needed input is missing, and where there is no score."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0

@@ -15,13 +15,14 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sys import float_info
 from typing import Any
 
-from multimodal_eval.core.errors import ConfigError, DuplicateNameError, InputError, Problem, UnknownNameError
+from multimodal_eval.core.errors import DuplicateNameError, InputError, Problem, UnknownNameError
 from multimodal_eval.core.metric import Metric, Scorer, code_digest, is_number
+from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import origin, register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
@@ -122,19 +123,20 @@ class HiddenMetric(Metric):
 
     name = "hidden_metric"
     version = "1"
+    needs: tuple[str, ...] = ("perplexity",)
     bounds = (0, 1)
-    summary = "How sure a model was of its answer, by a rule over its perplexities: 0 is the worst, 1 the best."
+    summary = (
+        "How sure a model was of its answer: the dialogue contest's rule over perplexities "
+        "(1/PPL, a choice among candidates, or a plug-in's)."
+    )
 
-    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        self.options = {"rule": "confidence", **(options or {})}
+    options = Options(
+        rule=Option(Name, "confidence", help="how perplexities become a value: confidence, choice, or a plug-in's rule")
+    )
+
+    def check_options(self) -> None:
+        """The rule must exist; it says what a sample needs."""
         self.needs = self.rule.needs
-
-    def configure(self, options: Mapping[str, Any]) -> HiddenMetric:
-        """The same with another rule."""
-        for key in options:
-            if key != "rule":
-                raise ConfigError(f"{self.name} has no option {key!r}. Known: rule")
-        return HiddenMetric(options)
 
     @property
     def rule(self) -> HiddenRule:
@@ -158,8 +160,8 @@ class _RuleScorer:
         return [self._of(sample) for sample in batch]
 
     def _of(self, sample: Sample) -> Score:
-        found = self.rule.function(sample)
-        return found if isinstance(found, Score) else Score(found)
+        score = self.rule.function(sample)
+        return score if isinstance(score, Score) else Score(score)
 
 
 compute_hidden_metric = HiddenMetric()

@@ -24,8 +24,9 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, Protocol
 
 from multimodal_eval._native import StagedMeteor, meteor_from_stats, stem
-from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError, did_you_mean
+from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError
 from multimodal_eval.core.metric import Metric, Scorer
+from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, unscored
@@ -180,40 +181,49 @@ class ProgramScorer:
 
 
 class Meteor(Metric):
-    """Words of the answer that stand in a reference, as they are, by stem, as synonyms or paraphrases."""
+    """Words of the answer that are in a reference, as they are, by stem, as synonyms or paraphrases."""
 
     name = "meteor"
     version = "1"
     needs = ("generated_answer", "references")
     bounds = (0, 1)
-    summary = __doc__ or ""
+    summary = f"{__doc__} Variants 1.5, 2005 and fmean; English, Russian, or each sample's language."
 
-    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        defaults = {"variant": "1.5", "language": "en", "synonyms": "default", "tokenizer": "default"}
-        self.options = {**defaults, **(options or {})}
+    options = Options(
+        variant=Option(str, "1.5", choices=VARIANTS, convert=str, help="the formula, and how words are aligned"),
+        language=Option(
+            str,
+            "en",
+            choices=(*LANGUAGES, AUTO),
+            convert=str,
+            help="of answers and references; auto (fmean and 2005): that of each sample's references",
+        ),
+        synonyms=Option(
+            Name | Mapping[str, Name],
+            "default",
+            words="a name, or one name per language (ru: ruwordnet:FILE)",
+            help="fmean and 2005: default, wordnet, wiktionary, ruwordnet:FILE, none, or a plug-in's source",
+        ),
+        tokenizer=Option(
+            Name,
+            "default",
+            help="by default ptb for 1.5 and unicode for the others; 1.5 also takes none: the text as it is",
+        ),
+    )
 
-    def configure(self, options: Mapping[str, Any]) -> Meteor:
-        """The same with other options, which are checked here."""
-        for key in options:
-            if key not in self.options:
-                raise ConfigError(f"{self.name} has no option {key!r}.{did_you_mean(key, list(self.options))}")
-        chosen = {**self.options, **options}
-        for key, allowed in (("variant", VARIANTS), ("language", (*LANGUAGES, AUTO))):
-            chosen[key] = str(chosen[key])  # YAML reads 1.5 and 2005 as numbers
-            if chosen[key] not in allowed:
-                raise ConfigError(
-                    f"the option `{key}` must be one of {', '.join(allowed)}. Got {options.get(key)!r} instead."
-                )
-        if not isinstance(chosen["tokenizer"], str):
-            raise ConfigError(f"the option `tokenizer` must be a name. Got {chosen['tokenizer']!r} instead.")
-        _refuse_bad_synonyms(chosen["synonyms"])
-        if chosen["variant"] == "1.5" and chosen["language"] == AUTO:
+    def check_options(self) -> None:
+        """1.5 is a program for one language with its own synonyms; tokenizers and languages must exist."""
+        chosen, tokenizer = self.options["synonyms"], self.options["tokenizer"]
+        for language in chosen if isinstance(chosen, Mapping) else ():
+            if language not in LANGUAGES:
+                languages = ", ".join(LANGUAGES)
+                raise ConfigError(f"the option `synonyms` must name sources for {languages}. Got {language!r}.")
+        if self.variant == "1.5" and self.language == AUTO:
             raise ConfigError("METEOR 1.5 is a figure of one language: the option `language` must be en or ru.")
-        if chosen["tokenizer"] != "default" and not (chosen["variant"] == "1.5" and chosen["tokenizer"] == "none"):
-            check_tokenizer(chosen["tokenizer"])
-        if chosen["variant"] == "1.5" and chosen["synonyms"] != "default":
-            raise ConfigError(f"METEOR 1.5 brings its own synonyms. Got the option `synonyms`: {chosen['synonyms']!r}.")
-        return Meteor(chosen)
+        if tokenizer != "default" and not (self.variant == "1.5" and tokenizer == "none"):
+            check_tokenizer(tokenizer)
+        if self.variant == "1.5" and chosen != "default":
+            raise ConfigError(f"METEOR 1.5 brings its own synonyms. Got the option `synonyms`: {chosen!r}.")
 
     @property
     def variant(self) -> str:
@@ -227,7 +237,7 @@ class Meteor(Metric):
 
     def by_language(self) -> list[Meteor]:
         """The metrics of the single languages that `auto` chooses from."""
-        return [Meteor({**self.options, "language": language}) for language in LANGUAGES]
+        return [self.configure({"language": language}) for language in LANGUAGES]
 
     @property
     def tokenizer(self) -> str:
@@ -347,17 +357,6 @@ class Meteor(Metric):
             gradient[_CHUNKS] -= mean * penalty * beta / sums[_CHUNKS]
         gradient[_ALL_MATCHED : _ALL_MATCHED + 2] += mean * penalty * beta / matched / 2
         return gradient
-
-
-def _refuse_bad_synonyms(chosen: object) -> None:
-    by_language = isinstance(chosen, Mapping) and all(isinstance(name, str) for name in chosen.values())
-    if not isinstance(chosen, str) and not by_language:
-        raise ConfigError(
-            f"the option `synonyms` must be a name, or a name a language (ru: ruwordnet:FILE). Got {chosen!r} instead."
-        )
-    for language in chosen if isinstance(chosen, Mapping) else ():
-        if language not in LANGUAGES:
-            raise ConfigError(f"the option `synonyms` must name sources for {', '.join(LANGUAGES)}. Got {language!r}.")
 
 
 class _SampleScorer:

@@ -14,13 +14,14 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, fsum, inf, isnan
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.errors import ConfigError, InputError, Problem
-from multimodal_eval.core.metric import Scorer
+from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.core.metric import Placement, Scorer
+from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, unscored
@@ -85,36 +86,36 @@ class Perplexity(ModelMetric):
     version = "1"
     bounds = (1, None)
     direction = "lower"
-    summary = "How surprised a language model is by the answer: 1 is certain, higher is more surprised."
+    summary = (
+        "How surprised a language model is by the answer, as the data say or by a model that reads it. 1 is certain."
+    )
 
-    defaults = {  # noqa: RUF012 - never written to
-        "source": "given",
-        "model": DEFAULT_CAUSAL_LM,
-        "context": "none",
-        "window": WINDOW,
-        "stride": STRIDE,
-        "bos": False,
-        "average": "default",
-    }
-    choices = {  # noqa: RUF012 - never written to
-        "source": ("given", "model"),
-        "context": ("none", "prompt"),
-        "average": ("default", "samples", "tokens"),
-    }
+    placement: Placement = "thread"
+    options = Options(
+        source=Option(
+            str,
+            "given",
+            choices=("given", "model"),
+            help="numbers of the data, or a model that reads the answer",
+        ),
+        model=Option(Name, DEFAULT_CAUSAL_LM, help="the language model: a name of `mmeval fetch`, or a folder"),
+        context=Option(str, "none", choices=("none", "prompt"), help="what the model reads before the answer"),
+        window=Option(int, WINDOW, help="tokens that the model sees at once"),
+        stride=Option(int, STRIDE, help="tokens from one window to the next"),
+        bos=Option(bool, False, help="whether a begin-of-text token comes first"),
+        average=Option(
+            str,
+            "default",
+            choices=("default", "samples", "tokens"),
+            help="what the figure of a run is the mean over; by default tokens if a model reads, else samples",
+        ),
+    )
 
-    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        super().__init__(options)
+    def check_options(self) -> None:
+        """Windows must overlap; what a sample needs, and where the metric runs, depends on the source."""
+        _ = self.reading
         self.needs = ("generated_answer",) if self.by_model else ()
         self.placement = "model" if self.by_model else "thread"
-        _ = self.reading  # its values are checked there
-
-    def check_option(self, key: str, value: object) -> None:
-        """Numbers and switches besides names."""
-        kind = {"window": int, "stride": int, "bos": bool}.get(key)
-        if kind is None:
-            super().check_option(key, value)
-        elif type(value) is not kind:
-            raise ConfigError(f"the option `{key}` of {self.name} must be a {kind.__name__}. Got {value!r} instead.")
 
     @property
     def by_model(self) -> bool:
@@ -134,12 +135,10 @@ class Perplexity(ModelMetric):
 
     def signature(self, state: Any = None) -> Signature:
         """The source, the average; for a model its revision and how it reads."""
-        settings: dict[str, Any] = {"source": self.options["source"]}
-        if self.by_model:
-            read = {key: self.options[key] for key in ("model", "context", "window", "stride", "bos")}
-            settings |= {**read, **self.known_labels()}
-        settings["average"] = "tokens" if self.by_tokens else "samples"
-        return Signature(self.name, self.version, settings)
+        keys = ("source", "model", "context", "window", "stride", "bos") if self.by_model else ("source",)
+        settings = {**{key: self.options[key] for key in keys}, **self.known_labels()}
+        average = "tokens" if self.by_tokens else "samples"
+        return Signature(self.name, self.version, {**settings, "average": average})
 
     def model_labels(self) -> dict[str, str]:
         """The language model's, where one reads the answers."""

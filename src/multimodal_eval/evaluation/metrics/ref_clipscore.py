@@ -22,7 +22,7 @@ from multimodal_eval.evaluation.image_text import PREFIX, WEIGHT, Compared, Imag
 
 
 class RefClipscoreMetric(ImageTextMetric):
-    """The harmonic mean of CLIPScore and the best cosine with a reference, as Hessel et al. define RefCLIPScore."""
+    """Harmonic mean of CLIPScore and the best cosine with a reference: RefCLIPScore as Hessel et al. define it."""
 
     name = "ref_clipscore"
     version = "1"

@@ -18,6 +18,7 @@ from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.text.captions import captions_of, one_caption
+from multimodal_eval.text.tokenizers import TokenizerName
 
 
 def rouge_l(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb") -> float:
@@ -31,6 +32,6 @@ def score_rouge_l(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> list[
 
 
 @metric("rouge_l", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=score_rouge_l)
-def compute_rouge_l(sample: Sample, *, tokenizer: str = "ptb") -> float:
+def compute_rouge_l(sample: Sample, *, tokenizer: TokenizerName = "ptb") -> float:
     """F of the longest common subsequence of words, precision and recall each at its best reference."""
     return rouge_l(sample.generated_answer or "", sample.reference_texts, tokenizer=tokenizer)

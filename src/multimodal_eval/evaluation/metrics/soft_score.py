@@ -6,7 +6,6 @@ soft score = |{annotators who gave p}| / |{annotators who gave a label of the ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.score import Score
@@ -22,7 +21,7 @@ class SoftScore(LabelMetric):
     needs = ("generated_answer", "annotations")
     summary = __doc__ or ""
 
-    def fixed_settings(self) -> dict[str, Any]:
+    def fixed_settings(self) -> dict[str, int]:
         """A mean has none."""
         return {}
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import fsum
+from typing import Annotated, Literal
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.registry import metric
@@ -27,6 +28,7 @@ from multimodal_eval.text.vqa_answers import normalise_vqa_answer, one_line
 ENOUGH = 3  # people who agree
 FEW_ANSWERS = "fewer_than_4_human_answers"  # with two or three, 1.0 cannot be reached
 NORMALISE = ("differing", "always")
+Normalise = Annotated[Literal["differing", "always"], "normalise answers if the human ones differ, or always"]
 
 
 def vqa_accuracy(candidate: str, human_answers: Sequence[str], *, normalise: str = "differing") -> float:
@@ -73,6 +75,6 @@ def _score(candidate: str, people: list[str], normalise: str) -> Score:
 
 
 @metric("vqa_accuracy", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=score_vqa_accuracy)
-def compute_vqa_accuracy(sample: Sample, *, normalise: str = "differing") -> float:
-    """The share of three people who answer the same, averaged over leaving one of the human answers out."""
+def compute_vqa_accuracy(sample: Sample, *, normalise: Normalise = "differing") -> float:
+    """VQA v2's accuracy: the share of three people who answer the same, averaged over leaving one human answer out."""
     return vqa_accuracy(sample.generated_answer or "", human_answers_of(sample), normalise=normalise)

@@ -1,0 +1,193 @@
+"""Metrics made of a function of one sample."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from multimodal_eval.core.metric import Metric, Result, Scorer, Value, check_name, code_digest, is_number
+from multimodal_eval.core.options import Option, OptionValues, defaults_of, options_of
+from multimodal_eval.core.sample import Sample, has
+from multimodal_eval.core.score import Estimate, Rows, Score
+from multimodal_eval.core.signature import Signature
+
+# The part of a dict-valued result that is the metric's value, if the metric does not name it.
+HEADLINES = ("composite_score", "score", "value")
+
+
+class FunctionMetric(Metric):
+    """A metric made of a function of one sample. Its options are the function's keyword arguments."""
+
+    def __init__(
+        self,
+        function: Callable[..., Result],
+        name: str,
+        *,
+        corpus: Callable[..., Any] | None = None,
+        default_corpus: Callable[..., Any] | None = None,
+        batch: Callable[..., list[Score]] | None = None,
+        aggregate: Callable[[Rows], Estimate] | None = None,
+        part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
+        headline: str | None = None,
+        **declared: Any,
+    ) -> None:
+        self.function, self.name, self.headline = function, name, headline
+        self._corpus, self._default_corpus, self._batch = corpus, default_corpus, batch
+        self._aggregate, self._part_aggregates = aggregate, dict(part_aggregates or {})
+        self._declared = declared
+        self.placement = "process" if batch is None else "thread"
+        for attribute, value in declared.items():
+            setattr(self, attribute, value)
+        self.summary = (inspect.getdoc(function) or "").strip().split("\n\n")[0].replace("\n", " ")
+        self.__doc__, self.__name__ = function.__doc__, getattr(function, "__name__", name)
+        self.__module__, self.__qualname__ = function.__module__, getattr(function, "__qualname__", name)
+        self._options = options_of(function)
+        self.options = defaults_of(self._options)
+        if corpus is not None:
+            self.state_type = _without_none(get_type_hints(corpus).get("return", Any))
+
+    def __repr__(self) -> str:
+        return f"<metric {self.name}>"
+
+    def __call__(self, sample: Sample, **extra: Any) -> Value:
+        """Call the function itself; 0.0 if a needed input is missing."""
+        if not all(has(sample, need) for need in self.needs):
+            return 0.0
+        if self._corpus is not None and extra.get("corpus") is None:
+            extra["corpus"] = self._lone_state
+        return self.function(sample, **{**self.options, **extra})  # type: ignore[return-value]
+
+    @cached_property
+    def _lone_state(self) -> Any:
+        return self.default_state()
+
+    @property
+    def declared_options(self) -> Mapping[str, Option]:
+        """As the function's signature declares them."""
+        return self._options
+
+    def signature(self, state: Any = None) -> Signature:
+        """The options; the state's own `settings` where it has them; the code of an undeclared version."""
+        settings = {**self.options, **getattr(state, "settings", {})}
+        version, code = self.definition
+        if code is not None:
+            settings["code"] = code
+        return Signature(self.name, version, settings)
+
+    @property
+    def definition(self) -> tuple[str, str | None]:
+        """The declared version, or a digest of the function's source."""
+        return self.version, None if "version" in self._declared else code_digest(self.function)
+
+    @property
+    def averages(self) -> bool:
+        """Whether no other aggregate was declared, of the value or of a part."""
+        return self._aggregate is None and not self._part_aggregates
+
+    @property
+    def fits(self) -> bool:
+        """Whether a corpus function was given."""
+        return self._corpus is not None
+
+    def fit(self, samples: Iterable[Sample]) -> Any:
+        """The corpus function over these samples, given the options that it asks for."""
+        if self._corpus is None:
+            return None
+        return self._corpus(samples, **self._options_for(self._corpus))
+
+    @property
+    def corpus_key(self) -> tuple[Any, ...]:
+        """The corpus function and the options that it takes."""
+        if self._corpus is None:
+            return (self.name,)
+        options = sorted(self._options_for(self._corpus).items())
+        return (self._corpus, *((key, repr(value)) for key, value in options))
+
+    def default_state(self) -> Any:
+        """The declared default corpus."""
+        return None if self._default_corpus is None else self._default_corpus(**self._options_for(self._default_corpus))
+
+    def _options_for(self, function: Callable[..., Any]) -> OptionValues:
+        """Those of the metric's options that another function takes too."""
+        taken = inspect.signature(function).parameters
+        return {key: value for key, value in self.options.items() if key in taken}
+
+    def check_state(self, state: Any) -> None:
+        """Ask the state itself, where it knows when it is too small."""
+        if hasattr(state, "check"):
+            state.check()
+
+    def open(self, state: Any) -> Scorer:
+        """A scorer that calls the function on each sample, or on the batch where there is one for that."""
+        extra = dict(self.options)
+        if self._corpus is not None:
+            extra["corpus"] = state
+        return _FunctionScorer(self, extra) if self._batch is None else _BatchScorer(self._batch, extra)
+
+    def aggregate(self, rows: Rows) -> Estimate:
+        """The declared aggregate, or the mean."""
+        return self._aggregate(rows) if self._aggregate is not None else super().aggregate(rows)
+
+    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
+        """The declared aggregate of that part, or the mean."""
+        aggregate = self._part_aggregates.get(part)
+        return aggregate(rows) if aggregate is not None else super().aggregate_part(part, rows)
+
+
+class _BatchScorer:
+    def __init__(self, function: Callable[..., list[Score]], extra: OptionValues) -> None:
+        self.function, self.extra = function, extra
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        return self.function(batch, **self.extra)
+
+
+class _FunctionScorer:
+    one_by_one = True  # nothing is gained by a batch, so a failure belongs to its sample at once
+
+    def __init__(self, owner: FunctionMetric, extra: OptionValues) -> None:
+        self.owner, self.extra = owner, extra
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        function, extra = self.owner.function, self.extra
+        return [self._as_score(function(sample, **extra)) for sample in batch]
+
+    def _as_score(self, result: Result) -> Score:
+        if isinstance(result, Score):
+            return result
+        if result is None:
+            return Score(None, "degenerate", "the metric gave no value for this sample")
+        if isinstance(result, Mapping):
+            return _score_of_parts(self.owner.name, self.owner.headline, result)
+        return Score(result)
+
+
+def _score_of_parts(name: str, headline: str | None, result: Mapping[str, Any]) -> Score:
+    """A dict-valued result: its headline is the value, its numbers are parts, the rest explains."""
+    candidates = [headline] if headline else [*HEADLINES, name]
+    chosen = next((key for key in candidates if key in result), None)
+    if chosen is None:
+        return Score(
+            None,
+            "error",
+            f"the result has no headline: one of {', '.join(map(str, candidates))} must be a key",
+        )
+    parts = {key: value for key, value in result.items() if is_number(value) and key != chosen}
+    details = {key: value for key, value in result.items() if key not in parts and key != chosen}
+    return Score(result[chosen], parts=parts or None, details=details or None)
+
+
+def _without_none(hint: Any) -> Any:
+    """`X` of a hint `X | None`."""
+    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    return kinds[0] if len(kinds) == 1 and NoneType in get_args(hint) else hint
+
+
+@lru_cache(maxsize=1024)
+def as_metric(name: str, entry: Callable[..., Any]) -> Metric:
+    """The metric behind a registered callable: itself, or a wrapper around a plain function."""
+    check_name(name)
+    return entry if isinstance(entry, Metric) else FunctionMetric(entry, name)

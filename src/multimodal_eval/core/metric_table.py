@@ -1,0 +1,135 @@
+"""The metrics by name: a dict that imports the module of a built-in metric when somebody asks for the metric.
+
+Each file of `evaluation/metrics` is a metric, and its name is the metric's name. So all names are known without an
+import; only values need one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from multimodal_eval.core.errors import ConfigError, DuplicateNameError
+
+if TYPE_CHECKING:
+    from _collections_abc import dict_items, dict_values
+
+Entry: TypeAlias = Callable[..., Any]  # what a name stands for: a Metric, or a plain function of a sample
+
+BUILT_IN = "multimodal_eval.evaluation.metrics"
+_FOLDER = Path(__file__).parents[1] / "evaluation" / "metrics"
+
+
+class _NotImported:
+    """Stands in the table for a built-in metric whose module nobody has needed yet."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.__module__, self.__qualname__ = name, _home(name), f"compute_{name}"
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self.imported()(*arguments, **options)
+
+    def __repr__(self) -> str:
+        return f"<metric {self.name}, not imported yet>"
+
+    def imported(self) -> Entry:
+        """The metric itself."""
+        entry: Entry | None = getattr(import_module(self.__module__), self.__qualname__, None)
+        if entry is None:
+            raise ConfigError(f"{self.__module__} must define `{self.__qualname__}`, the metric that it is named after")
+        return entry
+
+
+class MetricTable(dict[str, Entry]):
+    """Name -> metric. Read and change it like any dict."""
+
+    @classmethod
+    def of_built_in_metrics(cls) -> MetricTable:
+        """The metrics that the package brings."""
+        names = sorted(file.stem for file in _FOLDER.glob("*.py") if not file.stem.startswith("_"))
+        return cls({name: _NotImported(name) for name in names})
+
+    def __getitem__(self, name: str) -> Entry:
+        entry = super().__getitem__(name)
+        if isinstance(entry, _NotImported):
+            entry = entry.imported()
+            super().__setitem__(name, entry)
+        return entry
+
+    def __iter__(self) -> Iterator[str]:
+        """Defined here so that `dict(table)` and `{**table}` get their values from `__getitem__`."""
+        return super().__iter__()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The metric, or the default."""
+        if name not in self:
+            return default
+        return self[name]
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """The metric, removed."""
+        if name in self:
+            _ = self[name]
+        return super().pop(name, *default)
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """The metric; the default takes its place if there is none."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def popitem(self) -> tuple[str, Entry]:
+        """The last name with its metric, removed."""
+        name = next(reversed(self))
+        return name, self.pop(name)
+
+    def values(self) -> dict_values[str, Entry]:
+        """All metrics."""
+        self._import_all()
+        return super().values()
+
+    def items(self) -> dict_items[str, Entry]:
+        """All names with their metrics."""
+        self._import_all()
+        return super().items()
+
+    def copy(self) -> dict[str, Entry]:
+        """A plain dict of all metrics."""
+        return {**self}
+
+    def __or__(self, other: Any) -> Any:
+        return {**self, **other}
+
+    def __ror__(self, other: Any) -> Any:
+        return {**other, **self}
+
+    def _import_all(self) -> None:
+        for name in list(self):
+            _ = self[name]
+
+    def register(self, name: str, metric: Entry) -> None:
+        """Add a metric. The same definition may come again (a notebook cell), another one may not take its name.
+
+        If somebody has replaced or removed a built-in metric, that stays so when its module is imported.
+        """
+        old = super().get(name)
+        is_built_in = origin(metric)[0] == _home(name)
+        comes_again = old is not None and origin(old) == origin(metric)
+        if comes_again or (isinstance(old, _NotImported) if is_built_in else old is None):
+            self[name] = metric
+        elif old is not None and not is_built_in:
+            raise DuplicateNameError(
+                f"a metric named {name!r} is registered already, by {'.'.join(origin(old))}. Give yours another name."
+            )
+
+
+def _home(name: str) -> str:
+    """The module of a built-in metric."""
+    return f"{BUILT_IN}.{name}"
+
+
+def origin(entry: Entry) -> tuple[str, str]:
+    """The module and the name of a definition."""
+    return getattr(entry, "__module__", "?"), getattr(entry, "__qualname__", type(entry).__qualname__)

@@ -1,0 +1,206 @@
+"""Options are declared once, and checked in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from pickle import dumps, loads
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pytest
+
+from multimodal_eval import Metric, Sample, Score, metric
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.function_metric import FunctionMetric
+from multimodal_eval.core.options import Name, Option, Options, options_of
+
+
+class Counted(Metric):
+    name = "counted"
+    options = Options(
+        unit=Option(str, "words", choices=("words", "letters"), help="what is counted"),
+        most=Option(int, 10, help="where counting ends"),
+        least=Option(int | None, None),
+        model=Option(Name, "default"),
+    )
+
+    def check_options(self) -> None:
+        if self.options["least"] is not None and self.options["least"] > self.options["most"]:
+            raise ConfigError("`least` must not be above `most`")
+        self.needs = ("generated_answer",) if self.options["unit"] == "words" else ("caption",)
+
+    def open(self, state: Any) -> Any:
+        return self
+
+    def score(self, batch: Any) -> list[Score]:
+        return [Score(float(self.options["most"])) for _ in batch]
+
+
+class Weighted(Counted):
+    options = Options(Counted.options, weight=Option(float, 1.0, help="what a word counts"))
+
+
+def test_a_class_has_the_declaration_and_an_instance_the_values():
+    assert Counted.options["most"].help == "where counting ends"
+    assert Counted().options == {"unit": "words", "most": 10, "least": None, "model": "default"}
+    assert list(Weighted.options) == [*Counted.options, "weight"]
+    assert Weighted().declared_options is Weighted.options
+    with pytest.raises(TypeError):
+        Counted().options["most"] = 3  # type: ignore[index]
+    assert str(Counted().signature()) == "counted|v:1|unit:words|most:10|least:None|model:default"
+
+
+def test_configuring_starts_from_the_current_options():
+    first = Counted().configure({"most": 5})
+    assert first.configure({}).options == first.options
+    second = first.configure({"unit": "letters"})
+    assert isinstance(second, Counted)
+    assert (second.options["most"], second.options["unit"], second.needs) == (5, "letters", ("caption",))
+    assert Counted().options["most"] == 10
+    assert first.options["unit"] == "words"
+
+
+def test_a_changed_metric_keeps_its_attributes_and_forgets_what_it_opened():
+    subject = Counted()
+    subject.bounds = (0, 99)
+    assert subject(Sample(id="1", generated_answer="x")) == 10.0
+    changed = subject.configure({"most": 3})
+    assert changed.bounds == (0, 99)
+    assert changed(Sample(id="1", generated_answer="x")) == 3.0
+    for again in (copy(changed), loads(dumps(changed))):
+        assert again.options == changed.options
+        assert "lone_scorer" not in vars(again)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mots": 3}, r"counted has no option 'mots'. Did you mean 'most'\? Known: least, model, most, unit"),
+        ({"unit": "lines"}, "the option `unit` of counted must be one of words, letters. Got 'lines' instead."),
+        ({"unit": ["words"]}, r"must be one of words, letters. Got \['words'\] instead."),
+        ({"most": "3"}, "the option `most` of counted must be a whole number. Got '3' instead."),
+        ({"most": True}, "must be a whole number. Got True instead."),
+        ({"most": 3.0}, "must be a whole number. Got 3.0 instead."),
+        ({"least": "x"}, "must be a whole number or null. Got 'x' instead."),
+        ({"model": ""}, "must be a name. Got '' instead."),
+        ({"model": 3}, "must be a name. Got 3 instead."),
+        ({"least": 11}, "`least` must not be above `most`"),
+    ],
+)
+def test_what_is_not_allowed_is_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        Counted().configure(options)
+
+
+def test_a_metric_without_options_says_so():
+    class Plain(Metric):
+        name = "plain"
+
+    assert Plain().configure({}).options == {}
+    with pytest.raises(ConfigError, match=r"plain has no option 'x'. Known: none"):
+        Plain().configure({"x": 1})
+
+
+def test_options_that_are_not_declared_are_no_class():
+    with pytest.raises(TypeError, match=r"Old.options must be Options\(name=Option"):
+
+        class Old(Metric):
+            options = {"most": 3}  # type: ignore[assignment]  # noqa: RUF012
+
+
+def test_it_says_which_options_it_knows():
+    assert Counted().known_options({"seed": 1, "most": 3}) == {"most": 3}
+
+
+def test_an_option_may_convert():
+    option = Option(str, "1.5", choices=("1.5", "2005"), convert=str)
+    assert option.checked("variant", "m", 1.5) == "1.5"
+    with pytest.raises(ConfigError, match=r"must be one of 1.5, 2005. Got 1.4 instead"):
+        option.checked("variant", "m", 1.4)
+
+
+def declared(
+    sample: Sample,
+    corpus: dict[str, int] | None = None,
+    *,
+    factor: float = 1.0,
+    mode: Annotated[Literal["mean", "best"], "which of several counts"] = "mean",
+    limit: int = None,  # type: ignore[assignment]  # noqa: RUF013 - people write it
+    names: tuple[str, ...] = (),
+    weights: Mapping[str, float] | None = None,
+    anything=None,
+) -> float:
+    return factor
+
+
+def test_a_function_declares_its_options_by_its_signature():
+    options = options_of(declared)
+    assert list(options) == ["factor", "mode", "limit", "names", "weights", "anything"]
+    assert (options["mode"].choices, options["mode"].help) == (("mean", "best"), "which of several counts")
+    assert [options[name].allowed for name in ("factor", "names", "weights", "anything")] == [
+        "a number",
+        "a list",
+        "a mapping or null",
+        "any value",
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"factor": 2},
+        {"factor": np.float32(2)},
+        {"limit": None},
+        {"limit": np.int64(3)},
+        {"names": ["a", "b"]},  # as run.json gives a tuple back
+        {"weights": {"a": 1}},
+        {"anything": object()},
+        {"mode": "best"},
+    ],
+)
+def test_a_function_takes_what_it_declares(options):
+    changed = FunctionMetric(declared, "declared").configure(options)
+    assert isinstance(changed, FunctionMetric)
+    assert changed.options == {**FunctionMetric(declared, "declared").options, **options}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"factor": "2"}, "the option `factor` of declared must be a number. Got '2' instead."),
+        ({"factor": False}, "must be a number. Got False"),
+        ({"mode": "worst"}, "must be one of mean, best. Got 'worst'"),
+        ({"names": "ab"}, "must be a list. Got 'ab'"),
+        ({"names": [1]}, r"must be a list. Got \[1\]"),
+        ({"weights": {"a": "x"}}, "must be a mapping or null. Got"),
+        ({"corpus": {}}, "has no option 'corpus'"),
+    ],
+)
+def test_a_function_refuses_the_rest(options, message):
+    with pytest.raises(ConfigError, match=message):
+        FunctionMetric(declared, "declared").configure(options)
+
+
+def test_annotations_that_cannot_be_read_declare_nothing():
+    def unreadable(sample: "Nothing", *, factor: float = 1.0) -> float:  # type: ignore[name-defined]  # noqa: F821, UP037
+        return factor
+
+    assert FunctionMetric(unreadable, "unreadable").configure({"factor": "x"}).options == {"factor": "x"}
+    assert options_of(max) == {}
+
+
+def test_an_annotation_that_is_not_a_type_declares_nothing():
+    def odd(sample, factor: [1, 2] = 1):  # type: ignore[valid-type]
+        return factor
+
+    odd.__annotations__["factor"] = [1, 2]  # as a module without postponed annotations has it
+    assert FunctionMetric(odd, "odd").configure({"factor": "x"}).options == {"factor": "x"}
+
+
+def test_a_plain_function_accepts_anything():
+    @metric("plain_function")
+    def plain(sample, factor=1):
+        return factor
+
+    assert plain.configure({"factor": "high"}).options == {"factor": "high"}
