@@ -24,7 +24,7 @@ from multimodal_eval.stats.stratified import mean_of_clusters
 MOST_COLUMNS = 8
 MOST_VALUES = 20  # of a column that the run was not asked to slice by
 NO_VALUE = "(none)"
-_FIELDS = ("task", "relevant", "expected_behavior")
+_FIELDS = ("task", "relevant", "expected_behavior", "epoch")
 
 Aggregate = Callable[[Rows], Estimate]
 
@@ -65,9 +65,8 @@ def _few_values(run: Run) -> dict[str, dict[str, Places]]:
     row = 0
     for part in range(len(run.info["parts"])):
         table = run.folder.read_part("samples", part, [*_FIELDS, "metadata"])
-        fields = {
-            name: table.column(name).to_pylist() for name in _FIELDS if table.column(name).null_count < len(table)
-        }
+        there = [name for name in _FIELDS if name in table.column_names]  # older run folders have fewer
+        fields = {name: table.column(name).to_pylist() for name in there if table.column(name).null_count < len(table)}
         for place, text in enumerate(table.column("metadata").to_pylist()):
             found = {} if text is None else decode(text)
             found |= {name: values[place] for name, values in fields.items() if values[place] is not None}
