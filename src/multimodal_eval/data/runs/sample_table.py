@@ -126,6 +126,11 @@ def _stored(sample: Sample, field: str, value: Any) -> str | bytes | None:
     return buffer.getvalue()
 
 
+def decoded_field(name: str, text: str) -> Any:
+    """The value of a field that is stored as JSON."""
+    return _JSON[name].decode(text)
+
+
 def columns_of_fields(fields: Collection[str]) -> list[str]:
     """The columns in which some fields are kept."""
     return [name for name in SCHEMA.names if name in fields or name.removesuffix("_bytes") in fields]
