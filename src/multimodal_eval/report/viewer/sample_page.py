@@ -75,7 +75,7 @@ def _field(sample: Row, name: str) -> Any:
         return None
 
 
-def others_of(sample: Row) -> dict[str, Any]:
+def others_of(sample: Row) -> dict[str, object]:
     """The fields that have no place of their own in the page, or cannot be shown there."""
     apart = {*_SHOWN_APART, *_MEDIA, *(name for name in _GIVEN if _field(sample, name) is not None)}
     found = {name: sample[name] for name in FIELDS if name not in apart and sample.get(name) is not None}
