@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from multimodal_eval.core.conversation import Message, MessagePart
     from multimodal_eval.core.errors import MultimodalEvalError
     from multimodal_eval.core.metric import Metric, Scorer
     from multimodal_eval.core.options import Option, Options
     from multimodal_eval.core.registry import metric, register
-    from multimodal_eval.core.sample import Sample
+    from multimodal_eval.core.sample import Box, Sample
     from multimodal_eval.core.score import Estimate, Rows, Score
     from multimodal_eval.core.signature import Signature
     from multimodal_eval.data.runs.run import Run, load_run
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 # Where each public name lives; imported on first use, so that `import multimodal_eval` costs nothing.
 _HOME = {
+    "Box": "core.sample",
     "Estimate": "core.score",
+    "Message": "core.conversation",
+    "MessagePart": "core.conversation",
     "Metric": "core.metric",
     "MultimodalEvalError": "core.errors",
     "Option": "core.options",
@@ -42,7 +46,10 @@ _HOME = {
 __version__ = "0.1.0"
 
 __all__ = [
+    "Box",
     "Estimate",
+    "Message",
+    "MessagePart",
     "Metric",
     "MultimodalEvalError",
     "Option",

@@ -6,6 +6,7 @@ import json
 import random
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from multimodal_eval import Sample, evaluate, metric
@@ -117,6 +118,21 @@ def test_other_references_under_the_same_ids_are_refused(make):
         ConfigError, match=r"1 samples have other questions, references or annotations in b than in a: 's3'"
     ):
         compare_runs([make("a", samples(1, 0.5)), make("b", other)])
+
+
+def test_other_choices_under_the_same_ids_are_refused(make):
+    other = samples(2, 0.5, choices=["a", "b"])
+    other[3]["choices"] = ["b", "a"]
+    a = make("a", samples(1, 0.5, choices=["a", "b"]))
+    with pytest.raises(ConfigError, match=r"1 samples have other questions.* in b than in a: 's3'"):
+        compare_runs([a, make("b", other)])
+
+
+def test_a_run_folder_without_the_newer_columns_is_compared(make):
+    old = make("old", samples(1, 0.5))
+    part = old.folder.part("samples", 0)
+    pq.write_table(pq.read_table(part).drop_columns(["choices"]), part)
+    assert compare_runs([old, make("b", samples(2, 0.5, choices=["a", "b"]))]).numbers
 
 
 def test_a_number_without_a_score_is_refused_by_name_and_fails_the_baseline(make):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval import Sample
+from multimodal_eval import Box, Message, MessagePart, Sample
 from multimodal_eval.core.sample import has
 
 
@@ -49,3 +49,35 @@ def test_a_need_may_be_met_by_either_of_two_or_by_a_further_column():
     assert has(Sample(id="1", caption="c"), need)
     assert has(Sample(id="1", metadata={"objects": []}), need)
     assert not has(Sample(id="1", metadata={"objects": None, "other": 1}), need)
+
+
+@pytest.mark.parametrize(
+    ("need", "sample", "empty"),
+    [
+        ("choices", Sample(id="1", choices={"A": "x"}), Sample(id="1", choices=[])),
+        ("images", Sample(id="1", images=["a.png"]), Sample(id="1", images=[])),
+        ("images", Sample(id="1", images=["a.png"]), Sample(id="1", image="a.png")),
+        ("image", Sample(id="1", image="a.png"), Sample(id="1", images=["a.png"])),
+        ("video", Sample(id="1", video="a.mp4"), Sample(id="1")),
+        ("messages", Sample(id="1", messages=[Message("user", "x")]), Sample(id="1", messages=[])),
+        ("boxes", Sample(id="1", boxes=[]), Sample(id="1")),
+        ("epoch", Sample(id="1", epoch=0), Sample(id="1")),
+        ("image|images", Sample(id="1", images=["a.png"]), Sample(id="1")),
+    ],
+)
+def test_needs_may_name_every_field(need, sample, empty):
+    assert has(sample, need)
+    assert not has(empty, need)
+
+
+def test_a_message_as_parts_and_as_text():
+    parts = [MessagePart("text", "What"), MessagePart("image", "x.png"), MessagePart("text", "is it?")]
+    assert Message("user", parts).text == "What\nis it?"
+    assert Message("user", "hi").parts == [MessagePart("text", "hi")]
+    assert Message("user", None).parts == []
+
+
+def test_records_of_samples_cannot_be_changed():
+    for record in (Box((0, 0, 1, 1)), Message("user"), MessagePart("text")):
+        with pytest.raises(AttributeError):
+            record.extra = {}  # type: ignore[misc, union-attr]

@@ -144,6 +144,23 @@ def test_the_same_sample_under_several_ids():
         assert "DUPLICATE_SAMPLES" not in lint([*samples, Sample(**{**fields(samples[0]), "id": "near", **near})])
 
 
+@pytest.mark.parametrize(
+    "near", [{"choices": ["a", "b"]}, {"images": ["x.png"]}, {"video": "x.mp4"}, {"boxes": []}, {"epoch": 1}]
+)
+def test_the_same_answer_to_something_else_is_another_sample(near):
+    samples = captions(60)
+    again = {**fields(samples[0]), "id": "again"}
+    assert lint([*samples, Sample(**again)])["DUPLICATE_SAMPLES"].count == 2
+    assert "DUPLICATE_SAMPLES" not in lint([*samples, Sample(**{**again, **near})])
+
+
+def test_samples_are_about_their_images_or_their_video():
+    for media in ({"images": ["a.png", b"b"]}, {"video": "a.mp4"}):
+        same = changed(captions(40), 10, group=None, generated_answer="A dog on the grass")
+        assert "DUPLICATE_ANSWERS" in lint(same)
+        assert "DUPLICATE_ANSWERS" not in lint(changed(same, 10, **media))
+
+
 def fields(sample):
     return {name: getattr(sample, name) for name in sample.__struct_fields__}
 

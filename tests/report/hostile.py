@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from multimodal_eval.analysis.compare import Number, Pair, RunComparison, System
 from multimodal_eval.analysis.sensitivity import PartWeight, RunSensitivity, Sensitivity
+from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.records import LintReport, Results, RunInfo
-from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.sample import Box, Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -134,6 +135,17 @@ def _sample(number: int, text: str) -> Sample:
         expected_behavior=text,
         annotations={text: text},
         group=text,
+        choices={text: text, "B": text} if number % 2 else [text, text],
+        images=[text, text],
+        video=text,
+        messages=[
+            Message(text or " ", text, {text: text}),
+            Message(
+                "user", [MessagePart("text", text), MessagePart("image", text), MessagePart(text, None, {text: [text]})]
+            ),
+        ],
+        boxes=[Box((0.0, 0.0, 1.0, 1.0), text)],
+        epoch=number,
         error=text if number % 7 == 0 else None,
         metadata={text: text, f"list {text}": [text, {text: text}], "dialogue_type": text},
     )

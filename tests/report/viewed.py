@@ -14,7 +14,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from multimodal_eval import evaluate
-from multimodal_eval.analysis.compare import compare_runs
+from multimodal_eval.analysis.compare import RunComparison, compare_runs
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.viewer.app import create_app
@@ -72,9 +72,9 @@ def make_runs(folder: Path) -> None:
     evaluate(samples(2, media), output=folder / "deeper" / "cirrus", **settings)
 
 
-def compared(runs: Sequence[Run]) -> dict[str, Any]:
+def compared(runs: Sequence[Run]) -> RunComparison:
     """What `mmeval view` hands to the application, with fewer rounds."""
-    return compare_runs(runs, allow_partial=True, skip_unknown=True, rounds=200).to_dict()
+    return compare_runs(runs, allow_partial=True, skip_unknown=True, rounds=200)
 
 
 def client(folder: Path) -> TestClient:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from multimodal_eval import Sample, evaluate, load_run, rescore, resume
+from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -196,3 +196,19 @@ def test_a_data_uri_may_be_longer_than_a_text():
     assert values(run) == [float(noise.getpixel((0, 0))[0])]
     with pytest.raises(InputError, match="TOO_LONG"):
         evaluate([{"id": "1", "image": "x" * 1_000_001}], **RUN)
+
+
+def test_a_metric_of_several_images_is_scored_again_under_another_policy(folder, tmp_path):
+    @metric("brightest", needs=("image|images",), bounds=(0, 255), version="1")
+    def brightest(sample):
+        images = [load_image_any(image) for image in sample.images or [sample.image]]
+        return max(float(image.getpixel((0, 0))[0]) for image in images)
+
+    data = tmp_path / "several.jsonl"
+    rows = [{"id": "1", "images": ["img/in.png", "../out.png"]}, {"id": "2", "image": "img/in.png"}, {"id": "3"}]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    first = evaluate(data, metrics=["brightest"], image_root=str(folder), output=tmp_path / "run")
+    assert first.scores().column("brightest").to_pylist() == [None, 10.0, None]
+    assert first.scores().column("brightest:status").to_pylist() == ["error", "ok", "missing_input"]
+    wider = rescore(first, {"allow_outside_images": True})
+    assert wider.scores().column("brightest").to_pylist() == [20.0, 10.0, None]

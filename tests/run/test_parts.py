@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from multimodal_eval import Sample, evaluate
+from multimodal_eval import Message, MessagePart, Sample, evaluate
 from multimodal_eval.run import parts
 from multimodal_eval.run.parts import parts_of
 from tests.media.pictures import encoded, gradient
@@ -34,9 +34,18 @@ def test_every_kind_of_media_counts(monkeypatch):
     monkeypatch.setattr(parts, "MEDIA_BYTES", 1000)
     carried = [b"x" * 1000, "data:image/png;base64," + "x" * 1000, Image.new("RGB", (20, 20))]
     for media in carried:
-        for sample in (Sample(id="1", image=media), Sample(id="1", audio=media)):
+        shown = [Message("user", [MessagePart("text", "x" * 2000), MessagePart("image", media)])]
+        for sample in (
+            Sample(id="1", image=media),
+            Sample(id="1", audio=media),
+            Sample(id="1", video=media),
+            Sample(id="1", images=["one.png", media]),
+            Sample(id="1", messages=shown),
+        ):
             assert [len(part) for part in parts_of([sample, Sample(id="2"), Sample(id="3")], 9)] == [1, 2]
     assert [len(part) for part in parts_of([Sample(id="1", image="one.png")] * 3, 9)] == [3]
+    said = Sample(id="1", messages=[Message("user", "x" * 2000)])
+    assert [len(part) for part in parts_of([said] * 3, 9)] == [3]
 
 
 def test_the_cuts_do_not_change_a_run(monkeypatch, tmp_path):

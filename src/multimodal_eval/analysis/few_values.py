@@ -22,7 +22,7 @@ from multimodal_eval.stats.intervals import interval
 
 MOST_COLUMNS = 8
 MOST_VALUES = 20  # of a column that the run was not asked to slice by
-_FIELDS = ("task", "relevant", "expected_behavior")
+_FIELDS = ("task", "relevant", "expected_behavior", "epoch")
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,8 @@ def _few_values(run: Run) -> dict[str, dict[str, Codes]]:
     row = 0
     for part in range(len(run.info.parts)):
         table = run.folder.read_part("samples", part, [*_FIELDS, "metadata"])
-        fields = {
-            name: table.column(name).to_pylist() for name in _FIELDS if table.column(name).null_count < len(table)
-        }
+        there = [name for name in _FIELDS if name in table.column_names]  # older run folders have fewer
+        fields = {name: table.column(name).to_pylist() for name in there if table.column(name).null_count < len(table)}
         for place, text in enumerate(table.column("metadata").to_pylist()):
             found = {} if text is None else decode(text)
             found |= {name: values[place] for name, values in fields.items() if values[place] is not None}

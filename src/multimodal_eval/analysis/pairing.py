@@ -16,7 +16,7 @@ from multimodal_eval.data.runs.groups import cluster_codes
 from multimodal_eval.data.runs.run import Run
 
 MOST_LEFT_OUT = 0.01  # share of the samples that may be unscored in one of the runs
-_SAID_BY_THE_DATA = ("question", "references", "expected_answer", "caption", "annotations")
+_SAID_BY_THE_DATA = ("question", "choices", "references", "expected_answer", "caption", "annotations")
 _SHOWN = 3
 
 
@@ -103,9 +103,10 @@ def refuse_other_signatures(runs: Sequence[Run], names: Sequence[str], metric: s
 
 def refuse_other_data(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> None:
     """The same ids must stand for the same questions and references; answers are what may differ."""
-    first = _data_hashes(runs[0])
+    columns = [name for name in _SAID_BY_THE_DATA if all(name in _sample_columns(run) for run in runs)]
+    first = _data_hashes(runs[0], columns)
     for run, name, rows in zip(runs[1:], names[1:], order[1:], strict=True):
-        differing = np.flatnonzero(_data_hashes(run)[rows] != first)
+        differing = np.flatnonzero(_data_hashes(run, columns)[rows] != first)
         if len(differing):
             ids = (
                 read_scores(runs[0].folder, parts_of(runs[0]), ["id"]).column("id").take(differing[:_SHOWN]).to_pylist()
@@ -116,14 +117,20 @@ def refuse_other_data(runs: Sequence[Run], names: Sequence[str], order: Sequence
             )
 
 
-def _data_hashes(run: Run) -> Codes:
+def _sample_columns(run: Run) -> list[str]:
+    """The columns of the stored samples; run folders of older versions have fewer."""
+    names: list[str] = run.folder.part_schema("samples", 0).names
+    return names
+
+
+def _data_hashes(run: Run, columns: Sequence[str]) -> Codes:
     """A number for each sample's question and references; the same within this process only."""
     hashes: list[int] = []
     for part in range(parts_of(run)):
-        table = run.folder.read_part("samples", part, list(_SAID_BY_THE_DATA))
+        table = run.folder.read_part("samples", part, list(columns))
         texts = [
             pc.binary_join(table.column(name), "\x1f") if name == "references" else table.column(name)
-            for name in _SAID_BY_THE_DATA
+            for name in columns
         ]
         hashes += map(hash, zip(*(column.to_pylist() for column in texts), strict=True))
     return np.array(hashes, dtype=np.int64)

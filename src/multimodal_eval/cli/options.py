@@ -34,10 +34,13 @@ class KeyValue(click.ParamType):  # type: ignore[type-arg]  # generic only in ne
 
     name = "NAME=VALUE"
 
+    def __init__(self, *, may_be_empty: bool = False) -> None:
+        self.may_be_empty = may_be_empty
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         """Split at the first equals sign."""
         key, equals, rest = str(value).partition("=")
-        if not equals or not key or not rest:
+        if not equals or not key or not (rest or self.may_be_empty):
             self.fail(f"{value!r} must be written NAME=VALUE", param, ctx)
         return key.strip(), rest.strip()
 
@@ -116,9 +119,9 @@ def input_options(command: Command) -> Command:
         click.option(
             "--map",
             "mapping",
-            type=KeyValue(),
+            type=KeyValue(may_be_empty=True),
             multiple=True,
-            help="A field's column: generated_answer=pred; references=ref1,ref2.",
+            help="A field's column: generated_answer=pred; references=ref1,ref2; video= if no column is that field.",
         ),
     ):
         command = option(command)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
     from socket import socket
 
+    from multimodal_eval.analysis.compare import RunComparison
     from multimodal_eval.data.runs.run import Run
 
 PORT = 8642
@@ -56,11 +57,11 @@ def view(folder: Path, port: int, host: str, open_: bool) -> None:
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _compared(runs: Sequence[Run]) -> dict[str, Any]:
+def _compared(runs: Sequence[Run]) -> RunComparison:
     from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.core.machine import cores
 
-    return compare_runs(runs, allow_partial=True, skip_unknown=True, threads=cores()).to_dict()
+    return compare_runs(runs, allow_partial=True, skip_unknown=True, threads=cores())
 
 
 def _listen(host: str, port: int) -> socket:

@@ -1,9 +1,11 @@
-"""What is said to a model in several turns: each a list of parts, which are texts, pictures or sounds."""
+"""Conversations: messages as a file holds them, and turns as a model reads them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import msgspec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,3 +42,35 @@ class Turn:
     def text(self) -> str:
         """The text parts, one a line."""
         return "\n".join(part.content for part in self.parts if part.type == "text")
+
+
+class MessagePart(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A part of a message: `text`, `image`, `audio` or `video`, or another type whose values are all in `extra`.
+
+    The content of an image, audio or video is a path, an address, a data URI, bytes or a Pillow image, and is never
+    opened here. It is None if the part marks the place of an item of the sample's own `images`, `audio` or `video`.
+    """
+
+    type: str
+    content: object = None
+    extra: dict[str, object] = msgspec.field(default_factory=dict)
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message of a conversation. `content` is a text or a list of parts; `extra` holds the other keys."""
+
+    role: str
+    content: str | list[MessagePart] | None = None
+    extra: dict[str, object] = msgspec.field(default_factory=dict)
+
+    @property
+    def parts(self) -> list[MessagePart]:
+        """The content as parts; a text is a single part."""
+        if isinstance(self.content, str):
+            return [MessagePart("text", self.content)]
+        return list(self.content or ())
+
+    @property
+    def text(self) -> str:
+        """The text parts, one per line."""
+        return "\n".join(str(part.content) for part in self.parts if part.type == "text")

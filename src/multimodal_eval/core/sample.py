@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from multimodal_eval.core.conversation import Message
+
 # Other names under which people keep the model's answer.
 ANSWER_ALIASES = ("model_output", "prediction")
 
@@ -22,11 +24,22 @@ class _AcceptsAliases(msgspec.StructMeta):
         return super().__call__(*args, **fields)
 
 
+class Box(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A rectangle in an image: left, top, right and bottom edge, in pixels or in shares of the image."""
+
+    box: tuple[float, float, float, float]
+    label: str | None = None
+    score: float | None = None
+
+
 class Sample(msgspec.Struct, metaclass=_AcceptsAliases, frozen=True, omit_defaults=True):
     """One sample. Only `id` is required; a metric says which other fields it needs.
 
     `references`, `expected_answer` and `caption` all count as references (`reference_texts`).
     `group` is the cluster that the sample belongs to (an image, a dialogue) for standard errors.
+    `choices` are the options of a multiple-choice question: a list of texts, or letter -> text.
+    `images` are further images, or several instead of `image`; `video` is a path, an address, a data URI or bytes.
+    `messages` is the conversation. `epoch` counts repeated answers to one question; ids stay unique across epochs.
     `error` says that the generator failed: the sample is then unscored, whatever the answer holds.
     """
 
@@ -46,6 +59,12 @@ class Sample(msgspec.Struct, metaclass=_AcceptsAliases, frozen=True, omit_defaul
     perplexity: float | None = None
     logprobs: list[float] | None = None
     group: str | None = None
+    choices: list[str] | dict[str, str] | None = None
+    images: list[Any] | None = None  # each like `image`
+    video: Any = None  # path, address, data URI or bytes
+    messages: list[Message] | None = None
+    boxes: list[Box] | None = None
+    epoch: int | None = None
     error: str | None = None
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
@@ -70,12 +89,14 @@ class Sample(msgspec.Struct, metaclass=_AcceptsAliases, frozen=True, omit_defaul
 
 
 FIELDS: tuple[str, ...] = tuple(Sample.__struct_fields__)
+_EMPTY_IS_MISSING = ("choices", "images", "messages")  # no boxes, on the other hand, says that there is nothing to see
 
 
 def has(sample: Sample, need: str) -> bool:
     """Whether the sample has what a metric calls `need`: a field that is not null, or any reference.
 
-    `metadata.KEY` is a key of the metadata that is not null; `a|b` is had where either is.
+    `metadata.KEY` is a key of the metadata that is not null; `a|b` is met by either. `image` and `images` are separate
+    needs: a metric that takes both says `image|images`.
     """
     if "|" in need:
         return any(_has_one(sample, alternative) for alternative in need.split("|"))
@@ -87,4 +108,5 @@ def _has_one(sample: Sample, need: str) -> bool:
         return bool(sample.references) or sample.expected_answer is not None or sample.caption is not None
     if need.startswith("metadata."):
         return sample.metadata.get(need.removeprefix("metadata.")) is not None
-    return getattr(sample, need, None) is not None
+    value = getattr(sample, need, None)
+    return bool(value) if need in _EMPTY_IS_MISSING else value is not None

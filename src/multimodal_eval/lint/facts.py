@@ -71,8 +71,8 @@ def _fact(sample: Sample, patterns: Sequence[re.Pattern[str]]) -> tuple[int, ...
     corpus = _hash(joined) if references else 0
     first_words = words_of(references[0]) if references else []
     first = _hash("".join(first_words)) if references else 0
-    media = sample.group or sample.image or sample.audio
-    unit = _hash(media) if isinstance(media, str | bytes) else 0
+    media = sample.group or sample.image or sample.images or sample.audio or sample.video
+    unit = _unit(media)
     if answer is None or sample.error or is_error_message(answer, patterns):
         return 0, 0, 0, len(references), 0, unit, 0, corpus, first, 0, 0
     words = words_of(answer)
@@ -146,12 +146,22 @@ def _is_foreign(counts: bytes, language: int, first_words: list[str], references
     return is_off_language(counts, hits(word for reference in references for word in words_of(reference)))
 
 
+def _unit(media: object) -> int:
+    """A hash of what the sample is about; 0 if it can only be the sample itself."""
+    if isinstance(media, list):
+        hashes = [_unit(item) for item in media]
+        return _hash(_encode(hashes)) if all(hashes) else 0
+    return _hash(media) if isinstance(media, str | bytes) else 0
+
+
 def _content(sample: Sample, said: int, corpus: int, unit: int) -> int:
     """A hash of everything but the id. Metadata counts: two systems may say the same of one image."""
     others = 0
-    if sample.question or sample.prompt or sample.metadata or sample.image or sample.audio:
-        media = [_hash(own) if isinstance(own, bytes) else own for own in (sample.image, sample.audio)]
-        others = _hash(_encode([sample.question, sample.prompt, sample.metadata, media]))
+    asked = [sample.question, sample.prompt, sample.metadata]
+    media = [_hash(own) if isinstance(own, bytes) else own for own in (sample.image, sample.audio)]
+    added = [sample.choices, sample.images, sample.video, sample.messages, sample.boxes, sample.epoch]
+    if any(asked) or any(media) or any(value is not None for value in added):
+        others = _hash(_encode([*asked, media, added]))
     return hash((said, corpus, unit, others)) & _ALL  # of numbers, and so the same in every process
 
 

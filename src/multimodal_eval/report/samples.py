@@ -16,9 +16,12 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_table import to_samples
 from multimodal_eval.report.choice import Chosen
+from multimodal_eval.report.given import Given, given
 from multimodal_eval.report.highlight import Span, marked
-from multimodal_eval.report.media import Picture, Sound, Sounds, media_policy, thumbnail
+from multimodal_eval.report.media import Picture, Sound, Sounds, media_name, media_policy, thumbnail
 from multimodal_eval.report.plain_text import shortened
+
+MOST_PICTURES = 8  # of one sample; a video given as frames would fill the page
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,10 @@ class Shown:
 
     id: str
     measure: float | None
-    picture: Picture | None
+    pictures: list[Picture]
+    more_pictures: int
     sound: Sound | None
+    given: Given
     fields: dict[str, str]
     references: list[tuple[list[Span], int]]  # each once, with how often it is given
     annotations: dict[str, str]
@@ -71,11 +76,14 @@ def shown_samples(scored: Sequence[ScoredRows], chosen: Sequence[Chosen], *, fet
         stored = [scores[place[row]] for _, scores in read]
         first = samples[0]
         said = [sample.generated_answer or "" for sample in samples]
+        images = [*([] if first.image is None else [first.image]), *(first.images or ())]
         return Shown(
             first.id,
             measure,
-            None if first.image is None else thumbnail(first.image, policy),
+            [thumbnail(image, policy) for image in images[:MOST_PICTURES]],
+            max(0, len(images) - MOST_PICTURES),
             None if first.audio is None else sounds.sound(first.audio, policy),
+            given(first.choices, first.messages, first.boxes, None if first.video is None else media_name(first.video)),
             _fields(first),
             [(marked(shortened(text), said), count) for text, count in Counter(first.reference_texts).items()],
             _texts(first.annotations or {}),
@@ -101,7 +109,7 @@ def _read(run: Run, places: Sequence[int]) -> tuple[list[Sample], list[dict[str,
 
 
 def _fields(sample: Sample) -> dict[str, str]:
-    names = ("question", "prompt", "task", "group", "relevant", "expected_behavior")
+    names = ("question", "prompt", "task", "group", "epoch", "relevant", "expected_behavior")
     return {name: str(getattr(sample, name)) for name in names if getattr(sample, name) is not None}
 
 

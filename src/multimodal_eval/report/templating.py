@@ -13,12 +13,13 @@ from multimodal_eval.report.highlight import Span
 from multimodal_eval.report.plain_text import as_html, codes_marked, shortened, visible
 
 DASH = "–"
+_SHARED = Path(__file__).parent / "templates"
 
 
 def templates(folder: Path) -> Environment:
-    """The templates of a folder; what one of them is not given is an error, not nothing."""
+    """The templates of a folder and those of a report; what one of them is not given is an error, not nothing."""
     environment = Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, _SHARED]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -23,6 +23,7 @@ from multimodal_eval.core.errors import (
     UnavailableError,
     UnknownNameError,
 )
+from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import Source
 from multimodal_eval.core.registry import is_loaded
@@ -40,6 +41,7 @@ from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 
 _INPUT_SETTINGS = ("limit", "map", "annotators", "allow_partial")
+_OPENED = ("image", "images", "audio", "video", "messages")  # fields that name files
 
 Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]]
 
@@ -312,9 +314,14 @@ def _reusable(old: Run, plan: Plan) -> set[str]:
     return {
         metric.name
         for metric in plan.metrics
-        if (same_pictures or "image" not in metric.needs)
+        if (same_pictures or not _opens_media(metric))
         and stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), unweighted)
     }
+
+
+def _opens_media(metric: Metric) -> bool:
+    """Whether the metric reads files that samples name."""
+    return any(field in _OPENED for need in metric.needs for field in need.split("|"))
 
 
 def default_folder(plan: Plan, parent: Path = Path("runs")) -> Path:

@@ -19,13 +19,21 @@ def parts_of(samples: Iterable[Sample], most: int) -> Iterator[list[Sample]]:
     size = 0
     for sample in samples:
         part.append(sample)
-        if sample.image is not None or sample.audio is not None:
-            size += _media_bytes(sample.image) + _media_bytes(sample.audio)
+        size += sum(map(_media_bytes, _media_of(sample)))
         if len(part) == most or size >= MEDIA_BYTES:
             yield part
             part, size = [], 0
     if part:
         yield part
+
+
+def _media_of(sample: Sample) -> Iterator[Any]:
+    """Every image, audio and video that the sample carries or names."""
+    for media in (sample.image, sample.audio, sample.video, *(sample.images or ())):
+        if media is not None:
+            yield media
+    for message in sample.messages or ():
+        yield from (part.content for part in message.parts if part.type != "text" and part.content is not None)
 
 
 def _media_bytes(media: Any) -> int:

@@ -19,8 +19,8 @@ from multimodal_eval.contests.dialogue.types import WEIGHTS, type_of
 from multimodal_eval.core.conversation import PART_TYPES, Part
 from multimodal_eval.core.errors import did_you_mean, shorten
 from multimodal_eval.data.readers.field_checks import (
-    CHECKS,
     RefusedError,
+    checked_media,
     checked_name,
     checked_perplexity,
     checked_references,
@@ -200,4 +200,4 @@ def _checked_part(place: str, value: Any) -> Part:
     if kind not in PART_TYPES:
         raise RefusedError("TYPE", f"{place}: no part is of the type {shorten(kind)}.{did_you_mean(kind, PART_TYPES)}")
     field = f"{place}, {kind}"
-    return Part(kind, checked_text(field, content) if kind == "text" else CHECKS[kind](field, content))
+    return Part(kind, checked_text(field, content) if kind == "text" else checked_media(field, content))

@@ -1,19 +1,20 @@
-"""What each field of a sample takes: one check a field, for a value from a file or from memory."""
+"""What each field of a sample takes: one check per field, for a value from a file or from memory."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Mapping
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral
 from os import PathLike
 from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.errors import shorten
+from multimodal_eval.core.errors import did_you_mean, shorten
 from multimodal_eval.core.metric import is_number
-from multimodal_eval.core.sample import FIELDS
+from multimodal_eval.core.sample import Box
+from multimodal_eval.data.readers.problems import Columns
 
 MINUS = "Is the minus sign missing?"  # of what ought to be a perplexity or a log-probability
 LONGEST_TEXT = 1_000_000  # bytes
@@ -62,7 +63,8 @@ def checked_name(field: str, value: Any) -> str:
     return text
 
 
-def _reference_text(field: str, value: Any) -> str:
+def checked_reference(field: str, value: Any) -> str:
+    """A text that is not blank."""
     text = checked_text(field, value)
     if not text or text.isspace():
         raise RefusedError(
@@ -85,7 +87,7 @@ def checked_references(field: str, value: Any) -> list[str]:
     joined = "".join(value)
     if joined.isascii() and "\0" not in joined and len(joined) <= LONGEST_TEXT and all(map(str.strip, value)):
         return list(value)  # sound, every one of them: the long way is for those that are not ASCII, and for faults
-    return [_reference_text(field, item) for item in value]
+    return [checked_reference(field, item) for item in value]
 
 
 def _number(field: str, value: Any) -> float:
@@ -108,7 +110,8 @@ def checked_perplexity(field: str, value: Any) -> float:
     return number
 
 
-def _logprobs(field: str, value: Any) -> list[float]:
+def checked_logprobs(field: str, value: Any) -> list[float]:
+    """A list of finite numbers, none above 0."""
     if not isinstance(value, list | tuple):
         raise RefusedError("TYPE", f"`logprobs` must be a list of numbers. Got {shorten(value)} instead.")
     numbers = [_number(f"logprobs[{index}]", item) for index, item in enumerate(value)]
@@ -118,26 +121,33 @@ def _logprobs(field: str, value: Any) -> list[float]:
     return numbers
 
 
-def _boolean(field: str, value: Any) -> bool:
+def checked_boolean(field: str, value: Any) -> bool:
+    """True or false, and nothing that merely looks like it."""
     if not isinstance(value, bool):
         raise RefusedError("TYPE", f"`{field}` must be true or false. Got {shorten(value)} instead.")
     return value
 
 
-def checked_mapping(field: str, value: Any) -> dict[str, Any]:
+def as_mapping(field: str, value: Any, *, twice: str = "holds a key twice") -> Any:
+    """A map of Parquet, which is a list of pairs, as a mapping; everything else as it is."""
+    if not (isinstance(value, list) and value and all(isinstance(item, tuple) for item in value)):
+        return value
+    if len(dict(value)) < len(value):
+        raise RefusedError("DUPLICATE", f"`{field}` {twice}: {shorten(value)}")
+    return dict(value)
+
+
+def checked_mapping(field: str, value: Any) -> Columns:
     """An object whose values are sound; anything else is refused."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise RefusedError("TYPE", f"`{field}` must be an object. Got {shorten(value)} instead.")
     return {key: checked_value(field, item) for key, item in value.items()}
 
 
-def _annotations(field: str, value: Any) -> dict[str, Any]:
+def checked_annotations(field: str, value: Any) -> Columns:
     """Annotator -> label; of a list, the first is the first annotator's; a map of Parquet is a list of pairs."""
-    if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
-        if len(dict(value)) < len(value):
-            raise RefusedError("DUPLICATE", f"`{field}` names an annotator twice: {shorten(value)}")
-        value = dict(value)
-    elif isinstance(value, list | tuple):
+    value = as_mapping(field, value, twice="names an annotator twice")
+    if isinstance(value, list | tuple):
         value = {str(place): item for place, item in enumerate(value, 1)}
     return checked_mapping(field, value)
 
@@ -157,7 +167,7 @@ def checked_value(field: str, value: Any) -> Any:
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
 
 
-def _media(field: str, value: Any) -> Any:
+def checked_media(field: str, value: Any) -> Any:
     """Text (path, URL, data URI), bytes, a picture in memory, or the {bytes, path} pair of dataset files."""
     if isinstance(value, PathLike):
         value = str(value)
@@ -173,43 +183,99 @@ def _media(field: str, value: Any) -> Any:
     return value
 
 
-CHECKS: dict[str, Check] = {
-    **dict.fromkeys(FIELDS, checked_text),
-    **dict.fromkeys(("id", "group"), checked_name),
-    **dict.fromkeys(("expected_answer", "caption"), _reference_text),
-    **dict.fromkeys(("image", "audio"), _media),
-    "annotations": _annotations,
-    "metadata": checked_mapping,
-    "references": checked_references,
-    "relevant": _boolean,
-    "perplexity": checked_perplexity,
-    "logprobs": _logprobs,
-}
-
-_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_CHOICES = "a list of texts or an object letter -> text"
+_BOX_KEYS = ("box", "label", "score")
+_LARGEST_EPOCH = 2**63 - 1
 
 
-def meaning_of_cell(field: str, cell: str, *, alone: bool) -> Any:
-    """What a CSV cell means for a field. An empty cell is null, except for the answer, where it is blank."""
-    if not cell and field != "generated_answer":
-        return None
-    if field == "references":
-        return json_cell(field, cell) if alone and cell.lstrip().startswith("[") else [cell]
-    if field in ("annotations", "metadata", "logprobs"):
-        return json_cell(field, cell)
-    if field == "perplexity":
-        try:
-            return float(cell)
-        except ValueError:
-            return cell
-    if field == "relevant":
-        return _TRUTH.get(cell.strip().lower(), cell)
-    return cell
+def unlike(field: str, wanted: str, value: object) -> RefusedError:
+    """A value that is not the field at all: the column may be something else."""
+    message = f"`{field}` must be {wanted}. Got {shorten(value)} instead."
+    return RefusedError("TYPE", message, hint_to_keep(field))
 
 
-def json_cell(field: str, cell: str) -> Any:
+def hint_to_keep(field: str) -> str:
+    """What to do with a column that has a field's name and is something else."""
+    return f"If the column holds something else, --map {field}= keeps it as metadata."
+
+
+def checked_choices(field: str, value: Any) -> list[str] | dict[str, str] | None:
+    """The options of a question; letters whose text is null are left out, and no options at all are null."""
+    value = as_mapping(field, value)
+    if isinstance(value, Mapping):
+        texts = {key: text for key, text in value.items() if text is not None}
+        if not all(isinstance(item, str) for pair in texts.items() for item in pair):
+            raise unlike(field, _CHOICES, value)
+        return {checked_text(field, key): checked_text(field, text) for key, text in texts.items()} or None
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+        raise unlike(field, _CHOICES, value)
+    return [checked_text(field, text) for text in value] or None
+
+
+def checked_images(field: str, value: Any) -> list[Any] | None:
+    """A list of images, each like `image`; an empty list is null."""
+    if not isinstance(value, list | tuple):
+        raise unlike(field, "a list of images", value)
+    return [checked_media(f"{field}[{place}]", item) for place, item in enumerate(value)] or None
+
+
+def checked_video(field: str, value: Any) -> str | bytes:
+    """A path, an address, a data URI or bytes, kept as given."""
+    pair = isinstance(value, Mapping) and value and value.keys() <= {"bytes", "path"}
+    if not pair and not isinstance(value, str | bytes | bytearray | memoryview | PathLike):
+        raise unlike(field, "a path, an address, a data URI or bytes", value)
+    video: str | bytes = checked_media(field, value)
+    return video
+
+
+def checked_boxes(field: str, value: Any) -> list[Box]:
+    """A list of boxes: four numbers each, or objects with `box`, and if wanted `label` and `score`."""
+    if not isinstance(value, list | tuple):
+        raise unlike(field, "a list of boxes", value)
+    return [_box(f"{field}[{place}]", item) for place, item in enumerate(value)]
+
+
+def _box(field: str, value: Any) -> Box:
+    if isinstance(value, Box):
+        value = msgspec.structs.asdict(value)
+    if not isinstance(value, Mapping):
+        return Box(_edges(field, value))
+    unknown = [key for key in value if key not in _BOX_KEYS]
+    if unknown:
+        raise RefusedError("TYPE", f"`{field}` has a key {unknown[0]!r}.{did_you_mean(unknown[0], _BOX_KEYS)}")
+    label, score = value.get("label"), value.get("score")
+    return Box(
+        _edges(f"{field}.box", value.get("box")),
+        None if label is None else checked_text(f"{field}.label", label),
+        None if score is None else _number(f"{field}.score", score),
+    )
+
+
+def _edges(field: str, value: Any) -> tuple[float, float, float, float]:
+    if not isinstance(value, list | tuple) or len(value) != 4:
+        message = f"`{field}` must be four numbers: left, top, right, bottom. Got {shorten(value)} instead."
+        raise RefusedError("TYPE", message)
+    left, top, right, bottom = (_number(field, edge) for edge in value)
+    if right < left or bottom < top:
+        message = f"`{field}` ends before it begins: left {left:g}, top {top:g}, right {right:g}, bottom {bottom:g}."
+        raise RefusedError("RANGE", message, "Are the last two its width and height? Add left and top to them.")
+    return left, top, right, bottom
+
+
+def checked_epoch(field: str, value: Any) -> int:
+    """A whole number from 0."""
+    if not is_number(value) or value != value or value in (inf, -inf) or value != int(value):
+        raise unlike(field, "a whole number", value)
+    number = int(value)
+    if not 0 <= number <= _LARGEST_EPOCH:
+        raise RefusedError("RANGE", f"`{field}` must be a whole number from 0. Got {shorten(number)} instead.")
+    return number
+
+
+def json_cell(field: str, cell: str, hint: str | None = None) -> Any:
     """What a cell says that holds JSON."""
     try:
         return msgspec.json.decode(cell.encode())
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
-        raise RefusedError("SYNTAX", f"`{field}` must be JSON here. Got {shorten(cell)} instead: {error}") from None
+        message = f"`{field}` must be JSON here. Got {shorten(cell)} instead: {error}"
+        raise RefusedError("SYNTAX", message, hint) from None

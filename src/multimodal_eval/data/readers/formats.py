@@ -1,19 +1,129 @@
-"""Which reader a file has: its suffix tells the format."""
+"""Which reader a file has, told by its suffix; and the readers of CSV, TSV and Parquet."""
 
 from __future__ import annotations
 
+import codecs
+import csv
+import io
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import IO, Any
 
-from multimodal_eval.core.errors import InputError, Problem
-from multimodal_eval.data.readers.blocks import DamagedStreamError, bare_suffix
-from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_array
-from multimodal_eval.data.readers.jsonl import Record, read_jsonl
-from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.readers.tables import read_delimited, read_parquet
+from multimodal_eval.core.errors import InputError, Problem, shorten
+from multimodal_eval.data.readers.blocks import (
+    BLOCK,
+    LONGEST_RECORD,
+    DamagedStreamError,
+    bare_suffix,
+    open_bytes,
+    refuse_utf16,
+)
+from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_array, read_jsonl
+from multimodal_eval.data.readers.problems import Problems, Record
 
 Reader = Callable[[Path, Problems], Iterator[Record]]
+
+
+def read_delimited(path: Path, problems: Problems, delimiter: str) -> Iterator[Record]:
+    """(line on which it starts, cells by column) of every row; all cells are text."""
+    file, last_good = str(path), 0
+    csv.field_size_limit(LONGEST_RECORD)
+    try:
+        with open_bytes(path) as stream:
+            text = io.TextIOWrapper(_raw(stream, file), encoding="utf-8-sig", newline="")
+            rows = csv.reader(text, delimiter=delimiter, strict=True)
+            header = next(rows, None)
+            if header is None:
+                return
+            if not _header_is_fine(header, file, problems):
+                return
+            start = rows.line_num + 1
+            for cells in rows:
+                line, start = start, rows.line_num + 1
+                if not cells:
+                    continue
+                if len(cells) != len(header):
+                    message = f"the row has {len(cells)} cells and the header {len(header)}"
+                    problems.add("LENGTH", message, file=file, line=line, value=shorten(cells))
+                    continue
+                last_good = line
+                yield line, dict(zip(header, cells, strict=True))
+    except UnicodeDecodeError:
+        problems.add("ENCODING", f"byte {_first_bad_byte(path)} of the file is no valid UTF-8", file=file)
+    except csv.Error as fault:
+        code = "TRUNCATED" if "end of data" in str(fault) else "SYNTAX"
+        problems.add(code, f"{fault}; the last good record starts on line {last_good}", file=file, line=last_good + 1)
+    except DamagedStreamError as damage:
+        problems.add(damage.code, f"{damage}; the last good record starts on line {last_good}", file=file)
+
+
+class _Raw(io.RawIOBase):
+    """Any stream with `read` under the interface that TextIOWrapper asks for."""
+
+    def __init__(self, stream: IO[bytes], file: str) -> None:
+        self._stream, self._file, self._first = stream, file, True
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        data = self._stream.read(len(target))
+        if self._first:
+            refuse_utf16(data, self._file)
+            self._first = False
+        target[: len(data)] = data
+        return len(data)
+
+
+def _raw(stream: IO[bytes], file: str) -> io.BufferedReader:
+    return io.BufferedReader(_Raw(stream, file), BLOCK)
+
+
+def _header_is_fine(header: list[str], file: str, problems: Problems) -> bool:
+    repeated = [name for name, count in Counter(header).items() if count > 1]
+    for name in repeated:
+        columns = [str(index) for index, column in enumerate(header, 1) if column == name]
+        message = f"the header names {name!r} more than once, in columns {' and '.join(columns)}"
+        problems.add("DUPLICATE", message, file=file, line=1, field=name)
+    return not repeated
+
+
+def _first_bad_byte(path: Path) -> int:
+    """The offset that TextIOWrapper does not tell: it counts from its own buffer."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    offset = 0
+    with open_bytes(path) as stream:
+        while chunk := stream.read(BLOCK):
+            pending = len(decoder.getstate()[0])
+            try:
+                decoder.decode(chunk)
+            except UnicodeDecodeError as bad:
+                return offset - pending + bad.start
+            offset += len(chunk)
+    return offset
+
+
+def read_parquet(path: Path, problems: Problems) -> Iterator[Record]:
+    """(row number, fields) of every row, batch by batch: not even a row group is in memory as a whole."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = str(path)
+    try:
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK) as parquet:
+            if not _header_is_fine(parquet.schema_arrow.names, file, problems):
+                return
+            row = 0
+            for batch in parquet.iter_batches(batch_size=8192):
+                for fields in batch.to_pylist():
+                    row += 1
+                    yield row, fields
+    except (pa.ArrowInvalid, OSError) as fault:
+        code = "TRUNCATED" if "magic bytes" in str(fault) or "size" in str(fault) else "SYNTAX"
+        problems.add(code, f"not a readable Parquet file: {fault}", file=file)
+
 
 _READERS: dict[str, Reader] = {
     ".jsonl": read_jsonl,

@@ -1,13 +1,18 @@
-"""Finding ids that occur twice, in 8 bytes a sample."""
+"""The ids of an input: unique in one file, joined across two, in a few bytes per sample."""
 
 from __future__ import annotations
 
+import tempfile
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.core.errors import shorten
+from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.data.readers.problems import Columns, Problems
 
 
 class SeenIds:
@@ -43,3 +48,83 @@ def _both(first: tuple[str | None, int], second: tuple[str | None, int]) -> str:
     if first[0] != second[0]:
         return f"in {first[0]}:{first[1]} and {second[0]}:{second[1]}"
     return f"in lines {first[1]} and {second[1]}" if first != second else f"both times in line {first[1]}"
+
+
+class PredictionIndex:
+    """Checked prediction records, spooled to a temporary file and found again by the hash of their id."""
+
+    def __init__(self) -> None:
+        self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._hashes, self._ends = array("q"), array("q")
+        self._order: NDArray[np.int64] | None = None
+        self._sorted: NDArray[np.int64] | None = None
+        self._used: NDArray[np.bool_] | None = None
+        self._encode, self._decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Sample).decode
+
+    def close(self) -> None:
+        """Let the spool go."""
+        self._spool.close()
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def add(self, sample: Sample) -> None:
+        """Spool one record."""
+        self._spool.write(self._encode(sample))
+        self._hashes.append(hash(sample.id))
+        self._ends.append(self._spool.tell())
+
+    def seal(self) -> None:
+        """No more records: sort the index."""
+        hashes = np.array(self._hashes, dtype=np.int64)
+        self._order = np.argsort(hashes, kind="stable")
+        self._sorted = hashes[self._order]
+        self._used = np.zeros(len(hashes), dtype=np.bool_)
+        self._spool.flush()
+
+    def take(self, sample_id: str) -> Sample | None:
+        """The record of that id, or None; it then counts as used."""
+        if self._order is None or self._sorted is None or self._used is None:
+            raise RuntimeError("`seal` the index before taking from it")
+        wanted = hash(sample_id)
+        position = int(np.searchsorted(self._sorted, wanted))
+        while position < len(self._sorted) and self._sorted[position] == wanted:
+            row = int(self._order[position])
+            sample = self._read(row)
+            if sample.id == sample_id:
+                self._used[row] = True
+                return sample
+            position += 1  # another id with the same hash
+        return None
+
+    def unused(self) -> Iterator[Sample]:
+        """The records that nothing took, in the order of their file."""
+        if self._used is None:
+            raise RuntimeError("`seal` the index before asking what is left")
+        for row in np.flatnonzero(~self._used):
+            yield self._read(int(row))
+
+    def _read(self, row: int) -> Sample:
+        start = self._ends[row - 1] if row else 0
+        self._spool.seek(start)
+        return self._decode(self._spool.read(self._ends[row] - start))
+
+
+def merge(data: Sample, prediction: Sample, problems: Problems, file: str | None, line: int) -> Sample:
+    """The fields of both; a field on which they disagree is a problem, metadata keep both values."""
+    added: Columns = {}
+    for field in FIELDS:
+        here, there = getattr(data, field), getattr(prediction, field)
+        if field == "metadata":
+            added[field] = here | {
+                f"predictions.{key}" if key in here and here[key] != value else key: value
+                for key, value in there.items()
+            }
+        elif here is None:
+            added[field] = there
+        elif there is not None and here != there:
+            message = (
+                f"`{field}` differs between the two files: {shorten(here)} here and {shorten(there)} in the predictions"
+            )
+            problems.add("CONFLICT", message, file=file, line=line, id=data.id, field=field)
+    return msgspec.structs.replace(data, **added)

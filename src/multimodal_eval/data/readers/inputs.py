@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -17,12 +16,10 @@ from multimodal_eval.core.records import InputFile, Source
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers.files import DataFile, FileSet, file_set
 from multimodal_eval.data.readers.formats import check_file, is_textual, reader_of
-from multimodal_eval.data.readers.ids import SeenIds
-from multimodal_eval.data.readers.join import PredictionIndex, merge
+from multimodal_eval.data.readers.ids import PredictionIndex, SeenIds, merge
 from multimodal_eval.data.readers.json_file import read_coco_annotations
-from multimodal_eval.data.readers.jsonl import Record
-from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.readers.records import ColumnMap, RecordChecker
+from multimodal_eval.data.readers.problems import Columns, Problems, Record
+from multimodal_eval.data.readers.records import ColumnMap, Fields, RecordChecker
 
 _COCO_RESULTS: ColumnMap = {"id": ("image_id",), "generated_answer": ("caption",)}
 _SHOWN_UNMATCHED = 10
@@ -59,7 +56,7 @@ class MemoryInput:
 
     def __init__(
         self,
-        data: Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]],
+        data: Iterable[Sample | Mapping[str, object]] | Mapping[str, Sequence[object]],
         annotators: tuple[str, ...] = (),
     ) -> None:
         self.rows = _rows_of_columns(data) if isinstance(data, Mapping) else list(data)
@@ -113,7 +110,7 @@ class JoinedInput(MemoryInput):
         summary.notes.extend(self._notes)
 
 
-def _as_record(row: Sample | Mapping[str, Any]) -> Mapping[str, Any]:
+def _as_record(row: Sample | Mapping[str, object]) -> Mapping[str, object]:
     if isinstance(row, Sample):
         return msgspec.structs.asdict(row)
     if isinstance(row, Mapping):
@@ -121,7 +118,7 @@ def _as_record(row: Sample | Mapping[str, Any]) -> Mapping[str, Any]:
     raise ConfigError(f"a sample must be a Sample or a mapping. Got {shorten(row)} instead.")
 
 
-def _rows_of_columns(columns: Mapping[str, Sequence[Any]]) -> list[Mapping[str, Any]]:
+def _rows_of_columns(columns: Mapping[str, Sequence[object]]) -> list[Mapping[str, object]]:
     """Rows of parallel lists. Lists of unequal length are refused: zip would drop the end in silence."""
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -202,8 +199,8 @@ class FileInput:
         if self.is_coco:
             columns = {**_COCO_RESULTS, **columns}
         checker = self._checker(self.prediction_files, problems, columns)
-        for line, fields in checked_files(self.prediction_files.files, checker, problems):
-            index.add(line, fields)
+        for _, fields in checked_files(self.prediction_files.files, checker, problems):
+            index.add(Sample(**fields))
         index.seal()
         summary.add(checker)
         return checker
@@ -218,22 +215,23 @@ class FileInput:
     ) -> Iterator[Sample]:
         without: list[str] = []
         for line, fields in checked_files(self.data_files.files, checker, problems, limit):
-            prediction = index.take(fields["id"])
+            sample = Sample(**fields)
+            prediction = index.take(sample.id)
             if prediction is None:
                 summary.unmatched_data += 1
-                without.append(fields["id"]) if len(without) < _SHOWN_UNMATCHED else None
+                without.append(sample.id) if len(without) < _SHOWN_UNMATCHED else None
             else:
-                fields = merge(fields, prediction, problems, checker.file, line)
+                sample = merge(sample, prediction, problems, checker.file, line)
             summary.samples += 1
-            yield Sample(**fields)
+            yield sample
         extra: list[str] = []
         if limit is None:
-            for _, fields in index.unused():
+            for sample in index.unused():
                 summary.unmatched_predictions += 1
-                extra.append(fields["id"]) if len(extra) < _SHOWN_UNMATCHED else None
+                extra.append(sample.id) if len(extra) < _SHOWN_UNMATCHED else None
                 if self.allow_partial:
                     summary.samples += 1
-                    yield Sample(**fields)
+                    yield sample
         # A row refused for another reason would turn up here once more, as one without its partner.
         if (without or extra) and not self.allow_partial and not problems.total:
             self._note_unmatched(problems, summary, without, extra)
@@ -266,14 +264,14 @@ def checker_of(path: Path, problems: Problems, columns: ColumnMap, annotators: t
 
 def checked_records(
     path: Path, checker: RecordChecker, problems: Problems, limit: int | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
+) -> Iterator[tuple[int, Fields]]:
     """(line, checked fields) of one file, then its duplicate ids."""
     return checked_files([DataFile(path)], checker, problems, limit)
 
 
 def checked_files(
     files: Sequence[DataFile], checker: RecordChecker, problems: Problems, limit: int | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
+) -> Iterator[tuple[int, Fields]]:
     """(line, checked fields) of one file after the other, `checker.file` being the current one; then duplicate ids."""
     seen = SeenIds()
     for file, line, record in islice(_chained(files, problems), limit):
@@ -290,7 +288,7 @@ def checked_files(
     seen.note_duplicates(problems, ids)
 
 
-def _chained(files: Iterable[DataFile], problems: Problems) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _chained(files: Iterable[DataFile], problems: Problems) -> Iterator[tuple[str, int, Columns]]:
     """(file, line, columns) of every record of every file."""
     for file in files:
         name, keys = str(file.path), file.keys
@@ -300,7 +298,7 @@ def _chained(files: Iterable[DataFile], problems: Problems) -> Iterator[tuple[st
             yield name, line, record
 
 
-def _take_keys(record: dict[str, Any], keys: Mapping[str, str], problems: Problems, file: str, line: int) -> None:
+def _take_keys(record: Columns, keys: Mapping[str, str], problems: Problems, file: str, line: int) -> None:
     """Add the columns that the folders' names give, as text; a record that says something else of one is a problem."""
     for column, value in keys.items():
         own = record.get(column)

@@ -1,4 +1,4 @@
-"""JSON files: an array of objects, read element by element, or a COCO caption annotation file."""
+"""JSON Lines, JSON arrays of objects, read element by element, and COCO caption annotation files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,57 @@ from typing import Any
 import msgspec
 
 from multimodal_eval._native import array_elements
-from multimodal_eval.data.readers.blocks import BOM, COMPRESSED, DamagedStreamError, open_bytes, refuse_utf16
+from multimodal_eval.data.readers.blocks import (
+    BOM,
+    COMPRESSED,
+    Block,
+    DamagedStreamError,
+    line_blocks,
+    open_bytes,
+    refuse_utf16,
+)
 from multimodal_eval.data.readers.json_faults import DECODE_ERRORS, note_fault, note_repeated_keys, repeated_by_line
-from multimodal_eval.data.readers.jsonl import Record
-from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
 _BATCH = 1000
+
+
+def read_jsonl(path: Path, problems: Problems) -> Iterator[Record]:
+    """(line number, fields) of every line that holds a record; what is wrong with the others is noted."""
+    last_good = 0
+    try:
+        with open_bytes(path) as stream:
+            for block in line_blocks(stream, str(path)):
+                for line, fields in _records(block, path, problems, last_good):
+                    last_good = line
+                    yield line, fields
+    except DamagedStreamError as damage:
+        problems.add(damage.code, f"{damage}; the last good record is line {last_good}", file=str(path))
+
+
+def _records(block: Block, path: Path, problems: Problems, last_good: int) -> Iterator[Record]:
+    decode = msgspec.json.Decoder(Columns).decode
+    file = str(path)
+    repeating = repeated_by_line(block.data, block.first_line, line_delimited=True)
+    lines = block.data.split(b"\n")
+    if block.ends_in_newline:
+        lines.pop()
+    start = block.offset
+    for line, text in enumerate(lines, block.first_line):
+        begin, start = start, start + len(text) + 1
+        if not text or text.isspace():
+            continue
+        if line in repeating:
+            note_repeated_keys(problems, file, {line: repeating[line]})
+            continue
+        try:
+            fields = decode(text)
+        except DECODE_ERRORS as error:
+            cut_off = not block.ends_in_newline and start > block.offset + len(block.data)
+            note_fault(problems, file, text, error, line=line, start=begin, cut_off=cut_off, last_good=last_good)
+            continue
+        last_good = line
+        yield line, fields
 
 
 @contextmanager
@@ -41,7 +86,7 @@ def first_character(path: Path) -> str:
 
 def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
     """(line on which it starts, fields) of every object of the array."""
-    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    decode = msgspec.json.Decoder(Columns).decode
     file = str(path)
     last_good = 0
     try:
@@ -99,7 +144,7 @@ def _behind_bracket(text: bytes | mmap.mmap) -> tuple[int, int]:
     return position, 1 + head.count(b"\n", 0, position)
 
 
-def read_json_object(path: Path, problems: Problems) -> dict[str, Any] | None:
+def read_json_object(path: Path, problems: Problems) -> Columns | None:
     """The object that a file holds, no key of which stands twice; None where there is no reading it."""
     file = str(path)
     try:
@@ -117,7 +162,7 @@ def read_json_object(path: Path, problems: Problems) -> dict[str, Any] | None:
         note_repeated_keys(problems, file, repeated)
         return None
     try:
-        return msgspec.json.decode(raw, type=dict[str, Any])
+        return msgspec.json.decode(raw, type=Columns)
     except DECODE_ERRORS as error:
         note_fault(problems, file, raw, error, line=1, start=0, cut_off=True, last_good=0)
         return None

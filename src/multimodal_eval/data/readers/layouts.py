@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.data.readers.field_checks import RefusedError, checked_name, json_cell
+from multimodal_eval.data.readers.field_checks import RefusedError, as_mapping, checked_name, json_cell
 
-Record = Mapping[str, Any]
+Record = Mapping[str, object]
 Cell = tuple[str, str, Any]  # annotator, where it stands, the label
 
 
@@ -62,21 +62,18 @@ class Nested:
 
     def cells(self, record: Record, *, textual: bool) -> Iterable[Cell]:
         """The labels of a record; of a list, the first is the first annotator's."""
-        column, found = self.column, record.get(self.column)
-        if textual and found is not None:
-            found = json_cell(column, found) if found.strip() else None
-        if found is None:
+        column, labels = self.column, record.get(self.column)
+        if textual and isinstance(labels, str):
+            labels = json_cell(column, labels) if labels.strip() else None
+        if labels is None:
             return []
-        if isinstance(found, list) and found and all(isinstance(item, tuple) for item in found):  # a map of Parquet
-            if len(dict(found)) < len(found):
-                raise RefusedError("DUPLICATE", f"`{column}` names an annotator twice: {shorten(found)}")
-            found = dict(found)
-        if isinstance(found, Mapping):
-            return [(str(name), f"{column}.{name}", item) for name, item in found.items()]
-        if not isinstance(found, list):
+        labels = as_mapping(column, labels, twice="names an annotator twice")
+        if isinstance(labels, Mapping):
+            return [(str(name), f"{column}.{name}", item) for name, item in labels.items()]
+        if not isinstance(labels, list):
             wanted = "an object annotator -> label, or a list of labels"
-            raise RefusedError("TYPE", f"`{column}` must be {wanted}. Got {shorten(found)} instead.")
-        return [(str(place), f"{column}[{place - 1}]", item) for place, item in enumerate(found, 1)]
+            raise RefusedError("TYPE", f"`{column}` must be {wanted}. Got {shorten(labels)} instead.")
+        return [(str(place), f"{column}[{place - 1}]", item) for place, item in enumerate(labels, 1)]
 
 
 @dataclass(frozen=True, slots=True)

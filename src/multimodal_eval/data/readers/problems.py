@@ -1,10 +1,13 @@
-"""Collecting what is wrong with an input: all of it is counted, the first of it kept."""
+"""What a reader gives: records, and the problems of its input. All problems are counted, the first are kept."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from multimodal_eval.core.errors import InputError, Problem
+
+Columns = dict[str, object]  # a record as a file holds it: column -> value, unchecked
+Record = tuple[int, Columns]  # with its line, or its row
 
 KEPT = 1000  # enough to show and to test; a file of a billion bad lines must not fill the memory
 

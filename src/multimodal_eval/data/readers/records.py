@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
@@ -14,30 +15,83 @@ from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
 from multimodal_eval.core.metric import is_number
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
 from multimodal_eval.data.readers.field_checks import (
-    CHECKS,
     Check,
     RefusedError,
+    checked_annotations,
+    checked_boolean,
+    checked_boxes,
+    checked_choices,
+    checked_epoch,
+    checked_images,
+    checked_logprobs,
     checked_mapping,
+    checked_media,
     checked_name,
+    checked_perplexity,
+    checked_reference,
+    checked_references,
     checked_text,
     checked_value,
-    meaning_of_cell,
+    checked_video,
+    hint_to_keep,
+    json_cell,
 )
-from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.message_checks import checked_messages
+from multimodal_eval.data.readers.problems import Columns, Problems
 
-# field -> the columns that hold it; several only for `references`
+# field -> the columns that hold it: several only for `references`, none if a column of that name is something else
 ColumnMap = Mapping[str, tuple[str, ...]]
+Fields = dict[str, Any]  # field -> checked value: the arguments of `Sample`
+
+CHECKS: dict[str, Check] = {
+    **dict.fromkeys(FIELDS, checked_text),
+    **dict.fromkeys(("id", "group"), checked_name),
+    **dict.fromkeys(("expected_answer", "caption"), checked_reference),
+    **dict.fromkeys(("image", "audio"), checked_media),
+    "annotations": checked_annotations,
+    "boxes": checked_boxes,
+    "choices": checked_choices,
+    "epoch": checked_epoch,
+    "images": checked_images,
+    "logprobs": checked_logprobs,
+    "messages": checked_messages,
+    "metadata": checked_mapping,
+    "perplexity": checked_perplexity,
+    "references": checked_references,
+    "relevant": checked_boolean,
+    "video": checked_video,
+}
+_JSON_CELLS = ("annotations", "boxes", "choices", "logprobs", "messages", "metadata")
+_LATER_FIELDS = ("boxes", "choices", "messages")  # a file may use such a name for something else
+_NUMBER_CELLS: dict[str, tuple[Callable[[str], float], ...]] = {"epoch": (int, float), "perplexity": (float,)}
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def meaning_of_cell(field: str, cell: str, *, alone: bool) -> Any:
+    """What a CSV cell means for a field. An empty cell is null, except for the answer, where it is blank."""
+    if not cell and field != "generated_answer":
+        return None
+    if field in ("references", "images"):
+        return json_cell(field, cell) if alone and cell.lstrip().startswith("[") else [cell]
+    if field in _JSON_CELLS:
+        return json_cell(field, cell, hint_to_keep(field) if field in _LATER_FIELDS else None)
+    for number in _NUMBER_CELLS.get(field, ()):
+        with suppress(ValueError):
+            return number(cell)
+    if field == "relevant":
+        return _TRUTH.get(cell.strip().lower(), cell)
+    return cell
 
 
 def parse_map(pairs: Mapping[str, str] | None) -> dict[str, tuple[str, ...]]:
-    """A user's mapping field -> column (or `a,b,c` for references), with its field names checked."""
+    """A user's mapping field -> column (`a,b,c` for references, nothing if no column is the field), names checked."""
     columns: dict[str, tuple[str, ...]] = {}
     for field, column in (pairs or {}).items():
         name = "generated_answer" if field in ANSWER_ALIASES else field
         if name not in FIELDS:
             raise ConfigError(f"no sample field is named {field!r}.{did_you_mean(field, FIELDS)}")
         names = tuple(part.strip() for part in column.split(",")) if name == "references" else (column,)
-        columns[name] = names
+        columns[name] = names if column else ()
     used = Counter(column for names in columns.values() for column in names)
     for column, fields in used.items():
         if fields > 1:
@@ -82,20 +136,20 @@ class RecordChecker:
             counts.update(dict.fromkeys(shape, records))
         return counts
 
-    def id_of(self, record: Mapping[str, Any]) -> str | None:
+    def id_of(self, record: Mapping[str, object]) -> str | None:
         """The record's id as text, unchecked: for a second look at a file that was read before."""
         for column, value in record.items():
             if value is not None and self._route.get(column, ("",))[0] == "id":
                 return unicodedata.normalize("NFC", str(value))
         return None
 
-    def fields(self, line: int, record: Mapping[str, Any]) -> dict[str, Any] | None:
+    def fields(self, line: int, record: Mapping[str, object]) -> Fields | None:
         """The fields of the sample, or None where something was wrong with it."""
         before = self.problems.total
         self._line = line
-        fields: dict[str, Any] = {}
-        metadata: dict[str, Any] = {}
-        labels: dict[str, Any] = {}
+        fields: Fields = {}
+        metadata: Columns = {}
+        labels: Columns = {}
         route, unused_map = self._route, self.unused_map
         for column, value in record.items():
             if unused_map:
@@ -198,12 +252,12 @@ class RecordChecker:
             self.blank_answers += 1
         return text
 
-    def _checked_metadata(self, field: str, value: Any) -> dict[str, Any]:
+    def _checked_metadata(self, field: str, value: Any) -> Columns:
         """Its keys are columns like any other that is no field."""
         mapping = checked_mapping(field, value)
         return {key: self._checked_metadatum(key, item) for key, item in mapping.items() if item is not None}
 
-    def _note(self, refusal: RefusedError, field: str, value: Any, record: Mapping[str, Any]) -> None:
+    def _note(self, refusal: RefusedError, field: str, value: Any, record: Mapping[str, object]) -> None:
         self.problems.add(
             refusal.code,
             str(refusal),
@@ -254,7 +308,7 @@ def _columns_to_fields(columns: ColumnMap) -> dict[str, str]:
 _KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "text", dict: "object"}
 
 
-def sample_of(record: Mapping[str, Any]) -> Sample:
+def sample_of(record: Mapping[str, object]) -> Sample:
     """One record as a sample, checked like a line of a file."""
     problems = Problems()
     fields = RecordChecker(None, problems, {}).fields(1, record)

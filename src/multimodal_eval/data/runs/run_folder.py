@@ -179,9 +179,13 @@ class RunFolder:
     def part_schema(self, kind: Kind, number: int) -> Any:
         """The columns of a part, as an Arrow schema."""
         import pyarrow.parquet as pq
+        from pyarrow import ArrowException
 
-        with self.storage.open(_part(kind, number)) as source:
-            return pq.read_schema(source)
+        try:
+            with self.storage.open(_part(kind, number)) as source:
+                return pq.read_schema(source)
+        except ArrowException as error:
+            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {error}") from None
 
     def read_samples(self, number: int, fields: Collection[str] | None = None) -> list[Sample]:
         """The samples of a part; where fields are named, with those and their ids alone."""

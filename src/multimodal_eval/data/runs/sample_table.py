@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from base64 import b64encode
 from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Any
@@ -10,17 +11,27 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.errors import InputError, Problem
-from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.core.sample import FIELDS, Box, Sample
 
-_JSON = ("annotations", "metadata")
-_MEDIA = ("image", "audio")
+_JSON: dict[str, msgspec.json.Decoder[Any]] = {
+    "annotations": msgspec.json.Decoder(),
+    "boxes": msgspec.json.Decoder(list[Box]),
+    "choices": msgspec.json.Decoder(list[str] | dict[str, str]),
+    "messages": msgspec.json.Decoder(list[Message]),
+    "metadata": msgspec.json.Decoder(),
+}
+_IN_ORDER = ("choices", "messages")  # other objects are stored with their keys sorted
+_MEDIA = ("image", "audio", "video")
 _PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # those that PNG keeps exactly
 # No format keeps these.
 _CONVERTED = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA"}
 _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(FIELDS, pa.string()),
     "references": pa.list_(pa.string()),
+    "images": pa.list_(pa.string()),
+    "epoch": pa.int64(),
     "logprobs": pa.list_(pa.float64()),
     "perplexity": pa.float64(),
     "relevant": pa.bool_(),
@@ -33,6 +44,8 @@ def _schema() -> pa.Schema:
         fields.append(pa.field(name, _TYPES[name]))
         if name in _MEDIA:
             fields.append(pa.field(f"{name}_bytes", pa.binary()))
+        if name == "images":  # item by item, its name or its content
+            fields.append(pa.field("images_bytes", pa.list_(pa.binary())))
     return pa.schema(fields)
 
 
@@ -41,25 +54,65 @@ SCHEMA = _schema()
 
 def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
     """The samples as a table; `first_row` is the number of the first in its input."""
-    encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
     columns: dict[str, Any] = {"row": range(first_row, first_row + len(samples))}
     for name in FIELDS:
         values = list(map(attrgetter(name), samples))
         if name in _MEDIA:
-            stored = [
-                None if value is None else _stored_media(sample, name)
-                for sample, value in zip(samples, values, strict=True)
-            ]
-            columns[name] = [value if isinstance(value, str) else None for value in stored]
-            columns[f"{name}_bytes"] = [value if isinstance(value, bytes) else None for value in stored]
-            continue
-        columns[name] = [encode(value).decode() if value else None for value in values] if name in _JSON else values
+            stored = [_stored(sample, name, value) for sample, value in zip(samples, values, strict=True)]
+            columns[name], columns[f"{name}_bytes"] = _names(stored), _contents(stored)
+        elif name == "images":
+            lists = [_stored_images(sample) for sample in samples]
+            columns[name] = [None if own is None else _names(own) for own in lists]
+            columns["images_bytes"] = [None if own is None else _contents(own) for own in lists]
+        elif name in _JSON:
+            if name == "messages":
+                values = list(map(_stored_messages, samples))
+            encode = _encoder(name).encode
+            columns[name] = [None if value is None or value == {} else encode(value).decode() for value in values]
+        else:
+            columns[name] = values
     return pa.table({name: pa.array(columns[name], SCHEMA.field(name).type) for name in SCHEMA.names}, SCHEMA)
 
 
-def _stored_media(sample: Sample, field: str) -> str | bytes | None:
-    """A picture in memory becomes the bytes of a file; all else is kept as it is."""
-    value = getattr(sample, field)
+def _encoder(name: str) -> msgspec.json.Encoder:
+    return msgspec.json.Encoder(order=None if name in _IN_ORDER else "deterministic", enc_hook=str)
+
+
+def _names(stored: Sequence[str | bytes | None]) -> list[str | None]:
+    return [value if isinstance(value, str) else None for value in stored]
+
+
+def _contents(stored: Sequence[str | bytes | None]) -> list[bytes | None]:
+    return [value if isinstance(value, bytes) else None for value in stored]
+
+
+def _stored_images(sample: Sample) -> list[str | bytes | None] | None:
+    if sample.images is None:
+        return None
+    return [_stored(sample, f"images[{place}]", image) for place, image in enumerate(sample.images)]
+
+
+def _stored_messages(sample: Sample) -> list[Message] | None:
+    """JSON holds no bytes: the content of media becomes a data URI."""
+    if sample.messages is None:
+        return None
+    return [
+        msgspec.structs.replace(message, content=[_stored_part(sample, part) for part in message.content])
+        if isinstance(message.content, list)
+        else message
+        for message in sample.messages
+    ]
+
+
+def _stored_part(sample: Sample, part: MessagePart) -> MessagePart:
+    content = _stored(sample, "messages", part.content)
+    if isinstance(content, bytes):
+        content = f"data:application/octet-stream;base64,{b64encode(content).decode()}"
+    return msgspec.structs.replace(part, content=content)
+
+
+def _stored(sample: Sample, field: str, value: Any) -> str | bytes | None:
+    """An image in memory becomes the bytes of a file; everything else is kept as it is."""
     if value is None or isinstance(value, str | bytes):
         return value
     buffer = io.BytesIO()
@@ -73,6 +126,11 @@ def _stored_media(sample: Sample, field: str) -> str | bytes | None:
     return buffer.getvalue()
 
 
+def decoded_field(name: str, text: str) -> Any:
+    """The value of a field that is stored as JSON."""
+    return _JSON[name].decode(text)
+
+
 def columns_of_fields(fields: Collection[str]) -> list[str]:
     """The columns in which some fields are kept."""
     return [name for name in SCHEMA.names if name in fields or name.removesuffix("_bytes") in fields]
@@ -80,25 +138,28 @@ def columns_of_fields(fields: Collection[str]) -> list[str]:
 
 def to_samples(table: pa.Table) -> list[Sample]:
     """The samples of a table; fields whose columns it lacks are left out."""
-    decode = msgspec.json.Decoder().decode
-    columns: list[list[Any]] = []
-    names = []
-    for name in FIELDS:
-        if name not in table.column_names:
-            continue
-        column = table.column(name)
-        bytes_column = table.column(f"{name}_bytes") if name in _MEDIA else None
-        if bytes_column is not None and bytes_column.null_count < len(table):
-            pairs = zip(column.to_pylist(), bytes_column.to_pylist(), strict=True)
-            values = [text if text is not None else data for text, data in pairs]
-        elif column.null_count == len(table):
-            continue
-        elif name in _JSON:
-            values = [None if text is None else decode(text) for text in column.to_pylist()]
-        else:
-            values = column.to_pylist()
-        if name == "metadata":
-            values = [value or {} for value in values]
-        names.append(name)
-        columns.append(values)
-    return [Sample(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+    columns = {name: values for name in FIELDS if (values := _values(table, name)) is not None}
+    return [Sample(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+
+
+def _values(table: pa.Table, name: str) -> list[Any] | None:
+    """The values of a field; None if the table has none of them."""
+    if name not in table.column_names:
+        return None
+    column = table.column(name)
+    if name in _MEDIA and table.column(f"{name}_bytes").null_count < len(table):
+        return _either(column.to_pylist(), table.column(f"{name}_bytes").to_pylist())
+    if column.null_count == len(table):
+        return None
+    values: list[Any] = column.to_pylist()
+    if name == "images":
+        contents = table.column("images_bytes").to_pylist()
+        return [own and _either(own, other) for own, other in zip(values, contents, strict=True)]
+    if name in _JSON:
+        decode = _JSON[name].decode
+        values = [None if text is None else decode(text) for text in values]
+    return [value or {} for value in values] if name == "metadata" else values
+
+
+def _either(names: Sequence[str | None], contents: Sequence[bytes | None]) -> list[str | bytes | None]:
+    return [data if name is None else name for name, data in zip(names, contents, strict=True)]

@@ -24,6 +24,7 @@ from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
 from multimodal_eval.report.viewer.pages import Compare, KeptComparisons, Pages, status_of
 from multimodal_eval.report.viewer.runs import RunsFolder
+from multimodal_eval.report.viewer.sample_page import choices_line
 from multimodal_eval.report.viewer.store import Store
 
 _HERE = Path(__file__).parent
@@ -94,6 +95,7 @@ def _templates() -> Environment:
     found = templates(_HERE / "templates")
     found.filters |= {
         "brief": brief,
+        "choices": choices_line,
         "breakable": breakable,
         "path": lambda name: quote(name, safe="/"),
         "value": lambda text: quote(str(text), safe=""),

@@ -3,40 +3,53 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from threading import Lock
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
-import msgspec
 from jinja2 import Environment
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response
 
+from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, RunFolderError, UnknownNameError
 from multimodal_eval.core.records import Finding
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.highlight import highlighted
-from multimodal_eval.report.media import media_name, media_policy, picture_file, sound_file
+from multimodal_eval.report.media import media_policy, picture_file, sound_file
 from multimodal_eval.report.remarks import warnings
-from multimodal_eval.report.viewer.exports import FORMATS, Cell, Table, number_cells
-from multimodal_eval.report.viewer.run_list import RunList, listed
+from multimodal_eval.report.viewer.exports import Table
+from multimodal_eval.report.viewer.run_list import listed as listed_runs
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
+from multimodal_eval.report.viewer.sample_page import (
+    REFERENCES,
+    decoded,
+    given_of,
+    listed,
+    media_of,
+    metadata_keys,
+    metric_of,
+    others_of,
+)
 from multimodal_eval.report.viewer.sample_query import PAGE, PLACES, STATUSES, SampleQuery, read_query, whole_number
-from multimodal_eval.report.viewer.store import MEDIA, Store
+from multimodal_eval.report.viewer.store import Store
+from multimodal_eval.report.viewer.tables import (
+    comparison_table,
+    download,
+    numbers_table,
+    runs_table,
+    slices_table,
+)
 
-Comparison = dict[str, Any]  # as `mmeval compare --format json` prints it
-Compare = Callable[[Sequence[Run]], Comparison]
+Compare = Callable[[Sequence[Run]], RunComparison]
 
 MOST_COMPARED = 8
 KEPT_COMPARISONS = 16
 PICTURE = 1_600  # pixels of the longer side
 SMALL_PICTURE = 96
-_REFERENCES = ("references", "expected_answer", "caption")
-_SHOWN_APART = ("id", "question", "prompt", "generated_answer", "image", "audio", "metadata", *_REFERENCES)
 
 
 def refuse_repeated(request: Request) -> list[tuple[str, str]]:
@@ -69,13 +82,13 @@ class Pages:
 
     def runs(self, request: Request) -> Response:
         """All runs of the folder."""
-        found = listed(self.folder, dict(refuse_repeated(request)))
+        found = listed_runs(self.folder, dict(refuse_repeated(request)))
         return self._page("runs.html", found=found, address=urlencode(found.parameters()))
 
     def runs_export(self, request: Request) -> Response:
         """The list as a file."""
-        found = listed(self.folder, dict(refuse_repeated(request)))
-        return _file(request, "runs", lambda most: _runs_table(found))
+        found = listed_runs(self.folder, dict(refuse_repeated(request)))
+        return download(request, "runs", lambda most: runs_table(found))
 
     # one run
 
@@ -91,10 +104,10 @@ class Pages:
         """The numbers, or the slices, as a file."""
         run = self._run(request)
         wanted = dict(refuse_repeated(request)).get("table", "numbers")
-        tables = {"numbers": _numbers_table, "slices": _slices_table}
+        tables = {"numbers": numbers_table, "slices": slices_table}
         if wanted not in tables:
             raise UnknownNameError("table", wanted[:100], tables)
-        return _file(request, f"{run.name}-{wanted}", lambda most: tables[wanted](run.run))
+        return download(request, f"{run.name}-{wanted}", lambda most: tables[wanted](run.run))
 
     # samples
 
@@ -111,20 +124,21 @@ class Pages:
             size=PAGE,
             statuses=STATUSES,
             places=PLACES,
-            keys=_metadata_keys(self.store.metadata_examples(run)),
+            keys=metadata_keys(self.store.metadata_examples(run)),
         )
 
     def samples_export(self, request: Request) -> Response:
         """The table of samples as a file: every row that the search and the filters leave, in order."""
         run = self._run(request)
         query = read_query(refuse_repeated(request), run.numbers)
-        heads = ["row", "id", "question", "generated_answer", *run.numbers, *(f"{name}:status" for name in run.metrics)]
+        texts = ["question", "generated_answer", *self.store.fields_to_export(run)]
+        heads = ["row", "id", *texts, *run.numbers, *(f"{name}:status" for name in run.metrics)]
 
         def table(most: int | None) -> Table:
             note = "" if most is None else f"the first {most:,} rows at most"
-            return Table(heads, self.store.every(run, query, most), note)
+            return Table(heads, self.store.every(run, query, texts, most), note)
 
-        return _file(request, f"{run.name}-samples", table)
+        return download(request, f"{run.name}-samples", table)
 
     def sample(self, request: Request) -> Response:
         """One sample with all that is known of it."""
@@ -134,17 +148,20 @@ class Pages:
         row = whole_number(dict(given), "row")
         sample, scores = self.store.sample(run, row)
         before, after = self._neighbours(run, query, dict(given))
-        texts = [text for name in _REFERENCES for text in _listed(sample[name])]
+        texts = [text for name in REFERENCES for text in listed(sample[name])]
+        media, more_images = media_of(sample)
         return self._page(
             "sample.html",
             run=run,
             row=row,
             sample=sample,
-            others=_others(sample),
+            others=others_of(sample),
+            given=given_of(sample),
             marked=highlighted(sample["generated_answer"] or "", list(dict.fromkeys(texts))),
-            metadata=_decoded(sample["metadata"]) or {},
-            metrics=[_metric(run, name, scores) for name in run.metrics],
-            media=[(kind, media_name(sample[kind])) for kind in MEDIA if sample[f"has_{kind}"]],
+            metadata=decoded(sample["metadata"]) or {},
+            metrics=[metric_of(run, name, scores) for name in run.metrics],
+            media=media,
+            more_images=more_images,
             query=query,
             before=before,
             after=after,
@@ -167,11 +184,11 @@ class Pages:
         run = self._run(request)
         given = dict(refuse_repeated(request))
         kind = given.get("kind", "image")
-        source = self.store.media(run, whole_number(given, "row"), kind)
+        source = self.store.media(run, whole_number(given, "row"), kind, whole_number(given, "item"))
         if source is None:
-            raise MediaError(f"the sample has no {kind}")
+            raise MediaError(f"the sample has no such {kind}")
         policy = media_policy(run.info.config)
-        if kind == "image":
+        if kind != "audio":
             media_type, content = picture_file(source, policy, SMALL_PICTURE if "small" in given else PICTURE)
             return Response(content, media_type=media_type, headers={"cache-control": "private, max-age=60"})
         media_type, content = sound_file(source, policy)
@@ -202,7 +219,7 @@ class Pages:
         """The differences as a file."""
         runs = self._compared(request)
         found = self.kept.of(runs, self.compare)
-        return _file(request, "comparison", lambda most: _comparison_table(found, [run.name for run in runs]))
+        return download(request, "comparison", lambda most: comparison_table(found, [run.name for run in runs]))
 
     def pairs(self, request: Request) -> Response:
         """The samples of two runs in the order of the difference."""
@@ -230,7 +247,7 @@ class Pages:
         def table(most: int | None) -> Table:
             return Table(heads, self.store.every_pair(first, second, number, falling=falling, most=most))
 
-        return _file(request, "pairs", table)
+        return download(request, "pairs", table)
 
     def _pair(self, request: Request) -> tuple[ViewedRun, ViewedRun, str, bool, int]:
         runs = self._compared(request)
@@ -258,10 +275,10 @@ class KeptComparisons:
     """Comparisons that were made already."""
 
     def __init__(self) -> None:
-        self._found: OrderedDict[Any, Comparison] = OrderedDict()
+        self._found: OrderedDict[Any, RunComparison] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, runs: Sequence[ViewedRun], compare: Compare) -> Comparison:
+    def of(self, runs: Sequence[ViewedRun], compare: Compare) -> RunComparison:
         """The comparison of these runs; one at a time, they take all cores."""
         with self._lock:
             wanted = tuple(run.identity for run in runs)
@@ -286,52 +303,6 @@ def _names(runs: Sequence[ViewedRun]) -> str:
     return urlencode([("run", run.name) for run in runs])
 
 
-def _listed(value: Any) -> list[str]:
-    return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _decoded(text: str | None) -> Any:
-    """JSON of the run folder; what is none is shown as it stands."""
-    if text is None:
-        return None
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return {"": text}
-
-
-def _metadata_keys(texts: Sequence[str]) -> dict[str, list[str]]:
-    """The keys of the first samples' metadata, each with its values where they are few."""
-    values: dict[str, set[str]] = {}
-    for text in texts:
-        found = _decoded(text)
-        for key, value in found.items() if isinstance(found, dict) else ():
-            if isinstance(value, str | int | float):
-                values.setdefault(key, set()).add(
-                    value if isinstance(value, str) else msgspec.json.encode(value).decode()
-                )
-    return {key: sorted(own) if len(own) <= 50 else [] for key, own in sorted(values.items())}
-
-
-def _others(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that have no place of their own in the page."""
-    found = {name: sample[name] for name in FIELDS if name not in _SHOWN_APART and sample.get(name) is not None}
-    if "annotations" in found:
-        found["annotations"] = _decoded(found["annotations"])
-    return found
-
-
-def _metric(run: ViewedRun, name: str, scores: Mapping[str, Any]) -> dict[str, Any]:
-    parts = [number for number in run.numbers if number.startswith(f"{name}.")]
-    return {
-        "name": name,
-        "value": scores.get(name),
-        **{what: scores.get(f"{name}:{what}") for what in ("status", "reason", "warning", "stats")},
-        "details": _decoded(scores.get(f"{name}:details")),
-        "parts": {part: scores[part] for part in parts if scores.get(part) is not None},
-    }
-
-
 def _ranged(content: bytes, media_type: str, wanted: str | None) -> Response:
     """A sound, or the piece of it that a player asks for."""
     headers = {"accept-ranges": "bytes", "content-disposition": "inline"}
@@ -344,93 +315,6 @@ def _ranged(content: bytes, media_type: str, wanted: str | None) -> Response:
         return Response(status_code=416, headers={"content-range": f"bytes */{len(content)}"})
     headers["content-range"] = f"bytes {first}-{last}/{len(content)}"
     return Response(content[first : last + 1], 206, media_type=media_type, headers=headers)
-
-
-# tables
-
-
-def _file(request: Request, name: str, table: Callable[[int | None], Table]) -> Response:
-    """A table as a download in the format that the address ends with."""
-    form = FORMATS.get(request.path_params["format"])
-    if form is None:
-        raise NoSuchRunError(f"tables are written as {', '.join(FORMATS)}")
-    full = f"{name.replace('/', '-')}.{request.path_params['format']}"
-    disposition = f"attachment; filename*=UTF-8''{quote(full, safe='')}"
-    pieces = _blocks(form.write(table(form.most)))
-    begun = chain([next(pieces)], pieces)  # what fails at once is an error, and no file
-    return StreamingResponse(begun, media_type=form.media_type, headers={"content-disposition": disposition})
-
-
-def _blocks(pieces: Iterator[str]) -> Iterator[str]:
-    """Some lines at a time: each piece that leaves has its price."""
-    block: list[str] = []
-    for piece in pieces:
-        block.append(piece)
-        if len(block) == 500:
-            yield "".join(block)
-            block = []
-    yield "".join(block)
-
-
-_NUMBER_HEADS = ("value", "stderr", "low", "high", "n_scored", "n_total")
-
-
-def _runs_table(found: RunList) -> Table:
-    heads = ["run", "task", "state", "created", "samples", "number", "value", "low", "high"]
-    rows = [
-        [row.name, row.task, row.state, row.created, row.samples, row.number, row.value, row.low, row.high]
-        for row in found.rows
-    ]
-    return Table(heads, rows)
-
-
-def _numbers_table(run: Run) -> Table:
-    rows: list[list[Cell]] = []
-    for name, entry in run.entries.items():
-        rows.append([name, *number_cells(entry), entry.signature])
-        rows += [[f"{name}.{part}", *number_cells(own), None] for part, own in entry.parts.items()]
-    return Table(["number", *_NUMBER_HEADS, "signature"], rows)
-
-
-def _slices_table(run: Run) -> Table:
-    rows = [
-        [column, value, name, *number_cells(entry)]
-        for column, slices in run.outcome.slices.items()
-        for value, own in slices.items()
-        for name, entry in own.metrics.items()
-    ]
-    return Table(["column", "value", "number", *_NUMBER_HEADS], rows)
-
-
-def _comparison_table(found: Comparison, names: Sequence[str]) -> Table:
-    shown = dict(zip(found["runs"], names, strict=True))
-    heads = [
-        "number",
-        "first",
-        "second",
-        "first value",
-        "second value",
-        "difference",
-        "low",
-        "high",
-        "p",
-        "p (Holm)",
-        "verdict",
-    ]
-    rows = []
-    for number in found["numbers"]:
-        values = {system["name"]: system["value"] for system in number["systems"]}
-        for pair in number["pairs"]:
-            sides = (pair["first"], pair["second"])
-            rows.append(
-                [
-                    number["name"],
-                    *(shown[side] for side in sides),
-                    *(values[side] for side in sides),
-                    *(pair[what] for what in ("difference", "low", "high", "p_value", "p_holm", "verdict")),
-                ]
-            )
-    return Table(heads, rows)
 
 
 def status_of(error: MultimodalEvalError) -> int:

@@ -17,7 +17,7 @@ from multimodal_eval.analysis.headline import headline
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.records import COMPOSITE, RunInfo
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_folder import RunFolder, run_folders
+from multimodal_eval.data.runs.run_folder import Kind, RunFolder, run_folders
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 
@@ -123,16 +123,20 @@ class ViewedRun:
         """The columns of the scores and their types, from the parts that are there."""
         found: dict[str, str] = {}
         for number in self.scores if not self.is_done else list(self.scores)[:1]:  # a finished run's are all alike
-            schema = self._schema(number)
+            schema = self._schema("scores", number)
             found |= {name: str(schema.field(name).type) for name in schema.names}
         return found
 
-    def _schema(self, number: int) -> Any:
-        from pyarrow import ArrowException
+    @cached_property
+    def sample_columns(self) -> frozenset[str]:
+        """The columns of the samples, the same in all parts; run folders of older versions have fewer."""
+        first = next(iter(self.samples()))
+        return frozenset(self._schema("samples", first).names)
 
+    def _schema(self, kind: Kind, number: int) -> Any:
         try:
-            return self.folder.part_schema("scores", number)
-        except (ArrowException, OSError) as fault:
+            return self.folder.part_schema(kind, number)
+        except OSError as fault:
             raise RunFolderError(f"part {number} of the run {self.name} cannot be read: {fault}") from None
 
     @cached_property

@@ -26,20 +26,13 @@ from multimodal_eval.report.viewer.sample_query import PAGE, PLACES, SampleQuery
 
 KEPT_SEARCHES = 8
 MANY = 20_000  # samples
-MEDIA = ("image", "audio")
+SERVED = ("image", "images", "audio")  # a video is named only
+_EXPORTED = ("choices", "epoch")  # beside question and answer, if a sample has them
 # What a table shows of a sample. Media may be content, and large: that there are some is enough.
-_TEXTS = {
-    "row": "row",
-    "question": "question",
-    "generated_answer": "generated_answer",
-    "error": "error",
-    "has_image": "image is not null or image_bytes is not null",
-}
+_TEXTS = ("question", "generated_answer", "error", "choices", "epoch")
+_SINGLE = ("image", "audio", "video")
 
-_WITHOUT_CONTENT = f"* exclude ({', '.join(f'{kind}_bytes' for kind in MEDIA)}), " + ", ".join(
-    f"{kind} is not null or {kind}_bytes is not null as has_{kind}" for kind in MEDIA
-)
-
+Row = dict[str, Any]  # a row of a run folder by its columns, which a metric may name as it likes
 Rows = NDArray[np.int64]
 
 
@@ -47,7 +40,7 @@ Rows = NDArray[np.int64]
 class Page:
     """Some samples in order, and how many there are."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     total: int
     offset: int
 
@@ -127,7 +120,7 @@ class Store:
                 self._found.popitem(last=False)
         return rows
 
-    def samples(self, run: ViewedRun, rows: Sequence[int]) -> list[dict[str, Any]]:
+    def samples(self, run: ViewedRun, rows: Sequence[int]) -> list[Row]:
         """Numbers, statuses and texts of some rows, in their order."""
         if not rows:
             return []
@@ -135,24 +128,28 @@ class Store:
         shown = ["row", "id", *run.numbers, *_statuses(run)]
         with self._database.session() as session:
             scores = _by_row(session, _scores(session, run, parts), {name: quoted(name) for name in shown}, rows)
-            texts = _by_row(session, parquet(run.samples(parts).values()), _TEXTS, rows)
+            texts = _by_row(session, parquet(run.samples(parts).values()), _texts(run), rows)
         return [{**scores[row], **texts[row]} for row in rows]
 
-    def sample(self, run: ViewedRun, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    def sample(self, run: ViewedRun, row: int) -> tuple[Row, Row]:
         """Everything about one row but the content of media: what was given, and what was scored."""
         part = _part(run, row)
         with self._database.session() as session:
-            given = _one(session, run.samples([part])[part], _WITHOUT_CONTENT, row)
+            given = _one(session, run.samples([part])[part], _without_content(run), row)
             return given, _one(session, run.scores[part], "*", row)
 
-    def media(self, run: ViewedRun, row: int, kind: str) -> str | bytes | None:
-        """A picture or a sound of a row: where it lies, or its content."""
-        if kind not in MEDIA:
-            raise UnknownNameError("kind of media", kind[:100], MEDIA)
+    def media(self, run: ViewedRun, row: int, kind: str, item: int = 0) -> str | bytes | None:
+        """An image or an audio of a row: its name, or its content. `item` counts the `images` from 0."""
+        if kind not in SERVED:
+            raise UnknownNameError("kind of media", kind[:100], SERVED)
         part = _part(run, row)
+        if kind not in run.sample_columns:
+            return None
+        place = f"[{item + 1}]" if kind == "images" else ""
+        columns = f"{kind}{place} as name, {kind}_bytes{place} as content"
         with self._database.session() as session:
-            found = _one(session, run.samples([part])[part], f"{kind}, {kind}_bytes", row)
-        return found[f"{kind}_bytes"] if found[kind] is None else str(found[kind])
+            found = _one(session, run.samples([part])[part], columns, row)
+        return found["content"] if found["name"] is None else str(found["name"])
 
     def metadata_examples(self, run: ViewedRun) -> list[str]:
         """The metadata of the first samples, as JSON, to name its keys."""
@@ -165,14 +162,27 @@ class Store:
 
     # whole tables
 
-    def every(self, run: ViewedRun, query: SampleQuery, most: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """All rows of the table for an export: row, id, question, answer, numbers, statuses."""
+    def fields_to_export(self, run: ViewedRun) -> list[str]:
+        """The further fields of which some sample has a value."""
+        names = [name for name in _EXPORTED if run.scores and name in run.sample_columns]
+        if not names:
+            return []
+        texts = parquet(run.samples().values())
+        with self._database.session() as session:
+            counted = f"select {', '.join(f'count({name})' for name in names)} from {texts.text}"
+            counts = session.execute(counted, texts.values).fetchone()
+        return [name for name, count in zip(names, counts, strict=True) if count]
+
+    def every(
+        self, run: ViewedRun, query: SampleQuery, fields: Sequence[str], most: int | None = None
+    ) -> Iterator[tuple[Any, ...]]:
+        """All rows of the table for an export: row, id, these fields of the samples, numbers, statuses."""
         if not run.scores:
             return
         found = self._searched(run, query) if query.reads_texts else None
         where = all_of(of_scores(run, query))
         names = [f"s.{quoted(name)}" for name in (*run.numbers, *_statuses(run))]
-        columns = ", ".join(["row", "s.id", "t.question", "t.generated_answer", *names])
+        columns = ", ".join(["row", "s.id", *(f"t.{quoted(name)}" for name in fields), *names])
         texts = parquet(run.samples().values())
         with self._database.session(seconds=None) as session:
             scores = _among(session, _scores(session, run), found)
@@ -233,6 +243,26 @@ class Store:
         return self._aligned[pair]
 
 
+def _texts(run: ViewedRun) -> dict[str, str]:
+    """What the table shows of a sample, as expressions by name; run folders of older versions have fewer columns."""
+    there = run.sample_columns
+    return {
+        "row": "row",
+        **{name: name if name in there else "null" for name in _TEXTS},
+        "has_image": "image is not null or image_bytes is not null",
+        "has_images": "images is not null" if "images" in there else "false",
+    }
+
+
+def _without_content(run: ViewedRun) -> str:
+    """Every column but the content of media, and whether there is any."""
+    there = run.sample_columns
+    single = [kind for kind in _SINGLE if kind in there]
+    content = [f"{kind}_bytes" for kind in (*single, *(["images"] if "images" in there else []))]
+    has = ", ".join(f"{kind} is not null or {kind}_bytes is not null as has_{kind}" for kind in single)
+    return f"* exclude ({', '.join(content)}), {has}"
+
+
 def _statuses(run: ViewedRun) -> list[str]:
     return [f"{name}:status" for name in run.metrics]
 
@@ -275,9 +305,7 @@ def _rows_where(session: Session, source: Sql, where: Sql) -> Rows:
     return np.sort(np.asarray(cursor.fetchnumpy()["row"], dtype=np.int64))
 
 
-def _by_row(
-    session: Session, source: Sql, columns: Mapping[str, str], rows: Sequence[int]
-) -> dict[int, dict[str, Any]]:
+def _by_row(session: Session, source: Sql, columns: Mapping[str, str], rows: Sequence[int]) -> dict[int, Row]:
     """Some rows by their numbers; `columns` are expressions by name, that of the row first."""
     wanted = "semi join (select unnest(?::bigint[]) as row) using (row)"
     session.execute(f"select {', '.join(columns.values())} from {source.text} {wanted}", (*source.values, list(rows)))
@@ -291,7 +319,7 @@ def _part(run: ViewedRun, row: int) -> int:
     return part
 
 
-def _one(session: Session, path: Path, columns: str, row: int) -> dict[str, Any]:
+def _one(session: Session, path: Path, columns: str, row: int) -> Row:
     source = parquet([path])
     cursor = session.execute(f"select {columns} from {source.text} where row = ?", (*source.values, row))
     names = [column[0] for column in cursor.description]
