@@ -13,8 +13,7 @@ from click.testing import CliRunner
 from multimodal_eval import load_run
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.cli.main import cli
-from multimodal_eval.contests.scored_submissions import submissions_in
-from multimodal_eval.contests.submissions import kind_of
+from multimodal_eval.contests.submissions import kind_of, submissions_in
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError
 from multimodal_eval.evaluation.metrics import hidden_metric
 from tests.cli.test_cli import mmeval

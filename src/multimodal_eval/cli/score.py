@@ -76,12 +76,17 @@ def _refuse_settings(given: dict[str, Any]) -> None:
 def _resumed(folder: Any, given: dict[str, Any]) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.contests.dialogue.report import is_submission
+    from multimodal_eval.contests.dialogue.submission import refuse_unscored
     from multimodal_eval.run.evaluate import resume, resumed_plan
 
     check_names(given["fail_under"], resumed_plan(folder, given["plugins"]).names)
     engine = {name: given[name] for name in ENGINE_SETTINGS}
     with progress_bar() as progress:
-        return resume(folder, plugins=given["plugins"], progress=progress, **engine)
+        run = resume(folder, plugins=given["plugins"], progress=progress, **engine)
+    if is_submission(run):
+        refuse_unscored(run)
+    return run
 
 
 def _fresh(data: Any, predictions: Path | None, given: dict[str, Any]) -> Any:

@@ -135,7 +135,12 @@ def number(value: float | None) -> str:
 
 def interval(entry: dict[str, Any]) -> str:
     """low … high."""
-    return DASH if entry["low"] is None else f"{entry['low']:.4f} … {entry['high']:.4f}"
+    return ends(entry["low"], entry["high"])
+
+
+def ends(low: float | None, high: float | None) -> str:
+    """low … high; a dash if there is no interval."""
+    return DASH if low is None else f"{low:.4f} … {high:.4f}"
 
 
 def lint_lines(findings: list[dict[str, Any]]) -> list[str]:

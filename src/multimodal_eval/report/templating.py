@@ -29,6 +29,7 @@ def templates(folder: Path) -> Environment:
         "number": number,
         "signed": lambda value: DASH if value is None else f"{value:+.4f}",
         "interval": interval,
+        "ends": lambda figure: interval({"low": figure.low, "high": figure.high}),
         "percent": lambda value: DASH if value is None else f"{100 * value:.1f} %",
         "count": lambda value: DASH if value is None else f"{value:,}",
         "spans": spans,

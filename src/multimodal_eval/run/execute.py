@@ -22,6 +22,7 @@ from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.data.readers.inputs import Input, Summary, refuse_empty
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.composite_score import COMPOSITE, composite_signature
@@ -171,6 +172,10 @@ def finish(worker: Worker, info: dict[str, Any], executor: Executor, progress: P
     folder.clear_temporary()  # of processes that died while they wrote
     even_out(folder, len(info["parts"]))
     folder.write_results(results_of(plan, folder, info))
+    if plan.task is not None and plan.task.headline is not None:
+        from multimodal_eval.analysis.classification import store_classification
+
+        store_classification(Run(folder.location), plan.task.headline)
     if not plan.config.skip_lint:
         folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), worker.facts))
     folder.clear_scratch()

@@ -210,7 +210,7 @@ class Worker:
             columns |= score_columns(metric.name, fresh)
             scores[metric.name] = fresh
         if self.plan.composite:
-            columns |= score_columns(COMPOSITE, self._composites(scores, len(samples)))
+            columns |= score_columns(COMPOSITE, composites(self.plan, scores, len(samples)))
         if not self.plan.config.skip_lint:  # before the part counts as done
             facts = facts_of(samples, self.plan.config.patterns)
             folder.write_pieces(_part_of(_FACTS, part), [facts.tobytes()])
@@ -227,9 +227,9 @@ class Worker:
             return None
         return self.earlier.read_part("scores", part)
 
-    def _composites(self, scores: dict[str, list[Score]], count: int) -> list[Score]:
-        task = self.plan.task
-        assert task is not None
-        return [
-            composite_of_scores(task, {name: column[row] for name, column in scores.items()}) for row in range(count)
-        ]
+
+def composites(plan: Plan, scores: Mapping[str, Sequence[Score]], count: int) -> list[Score]:
+    """The composite of each of `count` samples, from the scores of all metrics."""
+    task = plan.task
+    assert task is not None
+    return [composite_of_scores(task, {name: column[row] for name, column in scores.items()}) for row in range(count)]

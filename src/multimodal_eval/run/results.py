@@ -24,7 +24,6 @@ from multimodal_eval.data.runs.groups import cluster_codes
 from multimodal_eval.data.runs.run_folder import FORMAT, RunFolder
 from multimodal_eval.evaluation.composite_score import COMPOSITE
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.stats.intervals import interval
 
 SHOWN_REASONS = 5
 
@@ -92,8 +91,7 @@ def _estimated(
     if lacking := averaging.empty_strata():
         method = f"no value: no scored sample has the {', '.join(map(repr, lacking))} that a weight asks for"
         return {"value": None, "stderr": None, "low": None, "high": None, "method": method}
-    estimate = averaging.estimate(aggregate, Rows(values, stats))
-    return asdict(interval(estimate, averaging.clusters, values=values if stats is None else None))
+    return asdict(averaging.interval(aggregate, Rows(values, stats)))
 
 
 def _mean_of_part(part: str, rows: Rows) -> Estimate:

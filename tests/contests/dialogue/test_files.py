@@ -13,8 +13,6 @@ from multimodal_eval.contests.dialogue.files import read_answers, read_gold, rea
 from multimodal_eval.contests.dialogue.report import dialogue_report
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.runs.run import Run
-from multimodal_eval.run import execute
 from tests.cli.test_cli import mmeval
 from tests.contests.dialogue.contest import write_json
 
@@ -43,8 +41,7 @@ def contest(tmp_path):
                 write_json(path, content)
         settings |= {"questions": paths["questions"]} if questions is not None else {}
         opened = open_contest(paths["gold"], **({"synonyms": "none"} | settings))
-        execute.start(*prepare(opened, paths["output"], paths["ppl_output"]), tmp_path / "run")
-        return Run(tmp_path / "run")
+        return prepare(opened, paths["output"], paths["ppl_output"]).score(tmp_path / "run")
 
     return scored
 
@@ -151,7 +148,7 @@ def test_a_type_with_a_weight_and_no_dialogue(contest, tmp_path):
     run = contest(**files, present_types_only=True)
     report = dialogue_report(run)
     # .1, .2, .4 divided by .7
-    assert [own["weight"] for own in report["types"]] == pytest.approx([1 / 7, 2 / 7, 4 / 7], abs=1e-15)
+    assert [own.weight for own in report.types] == pytest.approx([1 / 7, 2 / 7, 4 / 7], abs=1e-15)
 
 
 # answers
@@ -201,7 +198,7 @@ def test_a_blank_answer_scores_0_with_a_warning(contest):
 def test_a_generators_error_message_is_an_answer_like_any_other(contest):
     run = contest(output=OUTPUT | {"d2": ["[ERROR] out of memory"]})
     assert run.results["composite"]["n_scored"] == 7
-    assert dialogue_report(run)["types"][1]["meteor"]["value"] == 0
+    assert dialogue_report(run).types[1].meteor.value == 0
 
 
 # perplexities

@@ -15,16 +15,14 @@ from hypothesis import strategies as st
 
 from multimodal_eval.contests.dialogue import Dialogue, Reply, Surprise, hidden_rule, integral_score
 from multimodal_eval.contests.dialogue.contest import open_contest, prepare
+from multimodal_eval.contests.dialogue.dialogues import type_of
 from multimodal_eval.contests.dialogue.report import dialogue_report
-from multimodal_eval.contests.dialogue.types import type_of
 from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameError
 from multimodal_eval.core.score import Score
-from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.metrics import hidden_metric
 from multimodal_eval.evaluation.metrics.hidden_metric import hidden_choice, hidden_confidence
 from multimodal_eval.evaluation.metrics.meteor import meteor
 from multimodal_eval.evaluation.metrics.perplexity import perplexity
-from multimodal_eval.run import execute
 from tests.contests.dialogue.contest import TYPES, WHOLE, WORKED, WRONG, reply, write_contest
 from tests.reference import naive_integral as naive
 
@@ -516,8 +514,7 @@ def test_a_better_reply_never_costs(dialogues, name):
 def run_of(folder, dialogues, **settings):
     gold, output, ppl = write_contest(folder, dialogues)
     contest = open_contest(gold, **({"synonyms": "none"} | settings))
-    execute.start(*prepare(contest, output, ppl), folder / "run")
-    return Run(folder / "run")
+    return prepare(contest, output, ppl).score(folder / "run")
 
 
 def as_tuple(entry):
@@ -531,12 +528,12 @@ def same_numbers(run, found):
     for name, own in (("meteor", found.meteor), ("hidden_metric", found.hidden)):
         assert as_tuple(run.results["metrics"][name]) == (own.value, own.stderr, own.low, own.high)
     report = dialogue_report(run)
-    assert len(report["types"]) == len(found.types)
-    for told, own in zip(report["types"], found.types, strict=True):
-        assert (told["type"], told["n"], told["weight"], told["part"]) == (own.type, own.n, own.weight, own.part)
-        assert as_tuple(told["mean"])[:2] == (own.mean.value, own.mean.stderr)
-        assert told["meteor"]["value"] == own.meteor.value
-        assert told["hidden_metric"]["value"] == own.hidden.value
+    assert len(report.types) == len(found.types)
+    for told, own in zip(report.types, found.types, strict=True):
+        assert (told.type, told.n, told.weight, told.part) == (own.type, own.n, own.weight, own.part)
+        assert (told.mean.value, told.mean.stderr) == (own.mean.value, own.mean.stderr)
+        assert told.meteor.value == own.meteor.value
+        assert told.hidden_metric.value == own.hidden.value
 
 
 def test_a_run_is_the_function_to_the_bit(tmp_path):
