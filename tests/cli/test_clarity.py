@@ -2,54 +2,28 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-import shutil
-import zipfile
 
 import krippendorff
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix, f1_score
 
 from multimodal_eval import load_run, resume
-from multimodal_eval.cli.main import cli
 from multimodal_eval.contests.clarity.contest import carry_out, prepare
-from multimodal_eval.contests.clarity.labels import CLARITY_LABELS, EVASION_LABELS, EVASION_TO_CLARITY, normalize_label
+from multimodal_eval.contests.clarity.labels import CLARITY_LABELS, EVASION_LABELS, EVASION_TO_CLARITY
 from multimodal_eval.contests.clarity.scores import evaluate_all, majority_vote_gold
+from tests.cli.clarity import DEV, OPINIONS, TEST, copied, predicted, scored
 from tests.cli.test_cli import mmeval
-from tests.contests.clarity.make_data import ANNOTATORS, FOLDER, OUTSIDE
+from tests.contests.clarity.make_data import ANNOTATORS, OUTSIDE
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for file in FOLDER.iterdir():
-        shutil.copy(file, tmp_path)
-    return tmp_path
-
-
-def rows(name):
-    with (FOLDER / name).open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-TEST, DEV = rows("test.csv"), rows("dev.csv")
-OPINIONS = [[normalize_label(row[name]) for name in ANNOTATORS] for row in TEST]
-
-
-def scored(*arguments):
-    done = CliRunner().invoke(cli, ["clarity", *arguments, "--format", "json"], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
-
-
-def predicted(name, column="evasion_pred"):
-    return [row[column] for row in rows(name)]
+    return copied(tmp_path, monkeypatch)
 
 
 # the numbers
@@ -253,6 +227,47 @@ def test_nothing_is_written_where_one_of_the_folders_is_taken(folder):
     assert not (folder / "run" / "clarity").exists()
 
 
+@pytest.mark.parametrize("name", ["Annotator1", "annotator_1", "ANNOTATOR 1"])
+def test_annotators_are_found_however_their_column_is_spelled(folder, name):
+    (folder / "d.csv").write_text(f"index,evasion_label,{name}\n1,Explicit,General\n2,General,General\n")
+    (folder / "p.csv").write_text("id,evasion_pred\n1,General\n2,General\n")
+    found = scored("d.csv", "p.csv", "--task", "evasion", "-o", "run")["evasion"]["classification"]
+    assert found["official"] == "any_match"
+
+
+def test_an_error_message_counts_as_wrong_and_the_runs_stay_comparable(folder):
+    (folder / "d.csv").write_text("index,evasion_label\n1,Explicit\n2,General\n3,Dodging\n")
+    for name, label in (("a", "General"), ("b", "[ERROR] x")):
+        (folder / f"{name}.csv").write_text(f"id,evasion_pred\n1,{label}\n2,General\n3,Dodging\n")
+        mmeval(
+            "clarity", "d.csv", f"{name}.csv", "--task", "evasion", "--unknown-labels", "wrong", "-o", f"runs/{name}"
+        )
+    assert load_run(folder / "runs" / "b")["f1_strict"]["n_scored"] == 3
+    mmeval("compare", "runs/a", "runs/b")
+
+
+def test_runs_of_two_tasks_are_listed(folder):
+    mmeval("clarity", "test.csv", "alba.csv", "-o", "runs/alba")
+    listed = mmeval("ls", "runs").stdout
+    assert "alba/clarity" in listed
+    assert "alba/evasion" in listed
+
+
+def test_a_killed_run_has_its_tables_when_it_is_resumed(folder, monkeypatch):
+    def killed(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    whole = scored("dev.csv", "alba.dev.csv", "--task", "evasion", "-o", "whole")["evasion"]["classification"]
+    prepared = prepare("dev.csv", "alba.dev.csv", task="evasion")
+    with monkeypatch.context() as patch:
+        patch.setattr("multimodal_eval.run.execute.finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(prepared, folder / "broken")
+    resumed = resume(folder / "broken")
+    assert json.loads((folder / "broken" / "classification.json").read_text()) == whole
+    assert resumed["f1_strict"] == load_run(folder / "whole")["f1_strict"]
+
+
 # what is printed
 
 
@@ -294,217 +309,3 @@ def test_help_tells_both_ways(folder):
     assert "--unknown-labels" in out
     assert mmeval("clarity", "score", "dev.csv", "alba.dev.csv", "-o", "a").stdout
     assert mmeval("clarity", "--task", "evasion", "dev.csv", "alba.dev.csv", "-o", "b").stdout
-
-
-# what is refused
-
-
-def test_an_unknown_label_is_refused_or_wrong(folder):
-    text = (folder / "alba.csv").read_text().replace("1001,Clear Reply,Explicit", "1001,Clear Reply,Explicitly")
-    text = text.replace("1002,Ambivalent Reply,Dodging", "1002,Ambivalent Reply,[ERROR] timeout")
-    (folder / "odd.csv").write_text(text)
-    told = mmeval("clarity", "test.csv", "odd.csv", "-o", "run", code=1).stderr
-    assert "odd.csv:2: UNKNOWN_LABEL: `evasion_pred` is 'Explicitly', which is no label of the task evasion." in told
-    assert "Did you mean 'Explicit'? To count it as wrong: --unknown-labels wrong." in told
-    assert not (folder / "run").exists()
-    found = scored("test.csv", "odd.csv", "-o", "run", "--unknown-labels", "wrong")["evasion"]
-    right = scored("test.csv", "alba.csv", "-o", "fine")["evasion"]
-    assert found["metrics"]["f1_any_match"]["n_scored"] == right["metrics"]["f1_any_match"]["n_scored"] == 94
-    report = found["classification"]
-    assert report["outside_taxonomy"]["predictions"] == {"Explicitly": 1, "[ERROR] timeout": 1}
-    own = report["scores"]["any_match"]
-    assert own["macro_f1"]["value"] == pytest.approx(found["metrics"]["f1_any_match"]["value"])
-    # both rows were right and no longer are
-    before = right["classification"]["scores"]["any_match"]["accuracy"]["value"]
-    assert own["accuracy"]["value"] == pytest.approx(before - 2 / 94)
-    out = mmeval("clarity", "test.csv", "odd.csv", "-o", "shown", "--unknown-labels", "wrong").stdout
-    assert "2 predictions are no label of the task and count as wrong: 'Explicitly' (1), '[ERROR] timeout' (1)" in out
-    assert "none" in out  # their column in the confusion matrix
-
-
-def test_blank_predictions_can_count_as_wrong(folder):
-    with zipfile.ZipFile("blank.zip", "w") as archive:
-        archive.writestr("prediction", "\n".join(["", *predicted("alba.csv")[1:]]) + "\n")
-    assert "blank.zip/prediction:1: EMPTY_LABEL" in mmeval("clarity", "test.csv", "blank.zip", code=1).stderr
-    report = scored("test.csv", "blank.zip", "-o", "run", "--unknown-labels", "wrong")["evasion"]["classification"]
-    assert report["blank_predictions"] == 1
-    assert report["scores"]["any_match"]["n_scored"] == 94
-
-
-def test_files_that_lack_what_was_asked_for(folder):
-    mmeval("clarity", "test.csv", "alba.clarity.zip", "-o", "run")
-    told = mmeval("clarity", "test.csv", "alba.clarity.zip", "--task", "both", code=1).stderr
-    assert "NO_PREDICTION: no label of the task evasion is predicted. They hold clarity labels." in told
-    text = (folder / "dev.csv").read_text()
-    (folder / "bare.csv").write_text(re.sub(r",(?:Clear|Ambivalent)[^,]*Reply,[^,\n]*,,,$", ",,,,,", text, flags=re.M))
-    told = mmeval("clarity", "bare.csv", "alba.dev.csv", code=1).stderr
-    for task in ("clarity", "evasion"):
-        assert f"NO_GOLD: no row has a label of the task {task}" in told
-
-
-def test_a_task_without_gold_labels_is_left_out_unless_it_is_asked_for(folder):
-    (folder / "half.csv").write_text((folder / "dev.csv").read_text().replace("evasion_label", "elsewhere"))
-    assert list(scored("half.csv", "alba.dev.csv", "-o", "run")) == ["clarity"]
-    assert "NO_GOLD" in mmeval("clarity", "half.csv", "alba.dev.csv", "--task", "both", code=1).stderr
-
-
-def test_a_group_that_is_no_column(folder):
-    told = mmeval("clarity", "test.csv", "alba.csv", "--group", "intervew", code=1).stderr
-    assert "UNKNOWN_COLUMN: no column is named 'intervew'. Did you mean 'interview'?" in told
-
-
-def test_a_data_file_is_checked_too(folder):
-    (folder / "twice.csv").write_text(
-        (folder / "dev.csv").read_text() + (folder / "dev.csv").read_text().splitlines()[1]
-    )
-    assert "DUPLICATE" in mmeval("clarity", "twice.csv", "alba.dev.csv", code=1).stderr
-    (folder / "typed.jsonl").write_text('{"index": 1, "evasion_label": 3}\n')
-    (folder / "p.csv").write_text("id,evasion_pred\n1,Explicit\n")
-    assert (
-        "TYPE: `evasion_label` must be a label. Got 3 instead."
-        in mmeval("clarity", "typed.jsonl", "p.csv", code=1).stderr
-    )
-
-
-def test_annotators_who_never_meet_have_no_ceiling_and_no_agreement(folder):
-    (folder / "apart.jsonl").write_text(
-        '{"index": 1, "annotator2": "Explicit"}\n{"index": 2, "annotator10": "Dodging"}\n'
-        '{"index": 3, "evasion_label": "General"}\n'
-    )
-    (folder / "p.csv").write_text("id,evasion_pred\n1,Explicit\n2,General\n3,General\n")
-    out = mmeval("clarity", "apart.jsonl", "p.csv", "-o", "run").stdout
-    assert "human ceiling" not in out
-    assert "Krippendorff's alpha (nominal): no unit has two ratings" in out
-    report = load_run("run").folder.read_classification()
-    assert report is not None
-    assert report["human_ceiling"] is None
-    assert report["scores"]["any_match"]["accuracy"]["value"] == 0.5
-    assert report["scores"]["strict"]["accuracy"]["value"] == 1.0
-    assert list(report["consensus"]) == []
-    assert next(sample.annotations for sample in load_run("run").samples()) == {
-        "annotator2": "Explicit",
-        "annotator10": None,
-    }
-
-
-def test_one_annotator_is_enough(folder):
-    (folder / "one.csv").write_text("index,annotator1\n1,Explicit\n2,Dodging\n")
-    (folder / "p.csv").write_text("id,evasion_pred\n1,Explicit\n2,General\n")
-    out = mmeval("clarity", "one.csv", "p.csv", "-o", "run").stdout
-    assert "any-match ★" in out
-    assert "agreement of the annotators" not in out
-
-
-def test_rows_that_the_reader_refuses_are_not_missed_a_second_time(folder):
-    lines = (folder / "dev.csv").read_text().splitlines()
-    (folder / "torn.csv").write_text("\n".join([*lines[:5], "77", *lines[6:]]) + "\n")
-    for predictions in ("alba.dev.csv", "alba.evasion.zip"):
-        told = mmeval("clarity", "torn.csv", predictions, code=1).stderr
-        assert "torn.csv:6: LENGTH: the row has 1 cells and the header 10" in told
-        assert "UNMATCHED" not in told
-        assert "line i must be" not in told
-
-
-# exit codes
-
-
-def test_thresholds(folder):
-    mmeval("clarity", "test.csv", "alba.csv", "-o", "a", "--fail-under", "evasion=0.5", "--min-coverage", "0.9")
-    told = mmeval("clarity", "test.csv", "alba.csv", "-o", "b", "--fail-under", "evasion=0.99", code=3).stderr
-    assert told.startswith("error: evasion: composite_score is 0.")
-    told = mmeval(
-        "clarity", "test.csv", "alba.csv", "-o", "c", "--fail-under", "evasion.f1_majority=0.99", code=3
-    ).stderr
-    assert told.startswith("error: evasion: f1_majority is 0.")
-    assert "below 0.99" in mmeval("clarity", "test.csv", "alba.csv", "-o", "d", "--min-coverage", "0.99", code=3).stderr
-    # one name for both tasks
-    told = mmeval("clarity", "test.csv", "alba.csv", "-o", "e", "--fail-under", "soft_score=0.99", code=3).stderr
-    assert told.count("soft_score") == 2
-
-
-def test_wrong_usage(folder):
-    assert "Missing argument 'PREDICTIONS'" in mmeval("clarity", "test.csv", code=2).stderr
-    assert "does not compute it" in mmeval("clarity", "dev.csv", "alba.dev.csv", "--fail-under", "x=1", code=2).stderr
-    mmeval("clarity", "dev.csv", "alba.dev.csv", "--task", "nonsense", code=2)
-    mmeval("clarity", "check-submission", code=2)
-    told = mmeval(
-        "clarity", "dev.csv", "alba.dev.csv", "--task", "clarity", "--fail-under", "evasion=0.1", code=2
-    ).stderr
-    assert "does not compute it" in told
-    assert not (folder / "runs").exists()
-
-
-def test_check_submission(folder):
-    out = mmeval("clarity", "check-submission", "alba.evasion.zip", "--data", "test.csv").stdout
-    assert "no problem found in alba.evasion.zip (zip; answers every row of test.csv once)" in out
-    assert "--data DATA" in mmeval("clarity", "check-submission", "alba.csv").stdout
-    told = mmeval("clarity", "check-submission", "alba.evasion.zip", "--data", "dev.csv", code=1).stderr
-    assert "LENGTH: the submission has 96 lines and dev.csv 72 rows" in told
-    found = json.loads(mmeval("clarity", "check-submission", "boreas.clarity.zip", "--format", "json").stdout)
-    assert found["rows"] == 96
-    assert sum(found["labels"]["clarity"].values()) == 96
-
-
-def test_a_killed_run_has_its_tables_when_it_is_resumed(folder, monkeypatch):
-    def killed(*arguments, **settings):
-        raise KeyboardInterrupt
-
-    whole = scored("dev.csv", "alba.dev.csv", "--task", "evasion", "-o", "whole")["evasion"]["classification"]
-    prepared = prepare("dev.csv", "alba.dev.csv", task="evasion")
-    with monkeypatch.context() as patch:
-        patch.setattr("multimodal_eval.run.execute.finish", killed)
-        with pytest.raises(KeyboardInterrupt):
-            carry_out(prepared, folder / "broken")
-    resumed = resume(folder / "broken")
-    assert json.loads((folder / "broken" / "classification.json").read_text()) == whole
-    assert resumed["f1_strict"] == load_run(folder / "whole")["f1_strict"]
-
-
-def zipped(path, *labels):
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("prediction", "".join(f"{label}\n" for label in labels))
-    return path.name
-
-
-def test_a_submission_for_the_other_task_is_found(folder):
-    refused = mmeval(
-        "clarity", "check-submission", zipped(folder / "z.zip", "Explicit", "General"), "--task", "clarity", code=1
-    )
-    assert "NO_PREDICTION" in refused.stderr
-    assert "It holds evasion labels" in refused.stderr
-    refused = mmeval("clarity", "check-submission", zipped(folder / "y.zip", "Foo", "Bar"), "--task", "clarity", code=1)
-    assert "no label of the task clarity" in refused.stderr
-
-
-def test_one_refused_row_does_not_hide_ids_that_are_not_in_the_data(folder):
-    (folder / "d.csv").write_text("index,evasion_label\n1,Explicit\n2,General\n")
-    (folder / "p.csv").write_text("id,evasion_pred\n1,Explicit\n77,General\n,Dodging\n")
-    refused = mmeval("clarity", "check-submission", "p.csv", "--data", "d.csv", code=1).stderr
-    assert "MISSING_ID" in refused
-    assert "'77'" in refused
-
-
-@pytest.mark.parametrize("name", ["Annotator1", "annotator_1", "ANNOTATOR 1"])
-def test_annotators_are_found_however_their_column_is_spelled(folder, name):
-    (folder / "d.csv").write_text(f"index,evasion_label,{name}\n1,Explicit,General\n2,General,General\n")
-    (folder / "p.csv").write_text("id,evasion_pred\n1,General\n2,General\n")
-    found = scored("d.csv", "p.csv", "--task", "evasion", "-o", "run")["evasion"]["classification"]
-    assert found["official"] == "any_match"
-
-
-def test_an_error_message_counts_as_wrong_and_the_runs_stay_comparable(folder):
-    (folder / "d.csv").write_text("index,evasion_label\n1,Explicit\n2,General\n3,Dodging\n")
-    for name, label in (("a", "General"), ("b", "[ERROR] x")):
-        (folder / f"{name}.csv").write_text(f"id,evasion_pred\n1,{label}\n2,General\n3,Dodging\n")
-        mmeval(
-            "clarity", "d.csv", f"{name}.csv", "--task", "evasion", "--unknown-labels", "wrong", "-o", f"runs/{name}"
-        )
-    assert load_run(folder / "runs" / "b")["f1_strict"]["n_scored"] == 3
-    mmeval("compare", "runs/a", "runs/b")
-
-
-def test_runs_of_two_tasks_are_listed(folder):
-    mmeval("clarity", "test.csv", "alba.csv", "-o", "runs/alba")
-    listed = mmeval("ls", "runs").stdout
-    assert "alba/clarity" in listed
-    assert "alba/evasion" in listed

@@ -203,15 +203,32 @@ def test_a_run_can_be_rescored_with_other_weights(folder):
     assert load_run("new").results["composite"]["value"] == pytest.approx(743 / 1386, abs=1e-12)
 
 
-def test_a_killed_run_is_resumed(folder, monkeypatch):
-    def killed(*arguments, **settings):
-        raise KeyboardInterrupt
+def killed(*arguments, **settings):
+    raise KeyboardInterrupt
 
+
+def test_a_killed_run_is_resumed(folder, monkeypatch):
     dialogue(*FILES, "-o", "whole")
     with monkeypatch.context() as patch:
         patch.setattr("multimodal_eval.run.execute.finish", killed)
         CliRunner().invoke(cli, ["dialogue", *FILES, "-o", "broken"])
     assert resume("broken").results == load_run("whole").results
+
+
+def test_a_resumed_run_on_which_the_rule_fails_is_refused_too(folder, monkeypatch):
+    (folder / "rule.py").write_text(
+        "from multimodal_eval.dialogue import hidden_rule\n\n\n"
+        "@hidden_rule('rising')\ndef rising(sample):\n    return sample.perplexity / 9\n"  # 10 is above 9
+    )
+    monkeypatch.setattr(hidden_metric, "_rules", dict(hidden_metric._rules))
+    with monkeypatch.context() as patch:
+        patch.setattr("multimodal_eval.run.execute.finish", killed)
+        CliRunner().invoke(cli, ["dialogue", *FILES, "--rule", "rising", "--plugin", "rule.py", "-o", "broken"])
+    done = CliRunner().invoke(cli, ["score", "--resume", "broken", "--plugin", "rule.py"])
+    told = "ppl_output.json: RULE: reply 1: the rule 'rising' gives no number from 0 to 1: RANGE: the value 1.11"
+    assert told in str(done.exception)
+    assert "(id 'i2')" in str(done.exception)
+    assert not (folder / "broken").exists()
 
 
 def test_questions_are_shown_with_the_worst_replies(folder):

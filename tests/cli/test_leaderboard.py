@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 from pathlib import Path
@@ -13,10 +12,9 @@ from click.testing import CliRunner
 from multimodal_eval import load_run
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.cli.main import cli
-from multimodal_eval.contests.scored_submissions import submissions_in
-from multimodal_eval.contests.submissions import kind_of
-from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError
+from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.evaluation.metrics import hidden_metric
+from tests.cli.leaderboard import board, places, refused
 from tests.cli.test_cli import mmeval
 from tests.contests.clarity.make_data import FOLDER
 from tests.contests.dialogue.contest import system, write_contest, write_json
@@ -33,29 +31,6 @@ def folder(tmp_path, monkeypatch):
         gold, *_ = write_contest(tmp_path / "sent" / name, system(ord(name[0]), quality))
         gold.rename(tmp_path / "gold.json")
     return tmp_path
-
-
-def board(*arguments, code=0):
-    done = CliRunner().invoke(
-        cli, ["leaderboard", *arguments, "--format", "json", "--workers", "1"], catch_exceptions=False
-    )
-    assert done.exit_code == code, done.output
-    return json.loads(done.stdout)
-
-
-def refused(*arguments, code=1):
-    """What the command says where it fails in our own way, or for wrong usage."""
-    done = CliRunner().invoke(cli, ["leaderboard", *arguments, "--workers", "1"])
-    error = done.exception
-    if isinstance(error, MultimodalEvalError):
-        assert error.exit_code == code
-        return str(error)
-    assert done.exit_code == code == 2, (done.output, error)
-    return done.output
-
-
-def places(found):
-    return [(own["name"], own["rank"]) for own in found["standings"]]
 
 
 NO_SYNONYMS = ("--synonyms", "en=none")
@@ -211,140 +186,7 @@ def test_submissions_to_clarity(tmp_path, monkeypatch):
     assert "--config does not go with test.csv: it is scored as CLARITY's data" in told
 
 
-# other data
-
-CAPTIONS = ["a dog runs on the beach", "a cat sleeps on a chair", "two birds fly over the sea", "a red car in the snow"]
-
-
-def captions(folder, count=12):
-    """A COCO pair of files and the same as JSONL; `good` repeats the references, `poor` does so at times."""
-    folder.mkdir(exist_ok=True)
-    references = [f"{CAPTIONS[n % 4]} number {n}" for n in range(count)]
-    coco = {
-        "images": [{"id": n} for n in range(count)],
-        "annotations": [{"id": n, "image_id": n, "caption": text} for n, text in enumerate(references)],
-    }
-    write_json(folder / "coco.json", coco)
-    rows = [{"id": str(n), "references": [text]} for n, text in enumerate(references)]
-    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    answers = {"good": references, "poor": [text if n % 4 == 0 else "a man" for n, text in enumerate(references)]}
-    for name, said in answers.items():
-        (folder / "coco").mkdir(exist_ok=True)
-        write_json(folder / "coco" / f"{name}.json", [{"image_id": n, "caption": text} for n, text in enumerate(said)])
-        sent(folder / "jsonl", name, said)
-    return references
-
-
-def sent(folder, name, answers):
-    folder.mkdir(exist_ok=True)
-    rows = [{"id": str(n), "generated_answer": text} for n, text in enumerate(answers)]
-    (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-@pytest.fixture
-def captioned(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    captions(tmp_path)
-    return tmp_path
-
-
-def test_coco_files_are_ranked_by_cider_d(captioned):
-    found = board("coco.json", "coco", "-o", "runs")
-    assert found["number"] == "cider_d"
-    assert places(found) == [("good", 1), ("poor", 2)]
-    assert found["samples"] == 12
-    assert set(found["standings"][0]["numbers"]) >= {"bleu", "rouge_l", "cider_d"}
-    assert found["standings"][0]["value"] == load_run("runs/good")["cider_d"]["value"]
-
-
-def test_samples_with_metrics_of_ones_choice(captioned):
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs")
-    assert (found["number"], places(found)) == ("rouge_l", [("good", 1), ("poor", 2)])
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l,bleu", "--by", "bleu", "-o", "more")
-    assert (found["number"], places(found)) == ("bleu", [("good", 1), ("poor", 2)])
-    assert found["standings"][0]["value"] == load_run("more/good")["bleu"]["value"]
-    found = board("data.jsonl", "jsonl", "--metrics", "bleu", "--by", "bleu.bleu_1", "-o", "parts")
-    assert found["standings"][0]["value"] == load_run("parts/good")["bleu"]["parts"]["bleu_1"]["value"]
-
-
-def test_a_lower_number_can_be_better(captioned):
-    said = {"good": [1.5, 1.25, 2.0, 1.5], "poor": [9.0, 8.0, 9.5, 7.0]}
-    for name, values in said.items():
-        rows = [{"id": str(n), "generated_answer": "x", "perplexity": values[n % 4] + n / 100} for n in range(12)]
-        (captioned / "jsonl" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = board("data.jsonl", "jsonl", "--metrics", "perplexity", "-o", "runs")
-    assert (found["direction"], places(found)) == ("lower", [("good", 1), ("poor", 2)])
-    assert found["standings"][1]["behind"] == pytest.approx(6.8125)  # 8.375 - 1.5625
-    assert [own["rank"] for own in found["standings"]] == [1, 2]
-
-
-def test_a_submission_without_many_answers_is_refused_unless_told(captioned):
-    references = captions(captioned)
-    sent(captioned / "jsonl", "half", ["[ERROR] timeout" if n < 6 else text for n, text in enumerate(references)])
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs", code=1)
-    assert places(found) == [("good", 1), ("poor", 2)]
-    assert found["refused"] == [
-        {"name": "half", "reason": "rouge_l is scored for 6 of the 12 samples that others have"}
-    ]
-    assert (found["samples"], found["left_out"]) == (12, 0)
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "--allow-partial", "-o", "all")
-    assert sorted(own["name"] for own in found["standings"]) == ["good", "half", "poor"]
-    assert (found["samples"], found["left_out"]) == (12, 6)
-    # All on the six that all have.
-    assert {own["name"]: own["value"] for own in found["standings"]}["half"] == pytest.approx(1)
-
-
-def test_up_to_1_percent_of_unscored_samples_is_left_out_for_all(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    references = captions(tmp_path, 200)
-    sent(tmp_path / "jsonl", "nearly", ["[ERROR] x" if n < 2 else text for n, text in enumerate(references)])
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs")
-    assert (found["samples"], found["left_out"], len(found["standings"])) == (200, 2, 3)
-    sent(tmp_path / "jsonl", "nearly", ["[ERROR] x" if n < 3 else text for n, text in enumerate(references)])
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "more", code=1)
-    assert [own["name"] for own in found["refused"]] == ["nearly"]
-
-
-def test_a_submission_for_other_data_is_refused_alone(captioned):
-    sent(captioned / "jsonl", "other", ["x"] * 5)
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs", code=1)
-    assert [own["name"] for own in found["refused"]] == ["other"]
-    assert "UNMATCHED" in found["refused"][0]["reason"]
-
-
-@pytest.mark.parametrize(
-    ("option", "shown"),
-    [
-        (("--weight", "Text2Text=1"), "--weight"),
-        (("--synonyms", "en=none"), "--synonyms"),
-        (("--questions", "q.json"), "--questions"),
-        (("--rule", "choice"), "--rule"),
-        (("--present-types-only",), "--present-types-only"),
-    ],
-)
-def test_options_of_the_contest_do_not_go_with_other_data(captioned, option, shown):
-    told = refused("data.jsonl", "jsonl", *option, "-o", "runs", code=2)
-    assert f"Error: {shown} does not go with data.jsonl: it is scored as samples" in told
-    assert not Path("runs").exists()
-
-
 # folders and kinds
-
-
-def test_what_a_folder_of_submissions_is(tmp_path):
-    def any_file(path):
-        return path.is_file()
-
-    with pytest.raises(ConfigError, match="must be a folder"):
-        submissions_in(tmp_path / "absent", any_file)
-    with pytest.raises(ConfigError, match="holds no submission"):
-        submissions_in(tmp_path, any_file)
-    for name in ("b.json", "a.jsonl.gz", ".hidden.json", "_notes.json"):
-        (tmp_path / name).write_text("")
-    assert [own.name for own in submissions_in(tmp_path, any_file)] == ["a", "b"]
-    (tmp_path / "b.csv").write_text("")
-    with pytest.raises(ConfigError, match="holds two submissions named 'b'"):
-        submissions_in(tmp_path, any_file)
 
 
 def test_a_submission_named_as_the_result_is_refused_before_anything_is_scored(folder):
@@ -383,34 +225,6 @@ def test_runs_are_not_written_over(folder):
     with pytest.raises(RunFolderError, match="runs exists already"):
         board("gold.json", "sent", "-o", "runs")
     assert [path.name for path in (folder / "runs").iterdir()] == ["mine.txt"]
-
-
-def test_kinds_of_gold(tmp_path):
-    gold = {"d1": {"type": "Text2Text", "replies": [["a"]]}}
-    contents = {
-        "dialogue.json": json.dumps(gold).encode(),
-        "bom.json": b"\xef\xbb\xbf \n" + json.dumps(gold).encode(),
-        "dialogue.json.gz": gzip.compress(json.dumps(gold).encode()),
-        "coco.json": b'{"info": {"year": 2014}, "images": [], "annotations": []}',
-        "array.json": b'[{"id": "1", "references": ["a"]}]',
-        "rows.jsonl": b'{"id": "1", "replies": ["a"]}\n',
-        "evasion.csv": b"index,evasion_label\n1,Explicit\n",
-        "clarity.csv": b"index,clarity_label\n1,Clear Reply\n",
-        "samples.csv": b"id,references\n1,a\n",
-    }
-    for name, content in contents.items():
-        (tmp_path / name).write_bytes(content)
-    assert {name: kind_of(tmp_path / name) for name in contents} == {
-        "dialogue.json": "dialogue",
-        "bom.json": "dialogue",
-        "dialogue.json.gz": "dialogue",
-        "coco.json": "samples",
-        "array.json": "samples",
-        "rows.jsonl": "samples",
-        "evasion.csv": "clarity",
-        "clarity.csv": "clarity",
-        "samples.csv": "samples",
-    }
 
 
 def test_a_gold_that_is_not_there(folder):

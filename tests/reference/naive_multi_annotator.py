@@ -45,6 +45,26 @@ def macro_f1(rows, labels):
     return sum(f1 for _, _, f1, _ in per_class(rows, labels).values()) / len(labels)
 
 
+def influence(rows, labels):
+    """(n/K) sum_k [ 2 h_ik - F_k (g_ik + p_ik) ] / D_k of each row."""
+    f1 = {label: found[2] for label, found in per_class(rows, labels).items()}
+    sizes = {
+        label: sum(predicted == label for predicted, _ in rows) + sum(label in gold for _, gold in rows)
+        for label in labels
+    }
+    return [
+        len(rows)
+        / len(labels)
+        * sum(
+            (2 * (predicted == label and label in gold) - f1[label] * ((label in gold) + (predicted == label)))
+            / sizes[label]
+            for label in labels
+            if sizes[label]
+        )
+        for predicted, gold in rows
+    ]
+
+
 def accuracy(rows):
     return sum(predicted in gold for predicted, gold in rows) / len(rows)
 

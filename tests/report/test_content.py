@@ -233,10 +233,10 @@ def test_any_run_of_labels_has_its_confusion_matrix(tmp_path):
     ]
     run = evaluate(samples, metrics=["f1_strict"], output=tmp_path / "run")
     found = content_of([run], ["run"]).runs[0].classification
-    assert found["official"] == "strict"
-    assert found["labels"] == ["a", "b"]
-    assert found["scores"]["strict"]["confusion_matrix"] == [[1, 1], [0, 1]]
-    assert found["scores"]["strict"]["macro_f1"]["value"] == run.entries["f1_strict"].value == pytest.approx(2 / 3)
+    assert found.official == "strict"
+    assert found.labels == ["a", "b"]
+    assert found.scores["strict"].confusion_matrix == [[1, 1], [0, 1]]
+    assert found.scores["strict"].macro_f1.value == run.entries["f1_strict"].value == pytest.approx(2 / 3)
 
 
 def test_a_run_of_very_many_labels_has_no_matrix(tmp_path):

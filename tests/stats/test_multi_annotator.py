@@ -10,14 +10,11 @@ from sklearn.metrics import confusion_matrix, f1_score
 
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.stats.intervals import standard_error
-from multimodal_eval.stats.macro_f1 import macro_f1
+from multimodal_eval.stats.macro_f1 import macro_f1_gradient, macro_f1_of_sums, row_statistics
 from multimodal_eval.stats.multi_annotator import (
-    golds_of_row,
+    any_match_golds,
     human_ceiling,
-    macro_f1_gradient,
-    macro_f1_of_sums,
     majority_codes,
-    row_statistics,
     score_any_match,
     score_distributions,
     score_majority,
@@ -255,8 +252,8 @@ def test_single_label_scores_are_scikit_learns(rows):
     known = kept & (predicted >= 0)
     if known.any():
         assert scores.confusion.tolist() == confusion_matrix(gold[known], predicted[known], labels=range(4)).tolist()
-    ours = macro_f1(gold[kept], predicted[kept], 4)
-    assert scores.macro_f1.influence == pytest.approx(ours.influence, abs=1e-12)
+    naive_rows = [(said, [right]) for said, right in zip(predicted.tolist(), gold.tolist(), strict=True) if right >= 0]
+    assert scores.macro_f1.influence == pytest.approx(naive.influence(naive_rows, range(4)), abs=1e-12)
 
 
 @given(tables)
@@ -336,11 +333,9 @@ def test_influence_values_are_those_of_the_summed_statistics(rows, charge):
     predicted, _, annotations = columns(rows)
     assume((annotations >= 0).any())
     scores = score_any_match(predicted, annotations, LABELS, charge=charge)
-    counted = [
-        (said, golds_of_row(said, given, LABELS, charge=charge))
-        for said, given in zip(predicted.tolist(), annotations.tolist(), strict=True)
-    ]
-    stats = np.array([row_statistics(said, golds, 4) for said, golds in counted if golds])
+    golds = any_match_golds(predicted, annotations, LABELS, charge=charge).tolist()
+    counted = [(said, [code for code in row if code >= 0]) for said, row in zip(predicted.tolist(), golds, strict=True)]
+    stats = np.array([row_statistics(said, row, 4) for said, row in counted if row])
     found = function_of_sums(Rows(scores.right.astype(float), stats), macro_f1_of_sums, macro_f1_gradient)
     assert found.value == pytest.approx(scores.macro_f1.value, abs=1e-12)
     assert found.influence == pytest.approx(scores.macro_f1.influence, abs=1e-9)

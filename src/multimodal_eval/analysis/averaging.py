@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from multimodal_eval.analysis.columns import Codes
 from multimodal_eval.core.records import Figure
 from multimodal_eval.core.score import Estimate, Rows
-from multimodal_eval.stats.intervals import Interval
+from multimodal_eval.stats.intervals import Interval, interval
 from multimodal_eval.stats.stratified import Strata, mean_of_clusters, stratified_mean
 
 
@@ -49,3 +49,8 @@ class Averaging:
         if self.strata is not None:
             return stratified_mean(rows.values, self.clusters, self.strata)
         return mean_of_clusters(rows.values, self.clusters) if self.by_cluster else aggregate(rows)
+
+    def interval(self, aggregate: Aggregate, rows: Rows) -> Interval:
+        """The figure of the rows with its interval."""
+        values = rows.values if rows.stats is None else None
+        return interval(self.estimate(aggregate, rows), self.clusters, values=values)

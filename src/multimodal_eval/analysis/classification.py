@@ -1,27 +1,32 @@
-"""All that is said of one system's labels: every way of scoring, classes, confusions, annotators, the human ceiling.
+"""Everything about one system's labels: every way of scoring, classes, confusions, annotators, the human ceiling.
 
-It is made of a run's samples alone (gold label = `expected_answer`, predicted label = `generated_answer`, annotators =
-`annotations`), works for any taxonomy, and is kept as classification.json beside the run's results.
+It is derived from a finished run: its samples (gold label = `expected_answer`, predicted label = `generated_answer`,
+annotators = `annotations`) and the taxonomy of its metrics. A run whose composite is a macro F1 keeps it as
+classification.json beside its results; for any other run of labels it is derived when somebody asks.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
-from multimodal_eval.core.errors import InputError
+from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.labels.taxonomy import Taxonomy
-from multimodal_eval.stats.agreement_report import Settings, agreement_report
+from multimodal_eval.data.labels.taxonomy import Encoded, Taxonomy
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.evaluation.label_metric import LabelMetric
+from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.stats.agreement_report import AgreementReport, Settings, agreement_report
 from multimodal_eval.stats.dawid_skene import DawidSkene, dawid_skene
+from multimodal_eval.stats.intervals import Codes, Interval
+from multimodal_eval.stats.macro_f1 import ClassificationScores, ClassScores
 from multimodal_eval.stats.multi_annotator import (
-    ClassificationScores,
-    Codes,
+    HumanCeiling,
     SoftScores,
     human_ceiling,
     majority_codes,
@@ -33,63 +38,238 @@ from multimodal_eval.stats.multi_annotator import (
 from multimodal_eval.stats.ratings import Ratings
 
 FORMAT = 1
+MOST_LABELS = 50  # of a matrix that somebody can read
 SWITCHED = "annotators hold data: any-match is the official score"
 STRICT = "no annotator holds a label of the taxonomy: strict is the official score"
 SINGLE = "the task's official score is strict, against its one gold label"
 
+Way = Literal["strict", "any_match", "any_match_all", "majority", "dawid_skene"]
+OFFICIAL: dict[str, Way] = {"f1_any_match": "any_match", "f1_strict": "strict"}  # by the composite's metric
+_METRICS = ("f1_strict", "f1_any_match", "f1_majority", "soft_score")
+_FIELDS = ("generated_answer", "expected_answer", "annotations", "group")
 
-def classification_report(
-    samples: Sequence[Sample], taxonomy: Taxonomy, *, switches: bool = True, seed: int = 0
-) -> dict[str, Any]:
-    """The content of classification.json.
 
-    `switches` says whether any-match is the official score as soon as annotators hold data. Intervals are clustered
-    by the samples' `group`.
-    """
-    labels = taxonomy.labels
-    predicted = taxonomy.encode([sample.generated_answer for sample in samples])
-    gold = taxonomy.encode([sample.expected_answer for sample in samples])
-    names = list(dict.fromkeys(name for sample in samples for name in sample.annotations or {}))
-    given = taxonomy.encode_rows([[(sample.annotations or {}).get(name) for name in names] for sample in samples])
-    codes = given.codes.reshape(len(samples), len(names))
-    clusters = _clusters(samples)
-    annotated = bool((codes >= 0).any())
-    consensus = dawid_skene(codes, len(labels)) if annotated else None
-    ways: dict[str, Callable[[], ClassificationScores]] = {
-        "strict": lambda: score_strict(predicted.codes, gold.codes, labels)
-    }
-    if consensus is not None:
-        likeliest = consensus.labels
-        ways |= {
-            "any_match": lambda: score_any_match(predicted.codes, codes, labels),
-            "any_match_all": lambda: score_any_match(predicted.codes, codes, labels, charge="all"),
-            "majority": lambda: score_majority(predicted.codes, codes, labels),
-            "dawid_skene": lambda: score_strict(predicted.codes, likeliest, labels),
+class WayScores(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One way of scoring; if there is nothing to score, `reason` says why and the rest is missing."""
+
+    macro_f1: Interval | None
+    accuracy: Interval | None
+    n_scored: int | None = None
+    n_skipped: int | None = None
+    per_class: dict[str, ClassScores] | None = None
+    confusion_matrix: list[list[int]] | None = None  # rows: gold, columns: predicted
+    few_gold: list[str] | None = None
+    reason: str | None = None
+
+
+class SoftScore(msgspec.Struct, frozen=True):
+    """The mean share of annotators who gave the predicted label."""
+
+    value: float
+    stderr: float | None
+    low: float | None
+    high: float | None
+    method: str
+    n_scored: int
+    n_skipped: int
+
+
+class AnnotatorScores(msgspec.Struct, frozen=True):
+    """One annotator against the others, by any-match."""
+
+    macro_f1: Interval
+    accuracy: Interval
+    n_scored: int
+
+
+class Ceiling(msgspec.Struct, frozen=True):
+    """The mean over annotators; None for one who shares no row with another."""
+
+    macro_f1: Interval
+    accuracy: Interval
+    by_annotator: dict[str, AnnotatorScores | None]
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A row in which Dawid-Skene's likeliest label is not the majority vote, with the probabilities of both."""
+
+    id: str
+    annotations: dict[str, Any] | None
+    majority: str
+    dawid_skene: str
+    probability: float
+    probability_of_majority: float
+
+
+class OutsideTaxonomy(msgspec.Struct, frozen=True):
+    """Labels that the taxonomy does not have, and how often each occurs, the most frequent first."""
+
+    predictions: dict[str, int]
+    gold: dict[str, int]
+    annotations: dict[str, int]
+
+
+class Classification(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of classification.json."""
+
+    task: str | None
+    files: list[str]
+    format: int = FORMAT
+    n: int
+    labels: list[str]
+    zero_division: int = 0
+    official: Way
+    official_because: str
+    scores: dict[Way, WayScores]
+    soft: SoftScore | None
+    outside_taxonomy: OutsideTaxonomy
+    blank_predictions: int
+    human_ceiling: Ceiling | None
+    consensus: list[Difference] | None
+    agreement: AgreementReport | None
+    notes: list[str]
+
+
+def classification_of(run: Run) -> Classification | None:
+    """As the run keeps it, else derived from its samples; None if it has no labels, or too many."""
+    stored = run.folder.read_classification()
+    if stored is None:
+        return derived_classification(run)
+    try:
+        return msgspec.convert(stored, Classification)
+    except msgspec.ValidationError as error:
+        raise RunFolderError(f"{run.folder.label}/classification.json cannot be read: {error}") from None
+
+
+def store_classification(run: Run, headline: str) -> None:
+    """Write classification.json into the folder of a run whose composite, the metric `headline`, is a macro F1."""
+    report = derived_classification(run) if headline in OFFICIAL else None
+    if report is not None:
+        run.folder.write_classification(msgspec.to_builtins(report))
+
+
+def derived_classification(run: Run) -> Classification | None:
+    """From the samples of a finished run; None if it has no labels, or too many."""
+    name = next((name for name in _METRICS if name in run.metrics), None)
+    metric = None if name is None else resolve(name)
+    if name is None or not isinstance(metric, LabelMetric):
+        return None
+    if (signature := run.info.signatures.get(name)) is not None and (options := signature.options):
+        metric = metric.configure(options)
+    samples = _answered(run, name)
+    taxonomy = metric.given or metric.fit(samples).taxonomy
+    if taxonomy is None or len(taxonomy) > MOST_LABELS:
+        return None
+    rows = LabelledRows.of(samples, taxonomy)
+    official = _official(run, rows)
+    consensus = dawid_skene(rows.annotations.codes, len(taxonomy)) if rows.is_annotated else None
+    return Classification(
+        task=run.info.task,
+        files=[file.path for file in run.info.input if file.path is not None],
+        n=len(samples),
+        labels=list(taxonomy.labels),
+        official=official,
+        official_because=SWITCHED if official == "any_match" else SINGLE if rows.is_annotated else STRICT,
+        scores=rows.scores(consensus),
+        soft=rows.soft(),
+        outside_taxonomy=rows.outside(),
+        blank_predictions=sum(not (sample.generated_answer or "").strip() for sample in samples),
+        human_ceiling=rows.ceiling(),
+        consensus=None if consensus is None else _differences(samples, rows, consensus),
+        agreement=_agreement(rows, run.info.seed),
+        notes=run.info.input_notes,
+    )
+
+
+def _answered(run: Run, name: str) -> list[Sample]:
+    """The samples but those that the generator failed on: they have no label, not a wrong one."""
+    samples: list[Sample] = []
+    for part in range(len(run.info.parts)):
+        status = run.folder.read_part("scores", part, [f"{name}:status"]).column(0).to_pylist()
+        stored = run.folder.read_samples(part, _FIELDS)
+        samples += [sample for sample, own in zip(stored, status, strict=True) if own != "error"]
+    return samples
+
+
+def _official(run: Run, rows: LabelledRows) -> Way:
+    """The way that the run's composite goes by; without one, strict if there are gold labels, else any-match."""
+    task = run.info.config.tasks.get(run.info.task or "")
+    chosen = OFFICIAL.get((task and task.headline) or "", "strict" if rows.has_gold else "any_match")
+    return chosen if rows.is_annotated else "strict"
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Predicted, gold and annotators' labels of the same rows, as codes of one taxonomy."""
+
+    labels: tuple[str, ...]
+    predicted: Encoded
+    gold: Encoded
+    annotations: Encoded
+    annotators: list[str]
+    clusters: Codes | None
+    has_gold: bool
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample], taxonomy: Taxonomy) -> LabelledRows:
+        """The labels of samples."""
+        names = list(dict.fromkeys(name for sample in samples for name in sample.annotations or {}))
+        given = taxonomy.encode_rows([[(sample.annotations or {}).get(name) for name in names] for sample in samples])
+        return cls(
+            taxonomy.labels,
+            taxonomy.encode([sample.generated_answer for sample in samples]),
+            taxonomy.encode([sample.expected_answer for sample in samples]),
+            Encoded(given.codes.reshape(len(samples), len(names)), given.unknown),
+            names,
+            _clusters(samples),
+            any(sample.expected_answer is not None for sample in samples),
+        )
+
+    @property
+    def is_annotated(self) -> bool:
+        """Whether an annotator has given a label of the taxonomy."""
+        return bool((self.annotations.codes >= 0).any())
+
+    def scores(self, consensus: DawidSkene | None) -> dict[Way, WayScores]:
+        """Every way of scoring; without annotators strict alone."""
+        predicted, given, labels = self.predicted.codes, self.annotations.codes, self.labels
+        ways: dict[Way, Callable[[], ClassificationScores]] = {
+            "strict": lambda: score_strict(predicted, self.gold.codes, labels)
         }
-    switched = annotated and switches
-    return {
-        "format": FORMAT,
-        "n": len(samples),
-        "labels": list(labels),
-        "zero_division": 0,
-        "official": "any_match" if switched else "strict",
-        "official_because": SWITCHED if switched else SINGLE if annotated else STRICT,
-        "scores": {name: _scores(way, clusters) for name, way in ways.items()},
-        "soft": _soft(score_soft(predicted.codes, codes, labels), clusters) if annotated else None,
-        "outside_taxonomy": {
-            "predictions": _by_count(predicted.unknown),
-            "gold": _by_count(gold.unknown),
-            "annotations": _by_count(given.unknown),
-        },
-        "blank_predictions": sum(not (sample.generated_answer or "").strip() for sample in samples),
-        "human_ceiling": _ceiling(codes, names, labels, clusters) if annotated else None,
-        "consensus": _consensus(samples, codes, labels, consensus) if consensus is not None else None,
-        "agreement": _agreement(codes, names, labels, clusters, seed) if annotated else None,
-    }
+        if consensus is not None:
+            likeliest = consensus.labels
+            ways |= {
+                "any_match": lambda: score_any_match(predicted, given, labels),
+                "any_match_all": lambda: score_any_match(predicted, given, labels, charge="all"),
+                "majority": lambda: score_majority(predicted, given, labels),
+                "dawid_skene": lambda: score_strict(predicted, likeliest, labels),
+            }
+        return {way: self._way_scores(score) for way, score in ways.items()}
+
+    def _way_scores(self, score: Callable[[], ClassificationScores]) -> WayScores:
+        try:
+            return way_scores(score(), self.clusters)
+        except InputError as nothing:
+            return WayScores(None, None, reason=nothing.problems[0].message)
+
+    def soft(self) -> SoftScore | None:
+        """The soft score; None without annotators."""
+        if not self.is_annotated:
+            return None
+        return soft_score(score_soft(self.predicted.codes, self.annotations.codes, self.labels), self.clusters)
+
+    def outside(self) -> OutsideTaxonomy:
+        """The labels that are not in the taxonomy."""
+        return OutsideTaxonomy(*(_by_count(own.unknown) for own in (self.predicted, self.gold, self.annotations)))
+
+    def ceiling(self) -> Ceiling | None:
+        """Each annotator against the others; None if no two of them share a row."""
+        ceiling = human_ceiling(self.annotations.codes, self.labels)
+        return None if ceiling is None else ceiling_scores(ceiling, self.annotators, self.clusters)
 
 
 def _clusters(samples: Sequence[Sample]) -> Codes | None:
-    """Integer codes of the groups; a sample without one is its own. None where no sample has one."""
+    """Integer codes of the groups; a sample without one is its own. None if no sample has one."""
     if all(sample.group is None for sample in samples):
         return None
     known: dict[object, int] = {}
@@ -98,85 +278,70 @@ def _clusters(samples: Sequence[Sample]) -> Codes | None:
     )
 
 
+# what the scores of arrays say, as records
+
+
+def way_scores(scores: ClassificationScores, clusters: Codes | None = None) -> WayScores:
+    """One way of scoring with its intervals, classes and confusions."""
+    return WayScores(
+        scores.macro_f1_interval(clusters),
+        scores.accuracy_interval(clusters),
+        scores.n_scored,
+        scores.n_skipped,
+        scores.per_class,
+        scores.confusion.tolist(),
+        scores.few_gold,
+    )
+
+
+def soft_score(scores: SoftScores, clusters: Codes | None = None) -> SoftScore:
+    """The mean share of annotators with its interval."""
+    return SoftScore(**asdict(scores.interval(clusters)), n_scored=len(scores.values), n_skipped=scores.n_skipped)
+
+
+def ceiling_scores(ceiling: HumanCeiling, annotators: Sequence[str], clusters: Codes | None = None) -> Ceiling:
+    """The human ceiling with its intervals."""
+    people = {
+        name: None
+        if scores is None
+        else AnnotatorScores(scores.macro_f1_interval(clusters), scores.accuracy_interval(clusters), scores.n_scored)
+        for name, scores in zip(annotators, ceiling.by_annotator, strict=True)
+    }
+    return Ceiling(ceiling.macro_f1_interval(clusters), ceiling.accuracy_interval(clusters), people)
+
+
 def _by_count(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _scores(score: Callable[[], ClassificationScores], clusters: Codes | None) -> dict[str, Any]:
-    """One way of scoring; where it has nothing to score, why."""
-    try:
-        found = score()
-    except InputError as nothing:
-        return {"macro_f1": None, "accuracy": None, "reason": nothing.problems[0].message}
-    return {
-        "macro_f1": asdict(found.macro_f1_interval(clusters)),
-        "accuracy": asdict(found.accuracy_interval(clusters)),
-        "n_scored": found.n_scored,
-        "n_skipped": found.n_skipped,
-        "per_class": found.per_class,
-        "confusion_matrix": found.confusion.tolist(),
-        "few_gold": found.few_gold,
-    }
-
-
-def _soft(found: SoftScores, clusters: Codes | None) -> dict[str, Any]:
-    return {**asdict(found.interval(clusters)), "n_scored": len(found.values), "n_skipped": found.n_skipped}
-
-
-def _ceiling(codes: Codes, names: list[str], labels: Sequence[str], clusters: Codes | None) -> dict[str, Any] | None:
-    """Each annotator against the others; None where no two of them share a row."""
-    found = human_ceiling(codes, labels)
-    if found is None:
-        return None
-    return {
-        "macro_f1": asdict(found.macro_f1_interval(clusters)),
-        "accuracy": asdict(found.accuracy_interval(clusters)),
-        "by_annotator": {
-            name: None
-            if own is None
-            else {
-                "macro_f1": asdict(own.macro_f1_interval(clusters)),
-                "accuracy": asdict(own.accuracy_interval(clusters)),
-                "n_scored": own.n_scored,
-            }
-            for name, own in zip(names, found.by_annotator, strict=True)
-        },
-    }
-
-
-def _consensus(
-    samples: Sequence[Sample], codes: Codes, labels: Sequence[str], model: DawidSkene
-) -> list[dict[str, Any]]:
-    """The rows in which Dawid-Skene's likeliest label is not the majority vote, with the probabilities of both."""
-    majority = majority_codes(codes, labels)
+def _differences(samples: Sequence[Sample], rows: LabelledRows, model: DawidSkene) -> list[Difference]:
+    majority = majority_codes(rows.annotations.codes, rows.labels)
     return [
-        {
-            "id": samples[row].id,
-            "annotations": samples[row].annotations,
-            "majority": labels[majority[row]],
-            "dawid_skene": labels[model.labels[row]],
-            "probability": float(model.posterior[row, model.labels[row]]),
-            "probability_of_majority": float(model.posterior[row, majority[row]]),
-        }
+        Difference(
+            samples[row].id,
+            samples[row].annotations,
+            rows.labels[majority[row]],
+            rows.labels[model.labels[row]],
+            float(model.posterior[row, model.labels[row]]),
+            float(model.posterior[row, majority[row]]),
+        )
         for row in np.flatnonzero(majority != model.labels).tolist()
     ]
 
 
-def _agreement(
-    codes: Codes, names: list[str], labels: Sequence[str], clusters: Codes | None, seed: int
-) -> dict[str, Any] | None:
-    """The agreement of annotators who gave labels; None where there is but one.
+def _agreement(rows: LabelledRows, seed: int) -> AgreementReport | None:
+    """The agreement of annotators who gave labels; None if there is only one.
 
-    Labels stand in the alphabet's order, as the majority vote breaks its ties.
+    Labels are in alphabetical order, as the majority vote breaks its ties.
     """
+    codes = rows.annotations.codes
     present = np.flatnonzero((codes >= 0).any(axis=0))
     if len(present) < 2:
         return None
-    values, recoded = np.unique(np.array([*labels, ""])[codes[:, present]], return_inverse=True)
+    values, recoded = np.unique(np.array([*rows.labels, ""])[codes[:, present]], return_inverse=True)
     table = recoded.reshape(len(codes), len(present))
     if values[0] == "":
         values, table = values[1:], table - 1
     ratings = Ratings(table.astype(np.int64), values, ordered=False)
-    report = agreement_report(ratings, [names[index] for index in present], Settings(groups=clusters, seed=seed))
-    content: dict[str, Any] = msgspec.to_builtins(report)
-    return content
+    people = [rows.annotators[index] for index in present]
+    return agreement_report(ratings, people, Settings(groups=rows.clusters, seed=seed))

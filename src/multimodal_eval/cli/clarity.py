@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from multimodal_eval.cli.default_command import ScoringByDefault
 from multimodal_eval.cli.options import RunLocation, Threshold, report_option
+from multimodal_eval.cli.show import DASH, as_text, console, interval, number, percent, table_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from multimodal_eval.analysis.classification import Ceiling, Classification, Difference, SoftScore, WayScores
+    from multimodal_eval.contests.clarity.check import Checked
+    from multimodal_eval.contests.clarity.tasks import TaskName
+    from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.stats.agreement_report import AgreementReport, Consensus
+    from multimodal_eval.stats.intervals import Interval
+    from multimodal_eval.stats.resampling import Agreement
+
+    Thresholds = dict[str, list[tuple[str, float]]]
 
 TASKS = ("clarity", "evasion")
+SHOWN_DIFFERENCES = 8
+NAMES = {
+    "strict": "strict",
+    "any_match": "any-match",
+    "any_match_all": "any-match, charging all",
+    "majority": "majority vote",
+    "dawid_skene": "Dawid-Skene labels",
+}
 
 
 @click.group(cls=ScoringByDefault, usages=("DATA PREDICTIONS [OPTIONS]", "check-submission FILE [OPTIONS]"))
@@ -62,18 +84,16 @@ def score(data: Path, predictions: Path, output: Any, task: Any, **given: Any) -
     with progress_bar() as progress:
         runs = carry_out(prepared, output, progress)
     pages = [leave_report(run, wanted=given["wants_report"]) for run in runs.values()]
-    _show(cast(dict[str, Any], runs), given["format_"])
+    _show(runs, given["format_"])
     for page in pages if given["format_"] == "table" else ():
         if page is not None:
             click.echo(f"report: {page}")
-    _judge(cast(dict[str, Any], runs), thresholds, given["min_coverage"])
+    _judge(runs, thresholds, given["min_coverage"])
 
 
-def _thresholds(
-    given: tuple[tuple[str, float], ...], names: dict[Any, list[str]]
-) -> dict[str, list[tuple[str, float]]]:
+def _thresholds(given: tuple[tuple[str, float], ...], names: dict[str, list[str]]) -> Thresholds:
     """The thresholds of each task: `evasion` is its official score, `evasion.f1_majority` a metric of it alone."""
-    found: dict[str, list[tuple[str, float]]] = {task: [] for task in names}
+    found: Thresholds = {task: [] for task in names}
     for name, least in given:
         head, dot, metric = name.partition(".")
         for task in [head] if head in TASKS else list(names):
@@ -85,23 +105,25 @@ def _thresholds(
     return found
 
 
-def _show(runs: dict[str, Any], format_: str) -> None:
-    if format_ == "json":
-        from multimodal_eval.core.records import to_json
+def _show(runs: dict[TaskName, Run], format_: str) -> None:
+    from multimodal_eval.analysis.classification import classification_of
+    from multimodal_eval.core.records import to_json
 
+    reports = {name: classification_of(run) for name, run in runs.items()}
+    if format_ == "json":
         content = {
-            name: {**run.results, "run": run.folder.label, "classification": run.folder.read_classification()}
+            name: {**run.results, "run": run.folder.label, "classification": reports[name]}
             for name, run in runs.items()
         }
         click.echo(to_json(content).decode(), nl=False)
         return
-    from multimodal_eval.cli.show_classification import show_classification
+    for name, run in runs.items():
+        report = reports[name]
+        assert report is not None
+        _show_classification(report, run)
 
-    for run in runs.values():
-        show_classification(run.folder.read_classification(), run)
 
-
-def _judge(runs: dict[str, Any], thresholds: dict[str, list[tuple[str, float]]], min_coverage: float | None) -> None:
+def _judge(runs: dict[TaskName, Run], thresholds: Thresholds, min_coverage: float | None) -> None:
     from multimodal_eval.cli.finish import missed_thresholds
     from multimodal_eval.core.errors import ThresholdError
 
@@ -130,6 +152,157 @@ def check_submission(file: Path, data: Path | None, task: Any, format_: str) -> 
 
         click.echo(to_json(found).decode(), nl=False)
     else:
-        from multimodal_eval.cli.show_classification import show_check
+        _show_check(found)
 
-        show_check(found)
+
+# what is printed, in 100 columns
+
+
+def _show_classification(report: Classification, run: Run) -> None:
+    """The scores, the classes, the confusions, the annotators, and what to know about them."""
+    out = console()
+    official = report.scores[report.official]
+    out.print(_scores(report))
+    out.print(f"[bold]★[/] {report.official_because}", soft_wrap=True)
+    if official.macro_f1 is not None:
+        under = NAMES[report.official]
+        out.print(_classes(official, under))
+        out.print(_confusions(report.labels, official, under))
+    if report.human_ceiling is not None:
+        out.print(_annotators(report.human_ceiling, report.agreement))
+    if report.agreement is not None:
+        out.print(_agreement(report.agreement))
+    if report.consensus:
+        out.print(_differences(report.consensus))
+    if report.agreement is not None and report.agreement.consensus is not None:
+        out.print(_vote(report.agreement.consensus), soft_wrap=True)
+    for note in _notes(report, official):
+        out.print(f"[yellow]![/] {as_text(note)}", soft_wrap=True)
+    out.print("\nsignatures", style="bold")
+    for signature in run.info.signatures.values():
+        out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
+    out.print(f"\nrun folder: {as_text(run.folder.label)}\n", soft_wrap=True)
+
+
+def _cells(figure: Interval | SoftScore | Agreement | None) -> list[str]:
+    return [DASH, DASH] if figure is None else [number(figure.value), interval(figure.low, figure.high)]
+
+
+def _scores(report: Classification) -> Table:
+    title = f"{report.task}, {report.n:,} rows"
+    table = table_of(title, ["score"], ["macro F1", "95 % interval", "accuracy", "95 % interval", "rows"])
+    for name, scores in report.scores.items():
+        star = " ★" if name == report.official else ""
+        cells = (*_cells(scores.macro_f1), *_cells(scores.accuracy))
+        table.add_row(NAMES[name] + star, *cells, str(scores.n_scored or 0), style="bold" if star else "")
+    if report.soft is not None:
+        table.add_row("soft: share of annotators", DASH, DASH, *_cells(report.soft), str(report.soft.n_scored))
+    ceiling = report.human_ceiling
+    if ceiling is not None:
+        cells = (*_cells(ceiling.macro_f1), *_cells(ceiling.accuracy))
+        table.add_row("human ceiling, any-match", *cells, "", style="dim")
+    return table
+
+
+def _classes(official: WayScores, under: str) -> Table:
+    table = table_of(f"classes, {under}", ["label"], ["precision", "recall", "F1", "gold", "predicted"])
+    for label, row in (official.per_class or {}).items():
+        figures = (number(value) for value in (row["precision"], row["recall"], row["f1"]))
+        table.add_row(as_text(label), *figures, f"{row['support']:,}", f"{row['predicted']:,}")
+    return table
+
+
+def _confusions(labels: list[str], official: WayScores, under: str) -> Table:
+    """Rows: gold; columns: the predicted label by its number. The last column counts what is not a label."""
+    numbers = [str(place) for place in range(1, len(labels) + 1)]
+    matrix, classes = official.confusion_matrix or [], (official.per_class or {}).values()
+    outside = [scores["support"] - sum(row) for scores, row in zip(classes, matrix, strict=True)]
+    heads = [*numbers, *(["none"] if any(outside) else [])]
+    table = table_of(f"gold and predicted, {under}", ["gold \\ predicted"], heads)
+    for place, (label, row) in enumerate(zip(labels, matrix, strict=True)):
+        cells = [_count(count, diagonal=column == place) for column, count in enumerate(row)]
+        table.add_row(f"{numbers[place]} {as_text(label)}", *cells, *([_count(outside[place])] if any(outside) else []))
+    return table
+
+
+def _count(count: int, *, diagonal: bool = False) -> str:
+    shown = f"{count:,}" if count else "·"
+    return f"[bold]{shown}[/]" if diagonal else shown
+
+
+def _annotators(ceiling: Ceiling, agreement: AgreementReport | None) -> Table:
+    """Each annotator against the others, by the rule that scores systems."""
+    labels = {person.name: person.n_ratings for person in (agreement.annotators if agreement else ())}
+    title = "annotators, each against the others by any-match"
+    table = table_of(title, ["annotator"], ["labels", "macro F1", "95 % interval", "accuracy", "95 % interval"])
+    for name, scores in ceiling.by_annotator.items():
+        cells = [DASH] * 4 if scores is None else [*_cells(scores.macro_f1), *_cells(scores.accuracy)]
+        table.add_row(as_text(name), f"{labels.get(name, 0):,}", *cells)
+    return table
+
+
+def _figures(report: AgreementReport) -> list[Agreement]:
+    """Without a Fleiss' kappa that gaps leave undefined: alpha takes them."""
+    return [one for one in report.figures if one.value is not None or not one.name.startswith("Fleiss")]
+
+
+def _agreement(report: AgreementReport) -> Table:
+    table = table_of("agreement of the annotators", ["figure"], ["value", "95 % interval", "rows"])
+    for figure in _figures(report):
+        name = figure.name if figure.value is not None else f"{figure.name} (undefined)"
+        table.add_row(name, *_cells(figure), f"{figure.n_units:,}")
+    for pair in report.pairs:
+        name = f"{pair.kappa.name}, {' and '.join(pair.annotators)}"
+        table.add_row(as_text(name), *_cells(pair.kappa), f"{pair.kappa.n_units:,}", style="dim")
+    return table
+
+
+def _differences(rows: list[Difference]) -> Table:
+    """Rows in which the model of the annotators differs from their vote."""
+    table = table_of("the vote and Dawid-Skene differ", ["id", "annotators", "vote", "Dawid-Skene"], ["probability"])
+    table.columns[1].max_width = 40
+    for row in rows[:SHOWN_DIFFERENCES]:
+        said = ", ".join(label or DASH for label in (row.annotations or {}).values())
+        table.add_row(*map(as_text, (row.id, said, row.majority, row.dawid_skene)), percent(row.probability))
+    return table
+
+
+def _vote(consensus: Consensus) -> str:
+    return (
+        f"one label a row: Dawid-Skene differs from the majority vote in {consensus.differs_from_majority:,} of "
+        f"{consensus.n_units:,} rows; the vote is tied in {consensus.majority_ties:,}"
+    )
+
+
+def _notes(report: Classification, official: WayScores) -> list[str]:
+    notes = list(report.notes)
+    for name, scores in report.scores.items():
+        if scores.macro_f1 is None:
+            notes.append(f"{NAMES[name]}: {scores.reason}")
+    if official.n_skipped:
+        notes.append(f"{official.n_skipped:,} of {report.n:,} rows have no label to score against and are skipped")
+    if official.few_gold:
+        few = ", ".join(official.few_gold)
+        notes.append(f"fewer than 10 gold examples, so that the interval of macro F1 covers too little: {few}")
+    if report.agreement is not None:
+        figures = [*_figures(report.agreement), *(pair.kappa for pair in report.agreement.pairs)]
+        notes += dict.fromkeys(f"{figure.name}: {figure.reason}" for figure in figures if figure.reason)
+        notes += report.agreement.notes
+    return notes
+
+
+def _show_check(checked: Checked) -> None:
+    """What a submission without problems holds."""
+    out = console()
+    for task, counts in checked.labels.items():
+        table = table_of(f"{task}, {checked.rows:,} rows", ["label"], ["predicted", "share"])
+        for label, count in counts.items():
+            table.add_row(label, f"{count:,}", percent(count / checked.rows))
+        out.print(table)
+    for note in checked.notes:
+        out.print(f"[yellow]![/] {as_text(note)}", soft_wrap=True)
+    compared = checked.compared_with
+    against = f"answers every row of {compared} once" if compared else "not compared with data"
+    out.print(f"no problem found in {as_text(checked.file)} ({checked.form}; {as_text(against)})", soft_wrap=True)
+    if not compared:
+        out.print("  to see whether every row is answered: --data DATA")

@@ -109,13 +109,12 @@ def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console)
 
 def _dialogues(data: Path) -> Mapping[str, tuple[Plan, Input]]:
     """What each system answered in the dialogue contest, ready to be scored."""
-    from multimodal_eval.contests.dialogue.contest import open_contest, prepare
-    from multimodal_eval.contests.submissions import OUTPUT, PERPLEXITIES
+    from multimodal_eval.contests.dialogue.contest import open_contest
 
     # Russian synonyms come with an extra, and the demo prints the same numbers with it and without.
     contest = open_contest(data / "gold.json", questions=data / "questions.json", synonyms={"ru": "none"})
-    sent = {system: data / "submissions" / system for system in SYSTEMS}
-    return {system: prepare(contest, own / OUTPUT, own / PERPLEXITIES) for system, own in sent.items()}
+    prepared = {system: contest.prepare(data / "submissions" / system) for system in SYSTEMS}
+    return {system: (own.plan, own.source) for system, own in prepared.items()}
 
 
 def _compared(prepared: Mapping[str, tuple[Plan, Input]], folder: Path) -> RunComparison:

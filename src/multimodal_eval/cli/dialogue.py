@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from multimodal_eval.cli.default_command import ScoringByDefault
 from multimodal_eval.cli.dialogue_ppl import ppl
 from multimodal_eval.cli.options import KeyValue, RunLocation, Threshold, output_options
+from multimodal_eval.cli.show import DASH, as_text, console, interval, lint_lines, number, table_of
+from multimodal_eval.report.remarks import warnings
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from multimodal_eval.contests.dialogue.contest import DialogueContest
+    from multimodal_eval.contests.dialogue.report import DialogueReport, ReplyReport
+    from multimodal_eval.data.runs.run import Run
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -51,7 +60,7 @@ def contest_options(command: Command) -> Command:
     return command
 
 
-def contest_of(gold: Path, given: dict[str, Any], **more: Any) -> Any:
+def contest_of(gold: Path, given: dict[str, Any], **more: Any) -> DialogueContest:
     """The contest that a command's options describe."""
     from multimodal_eval.contests.dialogue.contest import open_contest
 
@@ -87,16 +96,12 @@ def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given:
     from multimodal_eval.cli.report import leave_report
     from multimodal_eval.contests.dialogue.contest import prepare
     from multimodal_eval.contests.dialogue.report import dialogue_report
-    from multimodal_eval.data.runs.run import Run
-    from multimodal_eval.run import execute
     from multimodal_eval.run.evaluate import default_folder
 
-    plan, source = prepare(contest_of(gold, given), output, ppl)
-    check_names(given["fail_under"], plan.names)
-    path = folder or default_folder(plan)
+    prepared = prepare(contest_of(gold, given), output, ppl)
+    check_names(given["fail_under"], prepared.plan.names)
     with progress_bar() as progress:
-        execute.start(plan, source, path, progress=progress)
-    run = Run(path)
+        run = prepared.score(folder or default_folder(prepared.plan), progress)
     if given["jsonl"]:
         run.write_jsonl()
     page = leave_report(run, wanted=given["wants_report"])
@@ -106,12 +111,64 @@ def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given:
 
         click.echo(to_json({**run.results, "run": run.folder.label, "dialogue": report}).decode(), nl=False)
     else:
-        from multimodal_eval.cli.show_dialogue import show_dialogue
-
-        show_dialogue(report, run)
+        _show(report, run)
         if page is not None:
             click.echo(f"report: {page}")
     judge(run, given)
+
+
+def _show(report: DialogueReport, run: Run) -> None:
+    """The table by type, the worst replies, and what to know about them."""
+    out = console()
+    integral = report.integral
+    out.print(_types(report))
+    out.print(
+        f"[bold]integral score {number(integral.value)}[/], 95 % interval {interval(integral.low, integral.high)}: "
+        "the sum of the weighted parts",
+        soft_wrap=True,
+    )
+    out.print(f"[dim]{as_text(integral.method)}; a cluster is a dialogue, a stratum a type[/]", soft_wrap=True)
+    if report.worst:
+        out.print(_worst(report.worst))
+    doubts = lint_lines(run.lint_report().findings) if run.is_linted else []
+    for line in [*warnings(run), *doubts]:
+        out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
+    out.print("\nsignatures", style="bold")
+    for signature in run.info.signatures.values():
+        out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
+    out.print(f"\nrun folder: {as_text(run.folder.label)}", soft_wrap=True)
+
+
+def _types(report: DialogueReport) -> Table:
+    replies = sum(row.replies for row in report.types)
+    dialogues = sum(row.n for row in report.types)
+    heads = ["N", "replies", "METEOR", "HM", "mean", "95 % interval", "weight", "weighted part"]
+    table = table_of(f"dialogue, {dialogues:,} dialogues, {replies:,} replies", ["type"], heads)
+    for row in report.types:
+        table.add_row(
+            row.type,
+            f"{row.n:,}",
+            f"{row.replies:,}",
+            *(number(figure.value) for figure in (row.meteor, row.hidden_metric, row.mean)),
+            interval(row.mean.low, row.mean.high),
+            f"{row.weight:.4g}",
+            number(row.part),
+        )
+    total = report.integral
+    weighted = [number(figure.value) for figure in (report.meteor, report.hidden_metric)]
+    cells = (f"{dialogues:,}", f"{replies:,}", *weighted, "", interval(total.low, total.high), "", number(total.value))
+    table.add_row("integral", *cells, style="bold")
+    return table
+
+
+def _worst(replies: list[ReplyReport]) -> Table:
+    table = table_of("the worst replies", ["reply", "answer", "a right one"], ["METEOR", "HM", "mean"])
+    for reply in replies:
+        answer = reply.answer if reply.answer and reply.answer.strip() else "(blank)"
+        right = reply.variants[0] if reply.variants else DASH
+        numbers = [number(value) for value in (reply.meteor, reply.hidden_metric, reply.composite_score)]
+        table.add_row(*map(as_text, (reply.id, answer, right)), *numbers)
+    return table
 
 
 dialogue.add_command(ppl)

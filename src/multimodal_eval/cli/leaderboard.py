@@ -12,6 +12,7 @@ from multimodal_eval.cli.options import MetricOption, RunLocation, options_by_me
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.leaderboard import Leaderboard
+    from multimodal_eval.contests.protocol import Contest
 
 SHOWN_REASON = 3  # lines
 MOST_NUMBERS = 5
@@ -50,16 +51,16 @@ def leaderboard(gold: Path, submissions: Path, output: Any, format_: str, **give
     from multimodal_eval.analysis.leaderboard import leaderboard as ranked
     from multimodal_eval.analysis.leaderboard import number_to_rank_by
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.contests.scored_submissions import passed_over, score_all, submissions_in
+    from multimodal_eval.contests.submissions import passed_over, score_all, submissions_in
 
-    scoring, by = _scoring(gold, given)
-    by = number_to_rank_by(scoring.numbers, by)  # before anything is scored
-    found = submissions_in(submissions, scoring.accepts)
-    if others := passed_over(submissions, scoring.accepts):
+    contest, by = _contest(gold, given)
+    by = number_to_rank_by(contest.numbers, by)  # before anything is scored
+    found = submissions_in(submissions, contest.accepts)
+    if others := passed_over(submissions, contest.accepts):
         click.echo(f"passed over, since it is no submission of this kind: {', '.join(others)}", err=True)
     path = output or _default_folder()
     with progress_bar() as progress:
-        names, refused = score_all(found, scoring, path, workers=given["workers"], progress=progress)
+        names, refused = score_all(found, contest, path, workers=given["workers"], progress=progress)
     board = ranked(path, names, refused, by=by, allow_partial=given["allow_partial"])
     if format_ == "json":
         from multimodal_eval.core.records import to_json
@@ -71,9 +72,10 @@ def leaderboard(gold: Path, submissions: Path, output: Any, format_: str, **give
         raise click.exceptions.Exit(1)
 
 
-def _scoring(gold: Path, given: dict[str, Any]) -> tuple[Any, str | None]:
+def _contest(gold: Path, given: dict[str, Any]) -> tuple[Contest, str | None]:
     """How submissions are scored, and the number that they are ranked by."""
-    from multimodal_eval.contests.submissions import ClarityScoring, DialogueScoring, SampleScoring, kind_of
+    from multimodal_eval.contests.clarity.contest import ClarityContest
+    from multimodal_eval.contests.submissions import SampleContest, kind_of
     from multimodal_eval.run.config import overlaid
 
     kind, by = kind_of(gold), given["by"]
@@ -84,9 +86,9 @@ def _scoring(gold: Path, given: dict[str, Any]) -> tuple[Any, str | None]:
         option = unfit.removesuffix("s") if unfit in ("weights", "options", "plugins") else unfit.replace("_", "-")
         raise click.UsageError(f"--{option} does not go with {gold}: it is scored as {WHAT[kind]}")
     if kind == "dialogue":
-        return DialogueScoring(contest_of(gold, given, skip_lint=True)), by
+        return contest_of(gold, given, skip_lint=True), by
     if kind == "clarity":
-        return ClarityScoring(gold, given["task"] or "evasion"), by
+        return ClarityContest(gold, given["task"] or "evasion"), by
     config = overlaid(
         given["config"],
         task=given["task"],
@@ -97,7 +99,7 @@ def _scoring(gold: Path, given: dict[str, Any]) -> tuple[Any, str | None]:
         skip_lint=True,
     )
     named = config.task or config.metrics
-    return SampleScoring(gold, config), by or (None if named else "cider_d")
+    return SampleContest(gold, config), by or (None if named else "cider_d")
 
 
 def _default_folder() -> Path:

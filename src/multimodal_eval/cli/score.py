@@ -77,11 +77,16 @@ def _refuse_settings(given: Given) -> None:
 def _resumed(folder: Any, given: Given) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.contests.dialogue.report import is_submission
+    from multimodal_eval.contests.dialogue.submission import refuse_unscored
     from multimodal_eval.run.evaluate import resume, resumed_plan
 
     check_names(given["fail_under"], resumed_plan(folder, given["plugins"]).names)
     with progress_bar() as progress:
-        return resume(folder, plugins=given["plugins"], progress=progress, engine=engine_of(given))
+        run = resume(folder, plugins=given["plugins"], progress=progress, engine=engine_of(given))
+    if is_submission(run):
+        refuse_unscored(run)
+    return run
 
 
 def _fresh(data: Any, predictions: Path | None, given: Given) -> Any:

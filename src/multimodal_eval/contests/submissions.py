@@ -1,38 +1,40 @@
-"""How a submission of each kind is scored: to the dialogue contest, to CLARITY, or answers to any other data."""
+"""Many submissions to one gold: each is scored as a run of its own, in processes beside one another."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from multimodal_eval.contests.clarity import contest as clarity
-from multimodal_eval.contests.clarity.predictions import UnknownLabels, first_columns
-from multimodal_eval.contests.clarity.tasks import TASKS, TaskName
-from multimodal_eval.contests.dialogue import contest as dialogue
-from multimodal_eval.contests.dialogue.contest import Contest
+from multimodal_eval.analysis.leaderboard import RESULT, Refused
+from multimodal_eval.contests.clarity.predictions import first_columns
+from multimodal_eval.contests.clarity.tasks import TASKS
+from multimodal_eval.contests.protocol import Contest, Prepared
 from multimodal_eval.core.config import RunConfig
-from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError
+from multimodal_eval.core.machine import cores
+from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.formats import SUFFIXES, reader_of
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_object
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run import execute
+from multimodal_eval.data.runs.storage import Location, below, storage_at
+from multimodal_eval.run.engine.base import AHEAD, in_order
+from multimodal_eval.run.engine.processes import process_pool, submit
 from multimodal_eval.run.evaluate import planned
 from multimodal_eval.run.plan import make_plan
 
-OUTPUT, PERPLEXITIES = "output.json", "ppl_output.json"
 Kind = Literal["dialogue", "clarity", "samples"]
 
 
 def kind_of(gold: Path) -> Kind:
     """What a gold file is for, by its content: dialogues, CLARITY's columns, or samples of any task.
 
-    A JSON object is COCO's annotations or dialogues; what is wrong with it is said by whoever reads it as such.
+    A JSON object is COCO's annotations or dialogues; what is wrong with it is told by whoever reads it as such.
     """
     if bare_suffix(gold) == ".json" and gold.is_file() and first_character(gold) == "{":
         problems = Problems()
@@ -44,54 +46,8 @@ def kind_of(gold: Path) -> Kind:
 
 
 @dataclass(frozen=True)
-class DialogueScoring:
-    """A folder with output.json and ppl_output.json."""
-
-    contest: Contest
-
-    @property
-    def numbers(self) -> list[str]:
-        """What a run of it will have."""
-        return make_plan(self.contest.config).names
-
-    def accepts(self, path: Path) -> bool:
-        """Folders."""
-        return path.is_dir()
-
-    def __call__(self, path: Path, folder: Location) -> None:
-        """Score it into a run folder."""
-        plan, source = dialogue.prepare(self.contest, path / OUTPUT, path / PERPLEXITIES)
-        execute.start(plan, source, folder)
-
-
-@dataclass(frozen=True)
-class ClarityScoring:
-    """A table of predictions, or the contest's zip."""
-
-    data: Path
-    task: TaskName
-    unknown_labels: UnknownLabels = "error"
-    group: str | None = None
-
-    @property
-    def numbers(self) -> list[str]:
-        """What a run of it will have; those of annotators only where there are any."""
-        return ["f1_strict", *clarity.OF_ANNOTATORS, COMPOSITE]
-
-    def accepts(self, path: Path) -> bool:
-        """Tables and zips."""
-        return path.is_file() and (path.suffix.lower() == ".zip" or bare_suffix(path) in SUFFIXES)
-
-    def __call__(self, path: Path, folder: Location) -> None:
-        """Score it into a run folder."""
-        given: dict[str, Any] = {"unknown_labels": self.unknown_labels, "group": self.group}
-        prepared = clarity.prepare(self.data, path, task=self.task, **given)
-        clarity.carry_out(prepared, folder)
-
-
-@dataclass(frozen=True)
-class SampleScoring:
-    """A file of answers, joined with the data by id."""
+class SampleContest:
+    """Data of any task; a submission is a file of answers, joined with the data by id."""
 
     data: Path
     config: RunConfig
@@ -111,6 +67,98 @@ class SampleScoring:
         """Files of any format that samples are read from."""
         return path.is_file() and bare_suffix(path) in SUFFIXES
 
-    def __call__(self, path: Path, folder: Location) -> None:
-        """Score it into a run folder."""
-        execute.start(*planned(self.config, self.data, path), folder)
+    def prepare(self, submission: Path) -> Prepared:
+        """Plan the run; the answers are read and checked when it is scored."""
+        return Prepared(*planned(self.config, self.data, submission))
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A file or folder that somebody sent in."""
+
+    name: str
+    path: Path
+
+
+def submissions_in(folder: Path, accepts: Callable[[Path], bool]) -> list[Submission]:
+    """The submissions of a folder, by name; hidden files are none. Two of one name, or the result's, are refused."""
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} must be a folder with a submission an entry")
+    paths = [path for path in sorted(folder.iterdir()) if accepts(path) and _is_shown(path)]
+    submissions = [Submission(_name(path), path) for path in paths]
+    if not submissions:
+        raise ConfigError(f"{folder} holds no submission")
+    names = [submission.name for submission in submissions]
+    if RESULT in names:
+        raise ConfigError(f"{folder} holds a submission named {RESULT!r}, where the leaderboard goes: rename it")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"{folder} holds two submissions named {twice[0]!r}: rename one of them")
+    return submissions
+
+
+def passed_over(folder: Path, accepts: Callable[[Path], bool]) -> list[str]:
+    """What is among the submissions and cannot be one."""
+    return [path.name for path in sorted(folder.iterdir()) if _is_shown(path) and not accepts(path)]
+
+
+def _is_shown(path: Path) -> bool:
+    return not path.name.startswith((".", "_"))
+
+
+def _name(path: Path) -> str:
+    """The name of a folder; that of a file without its suffixes."""
+    return path.name if path.is_dir() else path.name.partition(".")[0]
+
+
+def score_all(
+    submissions: Sequence[Submission],
+    contest: Contest,
+    output: Location,
+    *,
+    workers: int | None = None,
+    progress: Progress = silent,
+) -> tuple[list[str], list[Refused]]:
+    """A run folder below `output` for each submission: the names of those that were scored, and the others.
+
+    A submission that is refused does not stop the others.
+    """
+    storage = storage_at(output)
+    if storage.is_taken():
+        raise RunFolderError(f"{storage.label} exists already. Name another folder with -o")
+    storage.make()
+    workers = min(workers or cores(), len(submissions))
+    work = partial(_refusal, contest, output)
+    scored: list[str] = []
+    refused: list[Refused] = []
+    progress("scoring", 0, len(submissions))
+    for number, (one, reason) in enumerate(zip(submissions, _mapped(work, submissions, workers), strict=True), 1):
+        if reason is None:
+            scored.append(one.name)
+        else:
+            refused.append(Refused(one.name, reason))
+        progress("scoring", number, len(submissions))
+    return scored, refused
+
+
+def _mapped(
+    work: Callable[[Submission], str | None], submissions: Sequence[Submission], workers: int
+) -> Iterator[str | None]:
+    if workers == 1:
+        yield from map(work, submissions)
+        return
+    with process_pool(workers) as pool:
+        yield from in_order(
+            lambda one: submit(pool, work, one), lambda _, one: one.result(), submissions, AHEAD * workers
+        )
+
+
+def _refusal(contest: Contest, output: Location, submission: Submission) -> str | None:
+    """Score one submission; None, or why it was refused."""
+    try:
+        contest.prepare(submission.path).score(below(output, submission.name))
+    except MultimodalEvalError as refusal:
+        return str(refusal)
+    except OSError as fault:  # a file of one submission that cannot be read
+        return f"{fault.filename or submission.path}: {fault.strerror or fault}"
+    return None

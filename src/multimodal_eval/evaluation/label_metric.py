@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,6 +22,9 @@ from multimodal_eval.core.score import Estimate, Rows, Score, unscored
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.labels.taxonomy import Taxonomy, folded, label_text, load_taxonomy
 from multimodal_eval.data.readers.problems import KEPT
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.labels.taxonomy import Codes
 
 UNKNOWN_LABEL = "unknown_label"  # a predicted label outside the taxonomy
 OUTSIDE = "annotation_outside_taxonomy"
@@ -152,57 +155,66 @@ class LabelMetric(Metric):
         """The taxonomy at hand."""
         return _Scorer(self, self.given or (None if state is None else state.taxonomy))
 
-    def score_codes(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> Score | None:
-        """The score of a sample whose labels are codes; None where it has no gold label."""
-        raise NotImplementedError
-
     uses_annotations = True
+
+    def score_codes(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> list[Score | None]:
+        """The scores of samples whose labels are codes: `labels` are the gold label or the annotations of each.
+
+        None for a sample without a gold label.
+        """
+        raise NotImplementedError
 
     def score_sample(self, sample: Sample, taxonomy: Taxonomy | None) -> Score:
         """One sample. Without a taxonomy its own labels are one: enough for its value, but not for macro F1."""
-        cells = _annotated(sample) if self.uses_annotations else [sample.expected_answer]
         chosen = taxonomy or self.fit([sample]).taxonomy
         if chosen is None:
             return unscored("missing_input", NO_ANNOTATION)
-        if self._refuses(sample):
-            return unscored("error", str(_problem(sample, chosen)))
-        codes = [chosen.code(cell) for cell in cells]
-        outside = [label_text(cell) for cell, code in zip(cells, codes, strict=True) if code < 0]
-        outside = [label for label in outside if label.strip()]
-        answer = sample.generated_answer or ""
-        predicted = chosen.code(answer)
-        score = self.score_codes(predicted, codes[0] if codes else -1, codes, chosen)
-        if score is None:
-            what = f"the label {shorten(outside[0])} is not in the taxonomy" if outside else NO_ANNOTATION
-            return Score(None, "degenerate" if outside else "missing_input", what, warning=OUTSIDE if outside else None)
-        warning = UNKNOWN_LABEL if predicted < 0 and answer.strip() else OUTSIDE if outside else None
-        details = {**(score.details or {}), **({"outside": outside} if outside else {})}
-        stats = None if taxonomy is None else score.stats
-        return msgspec.structs.replace(score, stats=stats, warning=warning, details=details or None)
+        (score,) = self.score_samples([sample], chosen)
+        return score if taxonomy is not None else msgspec.structs.replace(score, stats=None)
+
+    def score_samples(self, samples: Sequence[Sample], taxonomy: Taxonomy) -> list[Score]:
+        """The samples of a batch."""
+        cells = [_annotated(sample) if self.uses_annotations else [sample.expected_answer] for sample in samples]
+        labels = taxonomy.encode_rows(cells).codes
+        predicted = taxonomy.encode([sample.generated_answer or "" for sample in samples]).codes
+        scores = self.score_codes(predicted, labels, taxonomy)
+        outside = [_outside(row, codes) for row, codes in zip(cells, labels.tolist(), strict=True)]
+        unknown = (predicted < 0).tolist()
+        return [
+            self._refused(sample, taxonomy) or _with_remarks(sample, score, is_unknown, labels_outside)
+            for sample, score, is_unknown, labels_outside in zip(samples, scores, unknown, outside, strict=True)
+        ]
+
+    def _refused(self, sample: Sample, taxonomy: Taxonomy) -> Score | None:
+        return unscored("error", str(_problem(sample, taxonomy))) if self._refuses(sample) else None
 
 
 class MacroF1Metric(LabelMetric):
     """A label metric whose value over a run is macro F1; a sample's own value says whether it is right."""
 
-    def golds(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> list[int]:
-        """The labels that a sample counts for; none where it has no gold label."""
+    def golds(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> Codes:
+        """The labels that each sample counts for (samples x labels), -1 behind them."""
         raise NotImplementedError
 
-    def score_codes(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> Score | None:
+    def score_codes(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> list[Score | None]:
         """1 if the predicted label is one that the sample counts for, with the statistics of macro F1."""
-        from multimodal_eval.stats.multi_annotator import row_statistics
+        from multimodal_eval.stats.macro_f1 import row_statistics
 
-        golds = self.golds(predicted, gold, annotations, taxonomy)
-        if not golds:
-            return None
-        details = {"gold": [taxonomy.labels[code] for code in golds]}
-        stats = row_statistics(predicted, golds, len(taxonomy))
-        return Score(float(predicted in golds), stats=stats, details=details)
+        scores: list[Score | None] = []
+        for answer, row in zip(predicted.tolist(), self.golds(predicted, labels, taxonomy).tolist(), strict=True):
+            golds = [code for code in row if code >= 0]
+            if not golds:
+                scores.append(None)
+                continue
+            details = {"gold": sorted(taxonomy.labels[code] for code in golds)}
+            stats = row_statistics(answer, golds, len(taxonomy))
+            scores.append(Score(float(answer in golds), stats=stats, details=details))
+        return scores
 
     def aggregate(self, rows: Rows) -> Estimate:
         """Macro F1 over all labels of the taxonomy."""
         from multimodal_eval.stats.estimates import function_of_sums
-        from multimodal_eval.stats.multi_annotator import macro_f1_gradient, macro_f1_of_sums
+        from multimodal_eval.stats.macro_f1 import macro_f1_gradient, macro_f1_of_sums
 
         return replace(function_of_sums(rows, macro_f1_of_sums, macro_f1_gradient), corrected=False)
 
@@ -212,7 +224,26 @@ class _Scorer:
         self.metric, self.taxonomy = metric, taxonomy
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
-        return [self.metric.score_sample(sample, self.taxonomy) for sample in batch]
+        if self.taxonomy is None:
+            return [self.metric.score_sample(sample, None) for sample in batch]
+        return self.metric.score_samples(batch, self.taxonomy)
+
+
+def _outside(cells: list[Any], codes: list[int]) -> list[str]:
+    """The labels that are not in the taxonomy, blank ones left out."""
+    texts = [label_text(cell) for cell, code in zip(cells, codes, strict=False) if code < 0]
+    return [text for text in texts if text.strip()]
+
+
+def _with_remarks(sample: Sample, score: Score | None, unknown: bool, outside: list[str]) -> Score:
+    """The score with a warning if a label is outside the taxonomy; the reason if there is no score."""
+    if score is None:
+        what = f"the label {shorten(outside[0])} is not in the taxonomy" if outside else NO_ANNOTATION
+        return Score(None, "degenerate" if outside else "missing_input", what, warning=OUTSIDE if outside else None)
+    is_unknown = unknown and bool((sample.generated_answer or "").strip())
+    details = {**(score.details or {}), **({"outside": outside} if outside else {})}
+    warning = UNKNOWN_LABEL if is_unknown else OUTSIDE if outside else None
+    return msgspec.structs.replace(score, warning=warning, details=details or None)
 
 
 def _annotated(sample: Sample) -> list[Any]:

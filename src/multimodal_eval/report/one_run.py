@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from multimodal_eval.analysis.classification import Classification, classification_of
 from multimodal_eval.analysis.few_values import Slices, slices_of
-from multimodal_eval.analysis.labelled_runs import classification_of
 from multimodal_eval.analysis.scored_rows import ScoredRows
-from multimodal_eval.contests.dialogue.dialogues import TYPE
-from multimodal_eval.contests.dialogue.integral import PARTS
-from multimodal_eval.contests.dialogue.report import dialogue_report
+from multimodal_eval.contests.dialogue.report import DialogueReport, dialogue_report, is_dialogue_run
 from multimodal_eval.core.records import CompositeEntry, Finding, MetricEntry, to_json
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.remarks import warnings
@@ -26,8 +23,8 @@ class OneRun:
     warnings: list[str]
     findings: list[Finding] | None  # None where the run was not linted
     slices: list[Slices]
-    classification: dict[str, Any] | None
-    dialogue: dict[str, Any] | None
+    classification: Classification | None
+    dialogue: DialogueReport | None
     config: str
 
 
@@ -42,12 +39,6 @@ def one_run(own: ScoredRows) -> OneRun:
         run.lint_report().findings if run.is_linted else None,
         slices_of(run),
         classification_of(run),
-        dialogue_report(run, worst=0) if _is_contest(run) else None,
+        dialogue_report(run, worst=0) if is_dialogue_run(run) else None,
         to_json(run.info.config).decode(),
     )
-
-
-def _is_contest(run: Run) -> bool:
-    strata = run.info.config.strata
-    is_by_type = strata is not None and strata.by == TYPE
-    return is_by_type and TYPE in run.outcome.slices and {*PARTS} <= {*run.metrics}

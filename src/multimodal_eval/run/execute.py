@@ -23,6 +23,7 @@ from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, RunInfo,
 from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.data.readers.inputs import Input, Summary, refuse_empty
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.composite_score import composite_signature
@@ -167,6 +168,10 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
     _refuse_open(folder, left)
     even_out(folder, len(info.parts))
     folder.write_results(results_of(plan, folder, info))
+    if plan.task is not None and plan.task.headline is not None:
+        from multimodal_eval.analysis.classification import store_classification
+
+        store_classification(Run(folder.location), plan.task.headline)
     if not plan.config.skip_lint:
         folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), worker.facts))
     folder.clear_scratch()

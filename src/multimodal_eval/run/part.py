@@ -229,7 +229,7 @@ class Worker:
             folder.write_pieces(_part_of(_OPEN, part), [msgspec.msgpack.encode(fresh, enc_hook=str)])
             return left
         if self.plan.composite:
-            columns |= score_columns(COMPOSITE, self._composites(scores, len(samples)))
+            columns |= score_columns(COMPOSITE, composites(self.plan, scores, len(samples)))
         if not self.plan.config.skip_lint:  # before the part counts as done
             facts = facts_of(samples, self.plan.config.patterns)
             folder.write_pieces(_part_of(_FACTS, part), [facts.tobytes()])
@@ -262,12 +262,12 @@ class Worker:
             return None
         return self.earlier.read_part("scores", part)
 
-    def _composites(self, scores: dict[str, list[Score]], count: int) -> list[Score]:
-        task = self.plan.task
-        assert task is not None
-        return [
-            composite_of_scores(task, {name: column[row] for name, column in scores.items()}) for row in range(count)
-        ]
+
+def composites(plan: Plan, scores: Mapping[str, Sequence[Score]], count: int) -> list[Score]:
+    """The composite of each of `count` samples, from the scores of all metrics."""
+    task = plan.task
+    assert task is not None
+    return [composite_of_scores(task, {name: column[row] for name, column in scores.items()}) for row in range(count)]
 
 
 def _open_part(scores: Mapping[str, Sequence[Score]]) -> OpenPart | None:

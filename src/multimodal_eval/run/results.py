@@ -33,7 +33,6 @@ from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.groups import cluster_codes
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.stats.intervals import interval
 
 SHOWN_REASONS = 5
 
@@ -97,8 +96,7 @@ def _estimated(
         return _no_figure("nothing scored")
     if lacking := averaging.empty_strata():
         return _no_figure(f"no value: no scored sample has the {', '.join(map(repr, lacking))} that a weight asks for")
-    estimate = averaging.estimate(aggregate, Rows(values, stats))
-    return figure_of(interval(estimate, averaging.clusters, values=values if stats is None else None))
+    return figure_of(averaging.interval(aggregate, Rows(values, stats)))
 
 
 def _no_figure(reason: str) -> Figure:

@@ -1,45 +1,181 @@
-"""Macro F1 with its influence values, in one pass over whole-number class codes.
+"""Macro F1 of rows that count for one gold label or for several, with everything beside it: classes and confusions.
 
-F_k = 2 TP_k / D_k,  D_k = gold_k + predicted_k,  macro F1 = mean over the taxonomy's K classes; F_k = 0 where D_k = 0
-psi_i = (n/K) sum_k [ 2*1(y = yhat = k) - F_k (1(y = k) + 1(yhat = k)) ] / D_k,   SE = sqrt(sum psi^2) / n
+Everything works on whole-number codes: an index into the taxonomy's `labels`, or -1 for "not a label of the taxonomy".
+With p the predicted label of a row and G the gold labels that it counts for, every score is made of three additive
+statistics per class k: hits H_k (rows with p = k in G), gold N_k (rows with k in G), predicted P_k (rows with p = k):
+
+    precision_k = H_k / P_k    recall_k = H_k / N_k    F_k = 2 H_k / D_k,  D_k = N_k + P_k    macro F1 = (1/K) sum_k F_k
+
+over all K labels of the taxonomy, 0 if a denominator is 0, as scikit-learn with `labels=` and `zero_division=0`. A row
+with several gold labels that misses all of them costs one false negative of each and one false positive, so that
+N_k = H_k + FN_k still holds; the sum of N_k may then exceed the number of rows. The influence values are
+
+    psi_i = (n/K) sum_k [ 2 h_ik - F_k (g_ik + p_ik) ] / D_k,   SE = sqrt(sum psi^2) / n
+
+Reference:
+    Opitz and Burst (2019). Macro F1 and Macro F1. arXiv:1911.03347: the mean of the F_k is the one to use.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from multimodal_eval.core.score import Estimate
-from multimodal_eval.stats.intervals import Codes, Vector
+from multimodal_eval.stats.intervals import Codes, Interval, Vector, t_interval, wilson_interval
 
 FEW_GOLD = 10  # with fewer gold examples of a class the interval covers too little
+NONE = -1
+
+Mask = NDArray[np.bool_]
 
 
-def f1_by_class(gold: Codes, predicted: Codes, classes: int) -> Vector:
-    """F1 of each class; a prediction outside the taxonomy (a negative code) is wrong for every class."""
-    hits = np.bincount(gold[gold == predicted], minlength=classes)[:classes]
-    sizes = _sizes(gold, classes) + _sizes(predicted, classes)
-    scores: Vector = np.divide(2.0 * hits, sizes, out=np.zeros(classes), where=sizes > 0)
-    return scores
+class ClassScores(TypedDict):
+    """One class: its scores, its gold rows (`support`) and its predicted rows."""
+
+    precision: float
+    recall: float
+    f1: float
+    support: int
+    predicted: int
 
 
-def macro_f1(gold: Codes, predicted: Codes, classes: int) -> Estimate:
-    """The mean F1 of all classes of the taxonomy, absent ones included, as scikit-learn with `zero_division=0`."""
-    scores = f1_by_class(gold, predicted, classes)
-    sizes = (_sizes(gold, classes) + _sizes(predicted, classes)).astype(np.float64)
-    share = np.divide(1.0, sizes, out=np.zeros(classes), where=sizes > 0)
-    influence = np.zeros(len(gold))
-    for codes in (gold, predicted):
-        known = codes >= 0
-        influence[known] -= (scores * share)[codes[known]]
-    hit = gold == predicted
-    influence[hit] += 2 * share[gold[hit]]
-    return Estimate(float(scores.mean()), influence * len(gold) / classes, corrected=False)
+@dataclass(frozen=True, slots=True)
+class ClassificationScores:
+    """One way of scoring, over the rows that have a gold label (`kept`, a mask of all rows).
+
+    `right` says of each kept row whether it counts as correct. `confusion[g, p]` counts kept rows by effective gold and
+    prediction; a prediction outside the taxonomy has no column, so a row's sum is the class's gold minus those.
+    A miss of a row with several gold labels is in the row of each of them.
+    """
+
+    labels: tuple[str, ...]
+    kept: Mask
+    right: Mask
+    hits: Codes
+    gold: Codes
+    predicted: Codes
+    confusion: Codes
+    macro_f1: Estimate
+
+    @property
+    def n_scored(self) -> int:
+        """Rows that count."""
+        return len(self.right)
+
+    @property
+    def n_skipped(self) -> int:
+        """Rows without a gold label."""
+        return len(self.kept) - len(self.right)
+
+    @property
+    def accuracy(self) -> Estimate:
+        """The share of kept rows that are right."""
+        share = int(np.count_nonzero(self.right)) / len(self.right)
+        return Estimate(share, self.right.astype(np.float64) - share)
+
+    @property
+    def precision(self) -> Vector:
+        """By class; 0 if the class was never predicted."""
+        return _ratio(self.hits, self.predicted)
+
+    @property
+    def recall(self) -> Vector:
+        """By class; 0 if the class is never gold."""
+        return _ratio(self.hits, self.gold)
+
+    @property
+    def f1(self) -> Vector:
+        """By class; 0 if the class is neither gold nor predicted."""
+        return _ratio(2 * self.hits, self.gold + self.predicted)
+
+    @property
+    def per_class(self) -> dict[str, ClassScores]:
+        """The scores of each label."""
+        columns = (self.precision, self.recall, self.f1, self.gold, self.predicted)
+        rows = zip(self.labels, *(column.tolist() for column in columns), strict=True)
+        return {
+            label: ClassScores(precision=precision, recall=recall, f1=f1, support=support, predicted=predicted)
+            for label, precision, recall, f1, support, predicted in rows
+        }
+
+    @property
+    def few_gold(self) -> list[str]:
+        """Classes with gold examples too few for the interval of macro F1 to be trusted."""
+        return [label for label, count in zip(self.labels, self.gold.tolist(), strict=True) if count < FEW_GOLD]
+
+    def macro_f1_interval(self, clusters: Codes | None = None) -> Interval:
+        """The t interval of macro F1; `clusters` are codes of ALL rows."""
+        return t_interval(self.macro_f1, of_kept(clusters, self.kept))
+
+    def accuracy_interval(self, clusters: Codes | None = None) -> Interval:
+        """Wilson's interval of the accuracy; `clusters` are codes of ALL rows."""
+        return wilson_interval(self.accuracy, of_kept(clusters, self.kept))
 
 
-def few_gold(gold: Codes, classes: int) -> list[int]:
-    """The classes with gold examples too few for the interval to be trusted."""
-    return np.flatnonzero(_sizes(gold, classes) < FEW_GOLD).tolist()
+def classification_scores(labels: Sequence[str], kept: Mask, predicted: Codes, golds: Codes) -> ClassificationScores:
+    """The scores of the kept rows, each with the gold labels that it counts for (rows x labels, -1 behind them)."""
+    classes, rows = len(labels), len(golds)
+    owners, places = np.nonzero(golds >= 0) if golds.shape[1] > 1 else (np.arange(rows), np.zeros(rows, dtype=np.int64))
+    charged = golds[owners, places]
+    hit = charged == predicted[owners]
+    right = np.zeros(rows, dtype=np.bool_)
+    right[owners[hit]] = True
+    hits, sizes, guesses = (_counts(codes, classes) for codes in (charged[hit], charged, predicted))
+    known = predicted[owners] >= 0
+    cells = charged[known] * classes + predicted[owners[known]]
+    confusion = np.bincount(cells, minlength=classes * classes).reshape(classes, classes).astype(np.int64)
+    share = _ratio(np.ones(classes), sizes + guesses)
+    loss = _ratio(2 * hits, sizes + guesses) * share
+    influence: Vector = -np.bincount(owners, weights=loss[charged], minlength=rows).astype(np.float64)
+    influence[owners[hit]] += 2 * share[charged[hit]]
+    influence -= np.append(loss, 0.0)[predicted]  # code -1 takes the last, which is 0
+    value = macro_f1_of_sums(np.concatenate([hits, sizes, guesses]))
+    estimate = Estimate(value, influence * (rows / classes), corrected=False)
+    return ClassificationScores(tuple(labels), kept, right, hits, sizes, guesses, confusion, estimate)
 
 
-def _sizes(codes: Codes, classes: int) -> Codes:
-    return np.bincount(codes[codes >= 0], minlength=classes)[:classes]
+def row_statistics(predicted: int, golds: Sequence[int], classes: int) -> tuple[float, ...]:
+    """The additive statistics of one row that counts for these golds: hits, gold and predicted of each class."""
+    table = [0.0] * (3 * classes)
+    for gold in golds:
+        table[classes + gold] = 1.0
+    if predicted >= 0:
+        table[2 * classes + predicted] = 1.0
+        table[predicted] = float(predicted in golds)
+    return tuple(table)
+
+
+def macro_f1_of_sums(sums: ArrayLike) -> float:
+    """Macro F1 of summed statistics: hits, gold and predicted of each class, one after the other."""
+    hits, gold, predicted = np.asarray(sums).reshape(3, -1)
+    return float(_ratio(2 * hits, gold + predicted).mean())
+
+
+def macro_f1_gradient(sums: Vector) -> Vector:
+    """d macro F1 / d statistics: 2/(K D_k) by H_k, -F_k/(K D_k) by N_k and by P_k; 0 for classes that do not occur."""
+    hits, gold, predicted = sums.reshape(3, -1)
+    sizes = gold + predicted
+    share = _ratio(np.ones_like(sizes), sizes) / len(sizes)
+    by_size = -_ratio(2 * hits, sizes) * share
+    return np.concatenate([2 * share, by_size, by_size])
+
+
+def of_kept(clusters: Codes | None, kept: Mask) -> Codes | None:
+    """The clusters of the rows that are kept."""
+    return None if clusters is None else clusters[kept]
+
+
+def _counts(codes: Codes, classes: int) -> Codes:
+    known = codes[codes >= 0]
+    return np.bincount(known, minlength=classes).astype(np.int64)
+
+
+def _ratio(over: ArrayLike, under: ArrayLike) -> Vector:
+    below = np.asarray(under, dtype=np.float64)
+    above = np.asarray(over, dtype=np.float64)
+    return np.divide(above, below, out=np.zeros(len(below)), where=below > 0)

@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from multimodal_eval.contests.dialogue import IntegralScore, integral_score
+
 TYPES = ("Text2Text", "Image2Text", "Audio2Text", "Image-Audio2Text")
 
 
@@ -59,6 +61,16 @@ WORKED = [
 ]
 
 
+def score(dialogues: list[dict[str, Any]], **settings: Any) -> IntegralScore:
+    """The integral score without synonyms, unless the settings name some."""
+    return integral_score(dialogues, **({"synonyms": "none"} | settings))
+
+
+def texts(count: int) -> list[dict[str, Any]]:
+    """Dialogues of one reply each, of the type Text2Text."""
+    return [{"id": f"t{n}", "type": "Text2Text", "replies": [reply(*WHOLE, 1)]} for n in range(count)]
+
+
 def write_contest(folder: Path, dialogues: list[dict[str, Any]]) -> tuple[Path, Path, Path]:
     """gold.json, output.json and ppl_output.json of some dialogues."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,3 +107,19 @@ def system(seed: int, quality: float, each: int = 8) -> list[dict[str, Any]]:
             replies.append(reply(" ".join(answer), [" ".join(right), right[0]], round(1 + spread, 3)))
         found.append({"id": f"d{number}", "type": TYPES[number % 4], "replies": replies})
     return found
+
+
+# files of a small contest
+
+GOLD = {
+    "d1": {"type": "Text2Text", "replies": [["cat", "a cat"], ["dog"]]},
+    "d2": {"type": "Image+Text", "replies": [["red"]]},
+    "d3": {"type": "Audio2Text", "replies": [["blue"]]},
+    "d4": {"type": "Image-Audio2Text", "replies": [["tree"], ["house"], ["sun"]]},
+}
+OUTPUT = {"d1": ["cat", "dog"], "d2": ["red"], "d3": ["green"], "d4": ["tree", "house", "moon"]}
+PPL = {"d1": [1, 2.0], "d2": [1.5], "d3": [4], "d4": [2, 2, 8.5]}
+
+
+def places(found):
+    return [one[:3] for one in found]

@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 import json
-import random
 from fractions import Fraction
-from importlib.resources import files
-from math import exp, fsum
-from pathlib import Path
+from math import fsum
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multimodal_eval.contests.dialogue import Dialogue, Reply, Surprise, hidden_rule, integral_score
-from multimodal_eval.contests.dialogue.contest import open_contest, prepare
-from multimodal_eval.contests.dialogue.report import dialogue_report
-from multimodal_eval.contests.dialogue.types import type_of
-from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameError
-from multimodal_eval.core.score import Score
-from multimodal_eval.data.runs.run import Run
-from multimodal_eval.evaluation.metrics import hidden_metric
-from multimodal_eval.evaluation.metrics.hidden_metric import hidden_choice, hidden_confidence
+from multimodal_eval.contests.dialogue import Dialogue, Reply, Surprise
+from multimodal_eval.core.errors import InputError
 from multimodal_eval.evaluation.metrics.meteor import meteor
-from multimodal_eval.evaluation.metrics.perplexity import perplexity
-from multimodal_eval.run import execute
-from tests.contests.dialogue.contest import TYPES, WHOLE, WORKED, WRONG, reply, write_contest
+from tests.contests.dialogue.contest import TYPES, WHOLE, WORKED, WRONG, reply, score
 from tests.reference import naive_integral as naive
-
-DEMO = Path(str(files("multimodal_eval.data") / "demo" / "dialogue"))
-
-
-@pytest.fixture(autouse=True)
-def untouched_rules(monkeypatch):
-    monkeypatch.setattr(hidden_metric, "_rules", dict(hidden_metric._rules))
-
-
-def score(dialogues, **settings):
-    return integral_score(dialogues, **({"synonyms": "none"} | settings))
-
-
-def texts(count, said=WHOLE, start=0):
-    """Dialogues of one reply each, of the type Text2Text."""
-    return [{"id": f"t{start + n}", "type": "Text2Text", "replies": [reply(*said, 1)]} for n in range(count)]
-
 
 # the formula
 
@@ -159,207 +130,6 @@ def test_the_signature_says_what_made_the_number():
     assert json.loads(json.dumps(score(WORKED).to_dict()))["signature"].startswith("dialogue_integral|")
 
 
-# the hidden metric
-
-
-def chosen(candidates, correct):
-    return {"candidates": candidates, "correct": correct}
-
-
-def test_choice_by_hand():
-    replies = [
-        reply(*WHOLE, chosen([3.0, 2.0, 5.0], 1)),  # the right one is the lowest: 1
-        reply(*WHOLE, chosen([3.0, 2.0, 5.0], 0)),  # another is: 0
-        reply(*WHOLE, chosen([2.0, 2.0, 5.0], 0)),  # as low as another: no choice was made, 0
-        reply(*WHOLE, chosen([2.0, 7.0, 7.0], 0)),  # a tie of others does not matter: 1
-    ]
-    found = score(
-        [{"id": "a", "type": "Text2Text", "replies": replies}, *texts(0)], rule="choice", present_types_only=True
-    )
-    assert [hidden for _, hidden in found.replies["a"]] == [1, 0, 0, 1]
-    assert found.value == pytest.approx((1 + 1 / 2) / 2)
-    assert "rule:choice" in str(found.signature)
-
-
-@pytest.mark.parametrize(("candidates", "correct"), [([2.0], 0), ([2.0, 3.0], 2), ([2.0, 3.0], -1), ([2.0, 3.0], True)])
-def test_a_choice_needs_candidates_and_the_right_one_among_them(candidates, correct):
-    with pytest.raises(InputError, match="`correct` must be the number of one of several candidates"):
-        hidden_choice(candidates, correct)
-
-
-@pytest.mark.parametrize("value", [0.99, 0, -3, float("nan"), float("inf"), True, "2", None, 10**400])
-def test_what_is_no_perplexity_has_no_confidence(value):
-    with pytest.raises(InputError, match=r"RANGE: a perplexity is a finite number of at least 1.*minus sign missing"):
-        hidden_confidence(value)
-
-
-def test_a_rule_of_ones_own():
-    @hidden_rule("halved")
-    def halved(sample):
-        return 0.5 / sample.perplexity
-
-    found = score(WORKED, rule="halved")
-    assert found.hidden.value == pytest.approx(score(WORKED).hidden.value / 2, abs=1e-15)
-    assert found.meteor == score(WORKED).meteor
-    assert "|rule:halved:" in str(found.signature)  # with a digest of its code
-
-
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        (lambda sample: 1.5, "RANGE: the value 1.5 lies outside"),
-        (lambda sample: -0.1, "RANGE: the value -0.1 lies outside"),
-        (lambda sample: float("nan"), "NONFINITE"),
-        (lambda sample: True, "TYPE: the value must be a number"),
-        (lambda sample: None, "TYPE"),
-        (lambda sample: 1 / 0, "ZeroDivisionError"),
-        (lambda sample: Score(None, "degenerate", "no telling"), "no telling"),
-    ],
-)
-def test_what_a_rule_may_not_give_is_an_error_and_no_score(said, told):
-    hidden_rule("bad")(said)
-    with pytest.raises(InputError) as refused:
-        score(WORKED, rule="bad")
-    assert told in str(refused.value)
-    assert {problem.code for problem in refused.value.problems} == {"RULE"}
-    first = refused.value.problems[0]
-    assert first.id == "t1"
-    assert first.message.startswith("reply 1: the rule 'bad' gives no number from 0 to 1: ")
-    assert refused.value.total == sum(len(one["replies"]) for one in WORKED)
-
-
-def test_a_rule_that_nobody_knows():
-    with pytest.raises(UnknownNameError, match="Did you mean 'confidence'"):
-        score(WORKED, rule="confidance")
-
-
-@pytest.mark.parametrize(
-    ("rule", "said", "told"),
-    [
-        ("choice", 2.0, "reply 2 has no candidates, which the rule 'choice' needs.*--rule confidence"),
-        ("confidence", chosen([2.0, 3.0], 0), "reply 2 has no perplexity, which the rule 'confidence' needs.*choice"),
-    ],
-)
-def test_the_other_kind_of_perplexities_names_the_other_rule(rule, said, told):
-    other = chosen([2.0, 3.0], 0) if rule == "choice" else 2.0
-    one = {"id": "a", "type": "Text2Text", "replies": [reply(*WHOLE, other), reply(*WHOLE, said)]}
-    with pytest.raises(InputError, match=told) as refused:
-        score([one], rule=rule, present_types_only=True)
-    assert [(problem.code, problem.id) for problem in refused.value.problems] == [("MISSING_PERPLEXITY", "a")]
-
-
-def test_a_reply_may_bring_both_kinds():
-    both = {"perplexity": 4.0, **chosen([2.0, 3.0], 0)}
-    one = [{"id": "a", "type": "Text2Text", "replies": [reply(*WHOLE, both)]}]
-    assert score(one, present_types_only=True).hidden.value == 0.25
-    assert score(one, present_types_only=True, rule="choice").hidden.value == 1
-
-
-@given(st.lists(st.floats(-30, 0), min_size=1, max_size=40))
-def test_the_printed_formula_without_its_minus_is_confidence(logs):
-    # The contest prints exp(1/t sum ln p); a perplexity has a minus there. What is printed is 1/PPL.
-    printed = exp(fsum(logs) / len(logs))
-    assert hidden_confidence(perplexity(logs)) == pytest.approx(printed, rel=1e-12)
-
-
-# types and weights
-
-
-@pytest.mark.parametrize(
-    ("spelling", "meant"),
-    [
-        ("Text2Text", "Text2Text"),
-        ("Text+Text", "Text2Text"),
-        ("text-to-text", "Text2Text"),
-        ("Image2Text", "Image2Text"),
-        ("image + text", "Image2Text"),
-        ("Audio+Text", "Audio2Text"),
-        ("AUDIO_TO_TEXT", "Audio2Text"),
-        ("Image-Audio2Text", "Image-Audio2Text"),
-        ("Image-Audio+Text", "Image-Audio2Text"),
-        ("image-audio2text", "Image-Audio2Text"),
-        ("Image+Audio+Text", "Image-Audio2Text"),
-        ("Audio-Image2Text", "Image-Audio2Text"),
-        ("Text2Image", None),
-        ("Text", None),
-        ("Text2Text2Text", None),
-        ("Video2Text", None),
-        ("", None),
-    ],
-)
-def test_spellings_of_the_types(spelling, meant):
-    assert type_of(spelling) == meant
-
-
-def test_dialogues_may_spell_their_types_differently():
-    others = {"Text2Text": "Text+Text", "Image2Text": "image2text", "Image-Audio2Text": "Image-Audio+Text"}
-    respelled = [one | {"type": others.get(one["type"], one["type"])} for one in WORKED]
-    assert score(respelled) == score(WORKED)
-
-
-def test_weights_of_ones_own():
-    found = score(WORKED, weights={"Text+Text": 0.75, "Audio2Text": 0.25})  # the others weigh nothing
-    # 3/4 * 743/1386 + 1/4 * 2317/4224
-    assert found.value == pytest.approx(
-        float(Fraction(3, 4) * Fraction(743, 1386) + Fraction(1, 4) * Fraction(2317, 4224)), abs=1e-12
-    )
-    assert [(own.type, own.weight, own.part > 0) for own in found.types] == [
-        ("Text2Text", 0.75, True),
-        ("Image2Text", 0, False),
-        ("Audio2Text", 0.25, True),
-        ("Image-Audio2Text", 0, False),
-    ]
-    assert found.method.endswith("7 clusters in 2 strata")
-    assert "weights:0.75*Text2Text+0*Image2Text+0.25*Audio2Text" in str(found.signature)
-
-
-@pytest.mark.parametrize(
-    ("weights", "told"),
-    [
-        ({"Text2Text": 0.5, "Image2Text": 0.4}, r"WEIGHTS: .* must sum to 1. They sum to 0.9"),
-        ({"Text2Text": 1.5, "Image2Text": -0.5}, "WEIGHTS: the weight of 'Image2Text'.*-0.5"),
-        ({"Text2Text": float("nan"), "Image2Text": 1}, "WEIGHTS: the weight of 'Text2Text'.*nan"),
-        ({"Text2Text": 1 + 2e-9}, "They sum to 1.000000002"),
-        ({"Video2Text": 1}, "WEIGHTS: 'Video2Text' is no type of dialogue.*Image-Audio2Text"),
-        ({"Text2Text": 0.5, "Text+Text": 0.5}, "WEIGHTS: 'Text.Text' occurs twice"),
-        ({}, "They sum to 0"),
-    ],
-)
-def test_weights_that_are_refused(weights, told):
-    with pytest.raises(ConfigError, match=told):
-        score(WORKED, weights=weights)
-
-
-def test_weights_may_be_off_by_rounding():
-    assert score(WORKED, weights={"Text2Text": 1 - 5e-10}).value == pytest.approx(743 / 1386, abs=1e-9)
-
-
-def test_a_type_with_a_weight_and_no_dialogue_is_an_error_unless_told():
-    two = [one for one in WORKED if one["type"] in ("Text2Text", "Audio2Text")]
-    with pytest.raises(
-        ConfigError, match=r"no dialogue has the type Image2Text, Image-Audio2Text.*--present-types-only"
-    ):
-        score(two)
-    found = score(two, present_types_only=True)
-    # .1 and .3 are scaled up to 1/4 and 3/4.
-    assert found.value == pytest.approx(
-        float(Fraction(1, 4) * Fraction(743, 1386) + Fraction(3, 4) * Fraction(2317, 4224)), abs=1e-12
-    )
-    assert found.left_out == ("Image2Text", "Image-Audio2Text")
-    assert [own.weight for own in found.types] == pytest.approx([0.25, 0.75], abs=1e-15)
-    assert "weights:0.25*Text2Text+0.75*Audio2Text" in str(found.signature)
-    assert score(two, weights={"Text2Text": 0.25, "Audio2Text": 0.75}).value == pytest.approx(found.value, abs=1e-15)
-
-
-def test_present_types_only_changes_nothing_where_all_are_there():
-    assert score(WORKED, present_types_only=True) == score(WORKED)
-
-
-def test_no_weight_is_left():
-    with pytest.raises(ConfigError, match="none of the types that have dialogues has a weight"):
-        score(texts(2), weights={"Audio2Text": 1}, present_types_only=True)
-
-
 # languages
 
 
@@ -448,6 +218,31 @@ def test_no_dialogues():
         score([])
 
 
+def test_all_that_is_wrong_with_a_dialogue_is_said():
+    bad = [
+        {
+            "id": "a",
+            "type": "Video2Text",
+            "replies": [reply("x", [], 0.5), reply("x", ["x"], 2), reply(5, ["x"], None)],
+        },
+        {"id": "b", "type": "Text2Text", "replies": [reply("x", ["x"], {"candidates": [0.5, 2, "3"], "correct": 0})]},
+    ]
+    with pytest.raises(InputError) as refused:
+        score(bad)
+    assert [(problem.id, problem.code) for problem in refused.value.problems] == [
+        ("a", "UNKNOWN_TYPE"),
+        ("a", "NO_REFERENCE"),
+        ("a", "RANGE"),
+        ("a", "TYPE"),
+        ("a", "MISSING_PERPLEXITY"),
+        ("b", "RANGE"),
+        ("b", "TYPE"),
+    ]
+    assert refused.value.problems[1].hint == "A reply needs a right answer or more."
+    assert refused.value.problems[2].message == "dialogue 1: `reply 1` must be at least 1. Got 0.5."
+    assert refused.value.problems[6].message == "dialogue 2: `reply 1, candidate 2` must be a number. Got '3' instead."
+
+
 # properties
 
 WORDS = ["cat", "dog", "red", "blue", "tree", "house"]  # no two of one stem
@@ -508,124 +303,3 @@ def test_a_better_reply_never_costs(dialogues, name):
     better = [own | {"answer": own["variants"][0], "perplexity": 1.0} for own in dialogues[place]["replies"]]
     improved = [one | {"replies": better} if number == place else one for number, one in enumerate(dialogues)]
     assert score(improved).value >= score(dialogues).value - 1e-15
-
-
-# as a run
-
-
-def run_of(folder, dialogues, **settings):
-    gold, output, ppl = write_contest(folder, dialogues)
-    contest = open_contest(gold, **({"synonyms": "none"} | settings))
-    execute.start(*prepare(contest, output, ppl), folder / "run")
-    return Run(folder / "run")
-
-
-def as_tuple(entry):
-    return entry["value"], entry["stderr"], entry["low"], entry["high"]
-
-
-def same_numbers(run, found):
-    """Every number of a run is the function's, to the bit."""
-    assert as_tuple(run.results["composite"]) == (found.value, found.stderr, found.low, found.high)
-    assert run.results["composite"]["method"] == found.method
-    for name, own in (("meteor", found.meteor), ("hidden_metric", found.hidden)):
-        assert as_tuple(run.results["metrics"][name]) == (own.value, own.stderr, own.low, own.high)
-    report = dialogue_report(run)
-    assert len(report["types"]) == len(found.types)
-    for told, own in zip(report["types"], found.types, strict=True):
-        assert (told["type"], told["n"], told["weight"], told["part"]) == (own.type, own.n, own.weight, own.part)
-        assert as_tuple(told["mean"])[:2] == (own.mean.value, own.mean.stderr)
-        assert told["meteor"]["value"] == own.meteor.value
-        assert told["hidden_metric"]["value"] == own.hidden.value
-
-
-def test_a_run_is_the_function_to_the_bit(tmp_path):
-    same_numbers(run_of(tmp_path, WORKED), score(WORKED))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_run_of_random_dialogues_is_the_function_to_the_bit(tmp_path, seed):
-    chance = random.Random(seed)
-    said = lambda: " ".join(chance.choices(WORDS, k=chance.randint(1, 6)))  # noqa: E731
-    dialogues = [
-        {
-            "id": f"d{number}",
-            "type": TYPES[number % 4],
-            "replies": [
-                reply(said(), [said() for _ in range(chance.randint(1, 3))], 1 + chance.expovariate(0.3))
-                for _ in range(chance.randint(1, 4))
-            ],
-        }
-        for number in range(40)
-    ]
-    same_numbers(run_of(tmp_path, dialogues), score(dialogues))
-
-
-def test_a_run_of_the_example_in_two_languages_is_the_function_to_the_bit(tmp_path):
-    gold = json.loads((DEMO / "gold.json").read_text(encoding="utf-8"))
-    answers = json.loads((DEMO / "submissions" / "alba" / "output.json").read_text(encoding="utf-8"))
-    chance = random.Random(4)
-    dialogues = [
-        {
-            "id": name,
-            "type": own["type"],
-            "replies": [
-                reply(answer, variants, 1 + chance.expovariate(0.5))
-                for answer, variants in zip(answers[name], own["replies"], strict=True)
-            ],
-        }
-        for name, own in gold.items()
-    ]
-    run = run_of(tmp_path, dialogues, synonyms="default")
-    same_numbers(run, score(dialogues, synonyms="default"))
-    assert "language:auto" in run.info.signatures["meteor"].text
-
-
-def test_settings_reach_the_run(tmp_path):
-    two = [one for one in WORKED if one["type"] in ("Text2Text", "Audio2Text")]
-    run = run_of(tmp_path / "a", two, present_types_only=True)
-    same_numbers(run, score(two, present_types_only=True))
-    assert "no dialogue is of the type Image2Text, Image-Audio2Text" in str(run.info.input_notes)
-    weights = {"Text+Text": 0.5, "Audio2Text": 0.5}
-    same_numbers(run_of(tmp_path / "b", WORKED, weights=weights), score(WORKED, weights=weights))
-    config = {"strata": {"by": "dialogue_type", "weights": weights}}
-    same_numbers(run_of(tmp_path / "c", WORKED, config=config), score(WORKED, weights=weights))
-
-
-def test_a_rule_that_fails_on_a_reply_refuses_the_submission(tmp_path):
-    # Left out of its dialogue's mean, a reply that a rule cannot judge would raise the score of who sent it.
-    @hidden_rule("rising")
-    def rising(sample):
-        return sample.perplexity / 4  # 2 and 10 are above 4, 5 …
-
-    with pytest.raises(InputError) as refused:
-        run_of(tmp_path, WORKED, rule="rising")
-    above = [one["id"] for one in WORKED for own in one["replies"] if own["perplexity"] > 4]
-    assert [(problem.code, problem.id) for problem in refused.value.problems] == [("RULE", name) for name in above]
-    assert str(tmp_path / "ppl_output.json") in str(refused.value)
-    assert not (tmp_path / "run").exists()
-
-
-def test_all_that_is_wrong_with_a_dialogue_is_said():
-    bad = [
-        {
-            "id": "a",
-            "type": "Video2Text",
-            "replies": [reply("x", [], 0.5), reply("x", ["x"], 2), reply(5, ["x"], None)],
-        },
-        {"id": "b", "type": "Text2Text", "replies": [reply("x", ["x"], {"candidates": [0.5, 2, "3"], "correct": 0})]},
-    ]
-    with pytest.raises(InputError) as refused:
-        score(bad)
-    assert [(problem.id, problem.code) for problem in refused.value.problems] == [
-        ("a", "UNKNOWN_TYPE"),
-        ("a", "NO_REFERENCE"),
-        ("a", "RANGE"),
-        ("a", "TYPE"),
-        ("a", "MISSING_PERPLEXITY"),
-        ("b", "RANGE"),
-        ("b", "TYPE"),
-    ]
-    assert refused.value.problems[1].hint == "A reply needs a right answer or more."
-    assert refused.value.problems[2].message == "dialogue 1: `reply 1` must be at least 1. Got 0.5."
-    assert refused.value.problems[6].message == "dialogue 2: `reply 1, candidate 2` must be a number. Got '3' instead."

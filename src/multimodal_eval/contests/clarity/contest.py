@@ -1,44 +1,58 @@
-"""CLARITY files as runs: one a task, stored like any other, with classification.json beside the results."""
+"""CLARITY files as runs: one run per task, whose tables are in classification.json beside the results."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from multimodal_eval.analysis.classification import classification_report
 from multimodal_eval.contests.clarity.dataset import Dataset, paired, read_dataset, samples_of
-from multimodal_eval.contests.clarity.labels import CLARITY, EVASION
 from multimodal_eval.contests.clarity.predictions import Predictions, UnknownLabels, read_predictions
 from multimodal_eval.contests.clarity.tasks import TASKS, ClarityTask, TaskName
+from multimodal_eval.contests.protocol import Prepared
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import RunFolderError, shorten
 from multimodal_eval.core.progress import Progress, silent
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.labels.taxonomy import label_text
+from multimodal_eval.data.readers.blocks import bare_suffix
+from multimodal_eval.data.readers.formats import SUFFIXES
 from multimodal_eval.data.readers.inputs import JoinedInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location, below, storage_at
-from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import default_folder
-from multimodal_eval.run.plan import Plan, make_plan
+from multimodal_eval.run.plan import make_plan
 
-TAXONOMIES = {"clarity": CLARITY, "evasion": EVASION}
-OFFICIAL = {"any_match": "f1_any_match", "strict": "f1_strict"}
 OF_ANNOTATORS = ("f1_any_match", "f1_majority", "soft_score")
 SHOWN_LABELS = 5
 ADVICE = "To count it as wrong: --unknown-labels wrong."
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A task that is ready to be scored."""
+class ClarityContest:
+    """The data of one task; a submission is a table of predictions, or the contest's zip."""
 
-    plan: Plan
-    source: JoinedInput
-    report: dict[str, Any]  # of classification.json
+    data: Path
+    task: TaskName
+    unknown_labels: UnknownLabels = "error"
+    group: str | None = None
+
+    @property
+    def numbers(self) -> list[str]:
+        """What a run of it will have; those of annotators only if there are any."""
+        return ["f1_strict", *OF_ANNOTATORS, COMPOSITE]
+
+    def accepts(self, path: Path) -> bool:
+        """Tables and zips."""
+        return path.is_file() and (path.suffix.lower() == ".zip" or bare_suffix(path) in SUFFIXES)
+
+    def prepare(self, submission: Path) -> Prepared:
+        """Read and check the predictions."""
+        prepared = prepare(self.data, submission, task=self.task, unknown_labels=self.unknown_labels, group=self.group)
+        return prepared[self.task]
 
 
 def prepare(
@@ -56,28 +70,28 @@ def prepare(
     """
     problems, files = Problems(), [Path(data), Path(predictions)]
     dataset = read_dataset(files[0], problems, group)
-    found = read_predictions(files[1], problems, only=task, unknown_labels=unknown_labels, advice=ADVICE)
+    predicted = read_predictions(files[1], problems, only=task, unknown_labels=unknown_labels, advice=ADVICE)
     asked: tuple[TaskName, ...] = (task,) if task is not None else tuple(TASKS) if both else ()
     for name in asked:
-        if name not in found.tasks and found.rows:
-            hint = f"They hold {' and '.join(found.tasks)} labels." if found.tasks else None
+        if name not in predicted.tasks and predicted.rows:
+            hint = f"They hold {' and '.join(predicted.tasks)} labels." if predicted.tasks else None
             problems.add("NO_PREDICTION", f"no label of the task {name} is predicted.", file=str(files[1]), hint=hint)
-    pairs = paired(dataset, found, problems)
+    pairs = paired(dataset, predicted, problems)
     problems.raise_if_any()
-    samples = {name: samples_of(TASKS[name], pairs, dataset.annotators) for name in asked or found.tasks}
-    usable = {name: own for name, own in samples.items() if _has_gold(TASKS[name], own)}
-    for name in samples.keys() - usable.keys() if asked or not usable else ():
+    labelled = {
+        name: LabelledTask(TASKS[name], samples_of(TASKS[name], pairs, dataset.annotators))
+        for name in asked or predicted.tasks
+    }
+    usable = {name: rows for name, rows in labelled.items() if rows.has_gold}
+    for name in labelled.keys() - usable.keys() if asked or not usable else ():
         _note_no_gold(TASKS[name], dataset, problems)
     problems.raise_if_any()
-    return {name: _prepared(TASKS[name], own, files, found, unknown_labels) for name, own in usable.items()}
-
-
-def _has_gold(task: ClarityTask, samples: list[Sample]) -> bool:
-    """Whether the official score has anything to score against; annotators speak of evasion only."""
-    people = (label for sample in samples for label in (sample.annotations or {}).values())
-    return any(task.knows(sample.expected_answer) for sample in samples) or (
-        task.name == "evasion" and any(map(task.knows, people))
-    )
+    return {
+        name: Prepared(
+            make_plan(_config(rows, unknown_labels)), JoinedInput(rows.samples, files, rows.notes(predicted))
+        )
+        for name, rows in usable.items()
+    }
 
 
 def _note_no_gold(task: ClarityTask, dataset: Dataset, problems: Problems) -> None:
@@ -87,55 +101,70 @@ def _note_no_gold(task: ClarityTask, dataset: Dataset, problems: Problems) -> No
     problems.add("NO_GOLD", message, file=str(dataset.path), hint="There is nothing to score against.")
 
 
-def _prepared(
-    task: ClarityTask, samples: list[Sample], files: list[Path], found: Predictions, unknown_labels: UnknownLabels
-) -> Prepared:
-    # The contest's rule switches for evasion alone: annotators give no clarity labels of their own.
-    report = classification_report(samples, TAXONOMIES[task.name], switches=task.name == "evasion")
-    annotated = report["soft"] is not None
-    metrics = ["f1_strict", *(OF_ANNOTATORS if annotated else ())]
-    config = overlaid(
+@dataclass(frozen=True)
+class LabelledTask:
+    """The samples of a task, and what their labels tell before anything is scored."""
+
+    task: ClarityTask
+    samples: list[Sample]
+
+    @property
+    def golds(self) -> list[str | None]:
+        """The single gold labels."""
+        return [sample.expected_answer for sample in self.samples]
+
+    @property
+    def annotations(self) -> list[str | None]:
+        """The labels of all annotators."""
+        return [label for sample in self.samples for label in (sample.annotations or {}).values()]
+
+    @property
+    def is_annotated(self) -> bool:
+        """Whether an annotator has given a label of the taxonomy."""
+        return any(map(self.task.knows, self.annotations))
+
+    @property
+    def has_gold(self) -> bool:
+        """Whether the official score has anything to score against; annotators give evasion labels only."""
+        return any(map(self.task.knows, self.golds)) or (self.task.name == "evasion" and self.is_annotated)
+
+    def notes(self, predicted: Predictions) -> list[str]:
+        """What a reader of the scores should know about what was read."""
+        task, notes = self.task, []
+        if task.name == "clarity" and predicted.derived:
+            notes.append("clarity predictions are derived from the evasion predictions, through the taxonomy")
+        if task.name == "clarity" and self.is_annotated:
+            notes.append("annotators' clarity labels are derived from their evasion labels, through the taxonomy")
+        if contradicting := predicted.contradictions():
+            notes.append(f"rows whose predicted clarity label is not that of their evasion label: {contradicting:,}")
+        if unknown := predicted.unknown[task.name]:
+            told = _told(unknown.most_common())
+            notes.append(f"{unknown.total():,} predictions are no label of the task and count as wrong: {told}")
+        for labels, what in ((self.annotations, "annotations"), (self.golds, "gold labels")):
+            if outside := Counter(label_text(label).strip() for label in labels if label and not task.knows(label)):
+                told = _told(sorted(outside.items(), key=lambda item: (-item[1], item[0])))
+                notes.append(f"{outside.total():,} {what} are outside the taxonomy and left out: {told}")
+        return notes
+
+
+def _told(counts: list[tuple[str, int]]) -> str:
+    shown = ", ".join(f"{shorten(label) if label else 'blank'} ({count:,})" for label, count in counts[:SHOWN_LABELS])
+    return shown if len(counts) <= SHOWN_LABELS else f"{shown}, …"
+
+
+def _config(rows: LabelledTask, unknown_labels: UnknownLabels) -> RunConfig:
+    """The official score is any-match for evasion as soon as annotators hold data; they give no clarity labels."""
+    name = rows.task.name
+    official = "f1_any_match" if name == "evasion" and rows.is_annotated else "f1_strict"
+    return overlaid(
         None,
-        task=task.name,
-        tasks={task.name: {"metrics": metrics, "headline": OFFICIAL[report["official"]]}},
-        labels=list(task.labels),
+        task=name,
+        tasks={name: {"metrics": ["f1_strict", *(OF_ANNOTATORS if rows.is_annotated else ())], "headline": official}},
+        labels=list(rows.task.labels),
         unknown_labels=unknown_labels,
         skip_lint=True,  # it looks for doubtful texts, and labels repeat by nature
         error_patterns=[],  # a contest counts a generator's error message as a wrong label
     )
-    content = {
-        "task": task.name,
-        "files": [str(path) for path in files],
-        **report,
-        "notes": _notes(task, found, report),
-    }
-    return Prepared(make_plan(config), JoinedInput(samples, files), content)
-
-
-def _notes(task: ClarityTask, found: Predictions, report: dict[str, Any]) -> list[str]:
-    """What a reader of the scores should know of what was read."""
-    notes = []
-    if task.name == "clarity" and found.derived:
-        notes.append("clarity predictions are derived from the evasion predictions, through the taxonomy")
-    if task.name == "clarity" and report["soft"] is not None:
-        notes.append("annotators' clarity labels are derived from their evasion labels, through the taxonomy")
-    if contradicting := found.contradictions():
-        notes.append(f"rows whose predicted clarity label is not that of their evasion label: {contradicting:,}")
-    outside = report["outside_taxonomy"]
-    if unknown := found.unknown[task.name]:
-        notes.append(f"{unknown.total():,} predictions are no label of the task and count as wrong: {_told(unknown)}")
-    for kind, what in (("annotations", "annotations"), ("gold", "gold labels")):
-        if outside[kind]:
-            told = _told(Counter(outside[kind]))
-            notes.append(f"{sum(outside[kind].values()):,} {what} are outside the taxonomy and left out: {told}")
-    return notes
-
-
-def _told(counts: Counter[str]) -> str:
-    shown = ", ".join(
-        f"{shorten(label) if label else 'blank'} ({count:,})" for label, count in counts.most_common(SHOWN_LABELS)
-    )
-    return shown if len(counts) <= SHOWN_LABELS else f"{shown}, …"
 
 
 def carry_out(
@@ -149,11 +178,4 @@ def carry_out(
     for path in paths.values():  # before the first is written
         if storage_at(path).is_taken():
             raise RunFolderError(f"{path} exists already. Name another folder with -o")
-    runs: dict[TaskName, Run] = {}
-    for name, own in prepared.items():
-        folder = RunFolder.create(paths[name], execute.describe(own.plan, None))
-        folder.write_classification(own.report)  # of the labels alone: a killed run has it when it is resumed
-        with folder.locked():
-            execute.carry_on(own.plan, lambda own=own: own.source, folder, progress=progress)  # type: ignore[misc]
-        runs[name] = Run(paths[name])
-    return runs
+    return {name: own.score(paths[name], progress) for name, own in prepared.items()}

@@ -44,7 +44,7 @@ ALIASES: dict[str, str] = {
 
 _CANONICAL = frozenset((*CLARITY_LABELS, *EVASION_LABELS))
 _BY_FORM = {folded(label): label for label in _CANONICAL} | ALIASES
-_PREFIX = re.compile(r"\d+(?:\.\d+)*\s*[.):-]?\s*(?=[^\d.])")  # "2.3 " or "1. ", but not a label that is a number
+_PREFIX = re.compile(r"\d+(?:\.\d+)*\s*[.):-]?\s*(?=[^\d.\s])")  # "2.3 " or "1. ", but not a label that is a number
 _TRAILING = " \t\r\n.,;:!?…)\"'”’»-–—"
 
 

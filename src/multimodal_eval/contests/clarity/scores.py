@@ -1,16 +1,8 @@
 """CLARITY's scores: clarity (3 classes), and evasion (9 classes) strict, against several annotators, by majority vote.
 
 All labels pass through `normalize_label`. Macro F1 is over all labels of the task, an absent class counting 0
-(`zero_division`), as scikit-learn has it with `labels=` the taxonomy. Each score is a dict:
-
-    macro_f1, accuracy, macro_f1_interval, accuracy_interval      intervals: 95 %, [low, high]; None of a single row
-    per_class              label -> precision, recall, f1, support
-    confusion_matrix       rows: (effective) gold, columns: predicted, both in the order of `labels`
-    labels, zero_division
-    n_total, n_scored, n_skipped                                  rows; skipped ones have no gold label
-    n_unknown_predictions, unknown_predictions {label: count}     of scored rows; they count as wrong
-    n_invalid_annotations, invalid_annotations {label: count}     gold labels outside the taxonomy; dropped
-    few_gold               classes with fewer than 10 gold examples: the interval of macro F1 covers too little
+(`zero_division`), as scikit-learn has it with `labels=` the taxonomy. Each score is a dict, `Scored`. These functions
+score lists; `mmeval clarity` scores files, and both score by stats/multi_annotator.py.
 """
 
 from __future__ import annotations
@@ -18,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 
@@ -28,8 +20,9 @@ from multimodal_eval.data.labels.taxonomy import Encoded, Taxonomy, label_text
 from multimodal_eval.stats import multi_annotator
 
 if TYPE_CHECKING:
-    from multimodal_eval.stats.intervals import Interval
-    from multimodal_eval.stats.multi_annotator import Charge, ClassificationScores
+    from multimodal_eval.stats.intervals import Codes, Interval
+    from multimodal_eval.stats.macro_f1 import ClassificationScores, ClassScores, Mask
+    from multimodal_eval.stats.multi_annotator import Charge
 
 Label = str | None
 
@@ -41,19 +34,98 @@ NO_ANNOTATIONS = "no annotator has given an evasion label"
 NO_TWO_ANNOTATORS = "no two annotators have labelled the same row"
 
 
-def compute_clarity_f1(predictions: Iterable[Label], gold_labels: Iterable[Label]) -> dict[str, Any]:
+class Scored(TypedDict):
+    """One way of scoring. Intervals are [low, high] at 95 %, None for a single row."""
+
+    macro_f1: float
+    macro_f1_interval: list[float] | None
+    accuracy: float
+    accuracy_interval: list[float] | None
+    per_class: dict[str, dict[str, float]]  # label -> precision, recall, f1, support
+    confusion_matrix: list[list[int]]  # rows: (effective) gold, columns: predicted, both in the order of `labels`
+    labels: list[str]
+    zero_division: int
+    n_total: int
+    n_scored: int
+    n_skipped: int  # rows without a gold label
+    n_unknown_predictions: int
+    unknown_predictions: dict[str, int]  # of scored rows; they count as wrong
+    n_invalid_annotations: int
+    invalid_annotations: dict[str, int]  # gold labels outside the taxonomy; they are dropped
+    few_gold: list[str]  # classes with fewer than 10 gold examples: the interval of macro F1 covers too little
+
+
+class AnyMatch(Scored):
+    """The same with the option of any-match."""
+
+    charge: Charge
+
+
+class Soft(TypedDict):
+    """The mean share of annotators who chose the predicted label."""
+
+    soft_score: float
+    soft_score_interval: list[float] | None
+    n_total: int
+    n_scored: int
+    n_skipped: int
+
+
+class AnnotatorScored(TypedDict):
+    """One annotator against the others."""
+
+    macro_f1: float
+    accuracy: float
+    n: int
+
+
+class HumanCeiling(TypedDict):
+    """The mean over annotators; None for one who shares no row with another."""
+
+    macro_f1: float
+    macro_f1_interval: list[float] | None
+    accuracy: float
+    accuracy_interval: list[float] | None
+    annotators: list[AnnotatorScored | None]
+    charge: Charge
+
+
+class Agreement(TypedDict):
+    """Krippendorff's nominal alpha; None with a reason if it is undefined."""
+
+    krippendorff_alpha: float | None
+    krippendorff_alpha_interval: list[float | None] | None
+    n_units: int
+    n_annotators: int
+    reason: str | None
+
+
+class Evaluation(TypedDict):
+    """Everything side by side; `reasons` says why a score is None."""
+
+    task1_clarity: Scored | None
+    task2_evasion_strict: Scored | None
+    task2_evasion_multiannotator: AnyMatch | None
+    task2_evasion_majority_vote: Scored | None
+    task2_evasion_soft: Soft | None
+    task2_human_ceiling: HumanCeiling | None
+    task2_agreement: Agreement | None
+    reasons: dict[str, str]
+
+
+def compute_clarity_f1(predictions: Iterable[Label], gold_labels: Iterable[Label]) -> Scored:
     """Task 1: macro F1 over the three clarity labels; rows with an empty gold label are skipped and counted."""
     return _strict(_Predictions.of(CLARITY, predictions), CLARITY.encode(list(gold_labels)), NO_CLARITY_GOLD)
 
 
-def compute_evasion_f1_strict(predictions: Iterable[Label], gold_labels: Iterable[Label]) -> dict[str, Any]:
-    """Task 2 against the single `evasion_label`; rows where it is empty are skipped and counted."""
+def compute_evasion_f1_strict(predictions: Iterable[Label], gold_labels: Iterable[Label]) -> Scored:
+    """Task 2 against the single `evasion_label`; rows in which it is empty are skipped and counted."""
     return _strict(_Predictions.of(EVASION, predictions), EVASION.encode(list(gold_labels)), NO_EVASION_GOLD)
 
 
 def compute_evasion_f1_multiannotator(
     predictions: Iterable[Label], annotator_labels: Iterable[Sequence[Label]], *, charge: Charge = "first"
-) -> dict[str, Any]:
+) -> AnyMatch:
     """Task 2 against one list of annotators' labels per example: correct if ANY agrees.
 
     gold_set = {annotators} ∩ valid labels; the effective gold label is the prediction if it is in gold_set, else
@@ -63,20 +135,18 @@ def compute_evasion_f1_multiannotator(
     return _any_match(_Predictions.of(EVASION, predictions), _annotations(annotator_labels), charge)
 
 
-def compute_evasion_f1_majority(
-    predictions: Iterable[Label], annotator_labels: Iterable[Sequence[Label]]
-) -> dict[str, Any]:
+def compute_evasion_f1_majority(predictions: Iterable[Label], annotator_labels: Iterable[Sequence[Label]]) -> Scored:
     """Task 2 against the majority vote of the annotators, ties broken alphabetically."""
     return _majority(_Predictions.of(EVASION, predictions), _annotations(annotator_labels))
 
 
-def compute_evasion_soft(predictions: Iterable[Label], annotator_labels: Iterable[Sequence[Label]]) -> dict[str, Any]:
+def compute_evasion_soft(predictions: Iterable[Label], annotator_labels: Iterable[Sequence[Label]]) -> Soft:
     """The mean share of annotators who chose the predicted label, over rows that any annotator labelled."""
     return _soft(_Predictions.of(EVASION, predictions), _annotations(annotator_labels))
 
 
 def majority_vote_gold(annotator_labels: Iterable[Sequence[Label]]) -> list[str]:
-    """The mode of each example's valid labels, repeats counting, ties broken alphabetically; "" where there is none."""
+    """The mode of each example's valid labels, repeats counting, ties broken alphabetically; "" if there is none."""
     codes = multi_annotator.majority_codes(_annotations(annotator_labels).codes, EVASION.labels)
     names = [*EVASION.labels, ""]  # code -1 is the last
     return [names[code] for code in codes.tolist()]
@@ -84,13 +154,13 @@ def majority_vote_gold(annotator_labels: Iterable[Sequence[Label]]) -> list[str]
 
 def compute_human_ceiling(
     annotator_labels: Iterable[Sequence[Label]], *, charge: Charge = "first"
-) -> dict[str, Any] | None:
-    """Each annotator scored against the others by the any-match rule, and the mean; None where no two share a row."""
+) -> HumanCeiling | None:
+    """Each annotator scored against the others by the any-match rule, and the mean; None if no two share a row."""
     return _ceiling(_annotations(annotator_labels), charge)
 
 
-def compute_agreement(annotator_labels: Iterable[Sequence[Label]]) -> dict[str, Any]:
-    """Krippendorff's nominal alpha with its bootstrap interval; None with a reason where it is undefined."""
+def compute_agreement(annotator_labels: Iterable[Sequence[Label]]) -> Agreement:
+    """Krippendorff's nominal alpha with its bootstrap interval; None with a reason if it is undefined."""
     return _agreement(_annotations(annotator_labels))
 
 
@@ -100,13 +170,13 @@ def evaluate_all(
     evasion_golds: Iterable[Label] | None = None,
     clarity_golds: Iterable[Label] | None = None,
     annotator_labels: Iterable[Sequence[Label]] | None = None,
-) -> dict[str, Any]:
+) -> Evaluation:
     """Everything side by side; what cannot be computed is None, and `reasons` says why.
 
     Multi-annotator scores are there as soon as any annotator's cell holds a label; strict scores as soon as any row has
     its gold label. Without `clarity_preds` they are derived from `evasion_preds` through the taxonomy.
     The effective gold label of any-match depends on the prediction (two different constant predictors can both reach
-    accuracy 1), so the strict, soft and majority scores, the agreement and the human ceiling stand beside it.
+    accuracy 1), so the strict, soft and majority scores, the agreement and the human ceiling are beside it.
     """
     evasion_preds = None if evasion_preds is None else list(evasion_preds)
     said = None if evasion_preds is None else _Predictions.of(EVASION, evasion_preds)
@@ -133,7 +203,7 @@ def evaluate_all(
     board.add("task2_evasion_soft", no_evasion or no_people, _soft, said, people)
     board.add("task2_human_ceiling", no_people, _ceiling, people, "first", otherwise=NO_TWO_ANNOTATORS)
     board.add("task2_agreement", no_people, _agreement, people)
-    return {**board.scores, "reasons": board.reasons}
+    return cast(Evaluation, {**board.scores, "reasons": board.reasons})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,23 +211,23 @@ class _Predictions:
     """Predicted labels as they were written, and as codes of a taxonomy."""
 
     taxonomy: Taxonomy
-    cells: list[Any]
-    codes: multi_annotator.Codes
+    cells: list[Label]
+    codes: Codes
 
     @classmethod
-    def of(cls, taxonomy: Taxonomy, cells: Iterable[Any]) -> _Predictions:
+    def of(cls, taxonomy: Taxonomy, cells: Iterable[Label]) -> _Predictions:
         listed = list(cells)
         return cls(taxonomy, listed, taxonomy.encode(listed).codes)
 
-    def unknown(self, kept: multi_annotator.Mask) -> Counter[str]:
-        """Those of the kept rows that are no label of the taxonomy, as they were written; "" for blank ones."""
+    def unknown(self, kept: Mask) -> Counter[str]:
+        """Those of the kept rows that are not a label of the taxonomy, as they were written; "" for blank ones."""
         rows = np.flatnonzero(kept & (self.codes < 0)).tolist()
         return Counter(label_text(self.cells[row]).strip() for row in rows)
 
 
 class _Scoreboard:
     def __init__(self) -> None:
-        self.scores: dict[str, Any] = {}
+        self.scores: dict[str, object] = {}
         self.reasons: dict[str, str] = {}
 
     def add(self, key: str, missing: str | None, compute: Callable[..., Any], *data: Any, otherwise: str = "") -> None:
@@ -167,30 +237,26 @@ class _Scoreboard:
             self.reasons[key] = missing or otherwise
 
 
-def _strict(said: _Predictions, gold: Encoded, nothing: str) -> dict[str, Any]:
+def _strict(said: _Predictions, gold: Encoded, nothing: str) -> Scored:
     _refuse_unequal(said, gold, "gold labels")
     if _known(gold) is None:
         raise InputError([Problem(code="NO_REFERENCE", message=nothing + _examples(gold.unknown))])
-    scores = multi_annotator.score_strict(said.codes, gold.codes, said.taxonomy.labels)
-    return _result(scores, said, gold)
+    return _scored(multi_annotator.score_strict(said.codes, gold.codes, said.taxonomy.labels), said, gold)
 
 
-def _any_match(said: _Predictions, given: Encoded, charge: Charge) -> dict[str, Any]:
-    _refuse_unequal(said, given, "lists of annotators' labels")
-    _refuse_all_empty(given)
+def _any_match(said: _Predictions, given: Encoded, charge: Charge) -> AnyMatch:
+    _refuse_unfit(said, given)
     scores = multi_annotator.score_any_match(said.codes, given.codes, EVASION.labels, charge=charge)
-    return {**_result(scores, said, given), "charge": charge}
+    return {**_scored(scores, said, given), "charge": charge}
 
 
-def _majority(said: _Predictions, given: Encoded) -> dict[str, Any]:
-    _refuse_unequal(said, given, "lists of annotators' labels")
-    _refuse_all_empty(given)
-    return _result(multi_annotator.score_majority(said.codes, given.codes, EVASION.labels), said, given)
+def _majority(said: _Predictions, given: Encoded) -> Scored:
+    _refuse_unfit(said, given)
+    return _scored(multi_annotator.score_majority(said.codes, given.codes, EVASION.labels), said, given)
 
 
-def _soft(said: _Predictions, given: Encoded) -> dict[str, Any]:
-    _refuse_unequal(said, given, "lists of annotators' labels")
-    _refuse_all_empty(given)
+def _soft(said: _Predictions, given: Encoded) -> Soft:
+    _refuse_unfit(said, given)
     scores = multi_annotator.score_soft(said.codes, given.codes, EVASION.labels)
     return {
         "soft_score": scores.mean.value,
@@ -201,24 +267,24 @@ def _soft(said: _Predictions, given: Encoded) -> dict[str, Any]:
     }
 
 
-def _ceiling(given: Encoded, charge: Charge) -> dict[str, Any] | None:
-    found = multi_annotator.human_ceiling(given.codes, EVASION.labels, charge=charge)
-    if found is None:
+def _ceiling(given: Encoded, charge: Charge) -> HumanCeiling | None:
+    ceiling = multi_annotator.human_ceiling(given.codes, EVASION.labels, charge=charge)
+    if ceiling is None:
         return None
     return {
-        "macro_f1": found.macro_f1.value,
-        "macro_f1_interval": _ends(found.macro_f1_interval()),
-        "accuracy": found.accuracy.value,
-        "accuracy_interval": _ends(found.accuracy_interval()),
+        "macro_f1": ceiling.macro_f1.value,
+        "macro_f1_interval": _ends(ceiling.macro_f1_interval()),
+        "accuracy": ceiling.accuracy.value,
+        "accuracy_interval": _ends(ceiling.accuracy_interval()),
         "annotators": [
             None if one is None else {"macro_f1": one.macro_f1.value, "accuracy": one.accuracy.value, "n": one.n_scored}
-            for one in found.by_annotator
+            for one in ceiling.by_annotator
         ],
         "charge": charge,
     }
 
 
-def _agreement(given: Encoded) -> dict[str, Any]:
+def _agreement(given: Encoded) -> Agreement:
     from multimodal_eval.stats.alpha import krippendorff_alpha
     from multimodal_eval.stats.ratings import Ratings
 
@@ -239,7 +305,7 @@ def _annotations(annotator_labels: Iterable[Sequence[Label]]) -> Encoded:
 def _clarity_predictions(
     evasion_preds: list[Label] | None, clarity_preds: Iterable[Label] | None
 ) -> _Predictions | None:
-    """As given, or derived from the evasion predictions; what is no evasion label is unknown."""
+    """As given, or derived from the evasion predictions; what is not an evasion label is unknown."""
     if clarity_preds is not None:
         return _Predictions.of(CLARITY, clarity_preds)
     if evasion_preds is None:
@@ -249,28 +315,25 @@ def _clarity_predictions(
 
 
 def _known(encoded: Encoded | None) -> Encoded | None:
-    """None where not one label is of the taxonomy."""
+    """None if not one label is of the taxonomy."""
     return encoded if encoded is not None and bool((encoded.codes >= 0).any()) else None
 
 
 def _nothing(encoded: Encoded | None, reason: str) -> str | None:
-    """The reason why there is nothing to score against, with what was there instead; None where there is something."""
+    """The reason why there is nothing to score against, with what was there instead; None if there is something."""
     if _known(encoded) is not None:
         return None
     return reason + ("" if encoded is None else _examples(encoded.unknown))
 
 
-def _result(scores: ClassificationScores, said: _Predictions, gold: Encoded) -> dict[str, Any]:
+def _scored(scores: ClassificationScores, said: _Predictions, gold: Encoded) -> Scored:
     unknown = said.unknown(scores.kept)
     return {
         "macro_f1": scores.macro_f1.value,
         "macro_f1_interval": _ends(scores.macro_f1_interval()),
         "accuracy": scores.accuracy.value,
         "accuracy_interval": _ends(scores.accuracy_interval()),
-        "per_class": {
-            label: {key: row[key] for key in ("precision", "recall", "f1", "support")}
-            for label, row in scores.per_class.items()
-        },
+        "per_class": {label: _without_predicted(row) for label, row in scores.per_class.items()},
         "confusion_matrix": scores.confusion.tolist(),
         "labels": list(scores.labels),
         "zero_division": 0,
@@ -285,8 +348,12 @@ def _result(scores: ClassificationScores, said: _Predictions, gold: Encoded) -> 
     }
 
 
-def _ends(found: Interval) -> list[float] | None:
-    return None if found.low is None or found.high is None else [found.low, found.high]
+def _without_predicted(row: ClassScores) -> dict[str, float]:
+    return {"precision": row["precision"], "recall": row["recall"], "f1": row["f1"], "support": row["support"]}
+
+
+def _ends(interval: Interval) -> list[float] | None:
+    return None if interval.low is None or interval.high is None else [interval.low, interval.high]
 
 
 def _refuse_unequal(said: _Predictions, other: Encoded, what: str) -> None:
@@ -295,7 +362,9 @@ def _refuse_unequal(said: _Predictions, other: Encoded, what: str) -> None:
         raise InputError([Problem(code="LENGTH", message=message)])
 
 
-def _refuse_all_empty(given: Encoded) -> None:
+def _refuse_unfit(said: _Predictions, given: Encoded) -> None:
+    """Refuse another number of lists of labels than predictions, and lists without any label."""
+    _refuse_unequal(said, given, "lists of annotators' labels")
     if _known(given) is None:
         hint = "Score against the single label instead: compute_evasion_f1_strict."
         message = NO_ANNOTATIONS + _examples(given.unknown)
@@ -303,6 +372,6 @@ def _refuse_all_empty(given: Encoded) -> None:
 
 
 def _examples(unknown: Counter[str]) -> str:
-    """The labels that were there, and are none of the taxonomy."""
+    """The labels that were there and are not in the taxonomy."""
     shown = ", ".join(f"{label!r} ({count:,})" for label, count in unknown.most_common(5))
     return f"; outside the taxonomy: {shown}" if unknown else ""

@@ -1,8 +1,7 @@
 """The multimodal dialogue contest: its files, its score, and the perplexities that it asks for."""
 
-from multimodal_eval.contests.dialogue.dialogues import Dialogue, Reply, Surprise
+from multimodal_eval.contests.dialogue.dialogues import WEIGHTS, Dialogue, Reply, Surprise
 from multimodal_eval.contests.dialogue.integral import IntegralScore, TypeScore, integral_score
-from multimodal_eval.contests.dialogue.types import WEIGHTS
 from multimodal_eval.evaluation.metrics.hidden_metric import hidden_rule
 
 __all__ = [

@@ -1,41 +1,48 @@
-"""Submissions to the dialogue contest as runs: a sample a reply, a group a dialogue, a stratum a type."""
+"""Submissions to the dialogue contest as runs: a sample is a reply, a group a dialogue, a stratum a type."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from math import fsum
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.contests.dialogue.dialogues import TYPE, Asked, samples_of
+from multimodal_eval.contests.dialogue.dialogues import TYPE, WEIGHTS, Asked, samples_of, type_of
 from multimodal_eval.contests.dialogue.files import GoldDialogue, read_gold, read_questions
-from multimodal_eval.contests.dialogue.integral import PARTS, settled_language
 from multimodal_eval.contests.dialogue.submission import (
     asked,
-    checked_weights,
-    hidden_values,
+    note_missing,
     other_media,
-    present_weights,
     read_submission,
+    refuse_unscored,
 )
+from multimodal_eval.contests.protocol import Prepared
 from multimodal_eval.core.config import RunConfig, StrataConfig
-from multimodal_eval.core.errors import UnavailableError
+from multimodal_eval.core.errors import ConfigError, UnavailableError
+from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.registry import load_plugin
-from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.inputs import JoinedInput
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.evaluation.metrics.hidden_metric import compute_hidden_metric
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.evaluation.metrics.hidden_metric import get_rule
 from multimodal_eval.evaluation.metrics.meteor import AUTO, compute_meteor
+from multimodal_eval.evaluation.tasks_config import check_weights
 from multimodal_eval.run.config import load_config, overlaid
-from multimodal_eval.run.plan import Plan, make_plan
+from multimodal_eval.run.plan import make_plan
 
 TASK = "dialogue"
+PARTS = {"meteor": 0.5, "hidden_metric": 0.5}
+OUTPUT, PERPLEXITIES = "output.json", "ppl_output.json"
 SHOWN = 5
+
+Config = str | Path | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
-class Contest:
-    """Gold and settings: what every submission is scored with."""
+class DialogueContest:
+    """Gold and settings; a submission is a folder with output.json and ppl_output.json."""
 
     files: tuple[Path, ...]
     gold: dict[str, GoldDialogue]
@@ -44,16 +51,45 @@ class Contest:
     notes: tuple[str, ...]
 
     @property
-    def rule(self) -> str:
-        """Of the hidden metric."""
-        return str(self.config.options["hidden_metric"]["rule"])
+    def numbers(self) -> list[str]:
+        """What a run of it will have."""
+        return make_plan(self.config).names
+
+    def accepts(self, path: Path) -> bool:
+        """Folders."""
+        return path.is_dir()
+
+    def prepare(self, submission: Path) -> Prepared:
+        """Read and check the two files of a folder."""
+        return prepare(self, submission / OUTPUT, submission / PERPLEXITIES)
+
+
+class PreparedReplies(Prepared):
+    """A submission of which every reply must be scored: one that is left out would raise its dialogue's mean."""
+
+    def score(self, location: Location, progress: Progress = silent) -> Run:
+        """Score it into a new run folder; nothing is left of a submission on which the rule fails."""
+        run = super().score(location, progress)
+        refuse_unscored(run)
+        return run
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What changes the score; None: what the configuration says, then what the contest says."""
+
+    weights: Mapping[str, float] | None = None
+    rule: str | None = None
+    language: str | None = None
+    synonyms: str | Mapping[str, str] | None = None
+    present_types_only: bool = False
 
 
 def open_contest(
     gold: str | Path,
     *,
     questions: str | Path | None = None,
-    config: str | Path | Mapping[str, Any] | None = None,
+    config: Config = None,
     weights: Mapping[str, float] | None = None,
     rule: str | None = None,
     language: str | None = None,
@@ -61,42 +97,72 @@ def open_contest(
     present_types_only: bool = False,
     plugins: Sequence[str] | None = None,
     skip_lint: bool = False,
-) -> Contest:
-    """Read and check the gold, and the questions where they are given, and settle the settings.
+) -> DialogueContest:
+    """Read and check the gold, and the questions if they are given, and settle the settings.
 
     What is not said here comes from `config` (weights: `strata.weights`; the rule: `options.hidden_metric.rule`), then
     from the contest.
     """
-    base = load_config(config)
-    plugins = [*base.plugins, *(plugins or ())]
+    plugins = [*load_config(config).plugins, *(plugins or ())]
     for plugin in plugins:
         load_plugin(plugin)
     problems, files = Problems(), [Path(gold)]
-    found = read_gold(files[0], problems)
+    dialogues = read_gold(files[0], problems)
     said, notes = Asked(), list[str]()
     if questions is not None:
         files.append(Path(questions))
         turns = read_questions(files[1], problems)
-        said = asked(turns, found, files[1], problems)
-        if others := other_media(turns, found):
+        said = asked(turns, dialogues, files[1], problems)
+        if others := other_media(turns, dialogues):
             shown = ", ".join(map(repr, others[:SHOWN]))
             notes.append(f"{len(others):,} dialogues have other parts than their type names: {shown}")
     problems.raise_if_any()
-    if weights is None and base.strata is not None:
-        weights = base.strata.weights
-    used, absent = present_weights(
-        checked_weights(weights), {own.type for own in found.values()}, present_only=present_types_only
+    settled, absent = contest_config(
+        Settings(weights, rule, language, synonyms, present_types_only),
+        {own.type for own in dialogues.values()},
+        {language for own in dialogues.values() for language in own.languages},
+        config,
+        plugins=plugins or None,
+        skip_lint=skip_lint,
+        image_root=str(files[-1].absolute().parent),
     )
     if absent:
+        used = settled.strata.weights if settled.strata else {}
         told = ", ".join(f"{name} {weight:g}" for name, weight in used.items() if weight)
         notes.append(f"no dialogue is of the type {', '.join(absent)}; the weights of the others are scaled up: {told}")
+    return DialogueContest(tuple(files), dialogues, said, settled, tuple(notes))
+
+
+def prepare(contest: DialogueContest, output: str | Path, perplexities: str | Path) -> PreparedReplies:
+    """The plan and the samples of one submission; all that is wrong with its files is raised together."""
+    plan = make_plan(contest.config)  # first: in a process of its own, it is what brings a plug-in's rule
+    problems = Problems()
+    files = Path(output), Path(perplexities)
+    dialogues = read_submission(contest.gold, *files, problems)
+    samples = [sample for own in dialogues for sample in samples_of(own, contest.asked)]
+    rule = get_rule(str(contest.config.options["hidden_metric"]["rule"]))
+    note_missing(samples, rule, str(perplexities), problems)
+    problems.raise_if_any()
+    return PreparedReplies(plan, JoinedInput(samples, [*contest.files, *files], contest.notes))
+
+
+def contest_config(
+    settings: Settings, types: Set[str], languages: Set[str], config: Config = None, **more: Any
+) -> tuple[RunConfig, list[str]]:
+    """The configuration of a run of dialogues of these types and languages, and the types that are left out."""
+    base = load_config(config)
+    weights = settings.weights
+    if weights is None and base.strata is not None:
+        weights = base.strata.weights
+    used, absent = present_weights(checked_weights(weights), types, present_only=settings.present_types_only)
     meteor = {"variant": "fmean", "language": AUTO, **base.options.get("meteor", {})}
-    meteor |= {} if language is None else {"language": language}
-    meteor |= {} if synonyms is None else {"synonyms": synonyms}
-    languages = {language for own in found.values() for language in own.languages}
-    meteor["language"] = settled_language(str(meteor["language"]), languages)
+    meteor |= {} if settings.language is None else {"language": settings.language}
+    meteor |= {} if settings.synonyms is None else {"synonyms": settings.synonyms}
+    if meteor["language"] == AUTO and len(languages) == 1:  # the data of the other language is not needed then
+        (meteor["language"],) = languages
     _refuse_unavailable(meteor)
-    hidden = {"rule": "confidence", **base.options.get("hidden_metric", {}), **({} if rule is None else {"rule": rule})}
+    hidden = {"rule": "confidence", **base.options.get("hidden_metric", {})}
+    hidden |= {} if settings.rule is None else {"rule": settings.rule}
     settled = overlaid(
         config,
         task=TASK,
@@ -105,15 +171,13 @@ def open_contest(
         strata=StrataConfig(by=TYPE, weights=used),
         by=list(dict.fromkeys([TYPE, *base.by])),
         error_patterns=[],  # a contest counts a generator's error message as the answer that it is
-        plugins=plugins or None,
-        skip_lint=skip_lint,
-        image_root=str(files[-1].absolute().parent),
+        **more,
     )
-    return Contest(tuple(files), found, said, settled, tuple(notes))
+    return settled, absent
 
 
 def _refuse_unavailable(meteor: Mapping[str, Any]) -> None:
-    """Before any submission is read: what lacks, lacks for all of them."""
+    """Before any submission is read: what is missing is missing for all of them."""
     metric = compute_meteor.configure(meteor)
     reason = metric.unavailable()
     if reason is not None:
@@ -121,13 +185,37 @@ def _refuse_unavailable(meteor: Mapping[str, Any]) -> None:
         raise UnavailableError(f"{metric.name}: {reason}{without}")
 
 
-def prepare(contest: Contest, output: str | Path, perplexities: str | Path) -> tuple[Plan, JoinedInput]:
-    """The plan and the samples of one submission; all that is wrong with it is said before anything is scored."""
-    plan = make_plan(contest.config)  # first: in a process of its own, it is what brings a plug-in's rule
-    problems = Problems()
-    files = Path(output), Path(perplexities)
-    dialogues = read_submission(contest.gold, *files, problems)
-    samples: list[Sample] = [sample for own in dialogues for sample in samples_of(own, contest.asked)]
-    hidden_values(samples, compute_hidden_metric.configure({"rule": contest.rule}), str(perplexities), problems)
-    problems.raise_if_any()
-    return plan, JoinedInput(samples, [*contest.files, *files], contest.notes)
+def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
+    """Weights by type: the contest's, or those given; a type that they do not name has the weight 0."""
+    if weights is None:
+        return dict(WEIGHTS)
+    known: dict[str, float] = {}
+    for name, weight in weights.items():
+        meant = type_of(name)
+        if meant is None or meant in known:
+            fault = "occurs twice among the types" if meant else "is no type of dialogue"
+            raise ConfigError(f"WEIGHTS: {name!r} {fault}. Known: {', '.join(WEIGHTS)}")
+        known[meant] = weight
+    check_weights(known, "the dialogue types")
+    return {name: float(known.get(name, 0)) for name in WEIGHTS}
+
+
+def present_weights(
+    weights: Mapping[str, float], types: Set[str], *, present_only: bool
+) -> tuple[dict[str, float], list[str]]:
+    """The weights to score with, and the types left out: those without a dialogue, if that is allowed.
+
+    The weights of the others are then divided by their sum. Otherwise a type with a weight and no dialogue is an
+    error: the score would be out of less than 1.
+    """
+    absent = [name for name, weight in weights.items() if weight > 0 and name not in types]
+    if absent and not present_only:
+        raise ConfigError(
+            f"WEIGHTS: no dialogue has the type {', '.join(absent)}, and it has a weight. "
+            "To score the others alone, with their weights scaled up to 1: --present-types-only"
+        )
+    kept = {name: weight for name, weight in weights.items() if name not in absent}
+    total = fsum(kept.values())
+    if total <= 0:
+        raise ConfigError("WEIGHTS: none of the types that have dialogues has a weight")
+    return ({name: weight / total for name, weight in kept.items()} if absent else kept), absent

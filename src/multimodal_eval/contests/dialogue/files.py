@@ -14,8 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from multimodal_eval.contests.dialogue.dialogues import Surprise
-from multimodal_eval.contests.dialogue.types import WEIGHTS, type_of
+from multimodal_eval.contests.dialogue.dialogues import WEIGHTS, Surprise, type_of
 from multimodal_eval.core.conversation import PART_TYPES, Part
 from multimodal_eval.core.errors import did_you_mean, shorten
 from multimodal_eval.data.readers.field_checks import (

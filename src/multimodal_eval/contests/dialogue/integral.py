@@ -5,17 +5,21 @@
 METEOR_i and HM_i are means over the dialogue's replies, N_j is the number of dialogues of the type, and w_j its weight:
 .1 Text2Text, .2 Image2Text, .3 Audio2Text, .4 Image-Audio2Text. METEOR of a reply is the highest over the variants of
 the right answer (`fmean`); HM, the hidden metric, comes from the model's perplexity by a rule, 1/PPL by default.
+
+`integral_score` scores dialogues in memory by the plan of a run of the contest: the same metrics, composite and strata.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from multimodal_eval.analysis.averaging import Averaging
+from multimodal_eval.contests.dialogue.contest import Settings, contest_config
 from multimodal_eval.contests.dialogue.dialogues import TYPE, Dialogue, Reply, Surprise, samples_of
 from multimodal_eval.contests.dialogue.files import (
     all_checked,
@@ -25,18 +29,21 @@ from multimodal_eval.contests.dialogue.files import (
     checked_variants,
     refusals,
 )
-from multimodal_eval.contests.dialogue.submission import checked_weights, hidden_values, present_weights
+from multimodal_eval.contests.dialogue.submission import note_missing, note_unscored
 from multimodal_eval.core.errors import InputError, Problem, shorten
-from multimodal_eval.core.machine import cores
+from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Rows, mean_estimate
+from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.readers.field_checks import RefusedError, checked_name
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.evaluation.metrics.hidden_metric import compute_hidden_metric
-from multimodal_eval.evaluation.metrics.meteor import AUTO, compute_meteor
-from multimodal_eval.stats.intervals import Interval, Vector, interval
-from multimodal_eval.stats.stratified import Strata, mean_of_clusters, stratified_mean
-
-PARTS = {"meteor": 0.5, "hidden_metric": 0.5}
+from multimodal_eval.evaluation.metrics.hidden_metric import get_rule
+from multimodal_eval.evaluation.metrics.meteor import AUTO
+from multimodal_eval.run.part import composites
+from multimodal_eval.run.plan import Plan, make_plan
+from multimodal_eval.stats.intervals import Interval, Vector
+from multimodal_eval.stats.stratified import Strata, mean_of_clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,69 +98,77 @@ def integral_score(
     an error unless `present_types_only`, which scales the other weights up to 1. The order of the dialogues changes no
     digit; the interval resamples dialogues within their types.
     """
-    hidden = compute_hidden_metric.configure({"rule": rule})
     checked = _checked(dialogues)
-    problems = Problems()
     samples = [sample for dialogue in checked for sample in samples_of(dialogue)]
-    second = np.array(hidden_values(samples, hidden, None, problems), dtype=np.float64)
-    problems.raise_if_any()
-    types = {dialogue.type for dialogue in checked}
-    used, left_out = present_weights(checked_weights(weights), types, present_only=present_types_only)
-    languages = {str(sample.metadata["language"]) for sample in samples}
-    meteor = compute_meteor.configure(
-        {"variant": "fmean", "language": settled_language(language, languages), "synonyms": synonyms}
+    config, left_out = contest_config(
+        Settings(weights, rule, language, synonyms, present_types_only),
+        {dialogue.type for dialogue in checked},
+        {str(sample.metadata["language"]) for sample in samples},
     )
-    first = meteor.rows_of(
-        [sample.generated_answer or "" for sample in samples], [sample.references or [] for sample in samples], cores()
-    ).values
-    clusters = np.repeat(np.arange(len(checked)), [len(dialogue.replies) for dialogue in checked])
+    plan = make_plan(config)
+    assert config.strata is not None
+    used = config.strata.weights
+    columns = _columns(plan, samples)
+    sizes = [len(dialogue.replies) for dialogue in checked]
     codes = np.array([list(used).index(sample.metadata[TYPE]) for sample in samples], dtype=np.int64)
     strata = Strata(codes, tuple(used), tuple(used.values()))
-    both = PARTS["meteor"] * first + PARTS["hidden_metric"] * second
-    found = [interval(stratified_mean(values, clusters, strata), clusters) for values in (both, first, second)]
-    ends = np.cumsum([len(dialogue.replies) for dialogue in checked])[:-1]
+    averaging = Averaging(np.repeat(np.arange(len(checked)), sizes), strata)
+    meteor, hidden, both = (averaging.interval(mean_estimate, Rows(column)) for column in columns)
+    of_dialogues = zip(checked, *(np.split(column, np.cumsum(sizes)[:-1]) for column in columns), strict=True)
+    by_dialogue = {dialogue.id: own for dialogue, *own in of_dialogues}
     return IntegralScore(
-        found[0].value,
-        found[0].stderr,
-        found[0].low,
-        found[0].high,
-        found[0].method,
-        found[1],
-        found[2],
-        tuple(_types(strata, clusters, (first, second, both))),
-        {
-            dialogue.id: mean_of_clusters(own, None).value
-            for dialogue, own in zip(checked, np.split(both, ends), strict=True)
-        },
-        {
-            dialogue.id: tuple(zip(one.tolist(), two.tolist(), strict=True))
-            for dialogue, one, two in zip(checked, np.split(first, ends), np.split(second, ends), strict=True)
-        },
-        _signature(meteor.signature(), hidden.signature(), used),
+        both.value,
+        both.stderr,
+        both.low,
+        both.high,
+        both.method,
+        meteor,
+        hidden,
+        tuple(_types(strata, averaging, columns)),
+        {name: mean_of_clusters(own[2], None).value for name, own in by_dialogue.items()},
+        {name: tuple(zip(own[0].tolist(), own[1].tolist(), strict=True)) for name, own in by_dialogue.items()},
+        _signature(plan, used),
         tuple(left_out),
     )
 
 
-def settled_language(language: str, found: Set[str]) -> str:
-    """`auto` becomes the one language of all replies, where they have but one: the other's data is not needed then."""
-    return next(iter(found)) if language == AUTO and len(found) == 1 else language
+def _columns(plan: Plan, samples: Sequence[Sample]) -> tuple[Vector, Vector, Vector]:
+    """METEOR, the hidden metric and their mean for each reply, as a run scores them."""
+    problems = Problems()
+    _, metric = plan.metrics
+    rule = get_rule(str(metric.options["rule"]))
+    note_missing(samples, rule, None, problems)
+    problems.raise_if_any()
+    scores = {
+        metric.name: score_batch(metric, metric.open(metric.default_state()), samples, plan.config.patterns)
+        for metric in plan.metrics
+    }
+    for sample, score in zip(samples, scores[metric.name], strict=True):
+        if score.value is None:
+            note_unscored(str(sample.group), sample.metadata["reply"], rule.name, score.reason or "", None, problems)
+    problems.raise_if_any()
+    scores[COMPOSITE] = composites(plan, scores, len(samples))
+    meteor, hidden, both = (np.array([score.value for score in column]) for column in scores.values())
+    return meteor, hidden, both
 
 
-def _types(strata: Strata, clusters: Any, columns: Sequence[Vector]) -> Iterable[TypeScore]:
+def _types(strata: Strata, averaging: Averaging, columns: Sequence[Vector]) -> Iterable[TypeScore]:
     for code, (name, weight) in enumerate(zip(strata.names, strata.weights, strict=True)):
         rows = strata.codes == code
         if rows.any():
-            own = clusters[rows]
-            meteor, hidden, mean = (interval(mean_of_clusters(values[rows], own), own) for values in columns)
-            yield TypeScore(name, len(np.unique(own)), weight, meteor, hidden, mean, weight * mean.value)
+            own = averaging.of(rows).alone()
+            meteor, hidden, mean = (own.interval(mean_estimate, Rows(column[rows])) for column in columns)
+            count = len(np.unique(np.asarray(own.clusters)))
+            yield TypeScore(name, count, weight, meteor, hidden, mean, weight * mean.value)
 
 
-def _signature(meteor: Signature, hidden: Signature, weights: Mapping[str, float]) -> Signature:
-    settings = {key: value for key, value in meteor.settings.items() if key != "variant"}
+def _signature(plan: Plan, weights: Mapping[str, float]) -> Signature:
+    meteor, hidden = (metric.signature().settings for metric in plan.metrics)
+    settings = {key: value for key, value in meteor.items() if key != "variant"}
     return Signature(
         "dialogue_integral",
         "1",
-        {"meteor": meteor.settings["variant"], **settings, "rule": hidden.settings["rule"], "weights": dict(weights)},
+        {"meteor": meteor["variant"], **settings, "rule": hidden["rule"], "weights": dict(weights)},
     )
 
 

@@ -1,67 +1,129 @@
-"""What a run of the dialogue contest says: the integral score, a row a type, and the worst replies."""
+"""What a run of the dialogue contest says: the integral score, one row per type, and the worst replies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import msgspec
 
+from multimodal_eval.contests.dialogue.contest import PARTS, TASK
 from multimodal_eval.contests.dialogue.dialogues import TYPE
-from multimodal_eval.contests.dialogue.integral import PARTS
+from multimodal_eval.core.records import COMPOSITE, Entry, Figure
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 
 WORST = 5
 
 
-def dialogue_report(run: Run, worst: int = WORST) -> dict[str, Any]:
-    """The integral score, a row a type, and the worst replies, from a run folder alone."""
-    weights = run.info.config.strata.weights if run.info.config.strata is not None else {}
+class TypeReport(msgspec.Struct, frozen=True):
+    """One type of dialogue: means over its dialogues, and what it adds to the integral score."""
+
+    type: str
+    n: int
+    replies: int
+    weight: float
+    meteor: Figure
+    hidden_metric: Figure
+    mean: Figure
+    part: float | None
+
+
+class ReplyReport(msgspec.Struct, frozen=True):
+    """One reply with its scores."""
+
+    id: str
+    type: str
+    question: str | None
+    answer: str | None
+    variants: list[str] | None
+    perplexity: float | None
+    composite_score: float
+    meteor: float
+    hidden_metric: float
+
+
+class DialogueReport(msgspec.Struct, frozen=True):
+    """The integral score, its two parts, one row per type, and the worst replies."""
+
+    integral: Figure
+    meteor: Figure
+    hidden_metric: Figure
+    types: list[TypeReport]
+    worst: list[ReplyReport]
+
+
+def is_dialogue_run(run: Run) -> bool:
+    """Whether a run is one of the contest."""
+    strata = run.info.config.strata
+    return strata is not None and strata.by == TYPE and TYPE in run.outcome.slices and {*PARTS} <= {*run.metrics}
+
+
+def is_submission(run: Run) -> bool:
+    """Whether a run was made of the files of a submission, and not of samples that happen to have dialogue types."""
+    return is_dialogue_run(run) and run.info.task == TASK and run.info.source is None
+
+
+def dialogue_report(run: Run, worst: int = WORST) -> DialogueReport:
+    """From a run folder alone."""
+    numbers = run.entries
+    return DialogueReport(
+        _figure(numbers[COMPOSITE]),
+        _figure(numbers["meteor"]),
+        _figure(numbers["hidden_metric"]),
+        _types(run),
+        _worst(run, worst),
+    )
+
+
+def _figure(entry: Entry) -> Figure:
+    return Figure(value=entry.value, stderr=entry.stderr, low=entry.low, high=entry.high, method=entry.method)
+
+
+def _types(run: Run) -> list[TypeReport]:
     dialogues: dict[str, set[str]] = {}
     for sample in run.samples(["group", "metadata"]):
         dialogues.setdefault(sample.metadata[TYPE], set()).add(str(sample.group))
-    types = []
+    slices, types = run.outcome.slices[TYPE], []
+    weights = {} if run.info.config.strata is None else run.info.config.strata.weights
     for name, weight in weights.items():
-        own = run.results["slices"][TYPE].get(name)
-        if own is None:
-            continue
-        numbers = own["metrics"]
-        mean = numbers["composite_score"]
-        types.append(
-            {
-                "type": name,
-                "n": len(dialogues[name]),
-                "replies": own["n"],
-                "weight": weight,
-                **{key: _brief(numbers[key]) for key in PARTS},
-                "mean": _brief(mean),
-                "part": None if mean["value"] is None else weight * mean["value"],
-            }
-        )
-    integral = _brief(run.results["composite"])
-    parts = {name: _brief(run.results["metrics"][name]) for name in PARTS}
-    return {"integral": integral, **parts, "types": types, "worst": _worst(run, worst)}
-
-
-def _brief(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: entry[key] for key in ("value", "stderr", "low", "high", "method")}
-
-
-def _worst(run: Run, count: int) -> list[dict[str, Any]]:
-    """The replies with the lowest (METEOR + HM) / 2; those of the same value in their order."""
-    rows = run.scores(["id", "composite_score", *PARTS]).to_pylist()
-    scored = [(row["composite_score"], place) for place, row in enumerate(rows) if row["composite_score"] is not None]
-    lowest = {place: value for value, place in sorted(scored)[:count]}
-    found = []
-    for place, sample in enumerate(run.samples()):
-        if place in lowest:
-            found.append(
-                {
-                    "id": sample.id,
-                    "type": sample.metadata[TYPE],
-                    "question": sample.question,
-                    "answer": sample.generated_answer,
-                    "variants": sample.references,
-                    "perplexity": sample.perplexity,
-                    **{name: rows[place][name] for name in ("composite_score", *PARTS)},
-                }
+        if name in slices:
+            figures = {key: _figure(entry) for key, entry in slices[name].metrics.items()}
+            mean = figures[COMPOSITE]
+            part = None if mean.value is None else weight * mean.value
+            types.append(
+                TypeReport(
+                    name,
+                    len(dialogues[name]),
+                    slices[name].n,
+                    weight,
+                    figures["meteor"],
+                    figures["hidden_metric"],
+                    mean,
+                    part,
+                )
             )
-    return sorted(found, key=lambda reply: reply["composite_score"])
+    return types
+
+
+def _worst(run: Run, count: int) -> list[ReplyReport]:
+    """The replies with the lowest (METEOR + HM) / 2; those of the same value in their order."""
+    names = [COMPOSITE, *PARTS]
+    rows = [tuple(row[name] for name in names) for row in run.scores(names).to_pylist()]
+    scored = [(row[0], place) for place, row in enumerate(rows) if row[0] is not None]
+    lowest = {place for _, place in sorted(scored)[:count]}
+    replies = [
+        _reply(sample, *rows[place]) for place, sample in enumerate(run.samples() if lowest else ()) if place in lowest
+    ]
+    return sorted(replies, key=lambda reply: reply.composite_score)
+
+
+def _reply(sample: Sample, both: float, meteor: float, hidden_metric: float) -> ReplyReport:
+    return ReplyReport(
+        sample.id,
+        sample.metadata[TYPE],
+        sample.question,
+        sample.generated_answer,
+        sample.references,
+        sample.perplexity,
+        both,
+        meteor,
+        hidden_metric,
+    )

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import fsum
 from pathlib import Path
 from unicodedata import normalize
 
-from multimodal_eval.contests.dialogue.dialogues import Asked, Dialogue, Question, Reply, Surprise
+from multimodal_eval.contests.dialogue.dialogues import (
+    AUDIO,
+    IMAGE,
+    IMAGE_AUDIO,
+    Asked,
+    Dialogue,
+    Question,
+    Reply,
+    Surprise,
+)
 from multimodal_eval.contests.dialogue.files import GoldDialogue, read_answers, read_surprises
-from multimodal_eval.contests.dialogue.types import AUDIO, IMAGE, IMAGE_AUDIO, WEIGHTS, type_of
 from multimodal_eval.core.conversation import Part
-from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.sample import Sample, has
-from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.evaluation.metrics.hidden_metric import HiddenMetric
-from multimodal_eval.evaluation.tasks_config import check_weights
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.evaluation.metrics.hidden_metric import HiddenRule
 
 SHOWN_IDS = 10
 MEDIA = {IMAGE: {"image"}, AUDIO: {"audio"}, IMAGE_AUDIO: {"image", "audio"}}
@@ -81,65 +86,38 @@ def _note_lengths(
             problems.add("LENGTH", message, file=str(file), id=name)
 
 
-def hidden_values(
-    samples: Sequence[Sample], metric: HiddenMetric, file: str | None, problems: Problems
-) -> list[float | None]:
-    """The hidden metric of each reply; those that lack what its rule needs, or that it fails on, are noted.
-
-    A reply without a value would be left out of its dialogue's mean, and a submission could gain by it.
-    """
+def note_missing(samples: Sequence[Sample], rule: HiddenRule, file: str | None, problems: Problems) -> None:
+    """Note replies that lack what the rule of the hidden metric needs."""
     others = {"perplexity": "choice", "metadata.candidates": "confidence"}
-    rule = metric.rule
-    scores = score_batch(metric, metric.open(None), samples, ())
-    for sample, score in zip(samples, scores, strict=True):
-        if score.value is not None:
-            continue
+    for sample in samples:
         missing = next((need for need in rule.needs if not has(sample, need)), None)
-        place, code, hint = f"reply {sample.metadata['reply']}", "RULE", None
         if missing is None:
-            message = f"{place}: the rule {rule.name!r} gives no number from 0 to 1: {score.reason}"
-        else:
-            code, other = "MISSING_PERPLEXITY", others.get(missing)
-            message = f"{place} has no {missing.removeprefix('metadata.')}, which the rule {rule.name!r} needs."
-            hint = f"For the other kind of file: --rule {other}." if other and rule.ours else None
-        problems.add(code, message, file=file, id=sample.group, hint=hint)
-    return [score.value for score in scores]
+            continue
+        lacking, other = missing.removeprefix("metadata."), others.get(missing)
+        message = f"reply {sample.metadata['reply']} has no {lacking}, which the rule {rule.name!r} needs."
+        hint = f"For the other kind of file: --rule {other}." if other and rule.ours else None
+        problems.add("MISSING_PERPLEXITY", message, file=file, id=sample.group, hint=hint)
 
 
-def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
-    """Weights by type: the contest's, or one's own; a type that they do not name weighs nothing."""
-    if weights is None:
-        return dict(WEIGHTS)
-    known: dict[str, float] = {}
-    for name, weight in weights.items():
-        found = type_of(name)
-        if found is None or found in known:
-            fault = "occurs twice among the types" if found else "is no type of dialogue"
-            raise ConfigError(f"WEIGHTS: {name!r} {fault}. Known: {', '.join(WEIGHTS)}")
-        known[found] = weight
-    check_weights(known, "the dialogue types")
-    return {name: float(known.get(name, 0)) for name in WEIGHTS}
+def note_unscored(dialogue: str, reply: object, rule: str, reason: str, file: str | None, problems: Problems) -> None:
+    """Note a reply that the rule of the hidden metric fails on.
 
-
-def present_weights(
-    weights: Mapping[str, float], types: set[str], *, present_only: bool
-) -> tuple[dict[str, float], list[str]]:
-    """The weights to score with, and the types left out: those without a dialogue, where that is allowed.
-
-    The weights of the others are then divided by their sum. Without leave, a type with a weight and no dialogue is an
-    error: the score would be out of less than 1.
+    Without a value it would be left out of its dialogue's mean, and a submission could gain by it.
     """
-    absent = [name for name, weight in weights.items() if weight > 0 and name not in types]
-    if absent and not present_only:
-        raise ConfigError(
-            f"WEIGHTS: no dialogue has the type {', '.join(absent)}, and it has a weight. "
-            "To score the others alone, with their weights scaled up to 1: --present-types-only"
-        )
-    kept = {name: weight for name, weight in weights.items() if name not in absent}
-    total = fsum(kept.values())
-    if total <= 0:
-        raise ConfigError("WEIGHTS: none of the types that have dialogues has a weight")
-    return ({name: weight / total for name, weight in kept.items()} if absent else kept), absent
+    message = f"reply {reply}: the rule {rule!r} gives no number from 0 to 1: {reason}"
+    problems.add("RULE", message, file=file, id=dialogue)
+
+
+def refuse_unscored(run: Run) -> None:
+    """Remove a run in which the rule of the hidden metric failed on a reply, and tell the replies."""
+    problems, rule = Problems(), str(run.info.config.options["hidden_metric"]["rule"])
+    rows = run.scores(["id", "group", "hidden_metric", "hidden_metric:reason"])
+    for row in rows.filter(rows.column("hidden_metric").is_null()).to_pylist():
+        reply = row["id"].removeprefix(f"{row['group']}/")
+        note_unscored(row["group"], reply, rule, row["hidden_metric:reason"], run.info.input[-1].path, problems)
+    if problems.total:
+        run.folder.discard()
+    problems.raise_if_any()
 
 
 def asked(

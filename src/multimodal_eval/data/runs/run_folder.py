@@ -7,7 +7,7 @@ scores/part-00000.parquet    one row a sample; its presence means that the part 
 results.json                 the aggregates
 lint.json                    what makes them doubtful
 report.html                  the run as a page, where a command has made one
-classification.json          classes, confusions and annotators, where the run is one of `mmeval clarity`
+classification.json          classes, confusions and annotators, if the composite is a macro F1
 scratch/                     what workers hand to one another while the run goes on; gone when it is done
 """
 

@@ -10,12 +10,15 @@ and is unscored where G is empty. Macro F1 is then the usual one (see f1_strict.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.data.labels.taxonomy import Taxonomy
 from multimodal_eval.evaluation.label_metric import LabelMetric, MacroF1Metric
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.labels.taxonomy import Codes
 
 CHARGES = ("first", "all")
 
@@ -34,11 +37,11 @@ class F1AnyMatch(MacroF1Metric):
         ),
     )
 
-    def golds(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> list[int]:
-        """The prediction where an annotator gave it, else what the miss is charged to."""
-        from multimodal_eval.stats.multi_annotator import golds_of_row
+    def golds(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> Codes:
+        """The prediction if an annotator gave it, else what the miss is charged to."""
+        from multimodal_eval.stats.multi_annotator import any_match_golds
 
-        return golds_of_row(predicted, annotations, taxonomy.labels, charge=self.options["charge"])
+        return any_match_golds(predicted, labels, taxonomy.labels, charge=self.options["charge"])
 
 
 compute_f1_any_match = F1AnyMatch()

@@ -6,12 +6,14 @@ without one are unscored. Macro F1 is then the usual one (see f1_strict.py).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from multimodal_eval.core.registry import register
 from multimodal_eval.data.labels.taxonomy import Taxonomy
 from multimodal_eval.evaluation.label_metric import MacroF1Metric
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.labels.taxonomy import Codes
 
 
 class F1Majority(MacroF1Metric):
@@ -22,10 +24,11 @@ class F1Majority(MacroF1Metric):
     needs = ("generated_answer", "annotations")
     summary = __doc__ or ""
 
-    def golds(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> list[int]:
+    def golds(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> Codes:
         """The label given most often; of several the alphabetically first."""
-        votes = Counter(code for code in annotations if code >= 0)
-        return sorted(votes, key=lambda code: (-votes[code], taxonomy.labels[code]))[:1]
+        from multimodal_eval.stats.multi_annotator import majority_codes
+
+        return majority_codes(labels, taxonomy.labels)[:, None]
 
 
 compute_f1_majority = F1Majority()

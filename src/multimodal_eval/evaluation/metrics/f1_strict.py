@@ -8,11 +8,14 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from multimodal_eval.core.registry import register
 from multimodal_eval.data.labels.taxonomy import Taxonomy
 from multimodal_eval.evaluation.label_metric import MacroF1Metric
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.labels.taxonomy import Codes
 
 
 class F1Strict(MacroF1Metric):
@@ -24,9 +27,9 @@ class F1Strict(MacroF1Metric):
     summary = __doc__ or ""
     uses_annotations = False
 
-    def golds(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> list[int]:
+    def golds(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> Codes:
         """The one gold label."""
-        return [gold] if gold >= 0 else []
+        return labels
 
 
 compute_f1_strict = F1Strict()

@@ -5,12 +5,16 @@ soft score = |{annotators who gave p}| / |{annotators who gave a label of the ta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from math import isnan
+from typing import TYPE_CHECKING
 
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.score import Score
 from multimodal_eval.data.labels.taxonomy import Taxonomy
 from multimodal_eval.evaluation.label_metric import LabelMetric
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.labels.taxonomy import Codes
 
 
 class SoftScore(LabelMetric):
@@ -25,10 +29,11 @@ class SoftScore(LabelMetric):
         """A mean has none."""
         return {}
 
-    def score_codes(self, predicted: int, gold: int, annotations: Sequence[int], taxonomy: Taxonomy) -> Score | None:
-        """The share; None where no annotator gave a label."""
-        given = [code for code in annotations if code >= 0]
-        return Score(given.count(predicted) / len(given)) if given else None
+    def score_codes(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> list[Score | None]:
+        """The shares; None if no annotator gave a label."""
+        from multimodal_eval.stats.multi_annotator import soft_shares
+
+        return [None if isnan(share) else Score(share) for share in soft_shares(predicted, labels).tolist()]
 
 
 compute_soft_score = SoftScore()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from multimodal_eval.contests.clarity import contest_zip
+from multimodal_eval.contests.clarity import predictions
 from multimodal_eval.contests.clarity.check import check
 from multimodal_eval.contests.clarity.labels import EVASION_LABELS
 from multimodal_eval.core.errors import InputError
@@ -307,19 +307,19 @@ def test_an_encrypted_zip(folder):
 
 
 def test_a_zip_bomb_is_refused_by_the_size_that_it_declares(folder):
-    bomb = archive(("prediction", b"\n" * (contest_zip.LARGEST + 1)))
+    bomb = archive(("prediction", b"\n" * (predictions.LARGEST + 1)))
     assert len(bomb) < 100_000
     path = written(folder, "s.zip", bomb)
     tracemalloc.start()
     try:
         assert only_problem(path).code == "TOO_LONG"
-        assert tracemalloc.get_traced_memory()[1] < contest_zip.LARGEST / 4
+        assert tracemalloc.get_traced_memory()[1] < predictions.LARGEST / 4
     finally:
         tracemalloc.stop()
 
 
 def test_a_zip_bomb_that_lies_about_its_size_is_not_unpacked(folder, monkeypatch):
-    monkeypatch.setattr(contest_zip, "LARGEST", 1000)
+    monkeypatch.setattr(predictions, "LARGEST", 1000)
     whole = bytearray(archive(("prediction", b"Explicit\n" * 100_000)))
     for start, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         struct.pack_into("<I", whole, whole.index(start) + offset, 9)

@@ -1,0 +1,41 @@
+"""What every contest gives: a plan and samples for a submission, which the run scores like any other input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from multimodal_eval.core.progress import Progress, silent
+from multimodal_eval.data.readers.inputs import Input
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.run import execute
+from multimodal_eval.run.plan import Plan
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A submission whose files are sound, ready to be scored."""
+
+    plan: Plan
+    source: Input
+
+    def score(self, location: Location, progress: Progress = silent) -> Run:
+        """Score it into a new run folder."""
+        execute.start(self.plan, self.source, location, progress=progress)
+        return Run(location)
+
+
+class Contest(Protocol):
+    """Gold data and settings: what every submission is scored with. It can be pickled."""
+
+    @property
+    def numbers(self) -> list[str]:
+        """The names of the numbers that a run will have."""
+
+    def accepts(self, path: Path) -> bool:
+        """Whether a file or folder can be a submission, by its name and kind."""
+
+    def prepare(self, submission: Path) -> Prepared:
+        """Read and check a submission; everything that is wrong with it is raised together."""

@@ -1,0 +1,44 @@
+"""A small contest in files, with whatever is wrong in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from multimodal_eval.contests.dialogue.contest import open_contest, prepare
+from multimodal_eval.core.errors import InputError
+from tests.contests.dialogue.contest import GOLD, OUTPUT, PPL, write_json
+
+
+@pytest.fixture
+def contest(tmp_path):
+    """Files of a contest, some with other content or raw bytes; scored into `run`, if all is well."""
+
+    def scored(gold=GOLD, output=OUTPUT, ppl=PPL, questions=None, suffix="", **settings):
+        names = {"gold": gold, "output": output, "ppl_output": ppl, "questions": questions}
+        paths = {}
+        for name, content in names.items():
+            paths[name] = path = tmp_path / f"{name}.json{suffix}"
+            if isinstance(content, bytes):
+                path.write_bytes(content)
+            elif content is not None:
+                write_json(path, content)
+        settings |= {"questions": paths["questions"]} if questions is not None else {}
+        opened = open_contest(paths["gold"], **({"synonyms": "none"} | settings))
+        return prepare(opened, paths["output"], paths["ppl_output"]).score(tmp_path / "run")
+
+    return scored
+
+
+@pytest.fixture
+def problems(contest, tmp_path):
+    """What is refused: code, file, id and the text of each problem; no run folder is left."""
+
+    def refused(**files):
+        with pytest.raises(InputError) as error:
+            contest(**files)
+        assert not (tmp_path / "run").exists()
+        found = error.value.problems
+        assert error.value.total == len(found)
+        return [(one.code, one.file and one.file.removeprefix(f"{tmp_path}/"), one.id, str(one)) for one in found]
+
+    return refused
