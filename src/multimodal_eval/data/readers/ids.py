@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.sample import FIELDS, Sample
-from multimodal_eval.data.readers.problems import Columns, Problems
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.records import Fields
 
 
 class SeenIds:
@@ -68,10 +69,10 @@ class PredictionIndex:
     def __len__(self) -> int:
         return len(self._hashes)
 
-    def add(self, sample: Sample) -> None:
-        """Spool one record."""
-        self._spool.write(self._encode(sample))
-        self._hashes.append(hash(sample.id))
+    def add(self, fields: Fields) -> None:
+        """Spool the checked fields of one record."""
+        self._spool.write(self._encode(fields))
+        self._hashes.append(hash(fields["id"]))
         self._ends.append(self._spool.tell())
 
     def seal(self) -> None:
@@ -110,21 +111,24 @@ class PredictionIndex:
         return self._decode(self._spool.read(self._ends[row] - start))
 
 
-def merge(data: Sample, prediction: Sample, problems: Problems, file: str | None, line: int) -> Sample:
+def merge(data: Fields, prediction: Sample, problems: Problems, file: str | None, line: int) -> Fields:
     """The fields of both; a field on which they disagree is a problem, metadata keep both values."""
-    added: Columns = {}
+    merged = dict(data)
     for field in FIELDS:
-        here, there = getattr(data, field), getattr(prediction, field)
+        there = getattr(prediction, field)
+        if there is None or there == (here := merged.get(field)):
+            continue
         if field == "metadata":
-            added[field] = here | {
-                f"predictions.{key}" if key in here and here[key] != value else key: value
+            known = here or {}
+            merged[field] = known | {
+                f"predictions.{key}" if key in known and known[key] != value else key: value
                 for key, value in there.items()
             }
         elif here is None:
-            added[field] = there
-        elif there is not None and here != there:
+            merged[field] = there
+        else:
             message = (
                 f"`{field}` differs between the two files: {shorten(here)} here and {shorten(there)} in the predictions"
             )
-            problems.add("CONFLICT", message, file=file, line=line, id=data.id, field=field)
-    return msgspec.structs.replace(data, **added)
+            problems.add("CONFLICT", message, file=file, line=line, id=data["id"], field=field)
+    return merged

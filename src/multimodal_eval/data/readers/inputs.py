@@ -200,7 +200,7 @@ class FileInput:
             columns = {**_COCO_RESULTS, **columns}
         checker = self._checker(self.prediction_files, problems, columns)
         for _, fields in checked_files(self.prediction_files.files, checker, problems):
-            index.add(Sample(**fields))
+            index.add(fields)
         index.seal()
         summary.add(checker)
         return checker
@@ -215,15 +215,14 @@ class FileInput:
     ) -> Iterator[Sample]:
         without: list[str] = []
         for line, fields in checked_files(self.data_files.files, checker, problems, limit):
-            sample = Sample(**fields)
-            prediction = index.take(sample.id)
+            prediction = index.take(fields["id"])
             if prediction is None:
                 summary.unmatched_data += 1
-                without.append(sample.id) if len(without) < _SHOWN_UNMATCHED else None
+                without.append(fields["id"]) if len(without) < _SHOWN_UNMATCHED else None
             else:
-                sample = merge(sample, prediction, problems, checker.file, line)
+                fields = merge(fields, prediction, problems, checker.file, line)
             summary.samples += 1
-            yield sample
+            yield Sample(**fields)
         extra: list[str] = []
         if limit is None:
             for sample in index.unused():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -54,9 +54,11 @@ SCHEMA = _schema()
 
 def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
     """The samples as a table; `first_row` is the number of the first in its input."""
-    columns: dict[str, Any] = {"row": range(first_row, first_row + len(samples))}
+    columns: dict[str, Iterable[Any]] = {"row": range(first_row, first_row + len(samples))}
     for name in FIELDS:
         values = list(map(attrgetter(name), samples))
+        if values.count(None) == len(values):
+            continue
         if name in _MEDIA:
             stored = [_stored(sample, name, value) for sample, value in zip(samples, values, strict=True)]
             columns[name], columns[f"{name}_bytes"] = _names(stored), _contents(stored)
@@ -71,7 +73,11 @@ def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
             columns[name] = [None if value is None or value == {} else encode(value).decode() for value in values]
         else:
             columns[name] = values
-    return pa.table({name: pa.array(columns[name], SCHEMA.field(name).type) for name in SCHEMA.names}, SCHEMA)
+    return pa.table([_array(columns.get(field.name), field.type, len(samples)) for field in SCHEMA], schema=SCHEMA)
+
+
+def _array(values: Iterable[Any] | None, kind: pa.DataType, length: int) -> pa.Array:
+    return pa.nulls(length, kind) if values is None else pa.array(values, kind)
 
 
 def _encoder(name: str) -> msgspec.json.Encoder:
