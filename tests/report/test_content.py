@@ -10,7 +10,7 @@ import pytest
 
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.few_values import slices_of
-from multimodal_eval.analysis.headline import headline
+from multimodal_eval.analysis.numbers import headline
 from multimodal_eval.analysis.scored_rows import ScoredRows, scored_rows
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run

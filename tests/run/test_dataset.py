@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate, metric, rescore, resume
-from multimodal_eval.data.runs import even_parts
+from multimodal_eval.data.runs import score_table as even_parts
 from multimodal_eval.run import plan as planning
 
 COUNT, SIZE = 13, 2

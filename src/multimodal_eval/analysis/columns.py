@@ -114,3 +114,14 @@ def _stats_matrix(name: str, column: pa.ChunkedArray) -> NDArray[np.float64] | N
         raise InputError([Problem(code="LENGTH", message=message, field=name)])
     flat = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=np.float64)
     return flat.reshape(len(column), -1)
+
+
+def cluster_codes(groups: pa.ChunkedArray) -> NDArray[np.int64] | None:
+    """Integer codes of the groups; a sample without one is its own cluster. None where no sample has one."""
+    if groups.null_count == len(groups):
+        return None
+    encoded = groups.combine_chunks().dictionary_encode()
+    codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    alone = codes < 0
+    codes[alone] = len(encoded.dictionary) + np.arange(int(alone.sum()))
+    return codes

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.averaging import Aggregate, Averaging, figure_of
-from multimodal_eval.analysis.columns import Codes, Column, column_names, read_column
+from multimodal_eval.analysis.columns import Codes, Column, cluster_codes, column_names, read_column
 from multimodal_eval.analysis.numbers import metric_of
 from multimodal_eval.analysis.slices import NO_VALUE
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.records import Entry, Figure, fields_of
 from multimodal_eval.core.score import Rows, mean_estimate
-from multimodal_eval.data.runs.groups import cluster_codes
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.stats.intervals import interval
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import Codes, Column, read_column
 from multimodal_eval.analysis.pairing import parts_of
-from multimodal_eval.analysis.strata import read_strata
+from multimodal_eval.analysis.slices import read_strata
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.metric import Metric
-from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.records import COMPOSITE, CompositeEntry, MetricEntry
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.metrics_registry import as_in_run
@@ -66,3 +66,13 @@ def strata_in_order(run: Run, rows: Codes) -> Strata | None:
     """The strata of a run's samples; that other runs weigh the same is said by their signatures."""
     found = read_strata(run.folder, parts_of(run), run.info.config.strata)
     return None if found is None else found.of(rows)
+
+
+Entries = Mapping[str, MetricEntry | CompositeEntry]
+
+
+def headline(*runs: Entries) -> str:
+    """Of the numbers that all runs have: the composite where it has a value, else the first that has one in all."""
+    shared = [name for name in runs[0] if all(name in entries for entries in runs)]
+    order = sorted(shared, key=lambda name: name != COMPOSITE)
+    return next((name for name in order if all(entries[name].value is not None for entries in runs)), order[0])

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.columns import Codes, read_scores
+from multimodal_eval.analysis.columns import Codes, cluster_codes, read_scores
 from multimodal_eval.core.errors import ConfigError, InputError, Problem
 from multimodal_eval.core.records import COMPOSITE
-from multimodal_eval.data.runs.groups import cluster_codes
 from multimodal_eval.data.runs.run import Run
 
 MOST_LEFT_OUT = 0.01  # share of the samples that may be unscored in one of the runs

@@ -23,7 +23,7 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import COMPOSITE, JsonObject
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.evaluation.configured_tasks import make_task
+from multimodal_eval.evaluation.metrics_registry import make_task
 from multimodal_eval.evaluation.tasks_config import Task
 from multimodal_eval.stats.intervals import Vector
 from multimodal_eval.stats.sensitivity import (

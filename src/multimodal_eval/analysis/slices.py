@@ -1,11 +1,19 @@
-"""Slices: the values of a sample field or metadata column, each scored by itself."""
+"""Samples by the values of a column: slices, each scored by itself, and strata, which have weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from multimodal_eval.core.errors import ConfigError
+import numpy as np
+
+from multimodal_eval.core.config import StrataConfig
+from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.evaluation.tasks_config import check_weights
+from multimodal_eval.stats.stratified import Strata
 
 MOST_SLICES = 200
 NO_VALUE = "(none)"
@@ -41,3 +49,62 @@ class SliceValues:
             if column not in known:
                 have = ", ".join(sorted(known))
                 raise ConfigError(f"--by {column}: no sample has that column. There are: {have}")
+
+
+def check_strata(strata: StrataConfig, metrics: Sequence[Metric]) -> None:
+    """Weights that add up to 1, and metrics whose figure is a mean."""
+    check_weights(strata.weights, f"the strata by {strata.by!r}")
+    for metric in metrics:
+        if not metric.averages:
+            raise ConfigError(f"{metric.name} is no mean over samples and cannot be weighted by strata")
+
+
+def strata_settings(strata: StrataConfig | None) -> JsonObject:
+    """What the signature of every number says of them."""
+    return {} if strata is None else {"strata": dict(strata.weights), "by": strata.by, "unit": "group"}
+
+
+class StrataSeen:
+    """The values seen so far: what cannot be weighted is refused before anything is scored."""
+
+    def __init__(self, strata: StrataConfig | None) -> None:
+        self._strata, self._seen = strata, set[str]()
+        self._of_group: dict[str, str] = {}
+        self._torn: str | None = None  # a group that lies in two strata
+
+    def see(self, samples: Sequence[Sample]) -> None:
+        """Look at some samples."""
+        if self._strata is None:
+            return
+        for sample in samples:
+            value = slice_value(sample, self._strata.by)
+            self._seen.add(value)
+            if sample.group is not None and self._of_group.setdefault(sample.group, value) != value:
+                self._torn = self._torn or sample.group
+
+    def refuse_unfit(self) -> None:
+        """Where a value has no weight, a weight no sample, or a group no one stratum."""
+        if self._strata is None:
+            return
+        weights = self._strata.weights
+        for value in sorted(self._seen - weights.keys()):
+            raise ConfigError(f"strata: {self._strata.by} {value!r} has no weight.{did_you_mean(value, list(weights))}")
+        empty = [value for value, weight in weights.items() if weight > 0 and value not in self._seen]
+        if empty:
+            told = ", ".join(map(repr, empty))
+            raise ConfigError(f"strata: no sample has the {self._strata.by} {told}, and it has a weight")
+        if self._torn is not None:
+            raise ConfigError(f"strata: the group {self._torn!r} has samples of more than one {self._strata.by}")
+
+
+def read_strata(folder: RunFolder, parts: int, strata: StrataConfig | None) -> Strata | None:
+    """The stratum of every sample of a run, in input order; None where the run has none."""
+    if strata is None:
+        return None
+    places = {name: place for place, name in enumerate(strata.weights)}
+    codes = [
+        places[slice_value(sample, strata.by)]
+        for part in range(parts)
+        for sample in folder.read_samples(part, [field_of(strata.by)])
+    ]
+    return Strata(np.array(codes, dtype=np.int64), tuple(strata.weights), tuple(strata.weights.values()))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from multimodal_eval.analysis.compare import RunComparison
-from multimodal_eval.analysis.headline import headline
+from multimodal_eval.analysis.numbers import headline
 from multimodal_eval.analysis.scored_rows import scored_rows
 from multimodal_eval.analysis.sensitivity import Sensitivity
 from multimodal_eval.core.errors import MultimodalEvalError

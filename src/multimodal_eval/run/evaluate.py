@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.analysis.slices import SliceValues
-from multimodal_eval.analysis.strata import StrataSeen
+from multimodal_eval.analysis.slices import SliceValues, StrataSeen
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import (
     ConfigError,

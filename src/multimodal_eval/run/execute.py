@@ -1,9 +1,9 @@
-"""Carrying out a plan in a run folder, from wherever it stands."""
+"""Carrying out a plan in a run folder, from wherever it stands: read the input in parts, fit, score, sum up."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from multimodal_eval import __version__
-from multimodal_eval.analysis.slices import SliceValues
-from multimodal_eval.analysis.strata import StrataSeen, strata_settings
+from multimodal_eval.analysis.slices import SliceValues, StrataSeen, strata_settings
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RunFolderError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, RunInfo, Source, StoredSignature
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.data.readers.inputs import Input, Summary, refuse_empty
 from multimodal_eval.data.readers.problems import Problems
@@ -31,7 +31,6 @@ from multimodal_eval.run.engine.base import Died, Executor
 from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.isolation import score_without_poison
 from multimodal_eval.run.part import OpenPart, States, Stored, Worker
-from multimodal_eval.run.parts import parts_of
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.sums import TreeSum
 
@@ -146,8 +145,8 @@ def _refuse_dead(result: Any, what: str) -> None:
 
 def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> None:
     """Score the parts that are not committed yet and write the results and their lint."""
-    from multimodal_eval.data.runs.even_parts import even_out
     from multimodal_eval.data.runs.run_lint import lint_of
+    from multimodal_eval.data.runs.score_table import even_out
     from multimodal_eval.run.results import results_of
 
     plan, folder = worker.plan, worker.folder
@@ -270,3 +269,37 @@ def _name(source: Input) -> str | None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+MEDIA_BYTES = 64 << 20
+
+
+def parts_of(samples: Iterable[Sample], most: int) -> Iterator[list[Sample]]:
+    """Lists of at most `most` samples; one that has come to 64 MB of media takes no more."""
+    part: list[Sample] = []
+    size = 0
+    for sample in samples:
+        part.append(sample)
+        size += sum(map(_media_bytes, _media_of(sample)))
+        if len(part) == most or size >= MEDIA_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _media_of(sample: Sample) -> Iterator[Any]:
+    """Every image, audio and video that the sample carries or names."""
+    for media in (sample.image, sample.audio, sample.video, *(sample.images or ())):
+        if media is not None:
+            yield media
+    for message in sample.messages or ():
+        yield from (part.content for part in message.parts if part.type != "text" and part.content is not None)
+
+
+def _media_bytes(media: Any) -> int:
+    """Bytes and data URIs as long as they are, which a path is too; of a picture in memory its pixels."""
+    if isinstance(media, str | bytes):
+        return len(media)
+    width, height = getattr(media, "size", (0, 0))
+    return int(width * height * len(media.getbands())) if width else 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from multimodal_eval.analysis.strata import check_strata
+from multimodal_eval.analysis.slices import check_strata
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
 from multimodal_eval.core.metric import Bounds, Metric
@@ -16,8 +16,7 @@ from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.registry import PLUGIN, entry_points, load_plugin, origin
 from multimodal_eval.data.labels.taxonomy import load_taxonomy
 from multimodal_eval.evaluation import metrics_registry
-from multimodal_eval.evaluation.configured_tasks import make_task
-from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.evaluation.metrics_registry import make_task, resolve
 from multimodal_eval.evaluation.tasks_config import PRESETS, Task
 
 PACKAGE = "multimodal_eval."

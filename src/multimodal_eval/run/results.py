@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.averaging import Aggregate, Averaging, figure_of
-from multimodal_eval.analysis.columns import Column, column_names, read_column, read_scores
-from multimodal_eval.analysis.slices import field_of, slice_value
-from multimodal_eval.analysis.strata import read_strata
+from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores
+from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.records import (
     COMPOSITE,
@@ -30,7 +29,6 @@ from multimodal_eval.core.records import (
     fields_of,
 )
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
-from multimodal_eval.data.runs.groups import cluster_codes
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.plan import Plan
 

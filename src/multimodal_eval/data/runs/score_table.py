@@ -1,10 +1,15 @@
 """Scores as Arrow columns and back.
 
 A metric `m` gives the columns `m` (its value), `m:status`, `m:reason`, `m:warning`, `m:stats`,
-`m:details` (JSON), and `m.<part>` for each further number of a dict-valued metric.
+`m:details` (JSON), and `m.<part>` for each further number of a dict-valued metric. Every part of `scores/` ends up with
+the same columns, so that any reader of Parquet takes the folder for one table.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+import pyarrow as pa
+from multimodal_eval.data.runs.run_folder import RunFolder
 
 from collections.abc import Mapping, Sequence
 
@@ -62,3 +67,27 @@ def stored_scores(columns: Mapping[str, pa.Array], metric: str) -> list[Score]:
     names = (metric, f"{metric}:status", f"{metric}:reason", f"{metric}:stats")
     rows = zip(*(columns[name].to_pylist() for name in names), strict=True)
     return [Score(value, status, reason, tuple(stats) if stats else None) for value, status, reason, stats in rows]
+
+
+def even_out(folder: RunFolder, parts: int) -> None:
+    """Write again those parts that lack a column, with nulls in it."""
+    schemas = [folder.part_schema("scores", part) for part in range(parts)]
+    whole = _union(schemas)
+    for part, schema in enumerate(schemas):
+        if not schema.equals(whole):
+            table = folder.read_part("scores", part)
+            columns = [
+                table.column(field.name) if field.name in schema.names else pa.nulls(len(table), field.type)
+                for field in whole
+            ]
+            folder.write_part("scores", part, pa.table(columns, schema=whole))
+
+
+def _union(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """The fields of all parts, each metric's together, in the order in which they turn up."""
+    by_metric: dict[str, dict[str, pa.Field]] = {}
+    for schema in schemas:
+        for field in schema:
+            metric = field.name.partition(":")[0].partition(".")[0]
+            by_metric.setdefault(metric, {}).setdefault(field.name, field)
+    return pa.schema([field for fields in by_metric.values() for field in fields.values()])

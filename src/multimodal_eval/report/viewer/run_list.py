@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.analysis.headline import headline
+from multimodal_eval.analysis.numbers import headline
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 

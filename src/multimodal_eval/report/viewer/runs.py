@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.analysis.headline import headline
+from multimodal_eval.analysis.numbers import headline
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.records import COMPOSITE, RunInfo
 from multimodal_eval.data.runs.run import Run
