@@ -13,7 +13,15 @@ import msgspec
 
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.optional import require
-from multimodal_eval.core.records import COMPOSITE, CompositeEntry, JsonObject, LintReport, MetricEntry, Results, RunInfo
+from multimodal_eval.core.records import (
+    COMPOSITE,
+    CompositeEntry,
+    JsonObject,
+    LintReport,
+    MetricEntry,
+    Results,
+    RunInfo,
+)
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import LocalStorage, Location, below, copy_file, storage_at

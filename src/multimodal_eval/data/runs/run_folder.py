@@ -32,6 +32,7 @@ Kind = Literal["samples", "scores"]
 
 _SCRATCH = "scratch"
 
+
 class RunFolder:
     """Reading and writing the parts of one run folder: a path, or a URL of any filesystem that fsspec knows.
 

@@ -7,17 +7,14 @@ the same columns, so that any reader of Parquet takes the folder for one table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-import pyarrow as pa
-from multimodal_eval.data.runs.run_folder import RunFolder
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import pyarrow as pa
 
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
+from multimodal_eval.data.runs.run_folder import RunFolder
 
 _EXTRA: dict[str, pa.DataType] = {
     "status": pa.dictionary(pa.int8(), pa.string()),
