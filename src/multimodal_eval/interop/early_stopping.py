@@ -100,11 +100,11 @@ class EarlyStopping:
             raise ConfigError(f"there is no state to restore: {found}, and no state of it was remembered.")
         return deepcopy(self._kept[0])
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """What a later `load_state_dict` needs, fit for JSON. The remembered state is not in it: save that beside."""
         return {"mode": self.mode, **{name.lstrip("_"): getattr(self, name) for name in _COUNTERS}}
 
-    def load_state_dict(self, saved: Mapping[str, Any], best_state: Any = None) -> None:
+    def load_state_dict(self, saved: Mapping[str, object], best_state: Any = None) -> None:
         """Goes on where `state_dict` was called; `best_state` is what `restore` gave then."""
         missing = [name for name in ("mode", *(n.lstrip("_") for n in _COUNTERS)) if name not in saved]
         if missing:

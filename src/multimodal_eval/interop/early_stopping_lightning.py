@@ -50,11 +50,11 @@ def _callback_class() -> Any:
             if self.stopping.best_value is not None:
                 pl_module.load_state_dict(self.stopping.restore())
 
-        def state_dict(self) -> dict[str, Any]:
+        def state_dict(self) -> dict[str, object]:
             best = self.stopping.restore() if self.stopping.best_value is not None else None
             return {"stopping": self.stopping.state_dict(), "best_state": best}
 
-        def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        def load_state_dict(self, state_dict: Any) -> None:
             self.stopping.load_state_dict(state_dict["stopping"], state_dict["best_state"])
 
     return LightningEarlyStopping

@@ -68,7 +68,7 @@ def _callback_class() -> Any:
 
         def __init__(self, patience: int, min_delta: float) -> None:
             self.stopping = EarlyStopping(patience, min_delta)
-            self.saved: dict[str, Any] | None = None  # set by the Trainer from a checkpoint
+            self.saved: dict[str, object] | None = None  # set by the Trainer from a checkpoint
             self._training = False
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -93,7 +93,7 @@ def _callback_class() -> Any:
         def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             self._training = False
 
-        def state(self) -> dict[str, Any]:
+        def state(self) -> dict[str, object]:
             settings = {"patience": self.stopping.patience, "min_delta": self.stopping.min_delta}
             return {"args": settings, "attributes": {"saved": self.stopping.state_dict()}}
 
