@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -94,7 +94,7 @@ class Difference(msgspec.Struct, frozen=True):
     """A row in which Dawid-Skene's likeliest label is not the majority vote, with the probabilities of both."""
 
     id: str
-    annotations: dict[str, Any] | None
+    annotations: dict[str, str | int | None] | None
     majority: str
     dawid_skene: str
     probability: float

@@ -262,7 +262,7 @@ def _differences(rows: list[Difference]) -> Table:
     table = table_of("the vote and Dawid-Skene differ", ["id", "annotators", "vote", "Dawid-Skene"], ["probability"])
     table.columns[1].max_width = 40
     for row in rows[:SHOWN_DIFFERENCES]:
-        said = ", ".join(label or DASH for label in (row.annotations or {}).values())
+        said = ", ".join(str(label or DASH) for label in (row.annotations or {}).values())
         table.add_row(*map(as_text, (row.id, said, row.majority, row.dawid_skene)), percent(row.probability))
     return table
 

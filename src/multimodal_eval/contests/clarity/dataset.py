@@ -16,6 +16,20 @@ from multimodal_eval.data.readers.problems import Problems
 
 ANNOTATOR = re.compile(r"annotator[ _-]?(\d+)", re.IGNORECASE)  # `annotator_id` is none
 SHOWN_IDS = 10
+Cell = Any  # of a label column: text, once the rows are checked
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One checked row; `cells` are the columns that are not fields of a sample, the labels among them."""
+
+    id: str
+    question: str | None
+    group: str | None
+    cells: dict[str, Cell]
+
+
+Pair = tuple[Row, Predicted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +37,7 @@ class Dataset:
     """The checked rows, in the order of the file, and the columns in which annotators have given labels."""
 
     path: Path
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     annotators: list[str]
     refused: bool  # whether the reader could not take some row
 
@@ -36,8 +50,9 @@ def read_dataset(path: Path, problems: Problems, group: str | None = None) -> Da
     before = problems.total
     rows = []
     for line, fields in checked_records(path, checker, problems):
-        rows.append(fields)
-        _check_labels(line, fields, str(path), problems)
+        row = Row(fields["id"], fields.get("question"), fields.get("group"), fields.get("metadata", {}))
+        rows.append(row)
+        _check_labels(line, row, str(path), problems)
     if not rows and problems.total == before:
         problems.add("EMPTY", "the file has no rows", file=str(path))
     if rows and group in checker.unused_map:
@@ -48,31 +63,31 @@ def read_dataset(path: Path, problems: Problems, group: str | None = None) -> Da
     return Dataset(path, rows, annotators, lost_rows(problems, before))
 
 
-def _check_labels(line: int, row: dict[str, Any], file: str, problems: Problems) -> None:
-    for column, cell in row.get("metadata", {}).items():
+def _check_labels(line: int, row: Row, file: str, problems: Problems) -> None:
+    for column, cell in row.cells.items():
         is_label = ANNOTATOR.fullmatch(column) or column in {task.gold_column for task in TASKS.values()}
         if is_label and not isinstance(cell, str):
             message = f"`{column}` must be a label. Got {shorten(cell)} instead."
-            problems.add("TYPE", message, file=file, line=line, id=row["id"], field=column, value=shorten(cell))
+            problems.add("TYPE", message, file=file, line=line, id=row.id, field=column, value=shorten(cell))
 
 
-def paired(data: Dataset, predictions: Predictions, problems: Problems) -> list[tuple[dict[str, Any], Predicted]]:
+def paired(data: Dataset, predictions: Predictions, problems: Problems) -> list[Pair]:
     """Each row of the data with its prediction: by id, or by the order of the rows where it is a zip."""
     if predictions.is_zip:
         return _by_order(data, predictions, problems)
     by_id = {row.id: row for row in predictions.rows}
-    without = [row["id"] for row in data.rows if row["id"] not in by_id]
-    known = {row["id"] for row in data.rows}
+    without = [row.id for row in data.rows if row.id not in by_id]
+    known = {row.id for row in data.rows}
     extra = [row.id for row in predictions.rows if row.id not in known]
     # A row that was refused for another reason would turn up here once more, as one without its partner.
     lacking = [] if predictions.refused else without
     foreign = [] if data.refused else [name for name in extra if name is not None]
     if lacking or foreign:
         _note_unmatched(data, predictions, problems, lacking, foreign)
-    return [(row, by_id[row["id"]]) for row in data.rows if row["id"] in by_id]
+    return [(row, by_id[row.id]) for row in data.rows if row.id in by_id]
 
 
-def _by_order(data: Dataset, predictions: Predictions, problems: Problems) -> list[tuple[dict[str, Any], Predicted]]:
+def _by_order(data: Dataset, predictions: Predictions, problems: Problems) -> list[Pair]:
     if len(data.rows) == len(predictions.rows):
         return list(zip(data.rows, predictions.rows, strict=True))
     if predictions.rows and not data.refused:
@@ -97,7 +112,7 @@ def _note_unmatched(
     problems.add("UNMATCHED", "; ".join(parts) + ".", file=str(predictions.path), field="id")
 
 
-def samples_of(task: ClarityTask, pairs: list[tuple[dict[str, Any], Predicted]], annotators: list[str]) -> list[Sample]:
+def samples_of(task: ClarityTask, pairs: list[Pair], annotators: list[str]) -> list[Sample]:
     """The samples of a task: gold label, predicted label, and the annotators' labels, as the taxonomy spells them.
 
     Labels outside the taxonomy stay as they are, so that the run shows what was left out.
@@ -105,15 +120,14 @@ def samples_of(task: ClarityTask, pairs: list[tuple[dict[str, Any], Predicted]],
     return [_sample(task, row, predicted, annotators) for row, predicted in pairs]
 
 
-def _sample(task: ClarityTask, row: dict[str, Any], predicted: Predicted, annotators: list[str]) -> Sample:
-    cells = row.get("metadata", {})
+def _sample(task: ClarityTask, row: Row, predicted: Predicted, annotators: list[str]) -> Sample:
     labels = {task.gold_column, *annotators, *(other.gold_column for other in TASKS.values())}
     return Sample(
-        id=row["id"],
-        question=row.get("question"),
-        group=row.get("group"),
-        expected_answer=task.read(cells.get(task.gold_column)),
+        id=row.id,
+        question=row.question,
+        group=row.group,
+        expected_answer=task.read(row.cells.get(task.gold_column)),
         generated_answer=predicted.labels[task.name] or "",
-        annotations={name: task.read_annotation(cells.get(name)) for name in annotators} or None,
-        metadata={key: value for key, value in cells.items() if key not in labels},
+        annotations={name: task.read_annotation(row.cells.get(name)) for name in annotators} or None,
+        metadata={key: value for key, value in row.cells.items() if key not in labels},
     )

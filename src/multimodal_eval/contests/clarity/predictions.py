@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from msgspec.structs import asdict, replace
 
 from multimodal_eval.contests.clarity.labels import EVASION_TO_CLARITY
 from multimodal_eval.contests.clarity.tasks import TASKS, ClarityTask, TaskName
-from multimodal_eval.core.errors import InputError, did_you_mean, shorten
+from multimodal_eval.core.errors import InputError, Problem, did_you_mean, shorten
 from multimodal_eval.data.readers.blocks import BOM, refuse_utf16
 from multimodal_eval.data.readers.inputs import checked_records, checker_of, read_records
 from multimodal_eval.data.readers.problems import Problems
@@ -177,17 +179,20 @@ def _check_labels(found: Predictions, task: ClarityTask, problems: Problems, adv
                 found.respelled[given, label] += 1
             continue
         unknown[given or ""] += 1
-        if advice is None:
-            continue
-        where: dict[str, Any] = {"file": file, "line": row.line, "id": row.id, "field": task.prediction_column}
-        if given is None:
-            hint = f"Predict a label for every row. {advice}".strip()
-            problems.add("EMPTY_LABEL", f"{column} is blank.", hint=hint, **where)
-        else:
-            hint = f"{task.near(given)} {advice}".strip()
-            message = f"{column} is {shorten(given)}, which is no label of the task {task.name}."
-            problems.add("UNKNOWN_LABEL", message, value=shorten(given), hint=hint, **where)
+        if advice is not None:
+            problem = _label_problem(given, task, column, advice)
+            place = replace(problem, file=file, line=row.line, id=row.id, field=task.prediction_column)
+            problems.add(**asdict(place))
     found.unknown[task.name] = unknown
+
+
+def _label_problem(given: str | None, task: ClarityTask, column: str, advice: str) -> Problem:
+    if given is None:
+        hint = f"Predict a label for every row. {advice}".strip()
+        return Problem(code="EMPTY_LABEL", message=f"{column} is blank.", hint=hint)
+    message = f"{column} is {shorten(given)}, which is no label of the task {task.name}."
+    hint = f"{task.near(given)} {advice}".strip()
+    return Problem(code="UNKNOWN_LABEL", message=message, value=shorten(given), hint=hint)
 
 
 def _derive_clarity(found: Predictions) -> None:

@@ -176,7 +176,7 @@ def contest_config(
     return settled, absent
 
 
-def _refuse_unavailable(meteor: Mapping[str, Any]) -> None:
+def _refuse_unavailable(meteor: Mapping[str, object]) -> None:
     """Before any submission is read: what is missing is missing for all of them."""
     metric = compute_meteor.configure(meteor)
     reason = metric.unavailable()

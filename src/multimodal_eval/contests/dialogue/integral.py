@@ -76,13 +76,16 @@ class IntegralScore:
     signature: Signature
     left_out: tuple[str, ...] = ()  # types without dialogues, where only those present count
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The same as a JSON object."""
         return {**asdict(self), "signature": str(self.signature)}
 
 
+Given = Dialogue | Mapping[str, Any]
+
+
 def integral_score(
-    dialogues: Iterable[Dialogue | Mapping[str, Any]],
+    dialogues: Iterable[Given],
     *,
     weights: Mapping[str, float] | None = None,
     rule: str = "confidence",
@@ -172,7 +175,7 @@ def _signature(plan: Plan, weights: Mapping[str, float]) -> Signature:
     )
 
 
-def _checked(dialogues: Iterable[Dialogue | Mapping[str, Any]]) -> list[Dialogue]:
+def _checked(dialogues: Iterable[Given]) -> list[Dialogue]:
     """Dialogues as they should be; everything that is wrong with them is said at once."""
     problems, found = Problems(), dict[str, Dialogue]()
     for number, given in enumerate(dialogues, 1):
@@ -192,7 +195,7 @@ def _checked(dialogues: Iterable[Dialogue | Mapping[str, Any]]) -> list[Dialogue
     return list(found.values())
 
 
-def _dialogue(given: Dialogue | Mapping[str, Any]) -> Dialogue:
+def _dialogue(given: Given) -> Dialogue:
     if isinstance(given, Dialogue):
         given = {"id": given.id, "type": given.type, "replies": given.replies}
     if not isinstance(given, Mapping) or not given.keys() >= {"id", "type", "replies"}:
