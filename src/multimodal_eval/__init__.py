@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from multimodal_eval.core.conversation import Message, MessagePart
-    from multimodal_eval.core.errors import MultimodalEvalError
+    from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
     from multimodal_eval.core.metric import Metric, Scorer
     from multimodal_eval.core.options import Option, Options
     from multimodal_eval.core.registry import metric, register
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from multimodal_eval.core.signature import Signature
     from multimodal_eval.data.runs.run import Run, load_run
     from multimodal_eval.evaluation.metrics_registry import evaluate_sample
+    from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.evaluate import evaluate, rescore, resume
 
 # Where each public name lives; imported on first use, so that `import multimodal_eval` costs nothing.
 _HOME = {
     "Box": "core.sample",
+    "Engine": "run.engine.base",
     "Estimate": "core.score",
     "Message": "core.conversation",
     "MessagePart": "core.conversation",
@@ -28,6 +30,7 @@ _HOME = {
     "MultimodalEvalError": "core.errors",
     "Option": "core.options",
     "Options": "core.options",
+    "RetryableError": "core.errors",
     "Rows": "core.score",
     "Run": "data.runs.run",
     "Sample": "core.sample",
@@ -47,6 +50,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Box",
+    "Engine",
     "Estimate",
     "Message",
     "MessagePart",
@@ -54,6 +58,7 @@ __all__ = [
     "MultimodalEvalError",
     "Option",
     "Options",
+    "RetryableError",
     "Rows",
     "Run",
     "Sample",

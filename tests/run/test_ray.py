@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import multimodal_eval
-from multimodal_eval import evaluate, metric
+from multimodal_eval import Engine, evaluate, metric
 from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError, UnavailableError, UnknownNameError
 from multimodal_eval.run import plan
 from multimodal_eval.run.evaluate import rescore, resume
@@ -128,7 +128,7 @@ def test_all_nodes_of_a_cluster_work(address, data, log, tmp_path):
     evaluate(data, output=tmp_path / "local", **settings)
     scored(log)
     (log / "slowly").touch()
-    evaluate(data, output=tmp_path / "ray", engine="ray", address=address, **settings)
+    evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address), **settings)
     found = scored(log)
     assert sorted(line[0] for line in found) == sorted(row["id"] for row in rows(24))
     assert len({line[2] for line in found}) == 2  # a node's workers are its children
@@ -160,7 +160,7 @@ def test_a_sample_that_no_process_survives_is_an_error_and_all_others_are_scored
     monkeypatch.setattr(plan, "PART_SIZE_WITH_MODEL", 4)
     data = written(rows(12), tmp_path / "data.jsonl")
     settings = mortal(name, log, victim="s9", deaths=1000)
-    run = evaluate(data, output=tmp_path / "ray", engine="ray", address=address, **settings)
+    run = evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address), **settings)
     table = run.scores(["id", f"{name}:status", f"{name}:reason"]).to_pylist()
     statuses = {row["id"]: (row[f"{name}:status"], row[f"{name}:reason"]) for row in table}
     status, reason = statuses.pop("s9")
@@ -175,7 +175,7 @@ def test_a_sample_that_no_process_survives_is_an_error_and_all_others_are_scored
 
 def test_a_gpu_is_shared(address, data, log, tmp_path):
     settings = mortal("mortal_model", log)
-    evaluate(data, output=tmp_path / "ray", engine="ray", address=address, gpus_per_worker=0.5, **settings)
+    evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address, gpus_per_worker=0.5), **settings)
     found = scored(log)
     assert {line[3] for line in found} == {"0"}
     assert len({line[1] for line in found}) == 1  # the node has room for two on its GPU and for one on its core
@@ -186,9 +186,7 @@ def test_a_gpu_that_is_not_there_is_no_endless_wait(address, data, log, tmp_path
         evaluate(
             data,
             output=tmp_path / "ray",
-            engine="ray",
-            address=address,
-            gpus_per_worker=2,
+            engine=Engine("ray", address=address, gpus_per_worker=2),
             **mortal("mortal_model", log),
         )
 
@@ -242,7 +240,7 @@ def test_an_interrupted_run_goes_on_with_any_engine(cluster, address, log, tmp_p
     assert 0 < len(left) <= 6
     shutil.copytree(folder, tmp_path / "copy")
 
-    resume(folder, plugins=plugins, engine="ray", address=address)
+    resume(folder, plugins=plugins, engine=Engine("ray", address=address))
     todo = sorted(row["id"] for number in left for row in samples[number * PART : (number + 1) * PART])
     assert sorted(line[0] for line in scored(log)) == todo  # nothing twice, nothing lost
     assert {name: (folder / "scores" / name).stat().st_mtime_ns for name in before} == before
@@ -255,7 +253,7 @@ def test_an_interrupted_run_goes_on_with_any_engine(cluster, address, log, tmp_p
 def test_rescoring_computes_what_is_new(address, data, log, tmp_path):
     evaluate(data, metrics=["rouge_l"], output=tmp_path / "old")
     changes = mortal("mortal_words", log) | {"metrics": ["rouge_l", "cider_d", "mortal_words"]}
-    rescore(tmp_path / "old", changes, output=tmp_path / "ray", engine="ray", address=address)
+    rescore(tmp_path / "old", changes, output=tmp_path / "ray", engine=Engine("ray", address=address))
     rescore(tmp_path / "old", changes, output=tmp_path / "local")
     assert content(tmp_path / "ray") == content(tmp_path / "local")
 
@@ -291,7 +289,7 @@ def test_a_machine_that_would_give_other_numbers_is_refused(address, data, log, 
     monkeypatch.setenv("MMEVAL_TEST_VERSION", "2")  # here, not on the nodes
     settings = mortal("local_words", log)
     with pytest.raises(RunFolderError, match=r"would score with local_words\|v:1.*begun with local_words\|v:2"):
-        evaluate(data, output=tmp_path / "ray", engine="ray", address=address, **settings)
+        evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address), **settings)
     assert scored(log) == []
     resume(tmp_path / "ray")
     evaluate(data, output=tmp_path / "local", **settings)
@@ -324,22 +322,36 @@ def test_a_metric_of_this_process_alone_is_refused_before_anything_starts(tmp_pa
 
 def test_an_address_at_which_nobody_answers_is_said_before_the_input_is_read(data, tmp_path):
     with pytest.raises(UnavailableError, match=r"the Ray cluster '127\.0\.0\.1:1' cannot be reached"):
-        evaluate(data, metrics=["rouge_l"], output=tmp_path / "run", engine="ray", address="127.0.0.1:1")
+        evaluate(data, metrics=["rouge_l"], output=tmp_path / "run", engine=Engine("ray", address="127.0.0.1:1"))
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"engine": "dask"}, "must be 'local' or 'ray'. Got 'dask'"),
+        ({"name": "dask"}, "must be 'local' or 'ray'. Got 'dask'"),
         ({"workers": 0}, "`workers` must be 1 or more. Got 0"),
         ({"address": "auto"}, "go with engine 'ray'"),
         ({"gpus_per_worker": 0.5}, "go with engine 'ray'"),
-        ({"engine": "ray", "gpus_per_worker": 1.5}, "or a whole number. Got 1.5"),
-        ({"engine": "ray", "address": "auto"}, "needs an `output` folder"),
+        ({"name": "ray", "gpus_per_worker": 1.5}, "or a whole number. Got 1.5"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings, said):
+def test_engines_that_make_no_sense_are_refused(settings, said):
+    with pytest.raises(ConfigError) as refusal:
+        Engine(**settings)
+    assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"engine": "dask"}, "must be 'local' or 'ray'. Got 'dask'"),
+        ({"engine": Engine("ray", address="auto")}, "needs an `output` folder"),
+        ({"engine": Engine("local", workers=2), "workers": 3}, "given twice"),
+        ({"engine": "ray", "address": "auto"}, "engine=Engine('ray', address=…)"),
+    ],
+)
+def test_calls_that_make_no_sense_are_refused(settings, said):
     with pytest.raises(ConfigError) as refusal:
         evaluate(rows(3), metrics=["rouge_l"], **settings)
     assert said in str(refusal.value)
@@ -350,11 +362,11 @@ def test_a_filesystem_of_fsspec_holds_the_run(address, data, tmp_path):
     local = evaluate(data, output=tmp_path / "local", **settings)
     (tmp_path / "far").mkdir()
     url = f"dir::file://{tmp_path}/far/run"  # through fsspec, and seen by every process
-    far = evaluate(data, output=url, engine="ray", address=address, **settings)
+    far = evaluate(data, output=url, engine=Engine("ray", address=address), **settings)
     assert far.results == local.results
     assert far.scores().equals(local.scores())
 
 
 def test_memory_is_of_one_process(address, data):
     with pytest.raises(RunFolderError, match="lies in this process"):
-        evaluate(data, output="memory://ray/run", engine="ray", address=address, metrics=["cider_d"])
+        evaluate(data, output="memory://ray/run", engine=Engine("ray", address=address), metrics=["cider_d"])

@@ -39,6 +39,7 @@ from multimodal_eval.run.engine.base import Engine, EngineName, Executor
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 
+_OF_THE_ENGINE = {"address", "gpus_per_worker"}
 _INPUT_SETTINGS = ("limit", "map", "annotators", "allow_partial")
 _OPENED = ("image", "images", "audio", "video", "messages")  # fields that name files
 
@@ -71,6 +72,8 @@ def evaluate(
     ("ray"), or an `Engine` with further settings, such as the address of a cluster. No number depends on it.
     """
     chosen = Engine.of(engine, workers)
+    for name in _OF_THE_ENGINE & settings.keys():
+        raise ConfigError(f"`{name}` is a setting of the engine: engine=Engine('ray', {name}=…)")
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
     path, scratch = _place(output, chosen)
     with _removed_on_failure(scratch), chosen.executor(plan) as executor:
