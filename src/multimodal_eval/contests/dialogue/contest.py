@@ -19,7 +19,7 @@ from multimodal_eval.contests.dialogue.submission import (
 )
 from multimodal_eval.contests.protocol import Prepared
 from multimodal_eval.core.config import RunConfig, StrataConfig
-from multimodal_eval.core.errors import ConfigError, UnavailableError
+from multimodal_eval.core.errors import ConfigError, InputError, UnavailableError
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.data.readers.inputs import JoinedInput
@@ -70,7 +70,11 @@ class PreparedReplies(Prepared):
     def score(self, location: Location, progress: Progress = silent) -> Run:
         """Score it into a new run folder; nothing is left of a submission on which the rule fails."""
         run = super().score(location, progress)
-        refuse_unscored(run)
+        try:
+            refuse_unscored(run)
+        except InputError:
+            run.folder.discard()
+            raise
         return run
 
 

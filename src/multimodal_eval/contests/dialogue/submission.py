@@ -109,14 +109,12 @@ def note_unscored(dialogue: str, reply: object, rule: str, reason: str, file: st
 
 
 def refuse_unscored(run: Run) -> None:
-    """Remove a run in which the rule of the hidden metric failed on a reply, and tell the replies."""
+    """Refuse a run in which the rule of the hidden metric failed on a reply; the error names every such reply."""
     problems, rule = Problems(), str(run.info.config.options["hidden_metric"]["rule"])
     rows = run.scores(["id", "group", "hidden_metric", "hidden_metric:reason"])
     for row in rows.filter(rows.column("hidden_metric").is_null()).to_pylist():
         reply = row["id"].removeprefix(f"{row['group']}/")
         note_unscored(row["group"], reply, rule, row["hidden_metric:reason"], run.info.input[-1].path, problems)
-    if problems.total:
-        run.folder.discard()
     problems.raise_if_any()
 
 
