@@ -41,5 +41,5 @@ def test_every_metric_has_its_published_path(name):
 
 
 def test_other_names_are_not_found():
-    with pytest.raises(ModuleNotFoundError, match="evaluation.nosuch"):
+    with pytest.raises(ModuleNotFoundError, match=r"evaluation\.nosuch"):
         import_module("multimodal_eval.evaluation.nosuch")

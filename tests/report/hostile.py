@@ -194,21 +194,32 @@ def _classification(texts: list[str]) -> dict[str, Any]:
     own = {"precision": 1, "recall": 1, "f1": 1, "support": 2, "predicted": 2}
     confusions = [[0] * len(texts) for _ in texts]
     scores = {"macro_f1": figure, "accuracy": figure, "n_scored": 4, "per_class": dict.fromkeys(texts, own)}
-    kappas = [{"name": text, "reason": text, "n_units": 3, **figure} for text in texts]
+    kappas = [{"name": text, "reason": text, "n_units": 3, "n_annotators": 2, **figure} for text in texts]
     return {
+        "task": texts[36],
+        "files": texts,
+        "n": 4,
         "official": "strict",
         "official_because": texts[38],
         "labels": texts,
         "scores": {
             "strict": {**scores, "confusion_matrix": confusions},
-            **{f"way {text}": {"macro_f1": None, "reason": text} for text in texts},
+            "majority": {"macro_f1": None, "accuracy": None, "reason": texts[37]},
         },
         "soft": None,
+        "outside_taxonomy": {"predictions": dict.fromkeys(texts, 1), "gold": {}, "annotations": {}},
+        "blank_predictions": 0,
         "human_ceiling": None,
+        "consensus": None,
         "agreement": {
+            "level": "nominal",
+            "settings": {"weights": None, "grouped": False, "resamples": 0, "seed": 0},
+            "units": dict.fromkeys(("total", "no_rating", "one_rating", "compared", "unanimous"), 3),
             "figures": kappas,
+            "annotators": [],
             "pairs": [{"kappa": kappa, "annotators": [kappa["name"], kappa["name"]]} for kappa in kappas],
         },
+        "notes": texts,
     }
 
 

@@ -9,6 +9,7 @@ from base64 import b64decode
 import pytest
 from PIL import Image
 
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.media.images import load_image_any
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.report.media import AUDIO_BYTES, THUMBNAIL, Sounds, media_policy, thumbnail
@@ -69,11 +70,11 @@ def test_what_cannot_be_shown_says_why(tmp_path, source, reason):
 
 
 def test_the_policy_is_the_runs():
-    config = {"image_root": "/data", "allow_outside_images": True, "allow_image_urls": True}
+    config = RunConfig(image_root="/data", allow_outside_images=True, allow_image_urls=True)
     policy = media_policy(config)
     assert (str(policy.root), policy.allow_outside, policy.allow_urls) == ("/data", True, False)
     assert media_policy(config, fetch=True).allow_urls
-    assert not media_policy({}, fetch=True).allow_urls
+    assert not media_policy(RunConfig(), fetch=True).allow_urls
 
 
 def test_a_small_sound_is_carried_whole(tmp_path):

@@ -277,9 +277,9 @@ def test_a_connection_of_the_users_is_used_and_kept(address, tmp_path):
 def test_what_a_worker_refuses_is_refused_as_here(address, data, log, tmp_path):
     settings = mortal("mortal_words", log, refused="s9")
     refusals = []
-    for engine in ({"workers": 1}, {"engine": "ray", "address": address}):
+    for engine in (Engine("local", workers=1), Engine("ray", address=address)):
         with pytest.raises(UnknownNameError) as refusal:
-            evaluate(data, output=tmp_path / engine.get("engine", "local"), **engine, **settings)
+            evaluate(data, output=tmp_path / engine.name, engine=engine, **settings)
         refusals.append((type(refusal.value), str(refusal.value), refusal.value.known))
     assert refusals[0] == refusals[1]
     assert not ray.is_initialized()

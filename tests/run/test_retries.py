@@ -122,7 +122,7 @@ class BatchMetric(Metric):
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
-        self.failures = 0
+        self.failures: list[Exception] = []
 
     def open(self, state):
         return self
@@ -130,15 +130,14 @@ class BatchMetric(Metric):
     def score(self, batch):
         self.sizes.append(len(batch))
         if self.failures:
-            self.failures -= 1
-            raise ConnectionError("refused")
+            raise self.failures.pop()
         return [Score(1.0) for _ in batch]
 
 
 def test_a_batch_is_never_halved_for_a_lost_connection(tmp_path):
     batched = BatchMetric()
     register(batched)
-    batched.failures = TRIES
+    batched.failures += [ConnectionError("refused")] * TRIES
     with pytest.raises(OpenSamplesError, match="so far: 100 "):
         evaluate(samples(100), metrics=["batched"], output=tmp_path / "run", workers=1)
     assert batched.sizes == [100] * TRIES
