@@ -15,6 +15,7 @@ MOST_IN_A_ROW = 20  # calls that gave up one after the other: whoever is asked i
 # What says nothing of the sample, whoever raises it.
 RETRYABLE: tuple[type[Exception], ...] = (RetryableError, TimeoutError, ConnectionError)
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -30,15 +31,15 @@ class Retries:
         self._in_a_row = 0
         self._said = ""
 
-    def call(self, work: Callable[[], T]) -> T:
-        """What `work` returns, or a `GaveUpError`. Other exceptions pass."""
+    def call(self, work: Callable[[A], T], argument: A) -> T:
+        """What `work(argument)` returns, or a `GaveUpError`. Other exceptions pass."""
         if self._in_a_row >= MOST_IN_A_ROW:
             raise GaveUpError(f"not asked, after {MOST_IN_A_ROW} failures in a row: {self._said}")
         for number in range(TRIES):
             if number:
                 (self._sleep or time.sleep)(FIRST_DELAY * 2 ** (number - 1))
             try:
-                result = work()
+                result = work(argument)
             except RETRYABLE as failure:
                 self._said = f"{type(failure).__name__}: {failure}"
                 continue

@@ -77,9 +77,12 @@ def _refusal(metric: Metric, sample: Sample, patterns: Sequence[re.Pattern[str]]
 
 def _scored(scorer: Scorer, batch: list[Sample], retries: Retries) -> list[Score]:
     """Score the batch: at once, or sample by sample if that is how the scorer works anyway."""
-    if getattr(scorer, "one_by_one", False):
-        return [score for sample in batch for score in _isolating(scorer, [sample], retries)]
-    return _isolating(scorer, batch, retries)
+    if not getattr(scorer, "one_by_one", False):
+        return _isolating(scorer, batch, retries)
+    scores: list[Score] = []
+    for sample in batch:
+        scores += _isolating(scorer, [sample], retries)
+    return scores
 
 
 def _isolating(scorer: Scorer, batch: list[Sample], retries: Retries) -> list[Score]:
@@ -90,7 +93,7 @@ def _isolating(scorer: Scorer, batch: list[Sample], retries: Retries) -> list[Sc
     if not batch:
         return []
     try:
-        scores = retries.call(lambda: scorer.score(batch))
+        scores = retries.call(scorer.score, batch)
         if len(scores) != len(batch):
             raise ValueError(f"the metric gave {len(scores)} scores for {len(batch)} samples")
         return scores

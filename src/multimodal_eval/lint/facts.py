@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from hashlib import blake2b
+from operator import attrgetter
 from unicodedata import category
 
 import msgspec
@@ -55,6 +56,10 @@ FACTS = np.dtype(
 )
 Facts = NDArray[np.void]
 _ALL = 2**64 - 1
+# What a sample is about and was asked with, besides answer and references.
+_GIVEN = attrgetter(
+    *("question", "prompt", "metadata", "image", "audio", "choices", "images", "video", "messages", "boxes", "epoch")
+)
 
 _encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
 
@@ -156,12 +161,10 @@ def _unit(media: object) -> int:
 
 def _content(sample: Sample, said: int, corpus: int, unit: int) -> int:
     """A hash of everything but the id. Metadata counts: two systems may say the same of one image."""
+    given = _GIVEN(sample)
     others = 0
-    asked = [sample.question, sample.prompt, sample.metadata]
-    media = [_hash(own) if isinstance(own, bytes) else own for own in (sample.image, sample.audio)]
-    added = [sample.choices, sample.images, sample.video, sample.messages, sample.boxes, sample.epoch]
-    if any(asked) or any(media) or any(value is not None for value in added):
-        others = _hash(_encode([*asked, media, added]))
+    if any(given) or sample.epoch is not None or sample.boxes is not None:
+        others = _hash(_encode([_hash(value) if isinstance(value, bytes) else value for value in given]))
     return hash((said, corpus, unit, others)) & _ALL  # of numbers, and so the same in every process
 
 

@@ -256,3 +256,10 @@ class TestCommand:
         result = self.run(tmp_path / "q.json", tmp_path / "o.json", "-o", tmp_path / "none" / "out.json")
         assert result.exit_code == 2
         assert "a folder that exists" in result.stderr
+
+
+def test_the_command_names_the_default_model_without_importing_models():
+    from multimodal_eval.cli.dialogue_ppl import DEFAULT_CAUSAL_LM
+    from multimodal_eval.models.language import causal
+
+    assert causal.DEFAULT_CAUSAL_LM == DEFAULT_CAUSAL_LM
