@@ -169,6 +169,23 @@ def test_whoever_never_answers_is_not_asked_for_ever(pauses):
     assert len(endpoint.asked) == MOST_IN_A_ROW * TRIES
 
 
+def test_a_metric_whose_endpoint_is_gone_does_not_keep_another_from_scoring(tmp_path):
+    asking(Endpoint(dict.fromkeys(map(str, range(COUNT)), TRIES)))
+    calls = []
+
+    @metric("sound", needs=("generated_answer",), version="1")
+    def sound(sample):
+        calls.append(sample.id)
+        return 1.0
+
+    with pytest.raises(OpenSamplesError):
+        evaluate(samples(), metrics=["asked", "sound"], output=tmp_path / "run", workers=1)
+    assert len(calls) == COUNT
+    asking(Endpoint({}))
+    assert resume(tmp_path / "run")["sound"]["n_scored"] == COUNT
+    assert len(calls) == COUNT  # what is scored is not asked for again
+
+
 def test_calls_that_work_again_begin_a_new_count():
     tries = Retries(sleep=lambda seconds: None)
 

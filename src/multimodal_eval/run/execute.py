@@ -164,7 +164,7 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
         done += size
         progress("scoring", done, total)
     folder.clear_temporary()  # of processes that died while they wrote
-    _refuse_open(folder, left)
+    _refuse_open(worker, left)
     even_out(folder, len(info.parts))
     folder.write_results(results_of(plan, folder, info))
     if plan.task is not None and plan.task.headline is not None:
@@ -177,13 +177,14 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
     folder.write_info(msgspec.structs.replace(info, state="done", finished=_now()))
 
 
-def _refuse_open(folder: RunFolder, left: Sequence[OpenPart]) -> None:
+def _refuse_open(worker: Worker, left: Sequence[OpenPart]) -> None:
     """A failure that says nothing of a sample is never its result: the run stays open until it is asked again."""
     if left:
         count = sum(part.samples for part in left)
+        plugins = "".join(f" --plugin {plugin}" for plugin in worker.plan.config.plugins)
         raise OpenSamplesError(
             f"samples without a result so far: {count:,} ({left[0].reason}). Everything else is kept. "
-            f"Ask again for just them with: mmeval score --resume {folder.label}"
+            f"Ask again for just them with: mmeval score --resume {worker.folder.label}{plugins}"
         )
 
 

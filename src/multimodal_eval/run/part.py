@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -87,7 +88,7 @@ class Worker:
     earlier: RunFolder | None = None  # a run over the same parts
     reusable: frozenset[str] = field(default=frozenset())  # metrics whose scores are taken from it
     _states: States = field(default_factory=dict, repr=False)
-    _retries: Retries = field(default_factory=Retries, repr=False)
+    _retries: defaultdict[str, Retries] = field(default_factory=lambda: defaultdict(Retries), repr=False)  # by metric
 
     def placement(self, work: str) -> Placement:
         """Where a work is best done: with a model, in processes of Python, or in threads."""
@@ -197,7 +198,8 @@ class Worker:
         with using(policy_of(self.plan.config)):
             for start in range(0, len(samples), BATCH):
                 batch = samples[start : start + BATCH]
-                found += score_batch(metric, self.scorers[metric.name], batch, self.plan.config.patterns, self._retries)
+                scorer, retries = self.scorers[metric.name], self._retries[metric.name]
+                found += score_batch(metric, scorer, batch, self.plan.config.patterns, retries)
         return found
 
     def score_again(self, part: int) -> OpenPart | None:
