@@ -13,7 +13,8 @@ from multimodal_eval import metric
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError
 from multimodal_eval.core.metric_table import MetricTable, _NotImported
 from multimodal_eval.core.registry import registered
-from multimodal_eval.evaluation import cider, metrics_registry
+from multimodal_eval.evaluation import metrics_registry
+from multimodal_eval.evaluation.metrics import cider
 
 FILES = sorted(
     path.stem

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from multimodal_eval.evaluation.hidden_metric import compute_hidden_metric
 
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.evaluation.metrics.hidden_metric import compute_hidden_metric
 
 
 def test_configuring_nothing_keeps_the_rule():
