@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from multimodal_eval.core.config import StrataConfig
+from multimodal_eval.core.config import RunConfig, StrataConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.records import JsonObject
@@ -30,27 +30,6 @@ def slice_value(sample: Sample, column: str) -> str:
     return NO_VALUE if value is None else str(value)
 
 
-class SliceValues:
-    """The values seen so far, so that a column that cannot be sliced by is refused before anything is scored."""
-
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._values: dict[str, set[str]] = {column: set() for column in columns}
-
-    def see(self, samples: Sequence[Sample]) -> None:
-        """Look at some samples."""
-        for column, values in self._values.items():
-            values.update(slice_value(sample, column) for sample in samples)
-            if len(values) > MOST_SLICES:
-                raise ConfigError(f"--by {column}: the column has more than {MOST_SLICES} values")
-
-    def refuse_unknown(self, known: Sequence[str]) -> None:
-        """Refuse a column that no sample has."""
-        for column in self._values:
-            if column not in known:
-                have = ", ".join(sorted(known))
-                raise ConfigError(f"--by {column}: no sample has that column. There are: {have}")
-
-
 def check_strata(strata: StrataConfig, metrics: Sequence[Metric]) -> None:
     """Weights that add up to 1, and metrics whose figure is a mean."""
     check_weights(strata.weights, f"the strata by {strata.by!r}")
@@ -64,37 +43,51 @@ def strata_settings(strata: StrataConfig | None) -> JsonObject:
     return {} if strata is None else {"strata": dict(strata.weights), "by": strata.by, "unit": "group"}
 
 
-class StrataSeen:
-    """The values seen so far: what cannot be weighted is refused before anything is scored."""
+class ColumnsSeen:
+    """The values of the columns to slice by and to weight by, as samples are read.
 
-    def __init__(self, strata: StrataConfig | None) -> None:
-        self._strata, self._seen = strata, set[str]()
+    What cannot be sliced or weighted is refused before anything is scored.
+    """
+
+    def __init__(self, config: RunConfig) -> None:
+        self._strata = config.strata
+        self._slices: dict[str, set[str]] = {column: set() for column in config.by}
+        self._types: set[str] = set()  # the strata that samples have
         self._of_group: dict[str, str] = {}
-        self._torn: str | None = None  # a group that lies in two strata
+        self._torn: str | None = None  # a group with samples of two strata
 
     def see(self, samples: Sequence[Sample]) -> None:
         """Look at some samples."""
+        for column, values in self._slices.items():
+            values.update(slice_value(sample, column) for sample in samples)
+            if len(values) > MOST_SLICES:
+                raise ConfigError(f"--by {column}: the column has more than {MOST_SLICES} values")
         if self._strata is None:
             return
         for sample in samples:
             value = slice_value(sample, self._strata.by)
-            self._seen.add(value)
+            self._types.add(value)
             if sample.group is not None and self._of_group.setdefault(sample.group, value) != value:
                 self._torn = self._torn or sample.group
 
-    def refuse_unfit(self) -> None:
-        """Where a value has no weight, a weight no sample, or a group no one stratum."""
-        if self._strata is None:
-            return
-        weights = self._strata.weights
-        for value in sorted(self._seen - weights.keys()):
-            raise ConfigError(f"strata: {self._strata.by} {value!r} has no weight.{did_you_mean(value, list(weights))}")
-        empty = [value for value, weight in weights.items() if weight > 0 and value not in self._seen]
+    def refuse_unfit(self, known: Collection[str]) -> None:
+        """Refuse a column that is not among the `known` ones, and strata and weights that do not fit each other."""
+        for column in self._slices:
+            if column not in known:
+                have = ", ".join(sorted(known))
+                raise ConfigError(f"--by {column}: no sample has that column. There are: {have}")
+        if self._strata is not None:
+            self._refuse_strata(self._strata.by, self._strata.weights)
+
+    def _refuse_strata(self, by: str, weights: Mapping[str, float]) -> None:
+        for value in sorted(self._types - weights.keys()):
+            raise ConfigError(f"strata: {by} {value!r} has no weight.{did_you_mean(value, list(weights))}")
+        empty = [value for value, weight in weights.items() if weight > 0 and value not in self._types]
         if empty:
             told = ", ".join(map(repr, empty))
-            raise ConfigError(f"strata: no sample has the {self._strata.by} {told}, and it has a weight")
+            raise ConfigError(f"strata: no sample has the {by} {told}, and it has a weight")
         if self._torn is not None:
-            raise ConfigError(f"strata: the group {self._torn!r} has samples of more than one {self._strata.by}")
+            raise ConfigError(f"strata: the group {self._torn!r} has samples of more than one {by}")
 
 
 def read_strata(folder: RunFolder, parts: int, strata: StrataConfig | None) -> Strata | None:

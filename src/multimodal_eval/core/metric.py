@@ -115,6 +115,8 @@ class Metric:
 
     def configure(self, options: OptionValues) -> Self:
         """The same metric with these options; the others stay as they are."""
+        if not options:
+            return self
         metric = copy(self)
         metric.options = {**self.options, **checked_values(self.declared_options, self.name, options)}
         metric.check_options()

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.analysis.slices import SliceValues, StrataSeen
+from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import (
     ConfigError,
@@ -288,16 +288,14 @@ def _refuse_unavailable(plan: Plan, reusable: set[str]) -> None:
 
 def _refuse_columns(old: Run, plan: Plan) -> None:
     """Slices and strata that the old samples do not have."""
-    slices, strata = SliceValues(plan.config.by), StrataSeen(plan.config.strata)
+    columns = ColumnsSeen(plan.config)
     known: set[str] = set()
     for number in range(len(old.info.parts)) if plan.config.by or plan.config.strata else ():
         samples = old.folder.read_samples(number)
-        slices.see(samples)
-        strata.see(samples)
+        columns.see(samples)
         known.update(*(sample.metadata for sample in samples))
         known.update(field for field in FIELDS if any(getattr(sample, field) is not None for sample in samples))
-    slices.refuse_unknown(sorted(known))
-    strata.refuse_unfit()
+    columns.refuse_unfit(known)
 
 
 def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval import __version__
-from multimodal_eval.analysis.slices import SliceValues, StrataSeen, strata_settings
+from multimodal_eval.analysis.slices import ColumnsSeen, strata_settings
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RunFolderError
 from multimodal_eval.core.metric import Metric
@@ -78,18 +78,16 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
     problems, summary = Problems(), Summary()
     samples = source.samples(problems, summary, plan.config.limit)
     sizes: list[int] = []
-    slices, strata = SliceValues(plan.config.by), StrataSeen(plan.config.strata)
+    columns = ColumnsSeen(plan.config)
     for batch in parts_of(samples, plan.part_size):
-        slices.see(batch)
-        strata.see(batch)
+        columns.see(batch)
         if not problems.total:  # of a refused input nothing is kept
             folder.write_part("samples", len(sizes), to_table(batch, sum(sizes)))
         sizes.append(len(batch))
         progress("reading", sum(sizes), None)
     problems.raise_if_any()
     refuse_empty(summary, _name(source))
-    slices.refuse_unknown([*summary.fields, *summary.metadata])
-    strata.refuse_unfit()
+    columns.refuse_unfit([*summary.fields, *summary.metadata])
     counts = Counts(summary.samples, summary.blank_answers, summary.unmatched_data, summary.unmatched_predictions)
     info = msgspec.structs.replace(
         folder.read_info(), input=source.describe(), counts=counts, input_notes=summary.notes, parts=sizes

@@ -1,0 +1,108 @@
+"""How many files and functions a datum passes through on its way to results.json.
+
+    python -m tools.datum_path
+
+Runs three small commands in this process under a profiler: a JSONL line, a row of CLARITY, a reply of the dialogue
+contest. What runs while modules are imported does not count, nor do lambdas and comprehensions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import inspect
+import io
+import json
+import os
+import sys
+import tempfile
+import threading
+from functools import _lru_cache_wrapper
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import multimodal_eval
+from multimodal_eval.cli.main import cli
+
+ROOT = f"{Path(multimodal_eval.__file__).parent}/"
+COMMANDS = {
+    "a JSONL line": "score x.jsonl --metrics cider,rouge_l --no-lint --no-report --workers 1",
+    "a CLARITY row": "clarity data.csv predictions.csv --task evasion --no-report",
+    "a dialogue reply": "dialogue gold.json output.json ppl_output.json --synonyms en=none --no-report",
+}
+TYPES = ("Text2Text", "Image2Text", "Audio2Text", "Image-Audio2Text")
+CLARITY_COLUMNS = (
+    "index,question,interview_question,interview_answer,clarity_label,evasion_label,annotator1,annotator2,annotator3"
+)
+
+
+def write_inputs() -> None:
+    """The smallest files that the commands accept, in the working folder."""
+    lines = [
+        {"id": "1", "references": ["a dog runs"], "generated_answer": "a dog"},
+        {"id": "2", "references": ["a cat"], "generated_answer": "cat"},
+    ]
+    Path("x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = [
+        "1,q,i,a,Clear Reply,Explicit,Explicit,General,Explicit",
+        "2,q,i,a,Ambivalent Reply,General,Explicit,General,General",
+    ]
+    Path("data.csv").write_text("\n".join([CLARITY_COLUMNS, *rows]) + "\n")
+    predictions = ["id,clarity_pred,evasion_pred", "1,Clear Reply,Explicit", "2,Ambivalent Reply,General"]
+    Path("predictions.csv").write_text("\n".join(predictions) + "\n")
+    gold = {f"d{number}": {"type": kind, "replies": [["a cat", "cat"]]} for number, kind in enumerate(TYPES)}
+    Path("gold.json").write_text(json.dumps(gold))
+    Path("output.json").write_text(json.dumps({name: ["a cat"] for name in gold}))
+    Path("ppl_output.json").write_text(json.dumps({name: [2.0] for name in gold}))
+
+
+def passed_through(command: str, output: str) -> set[CodeType]:
+    """The functions of the package that run until results.json is written."""
+    codes: set[CodeType] = set()
+    is_written = False
+
+    def see(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal is_written
+        code = frame.f_code
+        is_written = is_written or (event == "return" and code.co_name == "write_results")
+        is_function = bool(code.co_flags & inspect.CO_OPTIMIZED) and not code.co_name.startswith("<")
+        if event == "call" and not is_written and is_function and code.co_filename.startswith(ROOT):
+            codes.add(code)
+
+    threading.setprofile(see)
+    sys.setprofile(see)
+    try:
+        run(command, output)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return codes
+
+
+def run(command: str, output: str) -> None:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        cli.main([*command.split(), "-o", output], standalone_mode=False)
+
+
+def forget_results() -> None:
+    """Empty the caches of functions, so that the second run does what a first one does."""
+    for thing in gc.get_objects():
+        if isinstance(thing, _lru_cache_wrapper) and str(thing.__module__).startswith("multimodal_eval"):
+            thing.cache_clear()
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        write_inputs()
+        for number, (what, command) in enumerate(COMMANDS.items()):
+            run(command, f"warm{number}")  # imports what the command needs
+            forget_results()
+            codes = passed_through(command, f"run{number}")
+            print(f"{what:17} {len({code.co_filename for code in codes}):3} files {len(codes):4} functions")
+        os.chdir("/")
+
+
+if __name__ == "__main__":
+    main()
