@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from multimodal_eval import load_run, resume
 from multimodal_eval.cli.main import cli
 from multimodal_eval.contests.dialogue import integral_score
-from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.core.errors import InputError, MultimodalEvalError
 from multimodal_eval.evaluation.metrics import hidden_metric
 from tests.cli.test_cli import mmeval
 from tests.contests.dialogue.contest import TYPES, WORKED, system, write_contest, write_json
@@ -225,10 +225,12 @@ def test_a_resumed_run_on_which_the_rule_fails_is_refused_too(folder, monkeypatc
         patch.setattr("multimodal_eval.run.execute.finish", killed)
         CliRunner().invoke(cli, ["dialogue", *FILES, "--rule", "rising", "--plugin", "rule.py", "-o", "broken"])
     done = CliRunner().invoke(cli, ["score", "--resume", "broken", "--plugin", "rule.py"])
-    told = "ppl_output.json: RULE: reply 1: the rule 'rising' gives no number from 0 to 1: RANGE: the value 1.11"
-    assert told in str(done.exception)
-    assert "(id 'i2')" in str(done.exception)
+    assert "UNSCORED: hidden_metric must score every sample: RANGE: the value 1.11" in str(done.exception)
+    assert "(id 'i2/1')" in str(done.exception)
     assert (folder / "broken").exists()  # what somebody names to continue is never deleted
+    assert not (folder / "broken" / "results.json").exists()  # and does not count as scored
+    with pytest.raises(InputError, match="must score every sample"):
+        resume("broken", plugins=["rule.py"])
 
 
 def test_questions_are_shown_with_the_worst_replies(folder):

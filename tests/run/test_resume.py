@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 import multimodal_eval
-from multimodal_eval import evaluate, resume
-from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval import evaluate, load_run, metric, rescore, resume
+from multimodal_eval.core.errors import InputError, RunFolderError
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.run import execute
 from multimodal_eval.run import plan as planning
+from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Inline
+from multimodal_eval.run.evaluate import planned
 from tests.run.caption_samples import METRICS, PLUGIN, samples
 from tests.run.fuse import Fuse, StoppedError
 
@@ -79,3 +84,30 @@ def test_a_run_that_is_being_worked_on_is_left_alone(tmp_path):
     with run.folder.locked(), pytest.raises(RunFolderError, match="another process"):
         resume(tmp_path / "run")
     resume(tmp_path / "run")
+
+
+def test_a_resumed_run_whose_input_is_refused_keeps_its_folder(tmp_path):
+    """What run.json says of its state never decides that a folder is deleted."""
+    data = tmp_path / "data.jsonl"
+    data.write_text('{"id": "a", "generated_answer": "x", "references": ["x"]}\n')
+    evaluate(data, metrics=["rouge_l"], output=tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    folder.write_info(msgspec.structs.replace(folder.read_info(), state="reading"))
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    data.write_text("not JSON\n")
+    with pytest.raises(InputError):
+        resume(tmp_path / "run")
+    assert (tmp_path / "run" / "notes.txt").exists()
+
+
+def test_options_that_json_turns_into_lists_are_the_same_options(tmp_path):
+    @metric("listed", needs=("generated_answer",), version="1")
+    def listed(sample, words=("a", "b")):
+        return float(len(words))
+
+    plan, source = planned(overlaid(None, metrics=["listed"]), samples(), None)
+    with pytest.raises(StoppedError):
+        execute.start(plan, source, tmp_path / "run", Fuse(0))
+    assert resume(tmp_path / "run")["listed"]["value"] == 2.0
+    again = rescore(tmp_path / "run", {"metrics": ["listed"]}, output=tmp_path / "again")
+    assert again.info.signatures == load_run(tmp_path / "run").info.signatures

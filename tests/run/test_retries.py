@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
@@ -10,7 +13,7 @@ from multimodal_eval.core.errors import OpenSamplesError, RetryableError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.retries import MOST_IN_A_ROW, TRIES, GaveUpError, Retries
-from multimodal_eval.core.score import Score
+from multimodal_eval.core.score import Score, mean_estimate
 from multimodal_eval.evaluation.metrics_registry import evaluate_sample
 from multimodal_eval.evaluation.tasks_config import TASKS
 from multimodal_eval.run import plan as planning
@@ -97,7 +100,7 @@ def test_a_run_without_a_folder_can_be_resumed_too():
     asking(endpoint)
     with pytest.raises(OpenSamplesError) as said:
         evaluate(samples(5), metrics=["asked"], workers=1)
-    folder = str(said.value).rpartition("--resume ")[2]
+    folder = str(said.value).rpartition("--resume ")[2].partition(";")[0]
     assert resume(folder)["asked"]["n_scored"] == 5
 
 
@@ -111,6 +114,55 @@ def test_rescoring_leaves_samples_open_too(tmp_path):
     assert resume(tmp_path / "new")["asked"]["n_scored"] == 5
     assert endpoint.asked == ["3"]
     assert load_run(tmp_path / "new")["rouge_l"] == old["rouge_l"]
+
+
+def test_kept_scores_come_back_as_they_were(tmp_path):
+    """NumPy numbers, parts and details too; a run that was open ends with the same bytes."""
+    endpoint = Endpoint({"3": TRIES})
+
+    @metric("rich", needs=("generated_answer",), version="1", aggregate=lambda rows: mean_estimate(rows))
+    def rich(sample):
+        value = endpoint(sample)
+        numbers = {"stats": (np.float64(value), np.int64(2)), "parts": {"half": np.float32(0.5)}}
+        return Score(np.float64(value / 3), details={"large": 2**70, "path": Path("x")}, **numbers)
+
+    with pytest.raises(OpenSamplesError):
+        evaluate(samples(5), metrics=["rich"], output=tmp_path / "run", workers=1)
+    resume(tmp_path / "run")
+    evaluate(samples(5), metrics=["rich"], output=tmp_path / "whole", workers=1)
+    run, whole = load_run(tmp_path / "run"), load_run(tmp_path / "whole")
+    assert run.results == whole.results
+    assert run.scores().equals(whole.scores())
+
+
+def test_what_fails_again_can_be_accepted_as_an_error(tmp_path):
+    endpoint = Endpoint({"3": 100, "4": TRIES})
+    asking(endpoint)
+    with pytest.raises(OpenSamplesError, match="--accept-open"):
+        evaluate(samples(5), metrics=["asked"], output=tmp_path / "run", workers=1)
+    run = resume(tmp_path / "run", accept_open=True)
+    assert run["asked"]["n_scored"] == 4  # the other one was asked again, and answered
+    assert run["asked"]["unscored"] == {"error": 1}
+    assert run["asked"]["reasons"] == [{"reason": "TimeoutError: no answer within 60 s", "count": 1}]
+
+
+def test_statistics_that_cannot_be_gathered_for_now_lose_nothing(tmp_path):
+    calls = []
+
+    def gather(some):
+        calls.append(len(list(some)))
+        if len(calls) <= TRIES:
+            raise RetryableError("rate limit")
+        return {"count": calls[-1]}
+
+    @metric("counted", needs=("generated_answer",), version="1", corpus=gather)
+    def counted(sample, corpus=None):
+        return float(corpus["count"])
+
+    with pytest.raises(OpenSamplesError, match=r"statistics of counted .*rate limit"):
+        evaluate(samples(5), metrics=["counted"], output=tmp_path / "run", workers=1)
+    assert calls == [5] * TRIES
+    assert (tmp_path / "run" / "run.json").exists()
 
 
 class BatchMetric(Metric):

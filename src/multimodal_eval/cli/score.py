@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -45,6 +46,7 @@ from multimodal_eval.cli.options import (
 @click.option("--no-lint", "skip_lint", is_flag=True, help="Do not look for doubtful answers now; see mmeval lint.")
 @click.option("--fetch", "fetching", is_flag=True, help="First fetch what the metrics lack, models included.")
 @click.option("--skip-unavailable", is_flag=True, help="Leave metrics unscored that cannot run on this machine.")
+@click.option("--accept-open", is_flag=True, help="With --resume: what fails again is stored as an error.")
 @plugin_option
 @annotators_option
 @input_options
@@ -62,13 +64,24 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **given: An
         raise click.UsageError("give DATA, or --resume DIR" if data is None else "--resume takes no DATA")
     if resumed is not None:
         _refuse_settings(given)
+    elif given["accept_open"]:
+        raise click.UsageError("--accept-open goes with --resume")
     run = _resumed(resumed, given) if resumed is not None else _fresh(data, predictions, given)
     conclude(run, given)
 
 
 def _refuse_settings(given: Given) -> None:
     """A resumed run has its settings; others beside them would have no effect."""
-    free = ("format_", "jsonl", "fail_under", "min_coverage", "wants_report", "plugins", *ENGINE_SETTINGS)
+    free = (
+        "format_",
+        "jsonl",
+        "fail_under",
+        "min_coverage",
+        "wants_report",
+        "plugins",
+        "accept_open",
+        *ENGINE_SETTINGS,
+    )
     for name, value in given.items():
         if name not in free and value not in (None, False, ()):
             raise click.UsageError(f"--resume continues a run as it was begun and takes no {name.rstrip('s')!r}")
@@ -77,16 +90,12 @@ def _refuse_settings(given: Given) -> None:
 def _resumed(folder: Any, given: Given) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.contests.dialogue.report import is_submission
-    from multimodal_eval.contests.dialogue.submission import refuse_unscored
     from multimodal_eval.run.evaluate import resume, resumed_plan
 
     check_names(given["fail_under"], resumed_plan(folder, given["plugins"]).names)
+    settings = {"plugins": given["plugins"], "accept_open": given["accept_open"], "engine": engine_of(given)}
     with progress_bar() as progress:
-        run = resume(folder, plugins=given["plugins"], progress=progress, engine=engine_of(given))
-    if is_submission(run):
-        refuse_unscored(run)
-    return run
+        return resume(folder, progress=progress, **settings)
 
 
 def _fresh(data: Any, predictions: Path | None, given: Given) -> Any:
@@ -126,7 +135,7 @@ def _fresh(data: Any, predictions: Path | None, given: Given) -> Any:
             with engine.executor(plan) as executor:
                 execute.start(plan, source, path, executor, progress)
         except KeyboardInterrupt:
-            again = "".join(f" --plugin {plugin}" for plugin in plan.config.plugins)
+            again = "".join(f" --plugin {quote(plugin)}" for plugin in plan.config.plugins)
             click.echo(f"\ninterrupted. Continue with: mmeval score --resume {path}{again}", err=True)
             raise click.exceptions.Exit(130) from None
     return Run(path)

@@ -48,6 +48,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     seed: int = 0
     error_patterns: list[str] | None = None  # None: the usual ones
     plugins: list[str] = []
+    complete: list[str] = []  # metrics that must score every sample; one without a value refuses the run
     skip_unavailable: bool = False
     allow_partial: bool = False
     skip_lint: bool = False

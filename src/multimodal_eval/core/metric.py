@@ -34,7 +34,11 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 class Scorer(Protocol):
-    """An opened metric: model loaded, state at hand."""
+    """An opened metric: model loaded, state at hand.
+
+    A scorer that looks at one sample after the other anyway may set `one_by_one = True`: it is then given one at a
+    time, and a failure, also one that is worth another try, belongs to that sample alone.
+    """
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """One score a sample, in the same order."""

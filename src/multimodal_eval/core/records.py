@@ -119,7 +119,7 @@ class StoredSignature(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def version(self) -> str:
         """The version of the metric."""
-        return str(self.settings["version"])
+        return str(self.settings.get("version", ""))
 
     @property
     def code(self) -> str | None:

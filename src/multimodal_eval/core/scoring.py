@@ -121,10 +121,11 @@ def _checked(bounds: Bounds, score: Score) -> Score:
         fault = fault or value_fault(value, (None, None), "statistic")
     if fault:
         return unscored("error", fault)
-    if type(score.value) is float and not score.parts:
+    if type(score.value) is float and not score.parts and {float}.issuperset(map(type, score.stats or ())):
         return score
     parts = {part: float(value) for part, value in score.parts.items()} if score.parts else None
-    return msgspec.structs.replace(score, value=float(score.value), parts=parts)
+    stats = None if score.stats is None else tuple(map(float, score.stats))
+    return msgspec.structs.replace(score, value=float(score.value), parts=parts, stats=stats)
 
 
 def value_fault(value: object, bounds: Bounds, what: str = "value") -> str | None:

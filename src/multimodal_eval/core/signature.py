@@ -26,7 +26,8 @@ class Signature(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, object]:
         """The same as a JSON object."""
-        return {"metric": self.metric, "version": self.version, **self.settings}
+        named = {"metric": self.metric, "version": self.version}
+        return {**named, **self.settings, **named}
 
     def extended(self, **settings: object) -> Signature:
         """The same with further settings behind."""

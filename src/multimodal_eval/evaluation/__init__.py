@@ -28,10 +28,14 @@ class _PublishedPaths(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self) if is_metric else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return import_module(f"{__name__}.metrics.{spec.name.rpartition('.')[2]}")
+        module = import_module(f"{__name__}.metrics.{spec.name.rpartition('.')[2]}")
+        spec.loader_state = module.__spec__
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """The module has been executed under its own name."""
+        """Nothing is executed: the module has been, under its own name, which it keeps."""
+        if module.__spec__ is not None and module.__spec__.loader is self:
+            module.__spec__ = module.__spec__.loader_state
 
 
 sys.meta_path.append(_PublishedPaths())

@@ -64,9 +64,8 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
     if name in info.means:
         return StoredMean(name, info.bounds_of(name))
     known = "is not registered here" if metric is None else "is defined differently here"
-    raise UnavailableError(
-        f"{name} is not a mean, and the metric that computed it {known}. Name its file with --plugin FILE"
-    )
+    what = f"{name} is not a mean" if info.format > 1 else f"the run does not say whether {name} is a mean"
+    raise UnavailableError(f"{what}, and the metric that computed it {known}. Name its file with --plugin FILE")
 
 
 def list_available() -> list[str]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -143,13 +144,15 @@ def resume(
     location: Location,
     *,
     plugins: Sequence[str | Path] = (),
+    accept_open: bool = False,
     progress: Progress = silent,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
 ) -> Run:
     """Continue an interrupted run, on any engine; the results are those of an uninterrupted one.
 
-    `plugins` are the files that define the run's own metrics: those that the run names are not imported.
+    `plugins` are the files that define the run's own metrics: those that the run names are not imported. Samples that
+    stayed open are asked for again; with `accept_open` those that fail again are stored as errors.
     """
     chosen = Engine.of(engine, workers)
     folder = RunFolder(location)
@@ -161,9 +164,10 @@ def resume(
     with folder.locked(), chosen.executor(plan) as executor:
         if old is not None:
             folder.clear_temporary()
-            _carry_over(old, plan, folder, executor, progress)
+            _carry_over(old, plan, folder, executor, progress, accept_open=accept_open)
         else:
-            execute.carry_on(plan, partial(_opened_again, info.source, plan), folder, executor, progress)
+            source = partial(_opened_again, info.source, plan)
+            execute.carry_on(plan, source, folder, executor, progress, accept_open=accept_open)
     return Run(location)
 
 
@@ -191,7 +195,7 @@ def _plugins_named_again(folder: RunFolder, config: RunConfig) -> Iterator[None]
     except UnknownNameError as unknown:
         if not config.plugins:
             raise
-        again = " ".join(f"--plugin {name}" for name in config.plugins)
+        again = " ".join(f"--plugin {quote(name)}" for name in config.plugins)
         raise RunFolderError(
             f"the {unknown.kind} {unknown.name!r} is not registered here. {folder.label} was made with plug-ins, and "
             f"files that a run names are not imported. If you trust them, name them again: {again}"
@@ -259,19 +263,20 @@ def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, pro
         rescored_from=old.folder.address,
     )
     folder = RunFolder.create(location, info)
-    with folder.locked():
+    with folder.locked(), execute.discarded_if_refused(folder):
         _carry_over(old, plan, folder, executor, progress)
 
 
-def _carry_over(old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: Progress) -> None:
+def _carry_over(
+    old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: Progress, *, accept_open: bool = False
+) -> None:
     reusable = _reusable(old, plan)
-    info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable))
+    info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable), accept_open)
     if info.state == "reading":
-        with execute.discarded_if_refused(folder):
-            _refuse_unavailable(plan, reusable)
-            _refuse_columns(old, plan)
-            _take_files(old, folder, reusable)
-            info = execute.fit(worker, info, executor, progress)
+        _refuse_unavailable(plan, reusable)
+        _refuse_columns(old, plan)
+        _take_files(old, folder, reusable)
+        info = execute.fit(worker, info, executor, progress)
     else:  # what is scored already is kept, whatever is refused
         execute.refuse_changed(worker, info)
         _refuse_unavailable(plan, reusable)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -15,10 +16,10 @@ import msgspec
 from multimodal_eval import __version__
 from multimodal_eval.analysis.slices import ColumnsSeen, strata_settings
 from multimodal_eval.core.config import RunConfig
-from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RunFolderError
+from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, RunFolderError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.progress import Progress, silent
-from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, RunInfo, Source, StoredSignature
+from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, JsonObject, RunInfo, Source, StoredSignature
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.data.readers.inputs import Input, Summary, refuse_empty
@@ -34,6 +35,7 @@ from multimodal_eval.run.part import OpenPart, States, Stored, Worker
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.sums import TreeSum
 
+UNSCORED = "UNSCORED"  # the code of a sample without a value that it must have
 # Whose version may change a number, or how a run is stored.
 PACKAGES = ("numpy", "scipy", "pyarrow", "msgspec", "onnxruntime", "tokenizers", "pillow")
 
@@ -43,7 +45,7 @@ def start(
 ) -> None:
     """Begin a run in a new folder and carry it through. A refused input leaves no folder behind."""
     folder = RunFolder.create(location, describe(plan, source.recipe()))
-    with folder.locked():
+    with folder.locked(), discarded_if_refused(folder):
         carry_on(plan, lambda: source, folder, executor, progress)
 
 
@@ -53,9 +55,11 @@ def carry_on(
     folder: RunFolder,
     executor: Executor | None = None,
     progress: Progress = silent,
+    *,
+    accept_open: bool = False,
 ) -> None:
     """Continue from wherever the folder stands; committed parts are kept. `source` is opened only if it is needed."""
-    executor, worker = executor or Local(), Worker(plan, folder)
+    executor, worker = executor or Local(), Worker(plan, folder, accept_open=accept_open)
     folder.clear_temporary()
     info = folder.read_info()
     if info.state == "reading":
@@ -63,9 +67,8 @@ def carry_on(
         if opened is None:
             raise RunFolderError(f"{folder.label} was interrupted before its samples were stored: start it again")
         folder.clear_samples()
-        with discarded_if_refused(folder):
-            info = read_input(plan, opened, folder, progress)
-            info = fit(worker, info, executor, progress)
+        info = read_input(plan, opened, folder, progress)
+        info = fit(worker, info, executor, progress)
     else:
         refuse_changed(worker, info)
     finish(worker, info, executor, progress)
@@ -163,6 +166,7 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
         progress("scoring", done, total)
     folder.clear_temporary()  # of processes that died while they wrote
     _refuse_open(worker, left)
+    _refuse_incomplete(plan, folder, info)
     even_out(folder, len(info.parts))
     folder.write_results(results_of(plan, folder, info))
     if plan.task is not None and plan.task.headline is not None:
@@ -179,11 +183,24 @@ def _refuse_open(worker: Worker, left: Sequence[OpenPart]) -> None:
     """A failure that says nothing of a sample is never its result: the run stays open until it is asked again."""
     if left:
         count = sum(part.samples for part in left)
-        plugins = "".join(f" --plugin {plugin}" for plugin in worker.plan.config.plugins)
+        plugins = "".join(f" --plugin {quote(plugin)}" for plugin in worker.plan.config.plugins)
         raise OpenSamplesError(
             f"samples without a result so far: {count:,} ({left[0].reason}). Everything else is kept. "
-            f"Ask again for just them with: mmeval score --resume {worker.folder.label}{plugins}"
+            f"Ask again for just them with: mmeval score --resume {worker.folder.label}{plugins}; "
+            "with --accept-open, those that fail again are stored as errors"
         )
+
+
+def _refuse_incomplete(plan: Plan, folder: RunFolder, info: RunInfo) -> None:
+    """Refuse a run in which a sample has no value of a metric that must score them all."""
+    problems = Problems()
+    for name in plan.config.complete:
+        for part in range(len(info.parts)):
+            rows = folder.read_part("scores", part, ["id", name, f"{name}:reason"])
+            for row in rows.filter(rows.column(name).is_null()).to_pylist():
+                reason = row[f"{name}:reason"]
+                problems.add(UNSCORED, f"{name} must score every sample: {reason}", id=row["id"], value=reason)
+    problems.raise_if_any()
 
 
 def _counting(stage: str, total: int, progress: Progress) -> Callable[[int], None]:
@@ -213,7 +230,13 @@ def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSig
     if config.patterns != ERROR_PATTERNS:  # they decide which samples are scored at all
         signature = signature.extended(errors=",".join(config.patterns) or "none")
     signature = signature.extended(**strata_settings(config.strata))
-    return StoredSignature(str(signature), signature.to_dict(), dict(metric.options))
+    return StoredSignature(str(signature), _as_stored(signature.to_dict()), _as_stored(metric.options))
+
+
+def _as_stored(values: Mapping[str, Any]) -> JsonObject:
+    """Values as run.json gives them back: a tuple is a list there."""
+    content: JsonObject = msgspec.json.decode(msgspec.json.encode(dict(values), enc_hook=str))
+    return content
 
 
 def refuse_changed(worker: Worker, info: RunInfo) -> None:
@@ -230,11 +253,17 @@ def refuse_changed(worker: Worker, info: RunInfo) -> None:
 
 @contextmanager
 def discarded_if_refused(folder: RunFolder) -> Iterator[None]:
-    """Take the folder away again if its input or its settings turn out to be refused."""
+    """Remove a folder that was just created if its input or its settings turn out to be refused.
+
+    Once something is scored it is kept, and so is what only waits for an answer.
+    """
     try:
         yield
+    except (OpenSamplesError, RetryableError):
+        raise
     except MultimodalEvalError:
-        folder.discard()
+        if folder.read_info().state == "reading":
+            folder.discard()
         raise
 
 

@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from multimodal_eval.core.errors import OpenSamplesError
 from multimodal_eval.core.metric import LargeState, Metric, Placement, Scorer
 from multimodal_eval.core.records import COMPOSITE
-from multimodal_eval.core.retries import Retries
+from multimodal_eval.core.retries import GaveUpError, Retries
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import score_batch, with_failures_marked
@@ -87,6 +88,7 @@ class Worker:
     folder: RunFolder
     earlier: RunFolder | None = None  # a run over the same parts
     reusable: frozenset[str] = field(default=frozenset())  # metrics whose scores are taken from it
+    accept_open: bool = False  # whether samples that stay open are stored as errors
     _states: States = field(default_factory=dict, repr=False)
     _retries: defaultdict[str, Retries] = field(default_factory=lambda: defaultdict(Retries), repr=False)  # by metric
 
@@ -122,7 +124,10 @@ class Worker:
         samples = with_failures_marked(self.folder.read_samples(part), self.plan.config.patterns)
         found: States = {}
         for name, metrics in self.fitting.items():
-            state = metrics[0].fit(samples)
+            try:
+                state = self._retries[name].call(metrics[0].fit, samples)
+            except GaveUpError as failure:
+                raise OpenSamplesError(f"the corpus statistics of {name} have no result so far: {failure}") from None
             if isinstance(state, LargeState) and isinstance(metrics[0].state_type, type):  # which puts it together
                 self.folder.write_pieces(_part_of(name, part), state.pack(self.buckets))
                 state = Stored()
@@ -215,21 +220,22 @@ class Worker:
         folder = self.folder
         stored = folder.read_part("samples", part)
         samples, first_row = to_samples(stored), stored.column("row")[0].as_py()
-        poison = self._poison(part)
+        fresh = self._fresh_scores(part, samples)
+        if (left := _open_part(fresh)) is not None:
+            if not self.accept_open:
+                folder.write_pieces(_part_of(_OPEN, part), [msgspec.json.encode(fresh, enc_hook=str)])
+                return left
+            fresh = {name: list(map(_given_up, scores)) for name, scores in fresh.items()}
         columns: dict[str, pa.Array] = key_columns(samples, first_row)
         scores: dict[str, list[Score]] = {}
-        before, kept = self._earlier_scores(part), self._kept_scores(part)
+        before = self._earlier_scores(part)
         for metric in self.plan.metrics:
-            if before is not None and metric.name in self.reusable:
+            if metric.name in fresh:
+                scores[metric.name] = fresh[metric.name]
+                columns |= score_columns(metric.name, fresh[metric.name])
+            elif before is not None:
                 columns |= columns_of(before, metric.name)
                 scores[metric.name] = stored_scores(columns, metric.name)
-                continue
-            scores[metric.name] = self._completed(metric, samples, kept.get(metric.name), poison.get(metric.name, ()))
-            columns |= score_columns(metric.name, scores[metric.name])
-        if (left := _open_part(scores)) is not None:
-            fresh = {name: some for name, some in scores.items() if name not in self.reusable}
-            folder.write_pieces(_part_of(_OPEN, part), [msgspec.msgpack.encode(fresh, enc_hook=str)])
-            return left
         if self.plan.composite:
             columns |= score_columns(COMPOSITE, composites(self.plan, scores, len(samples)))
         if not self.plan.config.skip_lint:  # before the part counts as done
@@ -237,6 +243,14 @@ class Worker:
             folder.write_pieces(_part_of(_FACTS, part), [facts.tobytes()])
         folder.write_part("scores", part, pa.table(columns))
         return None
+
+    def _fresh_scores(self, part: int, samples: Sequence[Sample]) -> dict[str, list[Score]]:
+        """The scores of every metric that are not taken from an earlier run."""
+        kept, poison = self._kept_scores(part), self._poison(part)
+        return {
+            metric.name: self._completed(metric, samples, kept.get(metric.name), poison.get(metric.name, ()))
+            for metric in self.fresh
+        }
 
     def _completed(
         self, metric: Metric, samples: Sequence[Sample], kept: Sequence[Score] | None, poison: Collection[int]
@@ -251,7 +265,10 @@ class Worker:
 
     def _kept_scores(self, part: int) -> dict[str, list[Score]]:
         kept = self.folder.read_piece(_part_of(_OPEN, part), 0)
-        return {} if kept is None else msgspec.msgpack.decode(kept, type=dict[str, list[Score]])
+        try:
+            return {} if kept is None else msgspec.json.decode(kept, type=dict[str, list[Score]])
+        except msgspec.DecodeError:  # then all samples of the part are asked for
+            return {}
 
     def facts(self, part: int) -> Facts | None:
         """What scoring a part has left for lint."""
@@ -270,6 +287,10 @@ def composites(plan: Plan, scores: Mapping[str, Sequence[Score]], count: int) ->
     task = plan.task
     assert task is not None
     return [composite_of_scores(task, {name: column[row] for name, column in scores.items()}) for row in range(count)]
+
+
+def _given_up(score: Score) -> Score:
+    return unscored("error", score.reason or "") if score.status == "open" else score
 
 
 def _open_part(scores: Mapping[str, Sequence[Score]]) -> OpenPart | None:

@@ -108,6 +108,9 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     for name in config.options:
         if name not in names:
             raise ConfigError(f"options are given for {name!r}, which this run does not compute: {', '.join(names)}")
+    for name in config.complete:
+        if name not in names:
+            raise ConfigError(f"`complete` names {name!r}, which this run does not compute: {', '.join(names)}")
     config = _settled(_with_labels(config, names), names)
     metrics, unavailable = _split(names, config, stored)
     if unavailable and not config.skip_unavailable:

@@ -13,23 +13,25 @@ from multimodal_eval.contests.dialogue.files import GoldDialogue, read_gold, rea
 from multimodal_eval.contests.dialogue.submission import (
     asked,
     note_missing,
+    note_unscored,
     other_media,
     read_submission,
-    refuse_unscored,
 )
 from multimodal_eval.contests.protocol import Prepared
 from multimodal_eval.core.config import RunConfig, StrataConfig
-from multimodal_eval.core.errors import ConfigError, InputError, UnavailableError
+from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.data.readers.inputs import JoinedInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.metrics.hidden_metric import get_rule
 from multimodal_eval.evaluation.metrics.meteor import AUTO, compute_meteor
 from multimodal_eval.evaluation.tasks_config import check_weights
 from multimodal_eval.run.config import load_config, overlaid
+from multimodal_eval.run.execute import UNSCORED
 from multimodal_eval.run.plan import make_plan
 
 TASK = "dialogue"
@@ -69,13 +71,24 @@ class PreparedReplies(Prepared):
 
     def score(self, location: Location, progress: Progress = silent) -> Run:
         """Score it into a new run folder; nothing is left of a submission on which the rule fails."""
-        run = super().score(location, progress)
         try:
-            refuse_unscored(run)
-        except InputError:
-            run.folder.discard()
+            return super().score(location, progress)
+        except InputError as refusal:
+            unscored = [problem for problem in refusal.problems if problem.code == UNSCORED]
+            if not unscored:
+                raise
+            self._refuse(RunFolder(location), unscored)
             raise
-        return run
+
+    def _refuse(self, folder: RunFolder, unscored: Sequence[Problem]) -> None:
+        """Say it of replies, and of the file that their perplexities are in."""
+        problems, rule = Problems(), str(self.plan.config.options["hidden_metric"]["rule"])
+        file = folder.read_info().input[-1].path
+        folder.discard()
+        for problem in unscored:
+            dialogue, _, reply = str(problem.id).rpartition("/")
+            note_unscored(dialogue, reply, rule, str(problem.value), file, problems)
+        problems.raise_if_any()
 
 
 @dataclass(frozen=True)
@@ -175,6 +188,7 @@ def contest_config(
         strata=StrataConfig(by=TYPE, weights=used),
         by=list(dict.fromkeys([TYPE, *base.by])),
         error_patterns=[],  # a contest counts a generator's error message as the answer that it is
+        complete=["hidden_metric"],  # a reply without a value would raise its dialogue's mean
         **more,
     )
     return settled, absent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from multimodal_eval.contests.dialogue.contest import PARTS, TASK
+from multimodal_eval.contests.dialogue.contest import PARTS
 from multimodal_eval.contests.dialogue.dialogues import TYPE
 from multimodal_eval.core.records import COMPOSITE, Entry, Figure
 from multimodal_eval.core.sample import Sample
@@ -54,11 +54,6 @@ def is_dialogue_run(run: Run) -> bool:
     """Whether a run is one of the contest."""
     strata = run.info.config.strata
     return strata is not None and strata.by == TYPE and TYPE in run.outcome.slices and {*PARTS} <= {*run.metrics}
-
-
-def is_submission(run: Run) -> bool:
-    """Whether a run was made of the files of a submission, and not of samples that happen to have dialogue types."""
-    return is_dialogue_run(run) and run.info.task == TASK and run.info.source is None
 
 
 def dialogue_report(run: Run, worst: int = WORST) -> DialogueReport:

@@ -20,7 +20,6 @@ from multimodal_eval.contests.dialogue.files import GoldDialogue, read_answers, 
 from multimodal_eval.core.conversation import Part
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.metrics.hidden_metric import HiddenRule
 
 SHOWN_IDS = 10
@@ -106,16 +105,6 @@ def note_unscored(dialogue: str, reply: object, rule: str, reason: str, file: st
     """
     message = f"reply {reply}: the rule {rule!r} gives no number from 0 to 1: {reason}"
     problems.add("RULE", message, file=file, id=dialogue)
-
-
-def refuse_unscored(run: Run) -> None:
-    """Refuse a run in which the rule of the hidden metric failed on a reply; the error names every such reply."""
-    problems, rule = Problems(), str(run.info.config.options["hidden_metric"]["rule"])
-    rows = run.scores(["id", "group", "hidden_metric", "hidden_metric:reason"])
-    for row in rows.filter(rows.column("hidden_metric").is_null()).to_pylist():
-        reply = row["id"].removeprefix(f"{row['group']}/")
-        note_unscored(row["group"], reply, rule, row["hidden_metric:reason"], run.info.input[-1].path, problems)
-    problems.raise_if_any()
 
 
 def asked(

@@ -153,6 +153,8 @@ class HiddenMetric(Metric):
 
 
 class _RuleScorer:
+    one_by_one = True
+
     def __init__(self, rule: HiddenRule) -> None:
         self.rule = rule
 

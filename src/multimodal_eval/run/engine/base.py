@@ -76,13 +76,14 @@ class Recipe:
     config: bytes
     earlier: str | None
     reusable: frozenset[str]
+    accept_open: bool
 
     @classmethod
     def of(cls, worker: Worker) -> Recipe:
         """The recipe of a worker of this process."""
         earlier = None if worker.earlier is None else worker.earlier.address
         config = msgspec.json.encode(msgspec.to_builtins(worker.plan.spelled_out))
-        return cls(worker.folder.address, config, earlier, worker.reusable)
+        return cls(worker.folder.address, config, earlier, worker.reusable, worker.accept_open)
 
     def worker(self) -> Worker:
         """The worker, the same one for the same recipe."""
@@ -94,7 +95,7 @@ class Recipe:
 
         plan = make_plan(load_config(msgspec.json.decode(self.config)), stored=self.reusable)
         earlier = None if self.earlier is None else RunFolder(self.earlier)
-        return Worker(plan, RunFolder(self.folder), earlier, self.reusable)
+        return Worker(plan, RunFolder(self.folder), earlier, self.reusable, self.accept_open)
 
 
 @lru_cache(maxsize=1)
