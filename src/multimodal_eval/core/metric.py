@@ -118,9 +118,7 @@ class Metric:
         return {name: value for name, value in options.items() if name in self.declared_options}
 
     def configure(self, options: OptionValues) -> Self:
-        """The same metric with these options; the others stay as they are."""
-        if not options:
-            return self
+        """A copy of the metric with these options; the others stay as they are."""
         metric = copy(self)
         metric.options = {**self.options, **checked_values(self.declared_options, self.name, options)}
         metric.check_options()
