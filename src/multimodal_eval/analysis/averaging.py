@@ -15,11 +15,17 @@ from multimodal_eval.stats.intervals import Interval, interval
 from multimodal_eval.stats.stratified import Strata, mean_of_clusters, stratified_mean
 
 
-def figure_of(found: Interval) -> Figure:
-    """An interval as run folders keep it."""
+def figure_of(found: Interval | Figure) -> Figure:
+    """A value with its interval as run folders keep it, and nothing else of an entry."""
     return Figure(value=found.value, stderr=found.stderr, low=found.low, high=found.high, method=found.method)
 
 
+def no_figure(reason: str) -> Figure:
+    """A figure without a value, and why."""
+    return Figure(value=None, stderr=None, low=None, high=None, method=reason)
+
+
+NOTHING_SCORED = "nothing scored"
 Aggregate = Callable[[Rows], Estimate]
 
 
@@ -54,3 +60,13 @@ class Averaging:
         """The figure of the rows with its interval."""
         values = rows.values if rows.stats is None else None
         return interval(self.estimate(aggregate, rows), self.clusters, values=values)
+
+    def figure(self, aggregate: Aggregate, rows: Rows) -> Figure:
+        """The same as run folders keep it; without a value if there are no rows, or none of a stratum with a weight."""
+        if not len(rows):
+            return no_figure(NOTHING_SCORED)
+        if lacking := self.empty_strata():
+            return no_figure(
+                f"no value: no scored sample has the {', '.join(map(repr, lacking))} that a weight asks for"
+            )
+        return figure_of(self.interval(aggregate, rows))

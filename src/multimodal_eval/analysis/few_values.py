@@ -9,15 +9,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Aggregate, Averaging, figure_of
+from multimodal_eval.analysis.averaging import Aggregate, Averaging
 from multimodal_eval.analysis.columns import Codes, Column, cluster_codes, column_names, read_column
 from multimodal_eval.analysis.numbers import metric_of
 from multimodal_eval.analysis.slices import NO_VALUE
 from multimodal_eval.core.errors import MultimodalEvalError
-from multimodal_eval.core.records import Entry, Figure, fields_of
+from multimodal_eval.core.records import Entry, fields_of
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.stats.intervals import interval
 
 MOST_COLUMNS = 8
 MOST_VALUES = 20  # of a column that the run was not asked to slice by
@@ -125,11 +124,7 @@ def _aggregate(run: Run, name: str) -> Aggregate | None:
 def _entry(column: Column, aggregate: Aggregate, averaging: Averaging) -> Entry:
     """One number of some rows."""
     scored: NDArray[np.bool_] = column.scored
-    figure = Figure(value=None, stderr=None, low=None, high=None, method="nothing scored")
-    if scored.any():
-        values, those = column.values[scored], averaging.of(scored)
-        estimate = those.estimate(aggregate, Rows(values, column.stats))
-        figure = figure_of(interval(estimate, those.clusters, values=values if column.stats is None else None))
+    figure = averaging.of(scored).figure(aggregate, Rows(column.values[scored], column.stats))
     return Entry(
         **fields_of(figure),
         n_scored=int(scored.sum()),

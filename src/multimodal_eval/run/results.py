@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Aggregate, Averaging, figure_of
+from multimodal_eval.analysis.averaging import NOTHING_SCORED, Aggregate, Averaging, no_figure
 from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
 from multimodal_eval.core.metric import Metric
@@ -84,23 +84,6 @@ def _headline(plan: Plan) -> Metric | None:
     return next((metric for metric in plan.metrics if metric.name == plan.task.headline), None)
 
 
-def _estimated(
-    aggregate: Aggregate,
-    values: NDArray[np.float64],
-    stats: NDArray[np.float64] | None,
-    averaging: Averaging,
-) -> Figure:
-    if len(values) == 0:
-        return _no_figure("nothing scored")
-    if lacking := averaging.empty_strata():
-        return _no_figure(f"no value: no scored sample has the {', '.join(map(repr, lacking))} that a weight asks for")
-    return figure_of(averaging.interval(aggregate, Rows(values, stats)))
-
-
-def _no_figure(reason: str) -> Figure:
-    return Figure(value=None, stderr=None, low=None, high=None, method=reason)
-
-
 def _mean_of_part(part: str, rows: Rows) -> Estimate:
     return mean_estimate(rows)
 
@@ -112,7 +95,7 @@ def _entry(
     aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
 ) -> Entry:
     scored = column.scored
-    figure = _estimated(aggregate, column.values[scored], column.stats, averaging.of(scored))
+    figure = averaging.of(scored).figure(aggregate, Rows(column.values[scored], column.stats))
     reasons = _counts(pc.filter(column.reason, pa.array(~scored)))
     return Entry(
         **fields_of(figure),
@@ -132,12 +115,12 @@ def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregate, ave
     present = ~np.isnan(values)
     # Statistics belong to the scored rows; a part that some of them lack can only be averaged.
     stats = column.stats if np.array_equal(present, column.scored) else None
-    return _estimated(aggregate, values[present], stats, averaging.of(present))
+    return averaging.of(present).figure(aggregate, Rows(values[present], stats))
 
 
 def _never_scored(total: int, reason: str) -> MetricEntry:
     return MetricEntry(
-        **fields_of(_no_figure("nothing scored")),
+        **fields_of(no_figure(NOTHING_SCORED)),
         n_scored=0,
         n_total=total,
         unscored={"error": total},

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from multimodal_eval.analysis.averaging import figure_of
 from multimodal_eval.contests.dialogue.contest import PARTS
 from multimodal_eval.contests.dialogue.dialogues import TYPE
-from multimodal_eval.core.records import COMPOSITE, Entry, Figure
+from multimodal_eval.core.records import COMPOSITE, Figure
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 
@@ -60,16 +61,12 @@ def dialogue_report(run: Run, worst: int = WORST) -> DialogueReport:
     """From a run folder alone."""
     numbers = run.entries
     return DialogueReport(
-        _figure(numbers[COMPOSITE]),
-        _figure(numbers["meteor"]),
-        _figure(numbers["hidden_metric"]),
+        figure_of(numbers[COMPOSITE]),
+        figure_of(numbers["meteor"]),
+        figure_of(numbers["hidden_metric"]),
         _types(run),
         _worst(run, worst),
     )
-
-
-def _figure(entry: Entry) -> Figure:
-    return Figure(value=entry.value, stderr=entry.stderr, low=entry.low, high=entry.high, method=entry.method)
 
 
 def _types(run: Run) -> list[TypeReport]:
@@ -80,7 +77,7 @@ def _types(run: Run) -> list[TypeReport]:
     weights = {} if run.info.config.strata is None else run.info.config.strata.weights
     for name, weight in weights.items():
         if name in slices:
-            figures = {key: _figure(entry) for key, entry in slices[name].metrics.items()}
+            figures = {key: figure_of(entry) for key, entry in slices[name].metrics.items()}
             mean = figures[COMPOSITE]
             part = None if mean.value is None else weight * mean.value
             types.append(
