@@ -1,4 +1,4 @@
-"""Who competes in caption_metrics.py: each function imports its package and gives the job that is timed."""
+"""The contestants of caption_metrics.py: each function imports its package and returns the job that is timed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from importlib import import_module
 from itertools import zip_longest
 from typing import Any
 
-Job = Callable[[], float]  # does the work once, gives a figure to compare
+Job = Callable[[], float]  # does the work once and returns a score to compare
 
 
 def ours_whole(candidates: list[str], references: list[list[str]], threads: int = 1) -> Job:
     from multimodal_eval.interop.coco import caption_scores
 
-    import_module("numpy")  # which the first result would import otherwise
+    import_module("numpy")  # otherwise imported by the first result
     return lambda: caption_scores(candidates, references, threads=threads, meteor=False).corpus["CIDEr"]
 
 
@@ -30,7 +30,7 @@ def ours_single(metric: str, tokenizer: str) -> Callable[[list[str], list[list[s
         from multimodal_eval._native import Captions
         from multimodal_eval.evaluation.metrics.bleu import corpus_bleu
 
-        import_module("numpy")  # which the first result would import otherwise
+        import_module("numpy")  # otherwise imported by the first result
 
         def bleu(captions: Captions) -> float:
             return corpus_bleu(captions.bleu()[1].sum(axis=0))
@@ -52,11 +52,13 @@ def pycocoevalcap_whole(candidates: list[str], references: list[list[str]]) -> J
     scorers = _pycocoevalcap_scorers()
 
     def tokens_of(texts: Iterable[list[str]]) -> Any:
-        return tokenizer.tokenize({image: [{"caption": text} for text in found] for image, found in enumerate(texts)})
+        return tokenizer.tokenize(
+            {image: [{"caption": text} for text in captions] for image, captions in enumerate(texts)}
+        )
 
     def job() -> float:
-        known, given = tokens_of(references), tokens_of([text] for text in candidates)
-        return [float(score(known, given)) for score in scorers.values()][-1]
+        reference_tokens, tokens = tokens_of(references), tokens_of([text] for text in candidates)
+        return [float(score(reference_tokens, tokens)) for score in scorers.values()][-1]
 
     return job
 
@@ -64,8 +66,8 @@ def pycocoevalcap_whole(candidates: list[str], references: list[list[str]]) -> J
 def pycocoevalcap_single(metric: str) -> Callable[[list[str], list[list[str]]], Job]:
     def prepare(candidates: list[str], references: list[list[str]]) -> Job:
         score = _pycocoevalcap_scorers()[metric]
-        known, given = dict(enumerate(references)), {image: [text] for image, text in enumerate(candidates)}
-        return lambda: float(score(known, given))
+        gts, res = dict(enumerate(references)), {image: [text] for image, text in enumerate(candidates)}
+        return lambda: float(score(gts, res))
 
     return prepare
 
@@ -75,9 +77,9 @@ def _pycocoevalcap_scorers() -> dict[str, Callable[[Any, Any], Any]]:
     rouge = import_module("pycocoevalcap.rouge.rouge").Rouge()
     cider = import_module("pycocoevalcap.cider.cider").Cider()
     return {
-        "BLEU": lambda known, given: bleu.compute_score(known, given, verbose=0)[0][3],
-        "ROUGE-L": lambda known, given: rouge.compute_score(known, given)[0],
-        "CIDEr-D": lambda known, given: cider.compute_score(known, given)[0],
+        "BLEU": lambda gts, res: bleu.compute_score(gts, res, verbose=0)[0][3],
+        "ROUGE-L": lambda gts, res: rouge.compute_score(gts, res)[0],
+        "CIDEr-D": lambda gts, res: cider.compute_score(gts, res)[0],
     }
 
 
@@ -90,7 +92,7 @@ def sacrebleu_corpus(candidates: list[str], references: list[list[str]]) -> Job:
 def sacrebleu_sentences(candidates: list[str], references: list[list[str]]) -> Job:
     package = import_module("sacrebleu")
     pairs = list(zip(candidates, references, strict=True))
-    return lambda: sum(package.sentence_bleu(text, known).score for text, known in pairs) / 100 / len(pairs)
+    return lambda: sum(package.sentence_bleu(text, refs).score for text, refs in pairs) / 100 / len(pairs)
 
 
 def bleuscore_corpus(candidates: list[str], references: list[list[str]]) -> Job:
@@ -101,13 +103,13 @@ def bleuscore_corpus(candidates: list[str], references: list[list[str]]) -> Job:
 def rouge_score_images(candidates: list[str], references: list[list[str]]) -> Job:
     scorer = import_module("rouge_score.rouge_scorer").RougeScorer(["rougeL"])
     pairs = list(zip(candidates, references, strict=True))
-    return lambda: sum(scorer.score_multi(known, text)["rougeL"].fmeasure for text, known in pairs) / len(pairs)
+    return lambda: sum(scorer.score_multi(refs, text)["rougeL"].fmeasure for text, refs in pairs) / len(pairs)
 
 
 def rouge_rs_images(candidates: list[str], references: list[list[str]]) -> Job:
     scorer = import_module("rouge_rs").RougeLScorer()
     pairs = list(zip(candidates, references, strict=True))
-    return lambda: sum(max(scorer.score(one, text).fmeasure for one in known) for text, known in pairs) / len(pairs)
+    return lambda: sum(max(scorer.score(ref, text).fmeasure for ref in refs) for text, refs in pairs) / len(pairs)
 
 
 def aac_metrics_images(candidates: list[str], references: list[list[str]]) -> Job:
@@ -117,12 +119,12 @@ def aac_metrics_images(candidates: list[str], references: list[list[str]]) -> Jo
 
 @dataclass(frozen=True)
 class Contestant:
-    """Who computes what. `tokens`: the input is tokenized already, so its time is compared with ours on tokens."""
+    """A contestant. With `tokens`, its input is already tokenized, and it is compared with ours on tokens."""
 
     name: str
     prepare: Callable[[list[str], list[list[str]]], Job]
     computes: str
-    peer: str | None = None  # the package to import; None is us
+    peer: str | None = None  # the package to import; None for ours
     tokens: bool = False
 
 
@@ -163,7 +165,7 @@ TABLES: dict[str, list[Contestant]] = {
             "rouge_score",
         ),
         Contestant(
-            "rouge_rs", rouge_rs_images, "per pair, F1 (not beta 1.2), own word split; best taken in Python", "rouge_rs"
+            "rouge_rs", rouge_rs_images, "per pair, F1 (not beta 1.2), own word split; maximum in Python", "rouge_rs"
         ),
     ],
     "CIDEr-D": [

@@ -1,17 +1,17 @@
-"""BLEU, ROUGE-L and CIDEr-D: our time and peak memory beside those of other packages, and how they grow.
+"""BLEU, ROUGE-L and CIDEr-D: our time and peak memory compared with other packages, and their growth.
 
     python bench/caption_metrics.py DATA [--scales 1,10] [--rounds 2] [--skip PEER ...] [--only SECTION,...]
 
-DATA is a .json.gz of {"references": {id: [captions]}, "candidates": {id: caption}}; scale 10 is that set ten times.
-The peers are pycocoevalcap (needs Java), sacrebleu, bleuscore, rouge_score, rouge_rs and aac_metrics; those that are
+DATA is a .json.gz with {"references": {id: [captions]}, "candidates": {id: caption}}; scale 10 repeats it ten times.
+The peers are pycocoevalcap (needs Java), sacrebleu, bleuscore, rouge_score, rouge_rs and aac_metrics; packages that are
 not installed are listed as such.
 
 Sections: whole (tokenization and three metrics), single (one metric each), adversarial (texts of 1 and 10 MB) and
-frequencies (a table of 10^7 n-grams). Each contestant runs in a process of its own, in turn with the others, once a
-round, and does its job twice; the best time of all counts. Imports and reading the input are not timed. Copies bring no
-new n-grams, which makes the larger scales easier on everyone than as many captions would be. The peak is that of the
-whole process: interpreter, libraries, input and Java included. We run once more at ten times the largest scale.
-`cores` is processor time over time.
+frequencies (a table of 10^7 n-grams). The contestants run in turn, each in a separate process, once per round, and do
+their job twice; the best time counts. Imports and reading the input are not timed. Copies add no new n-grams, so larger
+scales are easier for everyone than as many different captions. The peak is that of the whole process, including
+interpreter, libraries, input and Java. Ours also runs at ten times the largest scale. `cores` is processor time divided
+by wall time.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from typing import Any
 from caption_contestants import TABLES, Contestant
 from captions_file import read_captions
 
-Result = dict[str, Any]  # what a process of its own found: numbers, or {"missing": reason}
+Result = dict[str, Any]  # the result of a separate process: numbers, or {"missing": reason}
 
 SECTIONS = ("whole", "single", "adversarial", "frequencies")
 MEGABYTE = 1_000_000
-RUNS = 2  # in each process, the same for everyone
+RUNS = 2  # in each process
 TIME_LIMIT = 60  # seconds for an adversarial text
 MEMORY_LIMIT = 8 << 30  # bytes for an adversarial text
 NGRAMS = 10_000_000
-NEW_NGRAMS_AN_IMAGE = 120  # 5 references of 10 words: 9 + 8 + 7 n-grams of two words or more, hardly any seen before
+NEW_NGRAMS_PER_IMAGE = 120  # 5 references of 10 words: 9 + 8 + 7 n-grams of two words or more, nearly all new
 
 
-# Adversarial texts: a candidate of so many characters, and its reference.
+# Adversarial texts: a candidate of the given number of characters, and its reference.
 
 
 def _filled(unit: str) -> Callable[[int], tuple[str, str]]:
@@ -63,7 +63,7 @@ def _no_spaces(size: int) -> tuple[str, str]:
 
 
 def _random_words(vocabulary: int) -> Callable[[int], tuple[str, str]]:
-    """Words of six letters; the reference has them in reverse, so that ROUGE-L finds no common beginning or end."""
+    """Words of six letters; the reference is reversed, so that ROUGE-L finds no common prefix or suffix."""
 
     def texts(size: int) -> tuple[str, str]:
         words = random.Random(0).choices(invented_words(vocabulary, 6), k=size // 7)
@@ -86,14 +86,14 @@ ADVERSARIAL: dict[str, Callable[[int], tuple[str, str]]] = {
 
 
 def invented_words(count: int, letters: int) -> list[str]:
-    chooser = random.Random(1)
-    found: dict[str, None] = {}
-    while len(found) < count:
-        found["".join(chooser.choices(string.ascii_lowercase, k=letters))] = None
-    return list(found)
+    rng = random.Random(1)
+    words: dict[str, None] = {}
+    while len(words) < count:
+        words["".join(rng.choices(string.ascii_lowercase, k=letters))] = None
+    return list(words)
 
 
-# Inside a process of its own.
+# Inside a separate process.
 
 
 def best(job: Callable[[], object]) -> tuple[float, float]:
@@ -113,12 +113,12 @@ def _processor_seconds() -> float:
 
 
 def peak_megabytes() -> float:
-    """Of this process, and of the largest it started."""
+    """The peak of this process plus that of its largest child."""
     return sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
 
 
 def run_contestant(table: str, name: str, path: str, scale: int) -> Result:
-    contestant = next(one for one in TABLES[table] if one.name == name)
+    contestant = next(entry for entry in TABLES[table] if entry.name == name)
     job = contestant.prepare(*read_captions(path, scale))
     figures: list[float] = []
     seconds, cores = best(lambda: figures.append(job()))
@@ -126,7 +126,7 @@ def run_contestant(table: str, name: str, path: str, scale: int) -> Result:
 
 
 def write_tokens(path: str, target: str) -> Result:
-    """The captions of a file as their PTB tokens with spaces between."""
+    """Write the captions of a file as PTB tokens separated by spaces."""
     from multimodal_eval.text.tokenizers import tokenize
 
     def joined(texts: list[str]) -> list[str]:
@@ -140,11 +140,11 @@ def write_tokens(path: str, target: str) -> Result:
 
 
 def run_adversarial(kind: str, size: int, scored: bool) -> Result:
-    """Tokenizing the text, or scoring it against its reference with all three metrics."""
+    """Tokenize the text, or score it against its reference with all three metrics."""
     from multimodal_eval.interop.coco import caption_scores
     from multimodal_eval.text.tokenizers import tokenize
 
-    import_module("numpy")  # which the first result would import otherwise
+    import_module("numpy")  # otherwise imported by the first result
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     text, reference = ADVERSARIAL[kind](size)
     if scored:
@@ -155,17 +155,18 @@ def run_adversarial(kind: str, size: int, scored: bool) -> Result:
 
 
 def reference_sets() -> list[list[str]]:
-    """Five captions of ten random words an image, until they hold about 10^7 n-grams."""
+    """Five captions of ten random words per image, with about 10^7 n-grams in total."""
     words = invented_words(200_000, 7)
-    chooser = random.Random(2)
-    images = (NGRAMS - len(words)) // NEW_NGRAMS_AN_IMAGE
-    return [[" ".join(chooser.choices(words, k=10)) for _ in range(5)] for _ in range(images)]
+    rng = random.Random(2)
+    images = (NGRAMS - len(words)) // NEW_NGRAMS_PER_IMAGE
+    return [[" ".join(rng.choices(words, k=10)) for _ in range(5)] for _ in range(images)]
 
 
 def once(step: str, work: Callable[[], Any]) -> tuple[Any, Result]:
-    held, before = peak_megabytes(), time.perf_counter()
-    made = work()
-    return made, {"step": step, "seconds": time.perf_counter() - before, "before": held, "peak": peak_megabytes()}
+    peak_before, start = peak_megabytes(), time.perf_counter()
+    result = work()
+    figures = {"seconds": time.perf_counter() - start, "before": peak_before, "peak": peak_megabytes()}
+    return result, {"step": step, **figures}
 
 
 def frequencies_built(path: str) -> Result:
@@ -205,21 +206,21 @@ INSIDE: dict[str, Callable[..., Result]] = {
 }
 
 
-# Outside: start the processes and print.
+# Outside: start the processes and print the results.
 
 
-def in_own_process(work: Callable[..., Result], *arguments: object, limit: float | None = None) -> Result:
-    """What `work` found, in a process of its own; {"missing": its last words} if it failed."""
+def in_separate_process(work: Callable[..., Result], *arguments: object, limit: float | None = None) -> Result:
+    """The result of `work` in a separate process; {"missing": the last line of its errors} if it failed."""
     command = [sys.executable, __file__, "--inside", json.dumps([work.__name__, *arguments])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
     except subprocess.TimeoutExpired:
         return {"missing": f"over {limit:.0f} s"}
     if done.returncode:
-        words = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
-        return {"missing": words[-1]}
-    found: Result = json.loads(done.stdout.splitlines()[-1])
-    return found
+        lines = done.stderr.strip().splitlines() or [f"exited with {done.returncode}"]
+        return {"missing": lines[-1]}
+    result: Result = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def why_missing(contestant: Contestant, result: Result) -> str:
@@ -228,45 +229,46 @@ def why_missing(contestant: Contestant, result: Result) -> str:
 
 
 def compete(table: str, inputs: dict[bool, str], scales: Sequence[int], rounds: int, skip: Sequence[str]) -> None:
-    """Round-robin over the contestants of a table; prints it."""
-    contestants = [one for one in TABLES[table] if one.peer not in skip]
-    found: dict[tuple[str, int], Result] = {}
+    """Run the contestants of a table in turn, and print it."""
+    contestants = [contestant for contestant in TABLES[table] if contestant.peer not in skip]
+    results: dict[tuple[str, int], Result] = {}
     absent: dict[str, str] = {}
     for _ in range(rounds):
         for scale in (*scales, max(scales) * 10):
-            for one in contestants:
-                if one.name in absent or (one.peer and scale not in scales):
+            for contestant in contestants:
+                name = contestant.name
+                if name in absent or (contestant.peer and scale not in scales):
                     continue
-                result = in_own_process(run_contestant, table, one.name, inputs[one.tokens], scale)
+                result = in_separate_process(run_contestant, table, name, inputs[contestant.tokens], scale)
                 if "missing" in result:
-                    absent[one.name] = why_missing(one, result)
-                elif (one.name, scale) not in found or result["seconds"] < found[one.name, scale]["seconds"]:
-                    found[one.name, scale] = result
-    print_table(table, contestants, found, absent)
+                    absent[name] = why_missing(contestant, result)
+                elif (name, scale) not in results or result["seconds"] < results[name, scale]["seconds"]:
+                    results[name, scale] = result
+    print_table(table, contestants, results, absent)
 
 
 def print_table(
-    table: str, contestants: Sequence[Contestant], found: dict[tuple[str, int], Result], absent: dict[str, str]
+    table: str, contestants: Sequence[Contestant], results: dict[tuple[str, int], Result], absent: dict[str, str]
 ) -> None:
-    title = {"whole": "the whole job; figure: CIDEr-D"}.get(table, f"{table} alone")
+    title = {"whole": "the whole job; score: CIDEr-D"}.get(table, f"{table} alone")
     print(f"\n{title}")
-    print(f"  {'':<18} scale         s peer/us growth peak MB cores  figure  computes")
-    for one in contestants:
+    print(f"  {'':<18} scale         s peer/us growth peak MB cores   score  computes")
+    for contestant in contestants:
         before = 0.0
-        base = next(other.name for other in contestants if other.peer is None and other.tokens == one.tokens)
-        for (name, scale), result in sorted(found.items(), key=lambda item: item[0][1]):
-            if name != one.name:
+        base = next(other.name for other in contestants if other.peer is None and other.tokens == contestant.tokens)
+        for (name, scale), result in sorted(results.items(), key=lambda item: item[0][1]):
+            if name != contestant.name:
                 continue
             seconds = result["seconds"]
-            ratio = "" if name == base else f"{seconds / found[base, scale]['seconds']:.1f}"
+            ratio = "" if name == base else f"{seconds / results[base, scale]['seconds']:.1f}"
             growth = f"{seconds / before:.1f}" if before else ""
             print(
                 f"  {name:<18} {scale:>5} {seconds:9.4f} {ratio:>7} {growth:>6} {result['peak']:7.0f} "
-                f"{result['cores']:5.1f} {result['figure']:7.4f}  {'' if before else one.computes}"
+                f"{result['cores']:5.1f} {result['figure']:7.4f}  {'' if before else contestant.computes}"
             )
             before = seconds
-        if one.name in absent:
-            print(f"  {one.name:<18} {absent[one.name]}")
+        if contestant.name in absent:
+            print(f"  {contestant.name:<18} {absent[contestant.name]}")
 
 
 def adversarial() -> None:
@@ -275,7 +277,9 @@ def adversarial() -> None:
     for kind in ADVERSARIAL:
         for label, scored in (("tokenize", False), ("caption_scores", True)):
             sizes = (MEGABYTE, 10 * MEGABYTE)
-            small, large = (in_own_process(run_adversarial, kind, size, scored, limit=TIME_LIMIT) for size in sizes)
+            small, large = (
+                in_separate_process(run_adversarial, kind, size, scored, limit=TIME_LIMIT) for size in sizes
+            )
             print(f"  {kind:<24} {label:<16} {_growth_cells(small, large)}")
 
 
@@ -290,7 +294,7 @@ def _growth_cells(small: Result, large: Result) -> str:
 def frequencies(folder: Path) -> None:
     path = str(folder / "table.df")
     built, loaded, merged = (
-        in_own_process(work, path) for work in (frequencies_built, frequencies_loaded, frequencies_merged)
+        in_separate_process(work, path) for work in (frequencies_built, frequencies_loaded, frequencies_merged)
     )
     print("\ndocument frequencies")
     for result in (built, loaded, merged):
@@ -306,9 +310,9 @@ def frequencies(folder: Path) -> None:
 
 def captions_sections(options: argparse.Namespace, folder: Path) -> None:
     tokens = str(folder / "tokens.json.gz")
-    made = in_own_process(write_tokens, options.data, tokens)
-    if "missing" in made:
-        sys.exit(f"{options.data} could not be tokenized: {made['missing']}")
+    result = in_separate_process(write_tokens, options.data, tokens)
+    if "missing" in result:
+        sys.exit(f"{options.data} could not be tokenized: {result['missing']}")
     for table in TABLES:
         if ("whole" if table == "whole" else "single") in options.only:
             compete(table, {False: options.data, True: tokens}, options.scales, options.rounds, options.skip)
@@ -317,7 +321,7 @@ def captions_sections(options: argparse.Namespace, folder: Path) -> None:
 def versions(skip: Sequence[str]) -> Iterator[str]:
     from importlib.metadata import PackageNotFoundError, version
 
-    peers = dict.fromkeys(one.peer for table in TABLES.values() for one in table if one.peer)
+    peers = dict.fromkeys(entry.peer for table in TABLES.values() for entry in table if entry.peer)
     for name in ("multimodal-eval", *(peer for peer in peers if peer not in skip)):
         try:
             yield f"{name} {version(name)}"
@@ -328,13 +332,13 @@ def versions(skip: Sequence[str]) -> Iterator[str]:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
-    parser.add_argument("--scales", type=lambda text: sorted(int(one) for one in text.split(",")), default=[1, 10])
+    parser.add_argument("--scales", type=lambda text: sorted(int(scale) for scale in text.split(",")), default=[1, 10])
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--skip", nargs="*", default=[], metavar="PEER")
     parser.add_argument("--only", type=lambda text: text.split(","), default=SECTIONS, metavar="SECTION,...")
     options = parser.parse_args(arguments)
     if unknown := set(options.only) - set(SECTIONS):
-        parser.error(f"no section is called {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+        parser.error(f"no section is named {', '.join(sorted(unknown))}. Known: {', '.join(SECTIONS)}")
     return options
 
 

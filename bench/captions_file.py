@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def read_captions(path: str, scale: int) -> tuple[list[str], list[list[str]]]:
-    """Candidates and references, `scale` times, no string shared."""
+    """Candidates and references, repeated `scale` times without sharing strings."""
     packed = gzip.decompress(Path(path).read_bytes())
     candidates: list[str] = []
     references: list[list[str]] = []

@@ -1,7 +1,7 @@
 """Multi-annotator scoring of a million rows: python bench/clarity.py
 
-Random labels with gaps, three annotators. From lists of texts to the score, and the array core alone; the growth is the
-time of ten times as many rows divided by ten times the time.
+Random labels with gaps, three annotators. Measures scoring from lists of strings, and the array functions alone. The
+growth is the time for ten times as many rows, divided by ten times the time.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ANNOTATORS = 3
 
 
 def data(rows: int) -> tuple[list[str], list[list[str]]]:
-    chance = random.Random(0)
+    rng = random.Random(0)
     cells = [*EVASION_LABELS, "partial", "2.3 Partial/half-answer", "", "2.5 Contradictory"]
-    return chance.choices(EVASION_LABELS, k=rows), [chance.choices(cells, k=ANNOTATORS) for _ in range(rows)]
+    return rng.choices(EVASION_LABELS, k=rows), [rng.choices(cells, k=ANNOTATORS) for _ in range(rows)]
 
 
 def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
@@ -40,29 +40,31 @@ def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
 
 
 def timings(rows: int) -> dict[str, float]:
-    predictions, people = data(rows)
-    golds = [row[0] for row in people]
-    said, given = EVASION.encode(predictions).codes, EVASION.encode_rows(people).codes
+    predictions, annotations = data(rows)
+    golds = [row[0] for row in annotations]
+    predicted, labels = EVASION.encode(predictions).codes, EVASION.encode_rows(annotations).codes
     works: dict[str, Callable[[], Any]] = {
-        "arrays: any-match": lambda: score_any_match(said, given, EVASION_LABELS),
-        "arrays: any-match, charge all": lambda: score_any_match(said, given, EVASION_LABELS, charge="all"),
-        "arrays: majority vote": lambda: score_majority(said, given, EVASION_LABELS),
-        "arrays: soft": lambda: score_soft(said, given, EVASION_LABELS),
-        "arrays: human ceiling": lambda: human_ceiling(given, EVASION_LABELS),
+        "arrays: any-match": lambda: score_any_match(predicted, labels, EVASION_LABELS),
+        "arrays: any-match, charge all": lambda: score_any_match(predicted, labels, EVASION_LABELS, charge="all"),
+        "arrays: majority vote": lambda: score_majority(predicted, labels, EVASION_LABELS),
+        "arrays: soft": lambda: score_soft(predicted, labels, EVASION_LABELS),
+        "arrays: human ceiling": lambda: human_ceiling(labels, EVASION_LABELS),
         "texts: strict": lambda: compute_evasion_f1_strict(predictions, golds),
-        "texts: any-match": lambda: compute_evasion_f1_multiannotator(predictions, people),
-        "texts: majority vote": lambda: compute_evasion_f1_majority(predictions, people),
-        "texts: evaluate_all": lambda: evaluate_all(predictions, None, golds, None, people),
+        "texts: any-match": lambda: compute_evasion_f1_multiannotator(predictions, annotations),
+        "texts: majority vote": lambda: compute_evasion_f1_majority(predictions, annotations),
+        "texts: evaluate_all": lambda: evaluate_all(predictions, None, golds, None, annotations),
     }
     return {name: seconds(work) for name, work in works.items()}
 
 
 def main() -> None:
-    found = {rows: timings(rows) for rows in ROWS}
+    seconds_by_rows = {rows: timings(rows) for rows in ROWS}
     print(f"{'seconds, best of 3':<32}" + "".join(f"{rows:>12,}" for rows in ROWS) + f"{'growth':>10}")
-    for name in found[ROWS[0]]:
-        times = [found[rows][name] for rows in ROWS]
-        print(f"{name:<32}" + "".join(f"{one:>12.4f}" for one in times) + f"{times[-1] / times[-2] / 10:>10.2f}")
+    for name in seconds_by_rows[ROWS[0]]:
+        times = [seconds_by_rows[rows][name] for rows in ROWS]
+        print(
+            f"{name:<32}" + "".join(f"{elapsed:>12.4f}" for elapsed in times) + f"{times[-1] / times[-2] / 10:>10.2f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""CLIP on a GPU: pictures a second and the scores' distance to float32, beside torchmetrics and the bare vision tower.
+"""CLIP on a GPU: images per second and error against float32, compared with torchmetrics and the vision tower alone.
 
     PYTHONPATH=src python3 bench/clip_gpu.py [--images 4096] [--model b32|l14] [--compile]
 
-Weights are random (made from the configuration, nothing is downloaded). The pictures are decoded already, 640 x 480 in
-memory; the last part reads JPEG files. Needs torch, transformers, tokenizers, torchmetrics and Pillow, but none of the
-package's other dependencies: where msgspec is missing, a stand-in for its one use in the errors' module is enough.
+Weights are random (initialised from the configuration, without downloads). The images are 640 x 480 and already decoded
+in memory; the last part reads JPEG files. Needs torch, transformers, tokenizers, torchmetrics and Pillow, but no other
+dependencies of the package: if msgspec is missing, a stub replaces its one use in the errors module.
 
-torchmetrics 1.9 was written for transformers 4: its model is wrapped, so that features come as tensors again. It gets
-its pictures on the GPU, since it takes the device from them.
+torchmetrics 1.9 was written for transformers 4: its model is wrapped so that features are tensors again. Its images are
+on the GPU, since it takes the device from them.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ import transformers
 from PIL import Image
 
 try:
-    import msgspec  # noqa: F401 - only whether it is here
+    import msgspec  # noqa: F401 - checks whether it is installed
 except ImportError:
-    stand_in = types.ModuleType("msgspec")
+    stub = types.ModuleType("msgspec")
 
     class Struct:
         def __init_subclass__(cls, **settings: object) -> None:
             pass
 
-    stand_in.Struct = Struct  # type: ignore[attr-defined]
-    sys.modules["msgspec"] = stand_in
+    stub.Struct = Struct  # type: ignore[attr-defined]
+    sys.modules["msgspec"] = stub
 
-from multimodal_eval.models.clip.on_torch import IMAGES_AT_ONCE, TorchClip
-from multimodal_eval.models.clip.pictures import Picture
-from multimodal_eval.models.clip.preprocessing import ClipPictures, Preprocessing
+from multimodal_eval.models.clip.lazy_images import LazyImage
+from multimodal_eval.models.clip.on_torch import IMAGES_PER_BATCH, TorchClip
+from multimodal_eval.models.clip.preprocessing import ClipImageSettings, Preprocessing
 
 SIZE = (480, 640)
 WORDS = "a the red blue dog cat man woman riding on beach with ball street car old young tall small near two".split()
@@ -64,7 +64,7 @@ MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 class Words:
-    """One token a word."""
+    """One token per word."""
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         return [[START, *(WORDS.index(word) for word in text.split()), END] for text in texts]
@@ -81,17 +81,17 @@ def towers(kind: str) -> tuple[Any, Preprocessing]:
     torch.manual_seed(0)
     with torch.device(DEVICE):
         model = transformers.CLIPModel(config).eval()
-    with torch.no_grad():  # fresh weights make all vectors alike; these do not
+    with torch.no_grad():  # freshly initialised weights give nearly equal vectors; these do not
         for weight in model.parameters():
             if weight.ndim > 1:
                 weight.add_(torch.randn_like(weight) * weight.std())
     edge = vision["image_size"]
     sizes = {"size": {"shortest_edge": edge}, "crop_size": {"height": edge, "width": edge}}
-    return model, Preprocessing.of(sizes, ClipPictures)
+    return model, Preprocessing.of(sizes, ClipImageSettings)
 
 
-def pictures(count: int) -> list[np.ndarray[Any, np.dtype[np.uint8]]]:
-    """Soft shapes with some grain, each moved by another amount."""
+def sample_images(count: int) -> list[np.ndarray[Any, np.dtype[np.uint8]]]:
+    """Smooth shapes with some noise, each shifted by a different amount."""
     rng = np.random.default_rng(0)
     bases = []
     for _ in range(32):
@@ -138,7 +138,7 @@ def features(output: Any) -> Any:
 
 
 def processor(edge: int) -> Callable[..., Any]:
-    """What torchmetrics calls: transformers' own picture processor, and the words."""
+    """The processor that torchmetrics calls: transformers' image processor, and `Words` for texts."""
     images_to_pixels = transformers.CLIPImageProcessor(
         size={"shortest_edge": edge}, crop_size={"height": edge, "width": edge}
     )
@@ -155,23 +155,23 @@ def processor(edge: int) -> Callable[..., Any]:
 
 
 def torchmetrics_scores(model: Any, edge: int, arrays: Sequence[Any], texts: list[str]) -> tuple[Any, float]:
-    """Scores and pictures a second."""
+    """The scores, and the images per second."""
     from torchmetrics.functional.multimodal.clip_score import _clip_score_update
 
     process, wrapped = processor(edge), Unwrapped(model)
     tensors = [torch.from_numpy(array).permute(2, 0, 1).to(DEVICE) for array in arrays]
-    found: list[Any] = []
+    scores: list[Any] = []
 
     def work() -> None:
         with torch.no_grad():
             for start in range(0, len(tensors), 128):
                 batch = slice(start, start + 128)
-                found.append(_clip_score_update(tensors[batch], texts[batch], wrapped, process)[0])
+                scores.append(_clip_score_update(tensors[batch], texts[batch], wrapped, process)[0])
 
     work()
-    found.clear()
+    scores.clear()
     took = seconds(work)
-    return torch.cat(found).float().cpu().numpy() / 100, len(tensors) / took
+    return torch.cat(scores).float().cpu().numpy() / 100, len(tensors) / took
 
 
 def cosines(encoder: TorchClip, arrays: Sequence[Any], texts: Sequence[str]) -> Any:
@@ -182,7 +182,7 @@ def compare(kind: str, count: int, *, compiled: bool) -> TorchClip:
     name, _, vision = MODELS[kind]
     edge = vision["image_size"]
     model, preprocess = towers(kind)
-    arrays, texts, few = pictures(count), captions(count), min(256, count)
+    arrays, texts, few = sample_images(count), captions(count), min(256, count)
 
     exact = TorchClip(model, preprocess, Words(), label="float32", device=DEVICE, dtype=torch.float32)
     expected = cosines(exact, arrays[:few], texts[:few])
@@ -192,8 +192,8 @@ def compare(kind: str, count: int, *, compiled: bool) -> TorchClip:
     ours = TorchClip(model, preprocess, Words(), label="ours", device=DEVICE, dtype=dtype)
     if compiled:
         ours.image_features = torch.compile(ours.image_features, dynamic=False)
-    found = cosines(ours, arrays[:few], texts[:few])
-    batch = torch.randn(min(IMAGES_AT_ONCE, count), 3, edge, edge, device=DEVICE, dtype=dtype)
+    our_cosines = cosines(ours, arrays[:few], texts[:few])
+    batch = torch.randn(min(IMAGES_PER_BATCH, count), 3, edge, edge, device=DEVICE, dtype=dtype)
     rounds = max(1, count // len(batch))
 
     def whole() -> None:
@@ -210,8 +210,8 @@ def compare(kind: str, count: int, *, compiled: bool) -> TorchClip:
 
     def prepare_only() -> None:
         with torch.inference_mode():
-            for _, carried in ours._ring.carried(arrays):
-                ours.prepared(carried)
+            for _, uploaded in ours._ring.uploaded(arrays):
+                ours.prepared(uploaded)
 
     def tower() -> None:
         with torch.inference_mode():
@@ -219,35 +219,35 @@ def compare(kind: str, count: int, *, compiled: bool) -> TorchClip:
                 ours.image_features(batch)
 
     jobs: dict[str, tuple[Callable[[], Any], int]] = {
-        "ours, pictures": (lambda: ours.encode_arrays(arrays), count),
-        "ours, pictures and texts": (whole, count),
+        "ours, images": (lambda: ours.encode_arrays(arrays), count),
+        "ours, images and texts": (whole, count),
         "copying to pinned memory alone": (fill_only, count),
-        "carrying and resizing alone": (prepare_only, count),
+        "uploading and resizing alone": (prepare_only, count),
         "vision tower alone": (tower, rounds * len(batch)),
     }
     rates: dict[str, list[float]] = {job: [] for job in jobs}
-    for turn in range(4):  # in turns, so that all see the same machine; the first warms up
+    for turn in range(4):  # in turn, so that all see the same machine; the first turn warms up
         for job, (work, done) in jobs.items():
             rate = done / seconds(work)
             if turn:
                 rates[job].append(rate)
-    print(f"\n{name}, {count:,} pictures of {SIZE[1]} x {SIZE[0]}, {dtype}{', compiled' if compiled else ''}")
+    print(f"\n{name}, {count:,} images of {SIZE[1]} x {SIZE[0]}, {dtype}{', compiled' if compiled else ''}")
     for job, all_rates in rates.items():
         shown = " ".join(f"{rate:,.0f}" for rate in all_rates)
-        print(f"  {job:30} {max(all_rates):10,.0f} a second   ({shown})")
-    print(f"  {'torchmetrics CLIPScore':30} {their_rate:10,.0f} a second   (float32)")
-    print(f"  ours / torchmetrics {max(rates['ours, pictures and texts']) / their_rate:.1f}")
+        print(f"  {job:30} {max(all_rates):10,.0f} per second   ({shown})")
+    print(f"  {'torchmetrics CLIPScore':30} {their_rate:10,.0f} per second   (float32)")
+    print(f"  ours / torchmetrics {max(rates['ours, images and texts']) / their_rate:.1f}")
     spread = float(np.std(expected))
     print(f"  cosines: mean {float(np.mean(expected)):.3f}, standard deviation {spread:.4f}")
-    for label, values in (("ours", found), ("torchmetrics", theirs)):
-        print(f"  {label}: max |cosine - float32| {np.abs(values - expected).max():.5f}, as clip_score half of it")
+    for label, values in (("ours", our_cosines), ("torchmetrics", theirs)):
+        print(f"  {label}: max |cosine - float32| {np.abs(values - expected).max():.5f}, half of that as clip_score")
     return ours
 
 
 def files(encoder: TorchClip, count: int) -> None:
-    """From JPEG files on disk, decoded by threads."""
+    """Encode JPEG files on disk, decoded by threads."""
     with tempfile.TemporaryDirectory() as folder:
-        arrays = pictures(min(count, 512))
+        arrays = sample_images(min(count, 512))
 
         def write(number: int) -> Path:
             path = Path(folder) / f"{number}.jpg"
@@ -257,13 +257,13 @@ def files(encoder: TorchClip, count: int) -> None:
         with ThreadPoolExecutor(16) as pool:
             paths = list(pool.map(write, range(count)))
 
-        def opening(path: Path) -> Picture:
-            return Picture(path.name.encode(), lambda: Image.open(io.BytesIO(path.read_bytes())).convert("RGB"))
+        def opening(path: Path) -> LazyImage:
+            return LazyImage(path.name.encode(), lambda: Image.open(io.BytesIO(path.read_bytes())).convert("RGB"))
 
         encoder.encode_images([opening(path) for path in paths[:256]])
         took = seconds(lambda: encoder.encode_images([opening(path) for path in paths]))
         size = sum(path.stat().st_size for path in paths) / count / 1000
-        print(f"\nJPEG files of {size:.0f} kB, Pillow in threads: {count / took:,.0f} a second, end to end")
+        print(f"\nJPEG files of {size:.0f} kB, Pillow in threads: {count / took:,.0f} per second, end to end")
         if DEVICE != "cuda":
             return
         try:
@@ -278,30 +278,30 @@ def files(encoder: TorchClip, count: int) -> None:
                         encoder._unit(encoder.image_features(encoder.prepared(decoded)))
 
             by_gpu()
-            print(f"the same decoded by nvJPEG (other pixels than Pillow's): {count / seconds(by_gpu):,.0f} a second")
+            print(f"decoded by nvJPEG (pixels differ from Pillow's): {count / seconds(by_gpu):,.0f} per second")
         except Exception as fault:  # noqa: BLE001 - for information only
-            print(f"nvJPEG: not here ({type(fault).__name__}: {fault})")
+            print(f"nvJPEG: not available ({type(fault).__name__}: {fault})")
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--images", type=int, default=4096)
-    asked.add_argument("--model", choices=list(MODELS), action="append")
-    asked.add_argument("--compile", action="store_true")
-    asked.add_argument("--no-files", action="store_true")
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=4096)
+    parser.add_argument("--model", choices=list(MODELS), action="append")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--no-files", action="store_true")
+    options = parser.parse_args()
     machine = torch.cuda.get_device_name() if DEVICE == "cuda" else "CPU"
     print(f"{machine}; torch {torch.__version__}, transformers {transformers.__version__}")
-    begun = time.perf_counter()
-    for kind in given.model or list(MODELS):
-        count = given.images if kind == "b32" else max(IMAGES_AT_ONCE, given.images // 4)
-        encoder = compare(kind, min(count, given.images), compiled=given.compile)
-        if kind == "b32" and not given.no_files:
-            files(encoder, given.images)
+    start = time.perf_counter()
+    for kind in options.model or list(MODELS):
+        count = options.images if kind == "b32" else max(IMAGES_PER_BATCH, options.images // 4)
+        encoder = compare(kind, min(count, options.images), compiled=options.compile)
+        if kind == "b32" and not options.no_files:
+            files(encoder, options.images)
         del encoder
         if DEVICE == "cuda":
             torch.cuda.empty_cache()
-        print(f"  ({time.perf_counter() - begun:.0f} s so far)")
+        print(f"  ({time.perf_counter() - start:.0f} s so far)")
 
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

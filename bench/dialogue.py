@@ -1,8 +1,8 @@
 """A leaderboard of the dialogue contest: python bench/dialogue.py [SUBMISSIONS] [REPLIES]
 
-By default 50 submissions of 10,000 replies, half of them in Russian, in four types: the whole command, from JSON files
-to the printed ranks, on as many cores as there are, and what it takes with a tenth of the replies. The words are those
-of the two dictionaries of synonyms, drawn by Zipf's law, so that stems, forms and synonyms have their usual work.
+By default 50 submissions of 10,000 replies, half of them in Russian, of four types. Measures the whole command, from
+JSON files to the printed ranks, on all cores, and again with a tenth of the replies. The words come from the two
+dictionaries of synonyms, drawn by Zipf's law, so that stems, forms and synonyms occur as often as usual.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pathlib import Path
 
 import wiki_ru_wordnet
 
-from multimodal_eval.contests.dialogue import WEIGHTS
 from multimodal_eval.core.machine import cores
+from multimodal_eval.dialogue import WEIGHTS
 
 VOCABULARY = 20_000
 
@@ -35,53 +35,53 @@ def vocabularies() -> dict[str, list[str]]:
         russian = [row[0] for row in connection.execute("SELECT DISTINCT lemma FROM synsets ORDER BY synset_id")]
     table = gzip.decompress((files("multimodal_eval.text") / "wordnet.tsv.gz").read_bytes()).decode()
     english = sorted(set(re.findall("[a-z]{3,}", table)))
-    chance = random.Random(0)
+    rng = random.Random(0)
     words = {"ru": [word for word in russian if " " not in word], "en": english}
-    return {language: chance.sample(own, VOCABULARY) for language, own in words.items()}
+    return {language: rng.sample(lemmas, VOCABULARY) for language, lemmas in words.items()}
 
 
 class Writer:
-    """Sentences of a language."""
+    """Writes random sentences of a language."""
 
-    def __init__(self, words: list[str], chance: random.Random) -> None:
-        self.words, self.chance = words, chance
-        self.cumulated = list(accumulate(1 / (rank + 3) for rank in range(len(words))))
+    def __init__(self, words: list[str], rng: random.Random) -> None:
+        self.words, self.rng = words, rng
+        self.cumulative = list(accumulate(1 / (rank + 3) for rank in range(len(words))))
 
     def sentence(self, length: int) -> list[str]:
-        return self.chance.choices(self.words, cum_weights=self.cumulated, k=length)
+        return self.rng.choices(self.words, cum_weights=self.cumulative, k=length)
 
 
 def write_contest(folder: Path, submissions: int, replies: int) -> None:
-    chance = random.Random(1)
-    writers = {language: Writer(words, chance) for language, words in vocabularies().items()}
+    rng = random.Random(1)
+    writers = {language: Writer(words, rng) for language, words in vocabularies().items()}
     gold: dict[str, dict[str, object]] = {}
     variants: dict[str, list[list[str]]] = {}
     languages: dict[str, str] = {}
     total = 0
     while total < replies:
         name, language = f"d{len(gold)}", ("en", "ru")[len(gold) % 2]
-        count = min(chance.randint(1, 5), replies - total)
-        own = [[writers[language].sentence(n) for n in (3, 10, 12)] for _ in range(count)]
+        count = min(rng.randint(1, 5), replies - total)
+        reply_texts = [[writers[language].sentence(n) for n in (3, 10, 12)] for _ in range(count)]
         gold[name] = {
             "type": list(WEIGHTS)[len(gold) // 2 % 4],
-            "replies": [[" ".join(words).capitalize() + "." for words in texts] for texts in own],
+            "replies": [[" ".join(words).capitalize() + "." for words in texts] for texts in reply_texts],
         }
-        variants[name], languages[name] = [texts[1] for texts in own], language
+        variants[name], languages[name] = [texts[1] for texts in reply_texts], language
         total += count
     (folder / "gold.json").write_text(json.dumps(gold, ensure_ascii=False))
     for number in range(submissions):
-        own_folder = folder / "submissions" / f"system-{number:02d}"
-        own_folder.mkdir(parents=True)
-        kept = 0.4 + 0.5 * number / max(1, submissions - 1)
+        submission = folder / "submissions" / f"system-{number:02d}"
+        submission.mkdir(parents=True)
+        share_kept = 0.4 + 0.5 * number / max(1, submissions - 1)
         answers, perplexities = {}, {}
         for name, texts in variants.items():
             writer = writers[languages[name]]
             answers[name] = [
-                " ".join(w if chance.random() < kept else writer.sentence(1)[0] for w in words) for words in texts
+                " ".join(w if rng.random() < share_kept else writer.sentence(1)[0] for w in words) for words in texts
             ]
-            perplexities[name] = [1 + chance.expovariate(kept) for _ in texts]
-        (own_folder / "output.json").write_text(json.dumps(answers, ensure_ascii=False))
-        (own_folder / "ppl_output.json").write_text(json.dumps(perplexities))
+            perplexities[name] = [1 + rng.expovariate(share_kept) for _ in texts]
+        (submission / "output.json").write_text(json.dumps(answers, ensure_ascii=False))
+        (submission / "ppl_output.json").write_text(json.dumps(perplexities))
 
 
 def measured(submissions: int, replies: int, *, show: bool) -> float:

@@ -1,12 +1,12 @@
-"""The default sentence encoder beside sentence-transformers: same vectors, same correlation with people, how fast?
+"""The default sentence encoder compared with sentence-transformers: vectors, correlation with people, speed.
 
     python bench/encoders.py PAIRS      (needs sentence-transformers, and `mmeval fetch all-minilm-l6-v2` before)
 
-PAIRS: a JSON file, gzipped or not, of [text, text, human relatedness]: SICK's test set.
+PAIRS: a JSON file, gzipped or not, with a list of [text, text, human relatedness], such as SICK's test set.
 
-Speed is measured in turns, in one process, with our cache off: on the texts as they stand (a text that comes again is
-encoded once by us), on the distinct texts alone, and on texts of mixed length. Starting is measured in processes of
-their own: from nothing to the first score, and the memory that takes.
+Speed is measured in turns, in one process, with our cache off: on all texts (ours encodes a repeated text once), on the
+distinct texts alone, and on texts of mixed length. Start-up is measured in separate processes: the time to the first
+score, and the memory.
 """
 
 from __future__ import annotations
@@ -76,41 +76,41 @@ def race(title: str, texts: list[str], contestants: dict[str, Encode], rounds: i
             encode(texts)
             seconds[name].append(time.perf_counter() - start)
     base = statistics.median(seconds["sentence-transformers"])
-    print(f"\n{title}: {len(texts):,} texts, {len(set(texts)):,} distinct, median of {rounds} rounds in turns")
-    for name, taken in seconds.items():
-        middle = statistics.median(taken)
+    print(f"\n{title}: {len(texts):,} texts, {len(set(texts)):,} distinct, median of {rounds} rounds in turn")
+    for name, times in seconds.items():
+        middle = statistics.median(times)
         print(f"  {name:24} {len(texts) / middle:8.0f} texts/s   {base / middle:5.2f}x")
 
 
 def mixed_lengths(pairs: list[tuple[str, str, float]]) -> list[str]:
-    """One to six sentences in a row."""
+    """Texts of one to six consecutive sentences."""
     texts = list(dict.fromkeys(text for left, right, _ in pairs for text in (left, right)))
     return [" ".join(texts[start : start + 1 + start % 6]) for start in range(0, 1500)]
 
 
 def start(which: str) -> None:
-    """In a process of its own: one pair scored, then what it took."""
+    """In a separate process: score one pair, then print the cosine and the peak memory."""
     encode = ours() if which == "ours" else peer()
     left, right = encode(PAIR)
     print(json.dumps([float(left @ right), peak_memory()]))
 
 
 def peak_memory() -> float:
-    """In MB, of this process alone: getrusage would count the parent's before the start."""
+    """The peak memory in MB of this process alone: getrusage would include the parent's memory before the start."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def show_starts(rounds: int) -> None:
-    print("\nfrom nothing to the first score, in a process of its own")
+    print("\nfrom start to the first score, in a separate process")
     for which in ("ours", "sentence-transformers"):
         seconds = []
         for _ in range(rounds):
-            begun = time.perf_counter()
+            before = time.perf_counter()
             done = subprocess.run(
                 [sys.executable, __file__, "--start", which], capture_output=True, text=True, check=True
             )
-            seconds.append(time.perf_counter() - begun)
+            seconds.append(time.perf_counter() - before)
         cosine, memory = json.loads(done.stdout.splitlines()[-1])
         print(f"  {which:24} {statistics.median(seconds):6.2f} s  {memory:5.0f} MB  (cosine {cosine:.4f})")
 
@@ -120,20 +120,20 @@ def main() -> None:
     parser.add_argument("pairs", nargs="?")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--start", choices=["ours", "sentence-transformers"])
-    given = parser.parse_args()
-    if given.start:
-        start(given.start)
+    options = parser.parse_args()
+    if options.start:
+        start(options.start)
         return
-    if not given.pairs:
-        parser.error("PAIRS is needed")
-    pairs = read_pairs(given.pairs)
+    if not options.pairs:
+        parser.error("PAIRS is required")
+    pairs = read_pairs(options.pairs)
     contestants = {"sentence-transformers": peer(), "ours, float32": ours(), "ours, int8": ours(f"{NAME}+int8")}
     show_agreement(pairs, contestants)
-    as_they_stand = [text for left, right, _ in pairs for text in (left, right)]
-    race("as they stand", as_they_stand, contestants, given.rounds)
-    race("distinct", list(dict.fromkeys(as_they_stand)), contestants, given.rounds)
-    race("mixed lengths", mixed_lengths(pairs), contestants, given.rounds)
-    show_starts(given.rounds)
+    texts = [text for left, right, _ in pairs for text in (left, right)]
+    race("all texts", texts, contestants, options.rounds)
+    race("distinct", list(dict.fromkeys(texts)), contestants, options.rounds)
+    race("mixed lengths", mixed_lengths(pairs), contestants, options.rounds)
+    show_starts(options.rounds)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Our metrics against the human judgments of Flickr8k, beside the published figures.
+"""Our metrics against the human judgments of Flickr8k, compared with the published figures.
 
     python bench/flickr8k.py FOLDER
 
-FOLDER holds ExpertAnnotations.txt, CrowdFlowerAnnotations.txt and Flickr8k.token.txt, plain or .gz. METEOR needs
-`mmeval fetch meteor-1.5-en`. Exits with 1 if a figure is off by more than 0.1 (of 100).
+FOLDER contains ExpertAnnotations.txt, CrowdFlowerAnnotations.txt and Flickr8k.token.txt, plain or .gz. METEOR needs
+`mmeval fetch meteor-1.5-en`. Exits with 1 if a figure differs by more than 0.1 (of 100).
 
-The figures are Kendall's tau-c (expert) and tau-b (CrowdFlower) times 100, under the protocol of Hessel et al. (2021),
+The figures are Kendall's tau-c (expert) and tau-b (CrowdFlower) times 100, with the protocol of Hessel et al. (2021),
 CLIPScore, appendix A.
 """
 

@@ -1,10 +1,10 @@
 """Tokenizing and CIDEr-D from 10^5 to 10^7 captions: python bench/scale.py [CAPTIONS …] [--ray] [--keep FOLDER]
 
-A caption is an answer or a reference (five a sample); see growing_captions.py. Every run is a process of its own, from
-JSONL files to results.json: for each stage the seconds, those of all cores together (which other processes on the
-machine cannot stretch), and how the latter grow: a caption's share against that of the smallest run. Then captions a
-second, samples a second and core, and the largest memory of the process. With --ray the same plan runs on a Ray
-cluster of two nodes (processes of their own) on this machine, in turns with the local one. Needs 2 GB of disk for 10^7.
+A caption is an answer or a reference (five per sample); see growing_captions.py. Every run is a separate process, from
+JSONL files to results.json. For each stage it prints the wall time, the processor time of all cores (which other
+processes on the machine do not affect), and the growth of the processor time per caption relative to the smallest run.
+Then it prints captions per second, samples per core second, and the peak memory of the process. With --ray the same
+plan also runs on a Ray cluster of two nodes (separate processes) on this machine. Needs 2 GB of disk for 10^7.
 """
 
 from __future__ import annotations
@@ -56,20 +56,20 @@ def measured(pattern: str, engine: str, address: str = "") -> dict[str, object]:
     return dict(json.loads(done.stdout))
 
 
-def shown(captions: int, engine: str, found: dict[str, object], first: dict[str, float]) -> None:
-    stages: dict[str, list[float]] = found["stages"]  # type: ignore[assignment]
-    everything = [float(found["seconds"]), sum(work for _, work in stages.values())]  # type: ignore[arg-type]
+def show(captions: int, engine: str, result: dict[str, object], first: dict[str, float]) -> None:
+    stages: dict[str, list[float]] = result["stages"]  # type: ignore[assignment]
+    everything = [float(result["seconds"]), sum(work for _, work in stages.values())]  # type: ignore[arg-type]
     print(f"{captions:,} captions, {engine}")
     for stage, (seconds, work) in {**{s: stages[s] for s in STAGES if s in stages}, "total": everything}.items():
         growth = work / captions / first.setdefault(f"{engine} {stage}", work / captions)
         rate = captions / seconds
         print(
             f"  {stage:8} {seconds:8.2f} s {work:8.2f} s of work ({growth:4.2f}x) {rate:11,.0f} captions/s "
-            f"{captions / CAPTIONS / work:9,.0f} samples/s a core"
+            f"{captions / CAPTIONS / work:9,.0f} samples/s per core"
         )
-    size = int(found["state"]) / 1e6  # type: ignore[call-overload]
+    size = int(result["state"]) / 1e6  # type: ignore[call-overload]
     print(
-        f"  {found['mb']:.0f} MB; table of document frequencies {size:.1f} MB; CIDEr-D {found['value']!r}", flush=True
+        f"  {result['mb']:.0f} MB; table of document frequencies {size:.1f} MB; CIDEr-D {result['value']!r}", flush=True
     )
 
 
@@ -77,23 +77,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("captions", type=int, nargs="*", default=SIZES)
     parser.add_argument("--ray", action="store_true")
-    parser.add_argument("--keep", type=Path, help="Where the captions are kept for the next time.")
-    given = parser.parse_args()
+    parser.add_argument("--keep", type=Path, help="Keep the captions in this folder for the next run.")
+    options = parser.parse_args()
     first: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as scratch:
         cluster = None
-        if given.ray:
+        if options.ray:
             from ray.cluster_utils import Cluster
 
             cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 80_000_000})
             cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
-        for captions in given.captions:
-            folder = (given.keep or Path(scratch)) / str(captions)
+        for captions in options.captions:
+            folder = (options.keep or Path(scratch)) / str(captions)
             pattern = str(folder / "part-*.jsonl") if folder.exists() else write(folder, captions)
-            real = captions // CAPTIONS * CAPTIONS
-            shown(real, "local", measured(pattern, "local"), first)
+            written = captions // CAPTIONS * CAPTIONS
+            show(written, "local", measured(pattern, "local"), first)
             if cluster is not None:
-                shown(real, "ray", measured(pattern, "ray", cluster.address), first)
+                show(written, "ray", measured(pattern, "ray", cluster.address), first)
         if cluster is not None:
             cluster.shutdown()  # type: ignore[no-untyped-call, unused-ignore]
 

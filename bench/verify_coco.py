@@ -1,10 +1,10 @@
-"""Our caption metrics against what pycocoevalcap gave for the same captions: tokens, per-image scores, corpus figures.
+"""Our caption metrics compared with pycocoevalcap on the same captions: tokens, per-image scores, corpus scores.
 
     python bench/verify_coco.py DATA GOLDEN        (both .json.gz)
 
-DATA holds {"references": {id: [captions]}, "candidates": {id: caption}}; GOLDEN the tokens that the Java tokenizer
-gave and the scores of the classes Bleu, Meteor, Rouge and Cider. METEOR needs `mmeval fetch meteor-1.5-en`. Exits with
-1 if a token differs, or any figure by more than 1e-12 of itself.
+DATA contains {"references": {id: [captions]}, "candidates": {id: caption}}. GOLDEN contains the tokens of the Java
+tokenizer and the scores of the classes Bleu, Meteor, Rouge and Cider. METEOR needs `mmeval fetch meteor-1.5-en`. Exits
+with 1 if a token differs, or if a score has a relative difference above 1e-12.
 """
 
 from __future__ import annotations
@@ -21,16 +21,21 @@ from multimodal_eval.text.tokenizers import tokenize
 
 TOLERANCE = 1e-12
 SHOWN = 5
-PER_IMAGE = {"Bleu_4": "Bleu", "METEOR": "Meteor", "ROUGE_L": "Rouge", "CIDEr": "Cider"}  # our name, the golden file's
+PER_IMAGE = {
+    "Bleu_4": "Bleu",
+    "METEOR": "Meteor",
+    "ROUGE_L": "Rouge",
+    "CIDEr": "Cider",
+}  # our name -> golden name
 
 
 def read(path: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(gzip.decompress(Path(path).read_bytes()))
-    return found
+    content: dict[str, Any] = json.loads(gzip.decompress(Path(path).read_bytes()))
+    return content
 
 
 def captions_and_tokens(data: dict[str, Any], golden: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Where a caption stands, the caption, and its recorded tokens."""
+    """The position of a caption, the caption, and its recorded tokens."""
     for image in golden["ids"]:
         yield f"candidate of {image}", data["candidates"][image], golden["candidate_tokens"][image]
         references = zip(data["references"][image], golden["reference_tokens"][image], strict=True)
@@ -39,12 +44,12 @@ def captions_and_tokens(data: dict[str, Any], golden: dict[str, Any]) -> Iterato
 
 
 def tokens_agree(data: dict[str, Any], golden: dict[str, Any]) -> bool:
-    places, captions, recorded = zip(*captions_and_tokens(data, golden), strict=True)
+    positions, captions, recorded = zip(*captions_and_tokens(data, golden), strict=True)
     ours = [" ".join(tokens) for tokens in tokenize(captions, "ptb")]
     wrong = [number for number, tokens in enumerate(ours) if tokens != recorded[number]]
     print(f"tokens: {len(captions):,} captions, {len(wrong)} tokenized differently")
     for number in wrong[:SHOWN]:
-        print(f"  {places[number]}: {captions[number]!r}\n    ours {ours[number]!r}\n    java {recorded[number]!r}")
+        print(f"  {positions[number]}: {captions[number]!r}\n    ours {ours[number]!r}\n    java {recorded[number]!r}")
     return not wrong
 
 
@@ -52,9 +57,9 @@ def relative_difference(ours: float, theirs: float) -> float:
     return 0.0 if ours == theirs else abs(ours - theirs) / max(abs(ours), abs(theirs))
 
 
-def figures_agree(name: str, ours: Sequence[float], theirs: Sequence[float]) -> bool:
-    largest = max(relative_difference(one, other) for one, other in zip(ours, theirs, strict=True))
-    equal = sum(one == other for one, other in zip(ours, theirs, strict=True))
+def values_agree(name: str, ours: Sequence[float], theirs: Sequence[float]) -> bool:
+    largest = max(relative_difference(our, their) for our, their in zip(ours, theirs, strict=True))
+    equal = sum(our == their for our, their in zip(ours, theirs, strict=True))
     verdict = "" if largest <= TOLERANCE else "   DIFFERS"
     print(f"  {name:<18} {len(ours):>6,} {largest:14.1e} {equal / len(ours):12.1%}{verdict}")
     return largest <= TOLERANCE
@@ -63,12 +68,12 @@ def figures_agree(name: str, ours: Sequence[float], theirs: Sequence[float]) -> 
 def scores_agree(scores: CaptionScores, golden: dict[str, Any]) -> bool:
     print(f"  {'':<18} {'values':>6} {'max rel. diff':>14} {'bit-equal':>12}")
     verdicts = [
-        figures_agree(f"{name} per image", scores.per_image[name].tolist(), golden[recorded])
+        values_agree(f"{name} per image", scores.per_image[name].tolist(), golden[recorded])
         for name, recorded in PER_IMAGE.items()
     ]
     corpus = dict(zip(BLEU_NAMES, golden["corpus"]["Bleu_1..4"], strict=True))
     corpus |= {name: golden["corpus"][name] for name in ("METEOR", "ROUGE_L", "CIDEr")}
-    verdicts += [figures_agree(f"{name} corpus", [scores.corpus[name]], [value]) for name, value in corpus.items()]
+    verdicts += [values_agree(f"{name} corpus", [scores.corpus[name]], [value]) for name, value in corpus.items()]
     return all(verdicts)
 
 

@@ -1,9 +1,9 @@
-"""How long `mmeval view` takes over a run of a million samples: pages, sorts, filters, searches, details.
+"""Response times of `mmeval view` for a run of a million samples: pages, sorts, filters, searches, details.
 
-    python bench/viewer.py FOLDER             builds the runs in FOLDER where they are missing (minutes), then measures
+    python bench/viewer.py FOLDER             builds missing runs in FOLDER (takes minutes), then measures
 
-Prints the best, the median and the worst of seven requests each over HTTP to a server in a process of its own, in
-milliseconds. The seven differ (another page, another number, another word), so that no answer is one that was kept.
+Prints the best, median and worst time in milliseconds of seven HTTP requests of each kind to a server in a separate
+process. The seven differ (another page, metric or word), so that no response comes from a cache.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PORT = 8765
 
 
 def build(path: Path, seed: int) -> None:
-    """A run folder of a million captions with eight metrics, as a run writes it."""
+    """Build a run folder of a million captions with eight metrics, as a run writes it."""
     info = RunInfo(
         format=RUN_FORMAT,
         state="reading",
@@ -91,8 +91,8 @@ def _sample(number: int, data: np.random.Generator, generator: np.random.Generat
         answer[5] = generator.choice(RARE)
     return Sample(
         f"image-{number:07d}",
-        image=f"pictures/{number:07d}.jpg",
-        question="What is in the picture?",
+        image=f"images/{number:07d}.jpg",
+        question="What is in the image?",
         references=[" ".join(words[:12]), " ".join(words[12:24])],
         generated_answer=" ".join(answer),
         metadata={"language": "en" if number % 10 else "ru", "split": f"split-{number % 7}"},
@@ -119,7 +119,7 @@ def _entry(count: float, total: float, squares: float) -> dict[str, Any]:
 
 
 def requests() -> dict[str, list[str]]:
-    """What is measured: seven addresses each."""
+    """The measured requests: seven URLs of each kind."""
     seven = range(7)
     deep = [80_000, 250_000, 499_950, 500_000, 640_000, 900_000, 999_950]
     return {
@@ -127,19 +127,19 @@ def requests() -> dict[str, list[str]]:
         "page of a run": ["/run/first"] * 7,
         "samples, first page": ["/samples/first"] * 7,
         "samples, any page": [f"/samples/first?offset={offset}" for offset in deep],
-        "sorted by a number": [f"/samples/first?sort={name}" for name in METRICS[:7]],
-        "sorted, falling": [f"/samples/first?sort={name}&desc=1" for name in METRICS[:7]],
-        "sorted, any page": [f"/samples/first?sort={METRICS[i]}&offset={deep[i]}" for i in seven],
-        "filter: status": [f"/samples/first?status=error&sort={name}" for name in METRICS[:7]],
-        "filter: two ranges": [f"/samples/first?min.cider=0.{i + 1}&max.bleu=0.3&sort=meteor" for i in seven],
-        "filter: metadata": [f"/samples/first?meta=split&value=split-{i}" for i in seven],
+        "sorted by a metric, first page": [f"/samples/first?sort={name}" for name in METRICS[:7]],
+        "sorted by a metric, descending": [f"/samples/first?sort={name}&desc=1" for name in METRICS[:7]],
+        "sorted by a metric, any page": [f"/samples/first?sort={METRICS[i]}&offset={deep[i]}" for i in seven],
+        "filter by status": [f"/samples/first?status=error&sort={name}" for name in METRICS[:7]],
+        "filter by two ranges": [f"/samples/first?min.cider=0.{i + 1}&max.bleu=0.3&sort=meteor" for i in seven],
+        "filter by metadata": [f"/samples/first?meta=split&value=split-{i}" for i in seven],
         "search: a frequent word": [f"/samples/first?q={WORDS[i + 2]}" for i in seven],
         "search: a rare word": [f"/samples/first?q={RARE[i]}" for i in seven],
-        "search: in no text": [f"/samples/first?q=nowhere{i}" for i in seven],
+        "search: a word in no answer": [f"/samples/first?q=nowhere{i}" for i in seven],
         "search: an id": [f"/samples/first?q={quote(f'image-0{i}31234')}" for i in seven],
-        "search, sorted by a number": [f"/samples/first?q={RARE[10 + i]}&sort={METRICS[i]}" for i in seven],
+        "search, sorted by a metric": [f"/samples/first?q={RARE[10 + i]}&sort={METRICS[i]}" for i in seven],
         "a sample": [f"/sample/first?row={i * 140_007}" for i in seven],
-        "two runs, sorted by difference": [f"/pairs?run=first&run=second&number={name}" for name in METRICS[:7]],
+        "two runs, sorted by the difference": [f"/pairs?run=first&run=second&number={name}" for name in METRICS[:7]],
         "a search as CSV": [f"/export/samples.csv/first?q={word}" for word in RARE[20:27]],
         "all samples as CSV, once": ["/export/samples.csv/first?sort=cider"],
     }
@@ -154,10 +154,10 @@ def main() -> None:
     server = subprocess.Popen(command)
     try:
         _wait()
-        print(f"{'':32}{'best':>8}{'median':>8}{'worst':>8}  ms")
+        print(f"{'':36}{'best':>8}{'median':>8}{'worst':>8}  ms")
         for name, addresses in requests().items():
             times = [_timed(address) for address in addresses]
-            print(f"{name:32}{min(times):8.0f}{statistics.median(times):8.0f}{max(times):8.0f}", flush=True)
+            print(f"{name:36}{min(times):8.0f}{statistics.median(times):8.0f}{max(times):8.0f}", flush=True)
     finally:
         server.terminate()
         server.wait()

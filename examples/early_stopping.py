@@ -1,8 +1,8 @@
-"""Early stopping in a plain loop: a scikit-learn classifier, stopped by the multi-annotator F1, its best weights back.
+"""Early stopping in a plain loop: a scikit-learn classifier, stopped by the multi-annotator F1, with its best weights.
 
     python examples/early_stopping.py
 
-Needs scikit-learn. To use it on your own data, replace the two calls of `rows`.
+Needs scikit-learn. To use it on your own data, replace the two calls to `rows`.
 """
 
 from __future__ import annotations
@@ -36,4 +36,4 @@ for epoch in range(1, EPOCHS + 1):
 
 model = stopping.restore()
 _, value = monitored(model.predict(dev_features).tolist(), dev_labels, dev_annotators)
-print(f"stopped after epoch {epoch}; the model of epoch {stopping.best_step} is back: {value:.4f}")
+print(f"stopped after epoch {epoch}; restored the model of epoch {stopping.best_step}: {value:.4f}")

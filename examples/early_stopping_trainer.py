@@ -1,9 +1,9 @@
-"""Early stopping in the Trainer of transformers: a tiny BERT trained from nothing, stopped by the multi-annotator F1.
+"""Early stopping in the Trainer of transformers: a tiny BERT trained from scratch, stopped by the multi-annotator F1.
 
     pip install 'multimodal-eval[trainer]'
     python examples/early_stopping_trainer.py [FOLDER FOR CHECKPOINTS]
 
-To use it on your own data and model, replace `rows`, `encoded` and `model`: all the rest stays.
+To use it on your own data and model, replace `rows`, `encoded` and `model`; the rest stays the same.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ VOCABULARY, LENGTH = 512, 16
 
 
 def encoded(data: list[Row]) -> list[dict[str, torch.Tensor]]:
-    """Each word as a number by its checksum: enough for an example, and nothing to download."""
-    out = []
+    """Map each word to a number by its checksum: enough for an example, without downloads."""
+    features = []
     for row in data:
         words = [1 + zlib.crc32(word.strip(",").lower().encode()) % (VOCABULARY - 1) for word in row.answer.split()]
         ids = torch.tensor(words[:LENGTH] + [0] * (LENGTH - len(words)))
-        out.append(
+        features.append(
             {"input_ids": ids, "attention_mask": (ids > 0).long(), "labels": torch.tensor(LABELS.index(row.label))}
         )
-    return out
+    return features
 
 
 set_seed(0)
@@ -50,7 +50,7 @@ trainer = Trainer(
         per_device_train_batch_size=16,
         eval_strategy="epoch",
         save_strategy="epoch",
-        save_total_limit=1,  # the best one is kept besides
+        save_total_limit=1,  # in addition to the best one
         metric_for_best_model="monitored_f1",
         load_best_model_at_end=True,
         report_to="none",
@@ -68,4 +68,4 @@ trainer.train()
 
 best = stopping.stopping
 value = trainer.evaluate()["eval_monitored_f1"]
-print(f"stopped at step {trainer.state.global_step}; the model of step {best.best_step} is back: {value:.4f}")
+print(f"stopped at step {trainer.state.global_step}; restored the model of step {best.best_step}: {value:.4f}")

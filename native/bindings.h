@@ -1,4 +1,4 @@
-// Each subject binds its own functions; module.cpp puts them together.
+// The binding functions of each source file. module.cpp calls them.
 #pragma once
 
 #include <nanobind/nanobind.h>

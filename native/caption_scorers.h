@@ -1,4 +1,4 @@
-// The metrics that count n-grams, as scorers that a walk through a batch asks image by image.
+// The n-gram metrics as scorers: a loop over a batch calls them image by image.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline std::size_t grams_of(std::size_t words, int order) {
     return words + 1 > static_cast<std::size_t>(order) ? words + 1 - order : 0;
 }
 
-// Counts of n-grams in a text, found by number and cleared in the time it took to fill them.
+// Counts of the n-grams in a text, by number. Clearing takes as long as filling.
 class Counter {
 public:
     explicit Counter(std::size_t size) : counts_(size, 0) {}
@@ -45,10 +45,10 @@ private:
 };
 
 constexpr double kSigma = 6.0;
-constexpr double kE = 2.718281828459045;  // raised by pow, since exp can differ from that in the last bit
+constexpr double kE = 2.718281828459045;  // used with pow, because exp can differ from it in the last bit
 constexpr double kTiny = 1e-15, kSmall = 1e-9;  // coco-caption's guards against 0 / 0
 
-// BLEU-1..4 from counts, as coco-caption computes it for an image and for a corpus alike.
+// BLEU-1..4 from counts, as coco-caption computes it for an image and for a corpus.
 inline void bleu_from_stats(const double* stats, double* scores) {
     double product = 1.0;
     for (int k = 0; k < kOrders; ++k) {
@@ -60,8 +60,7 @@ inline void bleu_from_stats(const double* stats, double* scores) {
         for (int k = 0; k < kOrders; ++k) scores[k] *= std::exp(1 - 1 / ratio);
 }
 
-// What a metric that counts n-grams is asked while a batch is walked through: an image's candidate, each of its
-// references, then its score.
+// The loop calls candidate() for an image, reference() for each of its references, then image() for the score.
 class CiderScorer {
 public:
     CiderScorer(std::vector<double> idf, double* out) : idf_(std::move(idf)), out_(out) {}
@@ -83,7 +82,7 @@ public:
     }
 
 protected:
-    // The similarity of candidate and reference in one order; `share` is what an n-gram of both adds to it.
+    // The similarity of candidate and reference in one order. `share` is the contribution of an n-gram in both.
     template <typename Share>
     double similarity(const Counter& counts, int n, Share share) const {
         double shared = 0.0, squares = 0.0;
@@ -119,15 +118,15 @@ public:
     using CiderScorer::CiderScorer;
     void reference(const Counter& counts, std::size_t) {
         ++references_;
-        // Shares of a text instead of counts would divide numerator and norms alike. Rounding can lift a perfect
-        // match above 1.
+        // Relative frequencies instead of counts would divide numerator and norms by the same value. Rounding can lift
+        // a perfect match above 1.
         for (int n = 0; n < kOrders; ++n)
             sums_[n] += at_most_1(similarity(counts, n, [](double c, double r) { return c * r; }));
     }
     void image(std::size_t number) { finish(number, 1.0); }
 
 private:
-    static double at_most_1(double value) { return value > 1.0 ? 1.0 : value; }  // a NaN stays one
+    static double at_most_1(double value) { return value > 1.0 ? 1.0 : value; }  // a NaN stays a NaN
 };
 
 class CiderD : public CiderScorer {
@@ -182,7 +181,7 @@ public:
     }
 
 private:
-    std::vector<std::uint32_t> most_;  // how often an n-gram of the candidate occurs in one reference, at the most
+    std::vector<std::uint32_t> most_;  // the largest count of each candidate n-gram in any reference
     std::vector<std::uint32_t> nodes_[kOrders], counts_[kOrders];
     std::size_t length_ = 0, closest_ = 0, distance_ = 0;
     double *scores_, *stats_;

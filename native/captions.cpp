@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kBeta = 1.2;  // ROUGE-L's weight of recall
 
-// Texts as token numbers, by whatever tokenizer.
+// Converts texts to token numbers with any tokenizer.
 class TokenNumberer {
 public:
     TokenNumberer(Tokenizer tokenize, Vocabulary& vocabulary)
@@ -53,12 +53,12 @@ void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t e
     const std::size_t all = end > begin ? texts.image_ends[end - 1] - texts.first_text(begin) : 0;
     token_ends.reserve(all);
     node_ends.reserve(all);
-    // A word has five letters or so. What is reserved and not needed is never touched, and so costs nothing.
+    // A word has about five letters. Reserved memory that is not needed is never touched and costs nothing.
     const std::size_t first_byte = texts.first_byte(begin), last_byte = texts.first_byte(end);
     tokens.reserve((last_byte - first_byte) / 4);
     if (with_ngrams) nodes.reserve((last_byte - first_byte) / 4 * kOrders);
     TokenNumberer numberer(tokenize, table.tokens);
-    std::vector<std::uint32_t> last_image;  // in whose references a node was counted, by node
+    std::vector<std::uint32_t> last_image;  // by node: the last image in whose references it was counted
     for (std::size_t image = begin; image < end; ++image) {
         const auto stamp = static_cast<std::uint32_t>(image - begin);
         for (std::size_t text = texts.first_text(image); text < texts.image_ends[image]; ++text) {
@@ -85,15 +85,15 @@ void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t e
     }
 }
 
-// A few tokens hold a blank ("5 1/2" with a no-break space). coco-caption's ROUGE-L takes them whole, and its other
-// metrics as the pieces between the blanks: `tokens` get the pieces, `whole_texts` remember the rest.
+// A few tokens contain a space ("5 1/2" with a no-break space). coco-caption's ROUGE-L uses them whole, its other
+// metrics split them at the space: `tokens` stores the pieces, `whole_texts` the unsplit texts.
 void Captions::Shard::split_at_blanks(std::size_t first_token) {
     for (; looked_at < table.tokens.size(); ++looked_at) {
         TokenBuffer parts;
         whitespace_tokenize(table.tokens[looked_at], parts);
         if (parts.size() == 1) continue;
         std::vector<std::uint32_t>& ids = pieces[looked_at];
-        const std::string copy(table.tokens[looked_at]);  // adding may move what it looks at
+        const std::string copy(table.tokens[looked_at]);  // adding may move the viewed bytes
         parts.clear();
         whitespace_tokenize(copy, parts);
         for (std::size_t i = 0; i < parts.size(); ++i) ids.push_back(table.tokens.add(parts[i]));
@@ -104,17 +104,17 @@ void Captions::Shard::split_at_blanks(std::size_t first_token) {
     std::vector<std::uint32_t> whole(tokens.begin() + static_cast<std::ptrdiff_t>(first_token), tokens.end());
     tokens.resize(first_token);
     for (const std::uint32_t token : whole) {
-        const auto found = pieces.find(token);
-        if (found == pieces.end()) {
+        const auto split = pieces.find(token);
+        if (split == pieces.end()) {
             tokens.push_back(token);
         } else {
-            tokens.insert(tokens.end(), found->second.begin(), found->second.end());
+            tokens.insert(tokens.end(), split->second.begin(), split->second.end());
         }
     }
     whole_texts[token_ends.size()] = std::move(whole);
 }
 
-// Numbers the n-grams of the tokens that came last. Those of one order lie side by side, each made from its prefix in the
+// Numbers the n-grams of the last text. Those of one order are contiguous, and each is built from its prefix in the
 // order below.
 void Captions::Shard::number_ngrams() {
     const std::size_t from = token_ends.empty() ? 0 : token_ends.back(), words = tokens.size() - from;
@@ -148,16 +148,16 @@ DocumentFrequencies Captions::document_frequencies() const {
     return merged;
 }
 
-// ln(images) - ln(max(1, df)) of every n-gram of the shard, by its number here.
+// ln(images) - ln(max(1, df)) of every n-gram of the shard, by its number in the shard.
 std::vector<double> Captions::Shard::weights(const DocumentFrequencies& df) const {
     std::vector<std::uint32_t> token_there(table.tokens.size());
     for (std::uint32_t id = 0; id < table.tokens.size(); ++id) token_there[id] = df.tokens.find(table.tokens[id]);
     const std::uint32_t size = table.ngrams.size();
     std::vector<std::uint32_t> node_there(size, kMissing);
-    // Order by order: the n-grams of one order do not wait for one another.
-    std::vector<std::uint32_t> asked, prefixes, tokens_there, found;
+    // Order by order: the n-grams of one order do not depend on each other.
+    std::vector<std::uint32_t> known, prefixes, tokens_there, results;
     for (int order = 1; order <= kOrders; ++order) {
-        asked.clear(), prefixes.clear(), tokens_there.clear();
+        known.clear(), prefixes.clear(), tokens_there.clear();
         for (std::uint32_t node = 0; node < size; ++node) {
             if (table.ngrams.order(node) != order) continue;
             const std::uint32_t prefix = table.ngrams.prefix(node), token = token_there[table.ngrams.token(node)];
@@ -165,14 +165,14 @@ std::vector<double> Captions::Shard::weights(const DocumentFrequencies& df) cons
             if (order == 1) {
                 node_there[node] = df.ngrams.find(kMissing, token);
             } else if (node_there[prefix] != kMissing) {
-                asked.push_back(node);
+                known.push_back(node);
                 prefixes.push_back(node_there[prefix]);
                 tokens_there.push_back(token);
             }
         }
-        found.resize(asked.size());
-        df.ngrams.find_all(prefixes.data(), tokens_there.data(), asked.size(), found.data());
-        for (std::size_t i = 0; i < asked.size(); ++i) node_there[asked[i]] = found[i];
+        results.resize(known.size());
+        df.ngrams.find_all(prefixes.data(), tokens_there.data(), known.size(), results.data());
+        for (std::size_t i = 0; i < known.size(); ++i) node_there[known[i]] = results[i];
     }
     const double log_images = std::log(static_cast<double>(df.images));
     std::vector<double> idf(size, log_images);
@@ -190,7 +190,7 @@ void Captions::for_each_shard(Score score) const {
     });
 }
 
-// Shows every image to every scorer; the n-grams of a text are counted once for all of them.
+// Passes every image to every scorer. The n-grams of a text are counted once for all scorers.
 template <typename... Scorers>
 void Captions::Shard::walk(Scorers&... scorers) const {
     Counter counts(table.ngrams.size());
@@ -240,14 +240,14 @@ void Captions::bleu_and_cider_d(const DocumentFrequencies& df, double* scores, d
 }
 
 void Captions::rouge_l(double* out) const {
-    // coco-caption splits at single spaces, so that a text without tokens has one: the empty string.
+    // coco-caption splits at single spaces, so a text without tokens has one token: the empty string.
     static constexpr std::uint32_t kEmpty = kMissing;
     for_each_shard([&](const Shard& shard) {
         const auto words = [&](std::size_t text) {
             const auto whole = shard.whole_texts.find(text);
-            const Span found = whole == shard.whole_texts.end() ? shard.tokens_of(text)
-                                                                : Span{whole->second.data(), whole->second.size()};
-            return found.size > 0 ? found : Span{&kEmpty, 1};
+            const Span tokens = whole == shard.whole_texts.end() ? shard.tokens_of(text)
+                                                                 : Span{whole->second.data(), whole->second.size()};
+            return tokens.size > 0 ? tokens : Span{&kEmpty, 1};
         };
         for (std::size_t image = 0; image < shard.images(); ++image) {
             const std::size_t first = shard.first_text(image), end = shard.image_ends[image];

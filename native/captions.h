@@ -1,4 +1,4 @@
-// A batch of captions with their references: tokenized once, scored by any of the caption metrics.
+// A batch of captions with their references, tokenized once and scored by any caption metric.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace mmeval {
 
-// The texts of a batch, copied end to end: image by image the candidate, then its references.
+// The texts of a batch, concatenated: for each image the candidate, then its references.
 struct Texts {
     std::string bytes;
     std::vector<std::uint64_t> ends;        // of each text in `bytes`
@@ -33,13 +33,13 @@ struct Texts {
 
 class Captions {
 public:
-    // Without n-grams only rouge_l can be asked for; numbering them is most of the work.
+    // Without n-grams, only rouge_l is available. Numbering the n-grams is most of the work.
     Captions(const Texts& texts, Tokenizer tokenize, const std::string& tokenizer, bool with_ngrams, std::size_t threads);
 
     std::size_t images() const { return images_; }
     DocumentFrequencies document_frequencies() const;
 
-    // One value an image. `df` may be any table; this batch's own is document_frequencies().
+    // One value per image. `df` may be any table. document_frequencies() gives the one of this batch.
     void cider(const DocumentFrequencies& df, double* out) const;
     void cider_d(const DocumentFrequencies& df, double* out) const;
     void rouge_l(double* out) const;
@@ -47,18 +47,18 @@ public:
     void bleu_and_cider_d(const DocumentFrequencies& df, double* scores, double* stats, double* cider_d) const;
 
 private:
-    // A contiguous run of images with its own numbering of tokens and n-grams: what one thread works on.
+    // A contiguous range of images with its own numbering of tokens and n-grams: the work of one thread.
     struct Shard {
         DocumentFrequencies table;            // candidates' n-grams are numbered too, with count 0
-        std::vector<std::uint32_t> tokens;    // of all texts, end to end
+        std::vector<std::uint32_t> tokens;    // of all texts, concatenated
         std::vector<std::uint64_t> token_ends;
         std::vector<std::uint32_t> nodes;     // n-grams of all texts: orders 1..4 of a text, each left to right
         std::vector<std::uint64_t> node_ends;
         std::vector<std::uint64_t> image_ends;  // in texts
         std::size_t first_image = 0;
-        std::uint32_t looked_at = 0;  // tokens below this number were looked at for blanks
-        std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> pieces;      // of tokens that hold a blank
-        std::unordered_map<std::size_t, std::vector<std::uint32_t>> whole_texts;  // texts that have such a token
+        std::uint32_t looked_at = 0;  // tokens below this number have been checked for spaces
+        std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> pieces;      // of tokens with a space
+        std::unordered_map<std::size_t, std::vector<std::uint32_t>> whole_texts;  // texts with such a token
 
         std::size_t first_text(std::size_t image) const { return image == 0 ? 0 : image_ends[image - 1]; }
         std::size_t images() const { return image_ends.size(); }

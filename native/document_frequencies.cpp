@@ -32,7 +32,7 @@ void put_text(std::string& out, std::string_view text) {
     out.append(text);
 }
 
-// Reads what was put, never past the end.
+// Reads what the put functions wrote, never past the end.
 class Reader {
 public:
     explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -103,8 +103,8 @@ bool DocumentFrequencies::varies() const {
 }
 
 // Layout of a bucket, in the machine's byte order: images; the tokenizer's name; tokens as (lengths, bytes); for each
-// order the number of n-grams; then of all n-grams the prefixes (places in this list), the tokens (places in theirs) and
-// the counts. Prefixes stand before what they begin, and one order after the other.
+// order the number of n-grams; then, for all n-grams, the prefixes (indices into this list), the tokens (indices into
+// the token list) and the counts. Orders are ascending, so a prefix comes before its extensions.
 std::vector<std::string> DocumentFrequencies::pack(std::uint32_t buckets) const {
     std::vector<std::uint32_t> bucket_of(ngrams.size(), 0);
     std::vector<std::size_t> ends(static_cast<std::size_t>(buckets) * kOrders + 1, 0);
@@ -179,14 +179,15 @@ void DocumentFrequencies::merge_packed(std::string_view packed) {
     if (prefixes.size() != places.size() || places.size() != more.size() || !reader.at_end())
         throw std::runtime_error("a packed document-frequency table is broken");
     std::vector<std::uint32_t> nodes(places.size());
-    std::size_t begin = 0;
+    std::size_t previous = 0, begin = 0;  // start of the previous order and of this one
     for (int order = 1; order <= kOrders; ++order) {
         if (sizes[order - 1] > nodes.size() - begin)
             throw std::runtime_error("a packed document-frequency table is broken");
         const std::size_t end = begin + sizes[order - 1];
         for (std::size_t i = begin; i < end; ++i) {
-            if (places[i] >= here.size() || (order > 1 && prefixes[i] >= begin))
-                throw std::runtime_error("a packed document-frequency table points outside itself");
+            if (places[i] >= here.size() || (order > 1 && (prefixes[i] < previous || prefixes[i] >= begin)))
+                throw std::runtime_error("a packed document-frequency table has an index out of range");
+            if (more[i] == 0) throw std::runtime_error("a packed document-frequency table has a count of 0");
             places[i] = here[places[i]];
             if (order > 1) prefixes[i] = nodes[prefixes[i]];
         }
@@ -195,6 +196,7 @@ void DocumentFrequencies::merge_packed(std::string_view packed) {
         } else {
             ngrams.add_all(prefixes.data() + begin, places.data() + begin, end - begin, nodes.data() + begin);
         }
+        previous = begin;
         begin = end;
     }
     if (begin != nodes.size()) throw std::runtime_error("a packed document-frequency table is broken");
@@ -228,9 +230,9 @@ DocumentFrequencies DocumentFrequencies::with_at_least(std::uint32_t least) cons
     return kept;
 }
 
-// Layout: magic, name of the tokenizer, images, tokens in byte order (length, bytes), then for each order the number of n-grams and, sorted
-// by prefix and token, each as (prefixes further, token or its distance to the last one, count). Uncounted n-grams, which
-// only candidates brought, are left out.
+// Layout: magic, name of the tokenizer, images, tokens in byte order (length, bytes), then for each order the number of
+// n-grams and, sorted by prefix and token, each as (distance to the last prefix, token or its distance to the last one,
+// count). N-grams without a count, which occur in candidates only, are left out.
 std::string DocumentFrequencies::to_bytes() const {
     std::vector<std::uint8_t> used(tokens.size(), 0);
     for (std::uint32_t node = 0; node < ngrams.size(); ++node)
@@ -278,7 +280,7 @@ std::string DocumentFrequencies::to_bytes() const {
 
 DocumentFrequencies DocumentFrequencies::from_bytes(std::string_view bytes) {
     if (bytes.substr(0, kMagic.size()) != kMagic)
-        throw std::runtime_error("this is no document-frequency table of this version");
+        throw std::runtime_error("this is not a document-frequency table of this version");
     Reader reader(bytes.substr(kMagic.size()));
     DocumentFrequencies table;
     table.tokenizer = reader.take(reader.number());
@@ -297,8 +299,10 @@ DocumentFrequencies DocumentFrequencies::from_bytes(std::string_view bytes) {
             prefix += further;
             token += reader.number();
             const std::uint64_t count = reader.number();
-            if (token >= table.tokens.size() || (order > 1 && prefix >= prefixes.size()) || count > kMissing)
-                throw std::runtime_error("the document-frequency table points outside itself");
+            if (token >= table.tokens.size() || (order > 1 && prefix >= prefixes.size()))
+                throw std::runtime_error("the document-frequency table has an index out of range");
+            if (count == 0 || count > kMissing)
+                throw std::runtime_error("the document-frequency table has a count out of range");
             const std::uint32_t node = table.ngrams.add(order == 1 ? kMissing : prefixes[prefix],
                                                         static_cast<std::uint32_t>(token));
             table.add_count(node, static_cast<std::uint32_t>(count));
@@ -306,7 +310,7 @@ DocumentFrequencies DocumentFrequencies::from_bytes(std::string_view bytes) {
         }
         prefixes.swap(nodes);
     }
-    if (!reader.at_end()) throw std::runtime_error("there are bytes behind the document-frequency table");
+    if (!reader.at_end()) throw std::runtime_error("there are extra bytes after the document-frequency table");
     return table;
 }
 

@@ -1,12 +1,12 @@
-// The Snowball English stemmer ("Porter2") as it was in 2014, which METEOR 1.5 stems with. Later Snowball versions
-// have more exceptions and other rules.
+// The Snowball English stemmer ("Porter2") of 2014, which METEOR 1.5 uses. Later Snowball versions have more exceptions
+// and other rules.
 #include "stemmer_parts.h"
 #include "stemmers.h"
 
 namespace mmeval {
 namespace {
 
-// A 'y' that is a consonant is written 'Y' while the word is stemmed, and so is in no set.
+// A consonant 'y' is written 'Y' during stemming, so it is in none of these sets.
 constexpr std::uint32_t kVowels = letter_set("aeiouy");
 constexpr std::uint32_t kNoShortEnd = letter_set("aeiouywx");
 constexpr std::uint32_t kDoubled = letter_set("bdfgmnprt");
@@ -16,7 +16,7 @@ bool is_vowel(char c) { return is_in(kVowels, c); }
 
 enum Rule {
     kAlways,
-    kKeep,         // found so that no shorter ending is
+    kKeep,         // blocks shorter endings
     kShorten,      // -ied, -ies
     kAfterVowel,   // a vowel before the letter in front of the ending
     kInRegion1,    // -eed
@@ -93,7 +93,7 @@ public:
 
 private:
     void mark_consonant_y() {
-        bool after_vowel = true;  // a 'y' that starts the word is a consonant, too
+        bool after_vowel = true;  // a 'y' at the start of the word is a consonant, too
         for (char& c : word_) {
             if (c == 'y' && after_vowel) {
                 c = 'Y';
@@ -103,7 +103,7 @@ private:
         }
     }
 
-    // The place after the first consonant that follows a vowel, from `start` on.
+    // The position after the first consonant that follows a vowel, from `start` on.
     std::size_t next_region(std::size_t start) const {
         while (start < word_.size() && !is_vowel(word_[start])) ++start;
         while (start < word_.size() && is_vowel(word_[start])) ++start;
@@ -207,7 +207,7 @@ void stem_english(std::string_view word, std::string& stem) {
         return;
     }
     std::string units;
-    to_units(word, Count::kUtf16, units);  // the jar is Java
+    to_units(word, Count::kUtf16, units);  // as in the Java program
     EnglishWord(units).stem();
     from_units(units, word, stem);
 }

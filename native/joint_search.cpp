@@ -7,20 +7,20 @@ namespace mmeval {
 
 namespace {
 
-constexpr std::int64_t kCrossing = std::int64_t{1} << 24;  // more than all links of a text can weigh
+constexpr std::int64_t kCrossing = std::int64_t{1} << 24;  // outweighs all links of a text
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
-// Beyond these a text has no bounds: a state's bound costs a walk through all options.
+// Longer texts have no bounds: the bound of a state costs a pass over all options.
 constexpr std::size_t kMostBoundReferences = 256, kMostBoundOptions = 4096;
-constexpr std::size_t kOptionsANode = 64;  // that a bound looks at for the price of a search node
+constexpr std::size_t kOptionsPerNode = 64;  // options that a bound checks at the cost of one search node
 
-constexpr std::size_t kMostWork = std::size_t{1} << 25;  // options times their cost: sets the width for long texts
+constexpr std::size_t kMostWork = std::size_t{1} << 25;  // options times their cost: limits the width for long texts
 constexpr std::size_t kWidening = 16;
-constexpr double kSynonymOrder = 1e6, kLinkOrder = 1e-3;  // crossings that a match, a link is worth to a beam
+constexpr double kSynonymOrder = 1e6, kLinkOrder = 1e-3;  // value of a match and of a link for the beam, in crossings
 
 bool has(const std::uint64_t* mask, std::uint32_t bit) { return mask[bit / 64] >> (bit % 64) & 1; }
 
-// The bits of word `w` that lie from `begin` up to but without `end`.
+// The bits of word `w` in [begin, end).
 std::uint64_t bits_within(std::uint32_t w, std::uint32_t begin, std::uint32_t end) {
     std::uint64_t bits = ~std::uint64_t{0};
     if (w == begin / 64) bits &= ~std::uint64_t{0} << (begin % 64);
@@ -70,7 +70,7 @@ bool JointSearch::search(const JointProblem& problem) {
     const auto fitting = [&](std::size_t cost) {
         return std::max<std::size_t>(1, std::min(beam_width_, kMostWork / (options_.size() * cost)));
     };
-    Outcome outcome = pass(fitting(words_), kUnlimited);  // most sentences have so few states
+    Outcome outcome = pass(fitting(words_), kUnlimited);  // enough for most sentences
     if (outcome == Outcome::kProven) return true;
     if (references_.size() > kMostBoundReferences || options_.size() > kMostBoundOptions) return false;
     find_bounds();
@@ -86,7 +86,7 @@ bool JointSearch::search(const JointProblem& problem) {
 
 // ---------------------------------------------------------------------------------------------- the problem
 
-// Numbers the open reference words, and counts the settled matches that lie to the left of each.
+// Numbers the open reference words and counts the settled matches to the left of each.
 void JointSearch::number_references(const JointProblem& problem) {
     begin_.clear();
     std::uint32_t open = 0;
@@ -124,7 +124,7 @@ bool JointSearch::make_layers(const JointProblem& problem) {
     left_.assign(problem.types.size(), 0);
     for (std::uint32_t i = 0; i < problem.candidate_size; ++i) {
         const std::uint32_t mate = problem.mates[kCandidate][i];
-        if (mate != kNoWord)  // from here on this match lies to the left
+        if (mate != kNoWord)  // from here on this match is to the left
             for (Reference& reference : references_) reference.settled += reference.position < mate ? 1 : -1;
         const std::uint32_t w = problem.types_of[kCandidate][i];
         const WordType& type = types_[w];
@@ -184,8 +184,8 @@ void JointSearch::add_option(const JointProblem& problem, const Layer& layer, st
     options_.push_back({r, crossings, level, static_cast<std::uint8_t>(left + right), false, 0, 0});
 }
 
-// Once no later candidate word can take a reference word, all that matters of it and of its like beside it is how
-// many are in use: only that is told from a state that has been left with such a gap.
+// A gap is a run of neighbouring reference words that no later candidate word can take. Only the number of those in use
+// matters for the rest of the search, so states are distinguished by that number alone.
 void JointSearch::find_gaps() {
     gaps_.clear();
     const std::uint32_t open = static_cast<std::uint32_t>(references_.size());
@@ -195,7 +195,7 @@ void JointSearch::find_gaps() {
             Gap gap{options_[o].reference, options_[o].reference + 1};
             if (references_[gap.begin].last_layer != t) continue;
             if (references_[gap.begin].loss) layers_[t].last_for_loss = true;
-            if (gaps_.size() > layers_[t].gaps_begin && gaps_.back().end > gap.begin) continue;  // it lies within one
+            if (gaps_.size() > layers_[t].gaps_begin && gaps_.back().end > gap.begin) continue;  // it is inside a gap
             while (gap.begin > 0 && references_[gap.begin - 1].last_layer <= t) --gap.begin;
             while (gap.end < open && references_[gap.end].last_layer <= t) ++gap.end;
             if (gap.end - gap.begin > 1) gaps_.push_back(gap);
@@ -204,7 +204,7 @@ void JointSearch::find_gaps() {
     }
 }
 
-// The most that layers can add, and by reference word who can take it.
+// The most links and synonyms that the remaining layers can add, and the options that take each reference word.
 void JointSearch::find_bounds() {
     links_left_.assign(layers_.size() + 1, 0);
     synonyms_left_.assign(layers_.size() + 1, 0);
@@ -241,7 +241,7 @@ JointSearch::Outcome JointSearch::pass(std::size_t width, std::size_t budget) {
         if (spent_ > budget) return Outcome::kStopped;
         if (keep(width)) outcome = Outcome::kDropped;
         std::swap(now_, next_);
-        if (now_.states.empty()) return outcome;  // all that is left is worse than the best so far
+        if (now_.states.empty()) return outcome;  // everything else is worse than the best so far
     }
     const State* best = &now_.states[0];
     for (const State& state : now_.states)
@@ -255,8 +255,9 @@ JointSearch::Outcome JointSearch::pass(std::size_t width, std::size_t budget) {
     return outcome;
 }
 
-// In an optimum two matches with equal words in the reference never cross, nor do two matches by the same stem, since
-// swapping their mates would save a crossing; so of each kin only words to the right of those in use can be taken.
+// In an optimum, two matches with equal words in the reference never cross, nor do two matches by the same stem,
+// because swapping their mates would save a crossing. So of each kin, only words to the right of those in use can be
+// taken.
 void JointSearch::expand(std::size_t t, std::uint32_t index) {
     const Layer& layer = layers_[t];
     const std::uint64_t* used = now_.rows.data() + index * words_;
@@ -280,7 +281,7 @@ void JointSearch::expand(std::size_t t, std::uint32_t index) {
     }
 }
 
-// Whether all words that have to be matched with equal ones still can be.
+// Whether all words that must be matched with equal words still can be.
 bool JointSearch::allowed(const std::uint64_t* used, const Layer& layer, const Option& option) const {
     const std::uint32_t v = references_[option.reference].type, rank = references_[option.reference].rank;
     if (option.level > 0) return spare(used, layer) && rank + left_[v] < types_[v].counts[kReference];
@@ -288,14 +289,14 @@ bool JointSearch::allowed(const std::uint64_t* used, const Layer& layer, const O
            has(used, by_type_[begin_[v] + rank - 1]);
 }
 
-// Whether the candidate word is not needed for an equal one.
+// Whether the candidate word is not needed for an equal word.
 bool JointSearch::spare(const std::uint64_t* used, const Layer& layer) const {
     const WordType& type = types_[layer.type];
     if (type.more() == kReference) return false;
     return layer.rank < type.spare() || has(used, by_type_[begin_[layer.type] + layer.rank - type.spare()]);
 }
 
-// Adds a state unless it is there already and no worse, or cannot become better than the best path.
+// Adds a state, unless an equal one is at least as good or it cannot beat the best path.
 void JointSearch::enter(std::size_t t, std::uint32_t parent, Step step, std::uint32_t in_use) {
     State state = now_.states[parent];
     const std::size_t at = next_.rows.size();
@@ -335,12 +336,12 @@ void JointSearch::follow(State& state, const Option& option, std::uint32_t above
     state.cost += kCrossing * (std::int64_t{option.crossings} + above) - links;
     state.synonyms += option.level == 2;
     state.last = option.links_next ? option.reference : kNoWord;
-    // half of the crossings with open words as they are found, half as they are to be expected
+    // crossings with open words: half as counted so far, half as expected
     const double missing = reference.expected - (in_use - above);
     state.expected += option.crossings + 0.5 * (above + std::max(0.0, missing)) - kLinkOrder * links;
 }
 
-// Forgets which of the reference words that layer `t` is the last to be able to take are in use.
+// Merges the reference words for which layer `t` is the last chance: only the number in use is kept.
 void JointSearch::leave(State& state, std::uint64_t* used, std::size_t t) const {
     for (std::uint32_t o = layers_[t].options_begin; layers_[t].last_for_loss && o != layers_[t].options_end; ++o) {
         const Reference& reference = references_[options_[o].reference];
@@ -353,7 +354,7 @@ void JointSearch::leave(State& state, std::uint64_t* used, std::size_t t) const 
     }
 }
 
-// Makes room for the states of a layer, and enters those that it has.
+// Makes room for the states of a layer and re-inserts the existing ones.
 void JointSearch::clear_table(std::size_t size) {
     std::size_t slots = std::max<std::size_t>(table_.size(), 64);
     while (slots < size) slots *= 2;
@@ -377,15 +378,15 @@ std::uint32_t JointSearch::find_slot(const std::uint64_t* used, std::uint32_t la
     return static_cast<std::uint32_t>(slot);
 }
 
-// Drops the states that have lost more than others, and all but the `width` of lowest order (of equal ones the
-// leftmost); whether there were more.
+// Drops the states that have lost more than others, and all but the `width` lowest in order (of equals, the leftmost).
+// Returns whether there were more.
 bool JointSearch::keep(std::size_t width) {
     std::uint32_t least = UINT32_MAX;
     for (const State& state : next_.states) least = std::min(least, state.lost);
     ranks_.clear();
     for (std::uint32_t s = 0; s < next_.states.size(); ++s) {
         const State& state = next_.states[s];
-        if (!state.dead && state.lost == least) ranks_.push_back({order(state), s});  // an optimum loses nothing
+        if (!state.dead && state.lost == least) ranks_.push_back({order(state), s});  // an optimum loses the least
     }
     const bool more = ranks_.size() > width;
     if (more) {
@@ -409,7 +410,7 @@ double JointSearch::order(const State& state) const {
     return crossings - kSynonymOrder * state.synonyms;
 }
 
-// Whether no way on from a state behind layer `t` leads to a path better than the best.
+// Whether no continuation of a state after layer `t` can beat the best path.
 bool JointSearch::hopeless(std::size_t t, const State& state) const {
     if (state.lost != best_.lost) return state.lost > best_.lost;
     const std::uint32_t most = std::min(most_synonyms_, state.synonyms + synonyms_left_[t + 1]);
@@ -418,16 +419,16 @@ bool JointSearch::hopeless(std::size_t t, const State& state) const {
     return least != best_.cost ? least > best_.cost : state.place == kBehind;
 }
 
-// Crossings with settled matches that a reference word has at least as the mate of a candidate word behind layer `t`.
+// The fewest crossings with settled matches that a reference word has as the mate of a candidate word after layer `t`.
 std::uint32_t JointSearch::fewest_behind(std::size_t t, std::uint32_t reference) const {
     std::uint32_t o = references_[reference].first_use;
     while (o < layers_[t].options_end) o = options_[o].next_use;
     return options_[o].fewest;
 }
 
-// Each match to come crosses settled ones, and those words in use that lie to its right.
+// Each later match crosses settled matches and the matches of used words to its right.
 std::uint32_t JointSearch::crossing_bound(std::size_t t, const std::uint64_t* used) {
-    spent_ += (options_.size() - layers_[t].options_end) / kOptionsANode;
+    spent_ += (options_.size() - layers_[t].options_end) / kOptionsPerNode;
     above_.resize(references_.size());
     std::uint32_t above = 0, sum = 0;
     for (std::uint32_t r = static_cast<std::uint32_t>(references_.size()); r-- > 0;) {

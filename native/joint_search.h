@@ -1,9 +1,9 @@
-// The aligner's search where it has a choice: which of equal words, inflections and synonyms to match so that most
-// are matched, then the fewest matches cross, then the fewest chunks come out, then the leftmost words are taken.
+// The aligner's search among equal words, inflections and synonyms. It prefers the most matches, then the fewest
+// crossings, then the fewest chunks, then the leftmost words.
 //
-// It goes through the open candidate words from left to right. A state is the set of reference words in use, as far
-// as it matters for what is to come; of two ways to the same state only the better one lives on. What is left of them
-// is kept in lexicographic order, so that "leftmost" needs no comparison of whole lists.
+// It goes through the open candidate words from left to right. A state is the set of reference words in use, as far as
+// the remaining search depends on it. Of two paths to the same state only the better one is kept. States are kept in
+// lexicographic order, so that "leftmost" needs no comparison of whole lists.
 #pragma once
 
 #include <algorithm>
@@ -18,27 +18,27 @@ constexpr std::uint32_t kNoWord = UINT32_MAX;
 
 enum Side { kCandidate, kReference };
 
-// All occurrences of one word. Those of the side that has fewer are all matched with the same word; the other side has
-// some to spare.
+// All occurrences of one word. The side with fewer has all of them matched with the same word; the other side has spare
+// ones.
 struct WordType {
     std::uint32_t counts[2];  // by side
-    std::uint32_t first[2];   // position of the first occurrence, for whoever lists them
+    std::uint32_t first[2];   // position of the first occurrence
     std::uint32_t stem, next_in_stem;
-    std::uint32_t synonyms_begin, synonyms_end;  // types with words of the reference to spare
-    std::uint32_t synonym_of;                    // words to spare in the candidate that have this type as a synonym
-    bool open;                                   // its matches are to be searched for
+    std::uint32_t synonyms_begin, synonyms_end;  // types with spare reference words
+    std::uint32_t synonym_of;                    // spare candidate words that have this type as a synonym
+    bool open;                                   // its matches must be searched for
 
     Side more() const { return counts[kCandidate] < counts[kReference] ? kReference : kCandidate; }
     std::uint32_t spare() const { return counts[more()] - counts[1 - more()]; }
 };
 
-// The types of one stem. As many of their words to spare as both sides have are matched with each other.
+// The types of one stem. Their spare words are matched with each other, as many as both sides have.
 struct StemClass {
     std::uint32_t spare[2];
     std::uint32_t first_type;
 
     std::uint32_t matches() const { return std::min(spare[kCandidate], spare[kReference]); }
-    bool scarce(Side side) const { return matches() > 0 && matches() == spare[side]; }  // all of its words are needed
+    bool scarce(Side side) const { return matches() > 0 && matches() == spare[side]; }  // all its words are needed
 };
 
 struct JointProblem {
@@ -48,7 +48,7 @@ struct JointProblem {
     const std::vector<WordType>& types;
     const std::vector<StemClass>& stems;
     const std::vector<std::uint32_t>& synonyms;
-    std::uint32_t most_synonyms;  // no alignment has more of them
+    std::uint32_t most_synonyms;  // upper limit for any alignment
 };
 
 class JointSearch {
@@ -57,8 +57,9 @@ public:
 
     JointSearch(std::size_t budget, std::size_t beam_width) : budget_(budget), beam_width_(beam_width) {}
 
-    // Gives the chosen matches to `settle(candidate, reference, level)`; whether they are proven to be the best. If
-    // not, words may be left over that could be matched by stem or as synonyms; with too many options all are.
+    // Passes the chosen matches to `settle(candidate, reference, level)`. Returns whether they are proven to be the
+    // best. If not, some words that could be matched by stem or as synonyms may be left; with too many options, all are
+    // left.
     template <typename Settle>
     bool solve(const JointProblem& problem, Settle settle) {
         const bool exact = search(problem);
@@ -71,18 +72,18 @@ public:
     }
 
 private:
-    // Some words must be matched: on either side all those of a type that the other side has more of, and by stem those
-    // of the side that has fewer to spare. Each pair is `needed` on one side only, so that a bound may add them up.
+    // Some words must be matched: all words of a type on the side with fewer, and by stem those of the side with fewer
+    // spare words. Each pair is `needed` on one side only, so that a bound can add them up.
     struct Reference {  // an open word of the reference
         std::uint32_t position, type;
         std::uint32_t kin;         // matches with references of one kin never cross each other
-        std::uint32_t rank;        // among its type's
-        std::uint32_t last_layer;  // that can take it
-        std::uint32_t first_use;   // the first option to take it, or kNoWord
-        bool loss;                 // if it is not matched, a match by stem is lost
+        std::uint32_t rank;        // within its type
+        std::uint32_t last_layer;  // the last layer that can take it
+        std::uint32_t first_use;   // the first option that takes it, or kNoWord
+        bool loss;                 // without its match, a match by stem is lost
         bool needed;
-        std::int32_t settled;      // matches it crosses as the mate of the candidate word at hand
-        double expected;           // words that will be in use to its left
+        std::int32_t settled;      // matches that it crosses as the mate of the current candidate word
+        double expected;           // expected number of used words to its left
     };
     struct Option {
         std::uint32_t reference;
@@ -90,17 +91,17 @@ private:
         std::uint8_t level;
         std::uint8_t links;              // settled matches that it continues
         bool links_next;                 // an option of the next layer can continue it
-        std::uint32_t next_use, fewest;  // the next option to take the reference; crossings of the best from here on
+        std::uint32_t next_use, fewest;  // the next option that takes the reference; fewest crossings from here on
     };
     struct Layer {  // an open word of the candidate
         std::uint32_t candidate, type;
-        std::uint32_t rank;  // among its type's
+        std::uint32_t rank;  // within its type
         std::uint32_t options_begin, options_end;
         std::uint32_t gaps_begin, gaps_end;
-        bool follows;        // the layer before is the candidate word before
-        bool loss;           // if it is not matched, a match by stem is lost
+        bool follows;        // the previous layer is the previous candidate word
+        bool loss;           // without its match, a match by stem is lost
         bool needed;
-        bool last_for_loss;  // it is the last to be able to take a reference word that would be a loss
+        bool last_for_loss;  // the last layer that can take a reference word with `loss`
     };
     struct Gap {
         std::uint32_t begin, end;
@@ -109,18 +110,18 @@ private:
     struct State {
         std::uint32_t lost;  // matches by stem
         std::uint32_t synonyms;
-        std::int64_t cost;   // kCrossing a crossing, -1 a link
-        std::int64_t bound;  // of the cost still to come, once there is a best path
-        double expected;     // crossings, also with matches to come
+        std::int64_t cost;   // kCrossing per crossing, -1 per link
+        std::int64_t bound;  // lower bound of the remaining cost, once there is a best path
+        double expected;     // crossings, including expected ones with later matches
         std::uint32_t node;  // in nodes_
         std::uint32_t last;  // reference that the next candidate word could continue, or kNoWord
-        Place place;         // lexicographically, as compared with the best path
+        Place place;         // lexicographic position relative to the best path
         bool dead;
 
         bool better_than(const State& other) const;
     };
     struct Step {
-        std::uint32_t option, above;  // words in use to the right of it
+        std::uint32_t option, above;  // `above`: used words to its right
     };
     struct Node {
         std::uint32_t parent, option;
@@ -130,7 +131,7 @@ private:
     };
     struct States {
         std::vector<State> states;
-        std::vector<std::uint64_t> rows;  // words in use
+        std::vector<std::uint64_t> rows;  // bits of the used words
     };
     enum class Outcome { kProven, kDropped, kStopped };
 
@@ -161,13 +162,13 @@ private:
 
     // The problem.
     const WordType* types_ = nullptr;
-    std::vector<std::uint32_t> begin_, left_;  // by type: where it is in by_type_, candidate words behind the layer
+    std::vector<std::uint32_t> begin_, left_;  // by type: start in by_type_, candidate words after the layer
     std::vector<std::uint32_t> by_type_;       // open reference words
     std::vector<Reference> references_;
     std::vector<Layer> layers_;
     std::vector<Option> options_;
     std::vector<Gap> gaps_;
-    std::vector<std::uint32_t> links_left_, synonyms_left_;  // by layer: the most that it and those behind it can add
+    std::vector<std::uint32_t> links_left_, synonyms_left_;  // by layer: the most that it and later layers can add
     std::size_t words_ = 1;                                  // of a row
     std::uint32_t most_synonyms_ = 0;
 
@@ -176,7 +177,7 @@ private:
     std::vector<Node> nodes_;
     std::vector<Slot> table_;
     std::uint32_t stamp_ = 0;
-    std::vector<std::uint64_t> blocked_;  // by kin: the last visit that found it so
+    std::vector<std::uint64_t> blocked_;  // by kin: the last visit that blocked it
     std::uint64_t visit_ = 0;
     std::vector<Step> steps_;
     std::vector<std::uint32_t> above_;

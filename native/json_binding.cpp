@@ -1,4 +1,4 @@
-// The Python face of the JSON scanners. Buffers come in without a copy, and the GIL is released while they are read.
+// The Python bindings of the JSON scanners. Buffers are not copied, and the GIL is released while they are read.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -27,14 +27,14 @@ private:
 
 nb::list repeated_keys(nb::handle data, bool line_delimited) {
     Buffer buffer(data);
-    std::vector<mmeval::RepeatedKey> found;
+    std::vector<mmeval::RepeatedKey> keys;
     {
         nb::gil_scoped_release unlocked;
-        found = mmeval::repeated_keys(buffer.text(), line_delimited);
+        keys = mmeval::repeated_keys(buffer.text(), line_delimited);
     }
     nb::list out;
-    for (const auto& item : found) {
-        // Keys may hold bytes that are no UTF-8: the decoder reports those, this must not fail on them.
+    for (const auto& item : keys) {
+        // Keys may contain invalid UTF-8. The decoder reports it, so this must not fail.
         nb::object key = nb::steal(PyUnicode_DecodeUTF8(item.key.data(), static_cast<Py_ssize_t>(item.key.size()),
                                                         "replace"));
         out.append(nb::make_tuple(item.offset, key));
@@ -59,7 +59,7 @@ nb::tuple array_elements(nb::handle data, std::size_t start, std::size_t limit) 
 
 void bind_json(nb::module_& module) {
     module.def("repeated_keys", &repeated_keys, nb::arg("data"), nb::arg("line_delimited"),
-               "(offset, key) of every key that an object of the JSON text repeats.");
+               "(offset, key) of every repeated key in an object of the JSON text.");
     module.def("array_elements", &array_elements, nb::arg("data"), nb::arg("start"), nb::arg("limit"),
-               "(elements, next, lines_passed, closed, broken): where the next elements of a JSON array lie.");
+               "(elements, next, lines_passed, closed, broken): the positions of the next elements of a JSON array.");
 }

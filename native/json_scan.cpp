@@ -13,7 +13,7 @@ void append_utf8(std::string& out, unsigned code) {
         out += static_cast<char>(0xC0 | (code >> 6));
         out += static_cast<char>(0x80 | (code & 0x3F));
     } else {
-        // A surrogate half is written as it stands: equal keys stay equal, which is all that is asked here.
+        // A lone surrogate is encoded as it is: equal keys stay equal, which is sufficient here.
         out += static_cast<char>(0xE0 | (code >> 12));
         out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
         out += static_cast<char>(0x80 | (code & 0x3F));
@@ -63,7 +63,7 @@ std::string unescape(std::string_view raw) {
     return out;
 }
 
-// The position behind the string that opens at `at` (a quote), or text.size() where it never closes.
+// The position after the string that opens at `at` (a quote), or text.size() if it never closes.
 std::size_t behind_string(std::string_view text, std::size_t at, bool stop_at_newline) {
     for (std::size_t i = at + 1; i < text.size(); ++i) {
         const char c = text[i];
@@ -74,7 +74,7 @@ std::size_t behind_string(std::string_view text, std::size_t at, bool stop_at_ne
     return text.size();
 }
 
-// The keys of one object. Objects are small: a linear look is fastest until there are many keys.
+// The keys of one object. A linear search is fastest until there are many keys.
 class KeySet {
 public:
     bool insert(std::string_view key) {
@@ -101,10 +101,10 @@ private:
 }  // namespace
 
 std::vector<RepeatedKey> repeated_keys(std::string_view text, bool line_delimited) {
-    std::vector<RepeatedKey> found;
-    std::vector<KeySet> sets;                                // one an open object, reused
+    std::vector<RepeatedKey> repeated;
+    std::vector<KeySet> sets;                                // one per open object, reused
     std::vector<char> open;                                  // '{' or '['
-    std::unordered_set<std::string> unescaped;               // owns the keys that carry escapes
+    std::unordered_set<std::string> unescaped;               // owns the keys with escapes
     std::size_t objects = 0;
     bool key_next = false;
     for (std::size_t i = 0; i < text.size();) {
@@ -140,7 +140,7 @@ std::vector<RepeatedKey> repeated_keys(std::string_view text, bool line_delimite
                     std::string_view key = text.substr(i + 1, end - i - 2);
                     if (std::memchr(key.data(), '\\', key.size()) != nullptr)
                         key = *unescaped.insert(unescape(key)).first;
-                    if (!sets[objects - 1].insert(key)) found.push_back({i, std::string(key)});
+                    if (!sets[objects - 1].insert(key)) repeated.push_back({i, std::string(key)});
                     key_next = false;
                 }
                 i = end;
@@ -157,7 +157,7 @@ std::vector<RepeatedKey> repeated_keys(std::string_view text, bool line_delimite
             default: ++i;
         }
     }
-    return found;
+    return repeated;
 }
 
 ElementBatch array_elements(std::string_view text, std::size_t start, std::size_t limit) {
@@ -165,7 +165,7 @@ ElementBatch array_elements(std::string_view text, std::size_t start, std::size_
     std::size_t i = start, depth = 0, begin = 0, lines = 0, lines_at_begin = 0;
     bool inside = false, behind_comma = start > 0 && start <= text.size() && text[start - 1] == ',';
     const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
-    // An element that is not there is given as an empty range, which no decoder takes.
+    // A missing element becomes an empty range, which every decoder refuses.
     const auto finish = [&](std::size_t end, bool owed) {
         if (inside) {
             while (end > begin && is_space(text[end - 1])) --end;

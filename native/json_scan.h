@@ -1,4 +1,4 @@
-// Structure of JSON text that a decoder does not tell: repeated keys, and where array elements lie.
+// Structure of JSON text that a decoder does not report: repeated keys, and positions of array elements.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,17 @@ struct Element {
 
 struct ElementBatch {
     std::vector<Element> elements;
-    std::size_t next = 0;         // where to go on
+    std::size_t next = 0;         // where to continue
     std::size_t lines_passed = 0; // newlines between the scan's start and `next`
     bool closed = false;          // the array's ']' was reached
-    bool broken = false;          // the text ended, or is no array, before that
+    bool broken = false;          // the text ended before that, or is not an array
 };
 
-// Keys that occur twice in one object, at any depth. With `line_delimited`, a newline ends the record
-// whatever state it is in, so that a broken record cannot hide the ones after it.
+// Keys that occur twice in one object, at any depth. With `line_delimited`, a newline always ends the record, so that
+// a broken record cannot hide later ones.
 std::vector<RepeatedKey> repeated_keys(std::string_view text, bool line_delimited);
 
-// Up to `limit` elements of a JSON array, scanning from `start`, which lies behind '[' or an element.
+// Up to `limit` elements of a JSON array, scanning from `start`, which is after '[' or an element.
 ElementBatch array_elements(std::string_view text, std::size_t start, std::size_t limit);
 
 }  // namespace mmeval

@@ -1,5 +1,4 @@
-// Vectors that grow large and are read at random: in huge pages where the system gives them, since with small ones each
-// look-up would also wait for the address of its page.
+// Vectors that grow large and are read at random. They use huge pages if the system has them, to avoid TLB misses.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@ struct LargeAllocator {
 #if defined(__linux__)
         if (bytes >= kLarge) {
             memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
-            if (memory != nullptr) madvise(memory, bytes, MADV_HUGEPAGE);  // advice: it need not be taken
+            if (memory != nullptr) madvise(memory, bytes, MADV_HUGEPAGE);  // advice only
         } else
 #endif
             memory = std::malloc(bytes);

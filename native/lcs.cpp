@@ -9,16 +9,16 @@ namespace mmeval {
 namespace {
 
 // Bit-parallel rows of the table, 64 columns at a time (Hyyro 2004): a set bit is a column where the row does not step
-// up. The columns are done strip by strip, with the carries between two strips in between, so that memory stays linear.
+// up. The columns are processed in strips, with carries between two strips, so that memory stays linear.
 std::size_t lcs_in_strips(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n) {
-    // Tokens of a get small numbers; those of b that a does not have can never match and are left out.
+    // Tokens of a get small numbers. Tokens of b that are not in a can never match and are left out.
     std::unordered_map<std::uint32_t, std::uint32_t> numbers;
     std::vector<std::uint32_t> columns(m), rows;
     for (std::size_t i = 0; i < m; ++i)
         columns[i] = numbers.emplace(a[i], static_cast<std::uint32_t>(numbers.size())).first->second;
     for (std::size_t j = 0; j < n; ++j) {
-        const auto found = numbers.find(b[j]);
-        if (found != numbers.end()) rows.push_back(found->second);
+        const auto number = numbers.find(b[j]);
+        if (number != numbers.end()) rows.push_back(number->second);
     }
     std::vector<std::uint64_t> positions(numbers.size(), 0);  // in the strip, by number
     std::vector<std::uint8_t> carries(rows.size(), 0);
@@ -42,7 +42,7 @@ std::size_t lcs_in_strips(const std::uint32_t* a, std::size_t m, const std::uint
     return length;
 }
 
-// The same in one word. Short texts make a linear search for the token faster than any table.
+// The same with a single machine word. For short texts, a linear search for the token is faster than a table.
 std::size_t lcs_in_a_word(const std::uint32_t* a, std::size_t m, const std::uint32_t* b, std::size_t n) {
     std::uint64_t row = ~std::uint64_t{0};
     for (std::size_t j = 0; j < n; ++j) {
@@ -61,7 +61,7 @@ std::size_t lcs_in_a_word(const std::uint32_t* a, std::size_t m, const std::uint
 std::size_t longest_common_subsequence(Span left, Span right) {
     auto [a, m] = left;
     auto [b, n] = right;
-    // What both begin and end with belongs to a longest one, and a text of one repeated token is nothing else.
+    // A common prefix and suffix always belong to a longest subsequence. This also covers texts of one repeated token.
     std::size_t common = 0;
     for (; m > 0 && n > 0 && *a == *b; ++a, ++b, --m, --n) ++common;
     for (; m > 0 && n > 0 && a[m - 1] == b[n - 1]; --m, --n) ++common;

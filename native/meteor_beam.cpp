@@ -5,8 +5,8 @@
 namespace mmeval {
 namespace {
 
-// What a match adds to the words matched on both sides while paths are ranked. Each side is cut to whole words, so that
-// a single word that is not the same counts nothing.
+// The contribution of a match to the matched words by which paths are ranked. Each side is rounded down to whole words,
+// so that an inexact match of a single word counts as nothing.
 std::uint32_t gain(const PhraseMatch& match) {
     if (match.module == kExact) return match.candidate_words + match.reference_words;
     return match.candidate_words / 2 + match.reference_words / 2;
@@ -67,14 +67,14 @@ BeamAligner::Path BeamAligner::with_match(const Path& path, std::uint32_t index)
     return longer;
 }
 
-// The sort is stable, and so whoever is not among the first of some paths is not among the first of more.
+// The sort is stable, so a path that is not among the first of a subset is not among the first of all.
 void BeamAligner::sort_and_cut() {
     const auto better = [](const Path& a, const Path& b) { return a.rank.better_than(b.rank); };
     if (!std::is_sorted(next_.begin(), next_.end(), better)) std::stable_sort(next_.begin(), next_.end(), better);
     if (next_.size() > kWidth) next_.resize(kWidth);
 }
 
-// Keeps the best of next_, in order, and gives them their steps and used words: only those that go on need any.
+// Keeps the best of next_, in order, and sets their steps and used words. Only the paths that are kept need these.
 void BeamAligner::keep_best() {
     sort_and_cut();
     next_used_.resize(next_.size() * blocks_);
@@ -112,7 +112,7 @@ void BeamAligner::extend(std::uint32_t position) {
         for (std::uint32_t match = begin; match < end; ++match) {
             if (collides(i, by_reference_[match])) continue;
             next_.push_back(with_match(path, match));
-            // The program charges the distance to the path it came from, hence to those made after this one.
+            // The program charges the distance to the parent path, and so to the paths created after this one.
             path.rank.distance += distance(by_reference_[match]);
             if (next_.size() >= kCrowd) sort_and_cut();
         }

@@ -1,4 +1,4 @@
-// The Python face of METEOR.
+// The Python bindings of METEOR.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -26,15 +26,15 @@ using Apostrophes = mmeval::MeteorNormalizer::Apostrophes;
 namespace {
 
 mmeval::Stemmer stemmer_named(std::string_view name) {
-    const mmeval::Stemmer found = mmeval::find_stemmer(name);
-    if (found == nullptr) throw nb::value_error("no stemmer has that name");
-    return found;
+    const mmeval::Stemmer stemmer = mmeval::find_stemmer(name);
+    if (stemmer == nullptr) throw nb::value_error("no stemmer has that name");
+    return stemmer;
 }
 
 using File = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// The scorer with what it looks at: the mapped file stays open as long as this does.
+// The scorer with its data: the mapped file stays open as long as this object lives.
 struct Meteor15 {
     File file;
     MeteorData data;
@@ -47,7 +47,7 @@ struct Meteor15 {
 };
 
 MeteorParameters parameters_of(Vector values) {
-    if (values.size() != 4 + mmeval::kModules) throw nb::value_error("METEOR has four parameters and four weights");
+    if (values.size() != 4 + mmeval::kModules) throw nb::value_error("METEOR needs four parameters and four weights");
     MeteorParameters parameters{values(0), values(1), values(2), values(3), {}};
     for (int module = 0; module < mmeval::kModules; ++module) parameters.weights[module] = values(4 + module);
     return parameters;
@@ -68,7 +68,7 @@ nb::tuple score(const Meteor15& self, nb::list candidates, nb::list references, 
 }
 
 double from_stats(Vector stats, Vector parameters) {
-    if (stats.size() != MeteorStats::kSize) throw nb::value_error("METEOR has 23 statistics");
+    if (stats.size() != MeteorStats::kSize) throw nb::value_error("METEOR needs 23 statistics");
     return mmeval::meteor_from_stats(stats.data(), parameters_of(std::move(parameters)));
 }
 
@@ -107,19 +107,20 @@ Array staged_score(const StagedMeteor& self, bool with_penalty, std::size_t thre
 }
 
 nb::tuple staged_alignment(const StagedMeteor& self, std::size_t image, std::size_t reference) {
-    const mmeval::Alignment found = self.align(image, reference);
+    const mmeval::Alignment alignment = self.align(image, reference);
     nb::list matches;
-    for (const auto& match : found.matches) matches.append(nb::make_tuple(match.candidate, match.reference, match.stage));
-    return nb::make_tuple(matches, found.crossings, found.chunks, found.exact);
+    for (const auto& match : alignment.matches)
+        matches.append(nb::make_tuple(match.candidate, match.reference, match.stage));
+    return nb::make_tuple(matches, alignment.crossings, alignment.chunks, alignment.exact);
 }
 
 nb::list stem(nb::list words, std::string_view stemmer) {
     const mmeval::Stemmer run = stemmer_named(stemmer);
     nb::list out;
-    std::string found;
+    std::string stem;
     for (nb::handle word : words) {
-        run(view(word), found);
-        out.append(string_of(found));
+        run(view(word), stem);
+        out.append(string_of(stem));
     }
     return out;
 }
@@ -129,7 +130,7 @@ nb::list stem(nb::list words, std::string_view stemmer) {
 void bind_meteor(nb::module_& module) {
     module.def("stem", &stem, nb::arg("words"), nb::arg("stemmer"), "The stem of each lower-case word.");
 
-    nb::class_<MeteorDataBuilder>(module, "MeteorDataBuilder", "Makes the file that Meteor15 reads.")
+    nb::class_<MeteorDataBuilder>(module, "MeteorDataBuilder", "Builds the file that Meteor15 reads.")
         .def(nb::init<>())
         .def("add_function_words", [](MeteorDataBuilder& self, nb::bytes lines) { self.add_function_words({lines.c_str(), lines.size()}); })
         .def("add_synsets", [](MeteorDataBuilder& self, nb::bytes lines) { self.add_synsets({lines.c_str(), lines.size()}); })
@@ -149,22 +150,22 @@ void bind_meteor(nb::module_& module) {
             return nb::bytes(file.data(), file.size());
         });
 
-    nb::class_<Meteor15>(module, "Meteor15", "METEOR 1.5 over a mapped file of its data.")
+    nb::class_<Meteor15>(module, "Meteor15", "METEOR 1.5 with a memory-mapped file of its data.")
         .def("__init__", [](Meteor15* self, File file, std::string_view stemmer, bool apostrophes_apart, Vector parameters) {
             new (self) Meteor15(std::move(file), stemmer, apostrophes_apart, parameters_of(std::move(parameters)));
         }, nb::arg("file"), nb::arg("stemmer"), nb::arg("apostrophes_apart"), nb::arg("parameters"))
         .def("score", &score, nb::arg("candidates"), nb::arg("references"), nb::arg("tokenizer"), nb::arg("threads") = 1,
-             "(a score an image, images x 23 statistics)");
+             "(one score per image, images x 23 statistics)");
     module.def("meteor_from_stats", &from_stats, nb::arg("stats"), nb::arg("parameters"),
-               "The score of METEOR 1.5 that (summed) statistics give.");
+               "The METEOR 1.5 score of (summed) statistics.");
 
     nb::class_<StagedMeteor>(module, "StagedMeteor", "METEOR of 2005 and its harmonic mean, with or without synonyms.")
         .def("__init__", &make_staged, nb::arg("candidates"), nb::arg("references"), nb::arg("tokenizer"),
              nb::arg("stemmer"))
-        .def("words", &words_of, "Every word of the texts, once.")
-        .def("set_synsets", &set_synsets, nb::arg("synsets"), "The ascending synsets of each of the words.")
+        .def("words", &words_of, "The distinct words of the texts.")
+        .def("set_synsets", &set_synsets, nb::arg("synsets"), "The synsets of each word, in ascending order.")
         .def("score", &staged_score, nb::arg("with_penalty"), nb::arg("threads") = 1,
-             "An image: score, matches, candidate words, reference words, chunks, crossings, proven or not.")
+             "Per image: score, matches, candidate words, reference words, chunks, crossings, whether proven.")
         .def("alignment", &staged_alignment, nb::arg("image"), nb::arg("reference"),
-             "(matches as (candidate, reference, stage), crossings, chunks, proven or not)");
+             "(matches as (candidate, reference, stage), crossings, chunks, whether proven)");
 }

@@ -9,7 +9,7 @@
 namespace mmeval {
 namespace {
 
-constexpr char kMagic[] = "MMEVAL-METEOR-1";  // 16 bytes with the zero behind it
+constexpr char kMagic[] = "MMEVAL-METEOR-1";  // 16 bytes with the terminating zero
 constexpr std::uint32_t kByteOrder = 0x01020304;
 
 std::uint32_t hash_of(std::string_view text) {  // FNV-1a: the file must not depend on a library's hash
@@ -18,7 +18,7 @@ std::uint32_t hash_of(std::string_view text) {  // FNV-1a: the file must not dep
     return hash ^ (hash >> 15);
 }
 
-[[noreturn]] void damaged() { throw std::runtime_error("the file of METEOR's data is damaged"); }
+[[noreturn]] void damaged() { throw std::runtime_error("METEOR's data file is damaged"); }
 
 template <typename Take>
 void for_each_line(std::string_view text, Take take) {
@@ -41,15 +41,15 @@ void for_each_word(std::string_view line, Take take) {
     }
 }
 
-// The values of (index, value) pairs by index, in the order in which they came.
+// Groups the values of (index, value) pairs by index, in their original order.
 void by_index(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& pairs, std::size_t count,
               std::vector<std::uint32_t>& ends, std::vector<std::uint32_t>& values) {
     ends.assign(count, 0);
     for (const auto& pair : pairs) ++ends[pair.first];
     std::uint32_t sum = 0;
-    for (std::uint32_t& end : ends) sum += std::exchange(end, sum);  // now where each list begins
+    for (std::uint32_t& end : ends) sum += std::exchange(end, sum);  // now the start of each list
     values.resize(pairs.size());
-    for (const auto& pair : pairs) values[ends[pair.first]++] = pair.second;  // and now where it ends
+    for (const auto& pair : pairs) values[ends[pair.first]++] = pair.second;  // and now its end
 }
 
 void put(std::string& out, const void* bytes, std::size_t size) { out.append(static_cast<const char*>(bytes), size); }
@@ -97,18 +97,18 @@ std::string_view MeteorData::text_of(std::uint32_t word) const {
 std::uint32_t MeteorData::word(std::string_view text) const {
     const std::size_t mask = slots_.size - 1;
     for (std::size_t slot = hash_of(text) & mask, tried = 0; tried < slots_.size; slot = (slot + 1) & mask, ++tried) {
-        const std::uint32_t found = slots_.data[slot];
-        if (found == kMissing) break;
-        if (text_of(found) == text) return found;
+        const std::uint32_t word = slots_.data[slot];
+        if (word == kMissing) break;
+        if (text_of(word) == text) return word;
     }
     return kMissing;
 }
 
 std::uint32_t MeteorData::longer(std::uint32_t node, std::uint32_t word) const {
     const Span children = list(child_ends_, last_words_, node);
-    const std::uint32_t* found = std::lower_bound(children.begin(), children.end(), word);
-    if (found == children.end() || *found != word) return kMissing;
-    return static_cast<std::uint32_t>(found - last_words_.data) + 1;  // node 0 has no last word
+    const std::uint32_t* child = std::lower_bound(children.begin(), children.end(), word);
+    if (child == children.end() || *child != word) return kMissing;
+    return static_cast<std::uint32_t>(child - last_words_.data) + 1;  // node 0 has no last word
 }
 
 void MeteorDataBuilder::add_function_words(std::string_view lines) {
@@ -128,7 +128,7 @@ void MeteorDataBuilder::add_synsets(std::string_view lines) {
             std::uint32_t number = 0;
             const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
             if (read.ec != std::errc() || read.ptr != digits.data() + digits.size())
-                throw std::runtime_error("a synset's number is none");
+                throw std::runtime_error("a synset number is not an integer");
             synsets_.emplace_back(word, number);
         });
         word = kMissing;
@@ -174,11 +174,11 @@ void MeteorDataBuilder::add_paraphrases(std::string_view piece) {
     unfinished_.append(piece);
 }
 
-// Numbers the phrases breadth first, children in the order of their last word; gives the new number of each.
+// Numbers the phrases breadth first, children in the order of their last word. Returns the new number of each.
 std::vector<std::uint32_t> MeteorDataBuilder::renumber_phrases(std::vector<std::uint32_t>& child_ends,
                                                                std::vector<std::uint32_t>& last_words) {
     const std::uint32_t nodes = phrases_.size();
-    Pairs children(nodes);  // (prefix, node), the empty phrase being 0 and the others one more than in the table
+    Pairs children(nodes);  // (prefix, node); the prefix is 0 for the empty phrase, else one more than in the table
     for (std::uint32_t node = 0; node < nodes; ++node) children[node] = {phrases_.prefix(node) + 1, node};
     std::vector<std::uint32_t> ends, sorted;
     by_index(children, std::size_t{nodes} + 1, ends, sorted);
@@ -237,7 +237,7 @@ std::string MeteorDataBuilder::finish() {
     put(file, kMagic, sizeof kMagic);
     put(file, &kByteOrder, sizeof kByteOrder);
     const auto put_size = [&](std::size_t size) {
-        if (size >= kMissing) throw std::length_error("METEOR's data are too large for one file");
+        if (size >= kMissing) throw std::length_error("METEOR's data is too large for one file");
         const auto number_of_values = static_cast<std::uint32_t>(size);
         put(file, &number_of_values, sizeof number_of_values);
     };

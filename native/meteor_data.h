@@ -1,8 +1,8 @@
-// METEOR 1.5's word lists and paraphrases in one file that is mapped into memory: opening it costs nothing, and only the
-// pages that are asked for are read. MeteorDataBuilder makes the file from the lists that the METEOR program ships.
+// METEOR 1.5's word lists and paraphrases in one memory-mapped file: opening it costs nothing, and only the pages in
+// use are read. MeteorDataBuilder builds the file from the lists that the METEOR program ships.
 //
-// The file is a row of arrays of 32-bit numbers, then the bytes of the words. Phrases form a trie: a node is a phrase, its
-// children lie side by side in the order of their last word, and node 0 is the empty phrase.
+// The file is a sequence of arrays of 32-bit numbers, then the bytes of the words. Phrases form a trie: a node is a
+// phrase, its children are contiguous in the order of their last word, and node 0 is the empty phrase.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ public:
     static constexpr std::uint32_t kRoot = 0;
 
     MeteorData() = default;
-    explicit MeteorData(std::string_view file);  // which must stay where it is; throws std::runtime_error if it is damaged
+    explicit MeteorData(std::string_view file);  // `file` must outlive this; throws std::runtime_error if it is damaged
 
     std::uint32_t word(std::string_view text) const;  // its number, or kMissing
     bool is_function_word(std::uint32_t word) const { return function_words_.data[word] != 0; }
     Span synsets(std::uint32_t word) const { return list(synset_ends_, synsets_, word); }            // ascending
     Span exception_bases(std::uint32_t word) const { return list(base_ends_, bases_, word); }        // words
-    std::uint32_t longer(std::uint32_t node, std::uint32_t word) const;  // the phrase with one word more, or kMissing
+    std::uint32_t longer(std::uint32_t node, std::uint32_t word) const;  // the phrase extended by a word, or kMissing
     Span paraphrases(std::uint32_t node) const { return list(paraphrase_ends_, paraphrases_, node); }  // nodes
     std::string_view prefixes() const { return prefixes_; }
 
@@ -44,13 +44,13 @@ private:
 
 class MeteorDataBuilder {
 public:
-    void add_function_words(std::string_view lines);  // a word a line
-    void add_synsets(std::string_view lines);         // a word, then its synsets' numbers, line about
-    void add_exceptions(std::string_view lines);      // a base form, then the forms made of it, line about
+    void add_function_words(std::string_view lines);  // one word per line
+    void add_synsets(std::string_view lines);         // alternating lines: a word, its synsets' numbers
+    void add_exceptions(std::string_view lines);      // alternating lines: a base form, its inflected forms
     void add_prefixes(std::string_view lines) { prefixes_ = lines; }
-    void add_paraphrases(std::string_view piece);     // probability, phrase, paraphrase, line about; cut anywhere
+    void add_paraphrases(std::string_view piece);     // lines: probability, phrase, paraphrase; cut anywhere
 
-    std::string finish();  // the file; the builder is of no use afterwards
+    std::string finish();  // the file; the builder cannot be used afterwards
 
 private:
     std::uint32_t phrase(std::string_view text);
@@ -62,7 +62,7 @@ private:
     std::vector<std::uint32_t> function_words_;
     Pairs synsets_, bases_, paraphrases_;
     NgramTable phrases_;
-    std::string unfinished_;  // a line whose end has not come yet
+    std::string unfinished_;  // an incomplete line
     int line_ = 0;            // of three
     std::uint32_t key_ = 0;
     std::string prefixes_;

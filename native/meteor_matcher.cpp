@@ -12,13 +12,13 @@ struct SuffixRule {
     std::string_view ending, base_ending;
 };
 
-// In this order: the first whose result has a synset decides.
+// In this order: the first rule whose result has a synset applies.
 constexpr SuffixRule kSuffixRules[] = {
     {"s", ""},    {"ses", "s"}, {"xes", "x"}, {"zes", "z"}, {"ches", "ch"}, {"shes", "sh"}, {"men", "man"}, {"ies", "y"}, {"es", "e"},
     {"es", ""},   {"ed", "e"},  {"ed", ""},   {"ing", "e"}, {"ing", ""},    {"er", ""},     {"est", ""},    {"er", "e"},  {"est", "e"},
 };
 
-// What Java's String.hashCode() gives.
+// Java's String.hashCode().
 std::uint32_t hash_code(std::string_view text) {
     std::uint32_t hash = 0;
     for (std::size_t i = 0; i < text.size();) {
@@ -56,8 +56,8 @@ std::uint32_t MeteorLexicon::add(std::string_view text) {
 }
 
 void MeteorLexicon::add_synsets(std::uint32_t known_as) {
-    const Span found = data_.synsets(known_as);
-    synsets_.insert(synsets_.end(), found.begin(), found.end());
+    const Span synsets = data_.synsets(known_as);
+    synsets_.insert(synsets_.end(), synsets.begin(), synsets.end());
 }
 
 void MeteorLexicon::look_up_synsets(std::string_view text, Word& word) {
@@ -146,7 +146,7 @@ bool MeteorMatcher::find_words(std::size_t candidate_words, std::size_t referenc
     return true;
 }
 
-// Every phrase of `keys` is looked up, and its paraphrases are searched for in `others`.
+// Looks up every phrase of `keys` and searches for its paraphrases in `others`.
 bool MeteorMatcher::find_paraphrases(const MeteorData& data, const MeteorText& keys, const MeteorText& others,
                                      bool keys_are_reference) {
     for (const MeteorText::Phrase& key : keys.phrases) {

@@ -1,5 +1,5 @@
-// Which words and phrases of a candidate METEOR 1.5 may match with which of a reference: by being the same, by their
-// stems, by a common synset, or as paraphrases.
+// The possible matches between words and phrases of a candidate and a reference in METEOR 1.5: exact, by stem, by a
+// common synset, or as paraphrases.
 #pragma once
 
 #include <array>
@@ -16,15 +16,15 @@
 
 namespace mmeval {
 
-// What METEOR knows of each word, looked up when the word is first seen.
+// METEOR's data about each word, looked up when the word first occurs.
 class MeteorLexicon {
 public:
     struct Word {
-        // The program compares hash codes instead of words and stems, so that a few odd pairs ("ll" and "n.", "so" and
-        // "u1") are the same to it.
+        // The program compares hash codes instead of words and stems, so a few pairs ("ll" and "n.", "so" and "u1")
+        // count as equal.
         std::uint32_t hash = 0, stem_hash = 0;
         std::uint32_t known_as = kMissing;  // its number in the data
-        std::uint32_t phrase = kMissing;    // itself as a phrase of one word
+        std::uint32_t phrase = kMissing;    // as a phrase of one word
         std::uint32_t first_synset = 0, synsets = 0;
         std::uint64_t synset_mask = 0;  // words whose masks have no bit in common share no synset
         bool is_function_word = false;
@@ -36,7 +36,7 @@ public:
     const Word& operator[](std::uint32_t id) const { return words_[id]; }
     const MeteorData& data() const { return data_; }
     bool are_synonyms(std::uint32_t a, std::uint32_t b);
-    std::uint32_t longer(std::uint32_t node, std::uint32_t word);  // the data's, remembered; kMissing for an unknown word
+    std::uint32_t longer(std::uint32_t node, std::uint32_t word);  // data().longer, cached
 
 private:
     void look_up_synsets(std::string_view text, Word& word);
@@ -48,7 +48,7 @@ private:
     Vocabulary texts_;
     std::vector<Word> words_;
     std::vector<std::uint32_t> synsets_;
-    // Answers of are_synonyms and of longer; a pair has one place, and the last that came there stays.
+    // Caches of are_synonyms and longer. A pair has one slot, and a new entry replaces the old one.
     struct Answer {
         std::uint32_t a = kMissing, b = kMissing, value = 0;
     };
@@ -61,14 +61,14 @@ private:
     std::string stem_, base_;
 };
 
-// A text as words of a lexicon, with those of its phrases that the paraphrases know.
+// A text as words of a lexicon, with its phrases that are in the paraphrase table.
 struct MeteorText {
     struct Phrase {
         std::uint32_t node, start;
         std::uint16_t words;
     };
     std::vector<std::uint32_t> words, hashes, stem_hashes;
-    std::vector<std::uint64_t> synset_masks;  // of each word, side by side for the inner loops
+    std::vector<std::uint64_t> synset_masks;  // of each word, contiguous for the inner loops
     std::vector<Phrase> phrases;  // by start, then by length
     std::vector<Phrase> by_node;  // the same by node, then by start
     std::array<std::uint64_t, 8> nodes_mask;
@@ -80,10 +80,10 @@ struct MeteorText {
 
 class MeteorMatcher {
 public:
-    // More are refused: texts of thousands of words, or the same few words over and over.
+    // Limits for texts of thousands of words, or of a few words repeated very often.
     static constexpr std::size_t kMostPairs = 25'000'000, kMostMatches = 1'000'000;
 
-    // In the order that breaks the aligner's ties; false where there are too many.
+    // Finds the matches, in the order that breaks the aligner's ties. False if there are too many.
     bool find(MeteorLexicon& lexicon, const MeteorText& candidate, const MeteorText& reference);
     const std::vector<PhraseMatch>& matches() const { return matches_; }
 

@@ -1,6 +1,6 @@
-// METEOR's normaliser is a chain of regular expressions, each one pass from left to right whose matches do not overlap:
-// what a match has taken, the blank behind a comma included, is no context for the next one (a-b-c gives "a b-c").
-// The passes here keep that order and that habit. Plain words never meet them.
+// METEOR's normaliser is a chain of regular expressions. Each is one pass from left to right without overlapping
+// matches: the characters of a match, including the space after a comma, are not context for the next one (a-b-c gives
+// "a b-c"). The passes here do the same in the same order. Plain words skip them.
 #include "meteor_normalizer.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ constexpr char32_t kReplacement = 0xfffd;
 
 bool is_digit(char32_t c) { return c - U'0' < 10; }
 bool is_plain(char c) { return is_ascii_letter(c) || is_digit(static_cast<unsigned char>(c)); }
-// What words are split at. The vertical tab is not among them, though it is not set apart either.
+// Words are split at these. The vertical tab neither splits words nor is set apart.
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r'; }
 
-// The letters METEOR knows; those of any other script are set apart one by one, like punctuation.
+// METEOR's letters. Letters of other scripts are set apart one by one, like punctuation.
 bool is_letter(char32_t c) {
     if (c < 0x80) return is_ascii_letter(static_cast<char>(c));
     if (c < 0x180) return c >= 0xc0 && c != 0xd7 && c != 0xf7 && c != 0x17f;
@@ -29,13 +29,13 @@ bool is_letter(char32_t c) {
 }
 bool is_word(char32_t c) { return is_letter(c) || is_digit(c); }
 
-// Set apart like punctuation, so that "end.<no-break space>b" has its full stop cut off, and then thrown away.
+// Set apart like punctuation, so that the full stop of "end.<no-break space>b" is split off, and removed later.
 bool is_wide_blank(char32_t c) {
     return c >= 0xa0 && (c == 0xa0 || (c >= 0x2000 && c <= 0x200a) || c == 0x202f || c == 0x205f || c == 0x3000);
 }
 
-// How many of the bytes at s[i], where no valid code point starts, Java replaces by one U+FFFD: what could have been
-// the beginning of one, and a surrogate as a whole.
+// How many of the bytes at s[i], which start no valid code point, Java replaces by one U+FFFD: a possible prefix of a
+// code point, or a whole surrogate.
 std::size_t bad_length(std::string_view s, std::size_t i) {
     const auto tail = [&](std::size_t k) { return i + k < s.size() && is_tail(static_cast<unsigned char>(s[i + k])); };
     const unsigned char lead = static_cast<unsigned char>(s[i]);
@@ -45,20 +45,20 @@ std::size_t bad_length(std::string_view s, std::size_t i) {
     return tail(2) ? 3 : 2;
 }
 
-// Java's lower case of what is left in a token; a sigma stands alone here and so is never a final one.
+// Java's lower case of a character. A sigma is always a separate token here, so it is never a final sigma.
 void append_lower(char32_t c, std::string& out) {
     if (c < 0x80) {
         out += static_cast<char>(c - U'A' < 26 ? c | 0x20 : c);
     } else if (c == 0x130) {
         out += "i\xcc\x87";
     } else {
-        const auto* found = std::lower_bound(std::begin(kLowerCase), std::end(kLowerCase), c,
+        const auto* entry = std::lower_bound(std::begin(kLowerCase), std::end(kLowerCase), c,
                                              [](const char32_t(&pair)[2], char32_t value) { return pair[0] < value; });
-        encode(found != std::end(kLowerCase) && (*found)[0] == c ? (*found)[1] : c, out);
+        encode(entry != std::end(kLowerCase) && (*entry)[0] == c ? (*entry)[1] : c, out);
     }
 }
 
-// A stretch of text on its way through the passes.
+// A piece of text that goes through the passes.
 struct Passes {
     std::u32string text, spare;
     bool commas = false, apostrophes = false, hyphens = false;
@@ -82,7 +82,7 @@ private:
     void read(std::string_view source) {
         text.assign(1, U' ');
         commas = apostrophes = hyphens = false;
-        bool open = false;  // the character before is an apostrophe that may be the first half of a double quote
+        bool open = false;  // the previous character is an apostrophe that may be the first half of a double quote
         for (std::size_t i = 0; i < source.size();) {
             CodePoint c = decode(source, i);
             if (c.value == kBadByte) c = {kReplacement, static_cast<std::uint32_t>(bad_length(source, i))};
@@ -139,7 +139,7 @@ private:
         }
     }
 
-    // Writes `by` for each `mark` that has a `left` before it and a `right` behind it, both of which the match takes.
+    // Replaces each `mark` between a `left` and a `right` character by `by`. The match consumes both neighbours.
     template <typename Left, typename Right>
     void part(char32_t mark, std::u32string_view by, Left left, Right right) {
         std::size_t done = 0;
@@ -195,8 +195,8 @@ private:
     }
 };
 
-// METEOR trims a text of control characters and blanks (all that is not above a blank) twice: when it has read it, and
-// again when it is normalised, where wide blanks at the ends are gone.
+// METEOR trims control characters and spaces (everything up to U+0020) twice: after reading a text, and again after
+// normalising it, when wide spaces at the ends are removed.
 std::string_view trimmed(std::string_view text) {
     const auto solid = [](char c) { return static_cast<unsigned char>(c) > ' '; };
     const auto* begin = std::find_if(text.data(), text.data() + text.size(), solid);
@@ -205,7 +205,7 @@ std::string_view trimmed(std::string_view text) {
     return {begin, size};
 }
 
-// Trims the front of the normalised text: `first` is where its tokens begin. See drop_trailing for the end.
+// Trims the start of the normalised text, whose first token is `first`. drop_trailing trims the end.
 void push_word(std::u32string_view word, std::size_t first, TokenBuffer& out) {
     thread_local std::string token;
     token.clear();
@@ -228,7 +228,7 @@ void drop_trailing(std::size_t first, TokenBuffer& out) {
     }
 }
 
-// Letters and digits only, so that one bit makes them lower case.
+// For letters and digits only, which one bit makes lower case.
 void push_plain(std::string_view word, TokenBuffer& out) {
     out.push(word);
     for (std::size_t i = out.bytes.size() - word.size(); i < out.bytes.size(); ++i) out.bytes[i] |= 0x20;
@@ -239,7 +239,7 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
     return at;
 }
 
-// Where the next plain character behind a blank stands. No match reaches over it: the passes may stop there.
+// The position of the next plain character after a space. No match extends past it, so the passes can stop there.
 std::size_t find_break(std::string_view text, std::size_t at) {
     for (++at; at < text.size(); ++at)
         if (is_plain(text[at]) && is_blank(text[at - 1])) return at;
@@ -268,16 +268,16 @@ MeteorNormalizer::MeteorNormalizer(std::string_view prefixes, Apostrophes apostr
     }
 }
 
-// Does a word keep its full stop, given the first character of the next word?
+// Whether a word keeps its full stop, given the first character of the next word.
 bool MeteorNormalizer::keeps_stop(std::string_view word, char32_t next) const {
     if (next >= U'a' && next <= U'z') return true;
     if (word.size() > longest_prefix_) return false;
-    const auto found = prefixes_.find(std::string(word));
-    return found != prefixes_.end() && (found->second == Stop::kStays || is_digit(next));
+    const auto prefix = prefixes_.find(std::string(word));
+    return prefix != prefixes_.end() && (prefix->second == Stop::kStays || is_digit(next));
 }
 
-// A word of ASCII letters and digits, a lone mark, or such a word with a comma or full stop behind it, with a blank
-// and a plain word next: gives the place behind them, or `begin` where the text needs the passes.
+// Takes a word of ASCII letters and digits, a single mark, or such a word followed by a comma or full stop, then a
+// space and a plain word. Returns the position after it, or `begin` if the text needs the passes.
 std::size_t MeteorNormalizer::take_plain(std::string_view text, std::size_t begin, TokenBuffer& out) const {
     std::size_t end = begin;
     while (end < text.size() && is_plain(text[end])) ++end;
@@ -300,7 +300,7 @@ std::size_t MeteorNormalizer::take_plain(std::string_view text, std::size_t begi
     return next;
 }
 
-// Cuts full stops off the words that passed everything else, and lower-cases them. `next` is what comes behind.
+// Splits full stops off the words after all passes, and lower-cases them. `next` is the character after them.
 void MeteorNormalizer::take_words(std::u32string_view words, char32_t next, std::size_t first, TokenBuffer& out) const {
     thread_local std::string name;
     std::u32string undotted;

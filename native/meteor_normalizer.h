@@ -12,16 +12,16 @@ namespace mmeval {
 
 class MeteorNormalizer {
 public:
-    // English leaves an apostrophe on what follows it (it 's); Russian makes it a token (it ' s). Nothing else differs
-    // but the prefixes.
+    // In English, an apostrophe stays with the following letters (it 's). In Russian, it is a token (it ' s). Apart
+    // from the prefixes, nothing else differs.
     enum class Apostrophes : std::uint8_t { kEnglish, kApart };
 
-    // `prefixes` is the text of nonbreaking/english.prefixes (or russian.prefixes): words that keep a full stop, one a
-    // line; "#NUMERIC_ONLY#" behind one says before a number only.
+    // `prefixes` is the text of nonbreaking/english.prefixes (or russian.prefixes): words that keep a full stop, one
+    // per line. "#NUMERIC_ONLY#" after a word means only before a number.
     explicit MeteorNormalizer(std::string_view prefixes, Apostrophes apostrophes = Apostrophes::kEnglish);
 
-    // Appends the tokens of a text (UTF-8; bad bytes become U+FFFD as in Java). Linear in the text's length. Several
-    // threads may call it at once.
+    // Appends the tokens of a text (UTF-8; bad bytes become U+FFFD as in Java). Linear in the text's length.
+    // Thread-safe.
     void tokenize(std::string_view text, TokenBuffer& out) const;
 
 private:

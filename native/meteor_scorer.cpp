@@ -12,8 +12,8 @@ namespace {
 
 using Stats = MeteorStats;
 
-// Precision (side 0) or recall (side 1). All content words are added before any function word: the program's order, and
-// so its last digit.
+// Precision (side 0) or recall (side 1). All content words are added before any function word, as in the program, to
+// get the same last digit.
 double weighted_share(const double* stats, int side, const MeteorParameters& p) {
     const double* matched = stats + Stats::kMatched + side;
     double share = 0.0;
@@ -24,7 +24,7 @@ double weighted_share(const double* stats, int side, const MeteorParameters& p) 
     return share / (p.delta * content_words + (1 - p.delta) * function_words);
 }
 
-// Texts as words of a lexicon.
+// Converts texts to words of a lexicon.
 class TextReader {
 public:
     TextReader(const MeteorNormalizer& normalizer, Tokenizer tokenize, MeteorLexicon& lexicon)
@@ -79,12 +79,12 @@ void stats_of(const MeteorLexicon& lexicon, const MeteorText& candidate, const M
     for (const PhraseMatch& match : alignment) {
         count_matched(lexicon, candidate, match.candidate, match.candidate_words, match.module, 0, stats);
         count_matched(lexicon, reference, match.reference, match.reference_words, match.module, 1, stats);
-        const bool goes_on = before != nullptr && before->candidate + before->candidate_words == match.candidate &&
-                             before->reference + before->reference_words == match.reference;
-        if (!goes_on) stats[Stats::kChunks] += 1;
+        const bool continues = before != nullptr && before->candidate + before->candidate_words == match.candidate &&
+                               before->reference + before->reference_words == match.reference;
+        if (!continues) stats[Stats::kChunks] += 1;
         before = &match;
     }
-    // Everything matched in one piece is not fragmented at all, neither here nor in a corpus.
+    // If everything matches in one chunk, there is no fragmentation, neither here nor in a corpus.
     const bool whole = stats[Stats::kAllMatched] == stats[Stats::kWords] &&
                        stats[Stats::kAllMatched + 1] == stats[Stats::kWords + 1];
     if (whole && stats[Stats::kChunks] == 1) stats[Stats::kChunks] = 0;

@@ -1,4 +1,4 @@
-// METEOR 1.5 of captions, equal to the published program's: normalised, matched, aligned and weighted.
+// METEOR 1.5 of captions, equal to the published program: normalised, matched, aligned and weighted.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct MeteorParameters {
     double weights[kModules];
 };
 
-// What a segment's score is made of, and summed over segments the corpus': words of candidate and reference, function
-// words of both, for each module content words matched on both sides and function words matched on both sides, then
-// chunks and all words matched on both sides.
+// The statistics of a segment's score; their sums give the corpus score. Words of candidate and reference, function
+// words of both, for each module the content words and the function words matched on both sides, then chunks and all
+// words matched on both sides.
 struct MeteorStats {
     static constexpr std::size_t kSize = 4 + 4 * kModules + 3;
     enum { kWords = 0, kFunctionWords = 2, kMatched = 4, kChunks = 4 + 4 * kModules, kAllMatched };  // two sides each
@@ -33,8 +33,8 @@ public:
                  const MeteorParameters& parameters)
         : data_(data), normalizer_(data.prefixes(), apostrophes), stemmer_(stemmer), parameters_(parameters) {}
 
-    // For each image the score of its best reference (the first of equals) and the statistics behind it. An image whose
-    // texts are too long to align has a NaN. `tokenize` may be nullptr: then the normaliser gets the texts as they are.
+    // For each image, the score of its best reference (the first of equals) and its statistics. The score is NaN if the
+    // texts are too long to align. If `tokenize` is nullptr, the normaliser gets the texts unchanged.
     void score(const Texts& texts, Tokenizer tokenize, std::size_t threads, double* scores, double* stats) const;
 
 private:

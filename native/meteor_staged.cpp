@@ -9,7 +9,7 @@
 namespace mmeval {
 namespace {
 
-// 10PR / (R + 9P), with half the cubed share of chunks among the matches as the penalty of 2005.
+// 10PR / (R + 9P); the penalty of 2005 is half the cube of chunks / matches.
 double score_of(double matches, double candidate_words, double reference_words, double chunks, bool with_penalty) {
     if (matches == 0) return 0.0;
     const double precision = matches / candidate_words, recall = matches / reference_words;
@@ -39,7 +39,8 @@ StagedMeteor::StagedMeteor(const Texts& texts, Tokenizer tokenize, Stemmer stemm
 }
 
 void StagedMeteor::set_synsets(std::vector<std::uint32_t> synsets, const std::vector<std::uint64_t>& ends) {
-    if (ends.size() != by_word_.size()) throw std::invalid_argument("every word needs its synsets, if only an empty list");
+    if (ends.size() != by_word_.size())
+        throw std::invalid_argument("every word needs a list of synsets, which may be empty");
     std::uint64_t begin = 0;
     for (const std::uint64_t end : ends) {
         if (end < begin || end > synsets.size()) throw std::invalid_argument("the synsets' ends are out of order");
@@ -74,15 +75,16 @@ void StagedMeteor::score(bool with_penalty, std::size_t threads, double* rows) c
             read(first, candidate);
             for (std::size_t text = first + 1; text < image_ends_[image]; ++text) {
                 read(text, reference);
-                const Alignment& found =
+                const Alignment& alignment =
                     aligner.align(candidate.data(), candidate.size(), reference.data(), reference.size());
-                proven = proven && found.exact;
-                const auto matches = static_cast<double>(found.matches.size());
-                const auto chunks = static_cast<double>(found.chunks);
+                proven = proven && alignment.exact;
+                const auto matches = static_cast<double>(alignment.matches.size());
+                const auto chunks = static_cast<double>(alignment.chunks);
                 const auto words = static_cast<double>(candidate.size()), others = static_cast<double>(reference.size());
                 const double score = score_of(matches, words, others, chunks, with_penalty);
                 if (score <= row[kScore]) continue;
-                const double values[] = {score, matches, words, others, chunks, static_cast<double>(found.crossings)};
+                const auto crossings = static_cast<double>(alignment.crossings);
+                const double values[] = {score, matches, words, others, chunks, crossings};
                 std::copy(std::begin(values), std::end(values), row);
             }
             row[kProven] = proven;

@@ -16,15 +16,15 @@ namespace mmeval {
 
 class StagedMeteor {
 public:
-    // What is said of an image: its score and, for the reference that gave it, matches, words of the candidate, words
-    // of the reference, chunks and crossings; last, whether every reference's alignment is proven to be the best.
+    // The columns of an image: its score; for the best reference the matches, words of the candidate, words of the
+    // reference, chunks and crossings; and whether the alignments of all references are proven to be the best.
     enum Column { kScore, kMatches, kCandidateWords, kReferenceWords, kChunks, kCrossings, kProven, kColumns };
 
     StagedMeteor(const Texts& texts, Tokenizer tokenize, Stemmer stemmer);
 
     std::size_t images() const { return image_ends_.size(); }
-    const Vocabulary& words() const { return words_; }  // all of them, once
-    // The sorted synsets of each word, end to end. Without this call nothing is a synonym.
+    const Vocabulary& words() const { return words_; }  // distinct
+    // The sorted synsets of each word, concatenated. Without this call there are no synonyms.
     void set_synsets(std::vector<std::uint32_t> synsets, const std::vector<std::uint64_t>& ends);
 
     void score(bool with_penalty, std::size_t threads, double* rows) const;  // images x kColumns

@@ -7,13 +7,13 @@
 namespace mmeval {
 namespace {
 
-// Mixes well enough for open addressing: multiply, then take the high bits by folding.
+// Good enough for open addressing: multiply, then fold in the high bits.
 std::uint64_t mix(std::uint64_t x) {
     x *= 0x9E3779B97F4A7C15ull;
     return x ^ (x >> 29);
 }
 
-// The first eight bytes, zeros behind a shorter string.
+// The first eight bytes; a shorter string is padded with zeros.
 std::uint64_t head_of(std::string_view text) {
     std::uint64_t head = 0;
     if (text.size() >= 8) {
@@ -32,7 +32,7 @@ std::uint64_t hash_of(std::string_view text, std::uint64_t head) {
 }
 
 constexpr std::size_t kFirstSlots = 64;
-constexpr std::size_t kTogether = 16;  // answers of a table that are waited for together
+constexpr std::size_t kTogether = 16;  // look-ups that are prefetched together
 
 void prefetch([[maybe_unused]] const void* address) {
 #if defined(__GNUC__)

@@ -1,7 +1,7 @@
-// N-grams of up to four tokens, each with a number, exactly: no hash stands for an n-gram.
+// N-grams of up to four tokens, each with a number. The table is exact: it stores n-grams, not hashes.
 //
-// An n-gram is a node: its first n-1 tokens (another node) and its last token. Looking one up is one probe of a
-// table keyed by the pair, and prefixes share their storage.
+// An n-gram is a node: its first n-1 tokens (another node) and its last token. A look-up is one probe of a table keyed
+// by that pair, and prefixes share their storage.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ constexpr int kOrders = 4;
 constexpr int kBleuStats = 2 * kOrders + 2;  // correct 1..4, guessed 1..4, candidate length, reference length
 constexpr std::uint32_t kMissing = 0xFFFFFFFF;
 
-// Strings numbered in the order in which they came. Most words fit into eight bytes, so a string is told from another
-// by its first eight and its length, and only then by the rest.
+// Strings, numbered in the order of insertion. Most words fit into eight bytes, so strings are compared by their first
+// eight bytes and length, and only then by the rest.
 class Vocabulary {
 public:
     std::uint32_t add(std::string_view token);
-    std::uint32_t find(std::string_view token) const;  // kMissing where it is not there
+    std::uint32_t find(std::string_view token) const;  // kMissing if it is not there
     std::uint32_t size() const { return static_cast<std::uint32_t>(ends_.size()); }
-    // The same of `buckets` numbers for the same token, in any vocabulary.
+    // One of `buckets` numbers, the same for a token in any vocabulary.
     static std::uint32_t bucket_of(std::string_view token, std::uint32_t buckets);
     std::string_view operator[](std::uint32_t id) const {
         const std::size_t begin = id == 0 ? 0 : ends_[id - 1];
@@ -45,17 +45,17 @@ private:
     std::vector<Entry> slots_;
 };
 
-// Nodes numbered in the order in which they came, so that a prefix has a smaller number than what it begins.
+// Nodes, numbered in the order of insertion, so that a prefix has a smaller number than its extensions.
 class NgramTable {
 public:
     std::uint32_t add(std::uint32_t prefix, std::uint32_t token);  // prefix kMissing: a single token
-    // The same for `count` pairs of neighbours in memory, where the table's answers can be waited for together.
+    // add, for `count` pairs. Look-ups are prefetched together.
     void add_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count, std::uint32_t* out);
     std::uint32_t find(std::uint32_t prefix, std::uint32_t token) const;
-    // find, for `count` pairs none of which is kMissing; a large table's answers are waited for together.
+    // find, for `count` pairs, none of which is kMissing. Look-ups are prefetched together.
     void find_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count,
                   std::uint32_t* out) const;
-    void reserve(std::size_t more);  // room for so many n-grams more
+    void reserve(std::size_t more);  // room for `more` additional n-grams
     std::uint32_t size() const { return static_cast<std::uint32_t>(keys_.size()); }
     std::uint32_t prefix(std::uint32_t node) const { return static_cast<std::uint32_t>(keys_[node] >> 32); }
     std::uint32_t token(std::uint32_t node) const { return static_cast<std::uint32_t>(keys_[node]); }

@@ -1,4 +1,4 @@
-// Work on a range with several threads. What a piece computes must not depend on how the range is cut.
+// Work on a range with several threads. The result of a piece must not depend on how the range is split.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void in_pieces(std::size_t count, std::size_t pieces, Work work) {
     };
     std::vector<std::thread> threads;
     threads.reserve(pieces - 1);
-    std::size_t here = 1;  // the first piece, and those for which the system gives no thread, are done by this one
+    std::size_t here = 1;  // this thread does the first piece, and those for which no thread can be created
     try {
         for (; here < pieces; ++here) threads.emplace_back(run, here);
     } catch (const std::system_error&) {

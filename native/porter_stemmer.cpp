@@ -1,5 +1,5 @@
-// Porter's stemmer of 1980 with the changes of NLTK's PorterStemmer in its default mode: irregular words, and
-// other rules for short words and some endings.
+// Porter's stemmer of 1980 with the changes of NLTK's PorterStemmer in its default mode: irregular words, and different
+// rules for short words and some endings.
 #include "stemmer_parts.h"
 #include "stemmers.h"
 
@@ -8,8 +8,8 @@ namespace {
 
 enum Rule {
     kAlways,
-    kMeasure,   // the measure of what is before the ending is above the step's least
-    kMeasureL,  // as above, but the 'l' that starts the ending is counted to what is before it
+    kMeasure,   // the measure of the word without the ending is above the step's minimum
+    kMeasureL,  // as above, but the initial 'l' of the ending counts as part of the word
     kAfterSOrT,
     kHasVowel,
     kAgain,     // the step starts over with the result
@@ -45,7 +45,7 @@ constexpr EndingTable kStep4({
     {"ous", "", kMeasure}, {"ive", "", kMeasure}, {"ize", "", kMeasure},
 });
 
-// What the rules ask about the start of a word, from one pass over it.
+// The facts about the start of a word that the rules need, from one pass over it.
 struct Shape {
     explicit Shape(std::string_view text) : size(text.size()), last(text.empty() ? '\0' : text.back()) {
         bool vowel = true;  // so that a 'y' at the start is a consonant
@@ -68,8 +68,8 @@ struct Shape {
     static constexpr std::uint32_t kVowels = letter_set("aeiou");
     std::size_t size;
     char last;
-    std::size_t measure = 0;  // times that a consonant follows a vowel
-    unsigned kinds = 0;       // the last letters, the lowest bit for the very last: 1 is a vowel
+    std::size_t measure = 0;  // how often a consonant follows a vowel
+    unsigned kinds = 0;       // the last letters, the lowest bit for the last one: 1 is a vowel
     bool has_vowel = false, doubled = false;
 };
 
@@ -82,7 +82,7 @@ bool holds(int rule, const Ending& ending, std::string_view word, std::size_t le
     return shape.measure > least && (rule != kAfterSOrT || shape.last == 's' || shape.last == 't');
 }
 
-// Only the longest ending is looked at: where its rule does not hold, no shorter one is tried.
+// Only the longest ending is tried. If its rule does not hold, no shorter one is used.
 template <std::size_t N>
 const Ending* replace_in(const EndingTable<N>& table, std::size_t least, std::string& word) {
     const Ending* ending = table.find(word);
@@ -91,7 +91,7 @@ const Ending* replace_in(const EndingTable<N>& table, std::size_t least, std::st
     return ending;
 }
 
-// Of four letters, -ies and -ied lose one letter only: "dies" and "tied" become "die" and "tie".
+// In words of four letters, -ies and -ied lose only one letter: "dies" and "tied" become "die" and "tie".
 template <std::size_t N>
 const Ending* replace_in_step_1(const EndingTable<N>& table, std::string& word) {
     const bool four = word.size() == 4;
@@ -136,7 +136,7 @@ void stem_units(std::string& word) {
     step_1b(word);
     step_1c(word);
     const Ending* ending = replace_in(kStep2, 0, word);
-    if (ending && ending->rule == kAgain) replace_in(kStep2, 0, word);  // now -al: this is the last time
+    if (ending && ending->rule == kAgain) replace_in(kStep2, 0, word);  // now it ends in -al: at most once more
     replace_in(kStep3, 0, word);
     replace_in(kStep4, 1, word);
     step_5(word);

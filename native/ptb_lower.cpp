@@ -26,18 +26,18 @@ bool is_cased(uint32_t c) {
     return false;
 }
 
-// Does this character belong to the same word as the letters around it (letters, digits, _ and marks do)?
+// Whether this character belongs to the same word as the letters around it (letters, digits, _ and marks do).
 bool joins_word(uint32_t c) {
     if (c < 0x80) return is_ascii_letter(static_cast<char>(c)) || (c >= '0' && c <= '9') || c == '_';
-    const int cls = class_of(c);  // compared with those of a letter, a capital, a mark and a digit
+    const int cls = class_of(c);  // compared with the classes of a letter, a capital, a mark and a digit
     return c == 0xad || cls == class_of(0xe9) || cls == class_of(0xc9) || cls == class_of(0x300) || cls == class_of(0x663);
 }
 bool joins_letters(uint32_t c) { return c == '\'' || c == '-' || c == '.' || c == ':' || c == 0xb7 || c == 0x2010 || c == 0x2019; }
 
-// A capital sigma is final when its word has a cased letter before it and none after it.
+// A capital sigma is final if its word has a cased letter before it and none after it.
 bool is_final_sigma(Bytes token, size_t at) {
     bool before = false;
-    uint32_t right = 0;  // the character looked at last
+    uint32_t right = 0;  // the previously checked character
     for (size_t i = at; i > 0 && !before;) {
         i = step_back(token, i);
         const uint32_t c = decode(token, i).value;

@@ -1,4 +1,4 @@
-// Lower case as the reference program writes it (Java's, with its rule for the final sigma).
+// Lower case as in the reference program (Java's, with its rule for the final sigma).
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 
 namespace mmeval::ptb {
 
-// next[state * kStride + class]; 0 = stop.  Unpacked once, on first use.
+// next[state * kStride + class]; 0 = stop. Unpacked once, on first use.
 const uint16_t* transitions() {
     static const std::vector<uint16_t> table = [] {
         std::vector<uint16_t> next(static_cast<size_t>(kStates) * kStride, 0);

@@ -21,9 +21,9 @@ inline int class_of(uint32_t c) {
     return c < 0x10000 ? kClassPage[kClassIndex[c >> 8] * 256 + (c & 255)] : kJunkClass;
 }
 
-// Long looks ahead that came to nothing.  Some rules read far before they know (an e-mail address wants an @), and a
-// text may make every token start such a search; a search that reaches a (place, state) known to fail stops there, so
-// the whole text takes linear time.  Only places 32 bytes apart are kept, and only for looks of more than 32 bytes.
+// Failed long lookaheads. Some rules read far ahead (an e-mail address needs an @), and in some texts every token
+// starts such a search. A search that reaches a (place, state) known to fail stops there, so the whole text takes
+// linear time. Only places 32 bytes apart are stored, and only for lookaheads of more than 32 bytes.
 class FailedLooks {
 public:
     static constexpr std::size_t kSpacing = 32;
@@ -65,8 +65,8 @@ private:
 };
 
 struct Match {
-    std::size_t end = 0;         // end of the longest match, looked-at text included; text.size() + 1 when beyond the text
-    int state = 0;  // the state that ended it; 0 when nothing matched
+    std::size_t end = 0;  // end of the longest match, including lookahead; text.size() + 1 if past the text
+    int state = 0;        // the accepting state; 0 if nothing matched
 
     Action action() const { return static_cast<Action>(kAccept[state]); }
 };
@@ -94,7 +94,7 @@ private:
             const unsigned char b = static_cast<unsigned char>(text_[i]);
             int cls;
             if (b < 0x80) {
-                cls = kClassPage[b];  // page 0 holds the first 256 code points
+                cls = kClassPage[b];  // page 0 has the first 256 code points
                 ++i;
             } else {
                 const CodePoint c = decode(text_, i);
@@ -128,8 +128,8 @@ private:
         return best;
     }
 
-    // A line break and an empty line after the text can serve as looked-at text. (The reference program reads on into the
-    // next caption there; ours stands alone.)
+    // A line break and an empty line after the text can serve as lookahead. (The reference program reads on into the
+    // next caption. Here, every caption is separate.)
     void look_past_end(int state, Match& best) const {
         for (int lines = 0; lines < 2; ++lines) {
             state = next_[state * kStride + kEolClass];
@@ -141,7 +141,7 @@ private:
     std::string_view text_;
     const uint16_t* next_;
     FailedLooks failed_;
-    std::vector<std::pair<std::size_t, int>> passed_;  // places since the last match of the look under way
+    std::vector<std::pair<std::size_t, int>> passed_;  // places since the last match of the current lookahead
 };
 
 }  // namespace mmeval::ptb

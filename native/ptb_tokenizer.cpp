@@ -1,4 +1,4 @@
-// How the matches of the Penn Treebank rules are spelt. The rules are in ptb_rules, the matching in ptb_scanner.h.
+// Writes the tokens of the Penn Treebank rules. The rules are in ptb_rules, the matching is in ptb_scanner.h.
 #include "ptb_tokenizer.h"
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 using namespace ptb;
 using Bytes = std::string_view;
 
-// How many ASCII letters s starts with; eight bytes at a time where the machine's byte order allows it.
+// The number of ASCII letters at the start of s; eight bytes at a time if the machine's byte order allows it.
 size_t letters_at(Bytes s) {
     size_t n = 0;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -32,7 +32,7 @@ size_t letters_at(Bytes s) {
     return n;
 }
 
-// Tokens that coco-caption throws away (its upper-case bracket names never occur after lower-casing).
+// Tokens that coco-caption drops (its upper-case bracket names never occur after lower-casing).
 bool is_punctuation(Bytes t) {
     switch (t.size()) {
         case 1:
@@ -54,7 +54,7 @@ public:
         for (size_t i = 0; i < text_.size();) i = step(i);
     }
 
-    // Reads one match, or the blanks, at i and says where to go on.
+    // Reads one match, or white space, at i. Returns the position after it.
     size_t step(size_t i) {
         if (text_[i] == ' ') return skip_blanks(i);
         const size_t end = plain_word_end(i);
@@ -64,21 +64,21 @@ public:
     }
 
 private:
-    // End of an ordinary word that starts at i, or i.  A run of ASCII letters before a blank or the end is a token by
-    // every rule but one (can|not), so most of a caption needs no tables.
+    // The end of an ordinary word that starts at i, or i. A run of ASCII letters before a space or the end is a token
+    // by every rule but one (can|not), so most of a caption needs no tables.
     size_t plain_word_end(size_t i) const {
         const size_t end = i + letters_at(text_.substr(i));
         if (end < text_.size() && text_[end] != ' ') return i;
         return may_split(cut(i, end)) ? i : end;
     }
-    // Could this be cannot, gonna, gotta, gimme, lemme or wanna?
+    // Whether this could be cannot, gonna, gotta, gimme, lemme or wanna.
     static bool may_split(Bytes word) {
         if (word.size() != 5 && word.size() != 6) return false;
         const char third = static_cast<char>(word[2] | 0x20), fourth = static_cast<char>(word[3] | 0x20);
         return third == fourth && (third == 'n' || third == 't' || third == 'm');
     }
 
-    // Blanks go in one piece, so that a wide blank after a blank cannot start a web address.
+    // White space is skipped as a whole, so that a wide space after a space cannot start a web address.
     size_t skip_blanks(size_t i) const {
         while (i < text_.size()) {
             if (text_[i] == ' ') {
@@ -95,7 +95,7 @@ private:
         return i;
     }
 
-    // Writes the token or tokens of a match that starts at b and says where to go on.
+    // Writes the token or tokens of a match that starts at b. Returns the position after it.
     size_t spell(size_t b, const Match& m) {
         const size_t e = m.end;
         switch (m.action()) {
@@ -104,7 +104,7 @@ private:
             case kSkip: return e;
             // two tokens in one word: can|not
             case kSplit3: plain(b, b + 3); return plain(b + 3, e);
-            // words cut before a contraction
+            // words split before a contraction
             case kBeforeNt: return word(b, before_apostrophe(e - 1) - 1);
             case kBeforeAux: return word(b, before_aux(b, e));
             case kAux: return aux(b, e);
@@ -113,7 +113,7 @@ private:
             case kLook2: return plain(b, step_back(text_, before_last(e)));
             case kYallLook: return plain(b, before_last(e));
             case kTwasLook: return plain(b, b + 2);
-            // abbreviations; the looked-at text starts at the first blank
+            // abbreviations; the lookahead starts at the first space
             case kTwoDots: {
                 const size_t end = abbreviation_end(b);
                 plain(b, end);
@@ -128,7 +128,7 @@ private:
             case kSpaced: return rewritten(b, e, true);
             case kFace: return rewritten(b, e, true);
             case kFaceLook: return rewritten(b, before_last(e), true);
-            // quotes; an entity is six bytes long, its sign one
+            // quotes; an entity is six bytes long, its character one
             case kOpen2: fixed("``"); return text_[b] == '&' ? b + 6 : b + 1;
             case kClose2: fixed("''"); return e;
             case kOpen1: fixed("`"); return b + 1;
@@ -175,7 +175,7 @@ private:
         finish();
     }
 
-    // A token of ASCII letters alone: they share one bit that makes them small.
+    // A token of ASCII letters only, which one bit makes lower case.
     size_t letters(size_t b, size_t e) {
         const size_t old = out_.bytes.size();
         out_.bytes.append(text_, b, e - b);
@@ -191,7 +191,7 @@ private:
         return e;
     }
 
-    // Words lose their soft hyphens; of soft hyphens alone one "-" is left.
+    // Words lose their soft hyphens. A word of soft hyphens only becomes "-".
     size_t word(size_t b, size_t e) {
         const Bytes token = cut(b, e);
         if (token.find('\xc2') == Bytes::npos) return plain(b, e);
@@ -209,7 +209,7 @@ private:
         return e;
     }
 
-    // AT&amp;T is spelt at&t.
+    // AT&amp;T is written at&t.
     size_t caps(size_t b, size_t e) {
         const Bytes entity = "&amp;";
         if (cut(b, e).find(entity) == Bytes::npos) return word(b, e);
@@ -243,7 +243,7 @@ private:
         return e;
     }
 
-    // Blanks inside one token are no-break spaces, brackets have names.
+    // Spaces inside a token become no-break spaces, brackets become their names.
     size_t rewritten(size_t b, size_t e, bool brackets) {
         std::string copy;
         for (size_t i = b; i < e; ++i) {
@@ -267,7 +267,8 @@ private:
         return e;
     }
 
-    // The bytes of a next line, line or paragraph separator (U+0085, U+2028, U+2029) at i: blanks of ours; or 0.
+    // The length of a next line, line or paragraph separator (U+0085, U+2028, U+2029) at i, which count as spaces; or
+    // 0.
     size_t line_break_at(size_t i) const {
         const CodePoint c = decode(text_, i);
         return c.value == 0x85 || c.value == 0x2028 || c.value == 0x2029 ? c.bytes : 0;
@@ -293,7 +294,7 @@ private:
         return e;
     }
 
-    // End of a match without its last character, which may be the line break after the text.
+    // The end of a match without its last character, which may be the line break after the text.
     size_t before_last(size_t e) const { return e > text_.size() ? text_.size() : step_back(text_, e); }
 
     // Start of the apostrophe (one character or an entity) that ends before `e`.
@@ -336,7 +337,7 @@ void PtbNumberer::number(std::string_view text, std::vector<std::uint32_t>& ids)
         Word& place = known_[(letters * 0x9e3779b97f4a7c15ull) >> 51];
         if (is_plain && place.letters == letters) {
             ids.push_back(place.id);
-            const bool one_blank = end + 1 < text.size() && text[end + 1] > ' ';  // and not the first of several
+            const bool one_blank = end + 1 < text.size() && text[end + 1] > ' ';  // not the first of several
             i = one_blank ? end + 1 : end;
             continue;
         }

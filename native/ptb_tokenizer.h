@@ -1,4 +1,4 @@
-// Penn Treebank tokenizer for captions, as coco-caption runs it: lower case, punctuation dropped.
+// Penn Treebank tokenizer for captions, as in coco-caption: lower case, punctuation dropped.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace mmeval {
 
-// The kept tokens of one caption (UTF-8; bad bytes are dropped). Takes linear time whatever the text.
+// The kept tokens of one caption (UTF-8; bad bytes are dropped). Always takes linear time.
 void ptb_tokenize(std::string_view text, TokenBuffer& out);
 
-// The same as numbers of a vocabulary. A plain word (up to eight ASCII letters with a blank behind it) gives the same
-// token wherever it stands, so its number is remembered and the rules are not asked again.
+// The same as numbers of a vocabulary. A plain word (up to eight ASCII letters followed by a space) gives the same
+// token everywhere, so its number is cached.
 class PtbNumberer {
 public:
     explicit PtbNumberer(Vocabulary& vocabulary) : vocabulary_(vocabulary), known_(kKnown) {}
@@ -29,7 +29,7 @@ private:
     };
 
     Vocabulary& vocabulary_;
-    std::vector<Word> known_;  // a word has one place; the last that came there stays
+    std::vector<Word> known_;  // a cache with one slot per word; a new entry replaces the old one
     TokenBuffer buffer_;
 };
 

@@ -1,4 +1,4 @@
-// What the bindings share: texts from Python, arrays to Python. Strings are copied while the GIL is held; the work after
+// Shared by the bindings: texts from Python, arrays to Python. Strings are copied while the GIL is held. The work after
 // that runs without it.
 #pragma once
 
@@ -15,9 +15,9 @@
 using Array = nanobind::ndarray<nanobind::numpy, double>;
 
 inline mmeval::Tokenizer tokenizer_named(std::string_view name) {
-    const mmeval::Tokenizer found = mmeval::find_tokenizer(name);
-    if (found == nullptr) throw nanobind::value_error("no tokenizer has that name");
-    return found;
+    const mmeval::Tokenizer tokenizer = mmeval::find_tokenizer(name);
+    if (tokenizer == nullptr) throw nanobind::value_error("no tokenizer has that name");
+    return tokenizer;
 }
 
 inline std::string_view view(nanobind::handle text) {
@@ -53,7 +53,7 @@ inline nanobind::str string_of(std::string_view bytes) {
         PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
 }
 
-// A NumPy array that owns its numbers; with 0 columns it has one dimension.
+// A NumPy array that owns its data. With 0 columns, it has one dimension.
 inline Array array_of(std::unique_ptr<double[]> data, std::size_t rows, std::size_t columns) {
     double* values = data.release();
     nanobind::capsule owner(values, [](void* pointer) noexcept { delete[] static_cast<double*>(pointer); });

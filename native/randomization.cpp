@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kByte = 8, kWord = 64, kBytes = kWord / kByte, kPatterns = 256;
 
-// SplitMix64 (Steele, Lea and Flood 2014): the number at a place of its stream, without those before it.
+// SplitMix64 (Steele, Lea and Flood 2014): the number at a given position of its stream.
 std::uint64_t random_word(std::uint64_t seed, std::uint64_t place) {
     std::uint64_t z = seed + (place + 1) * 0x9E3779B97F4A7C15ull;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -18,7 +18,7 @@ std::uint64_t random_word(std::uint64_t seed, std::uint64_t place) {
     return z ^ (z >> 31);
 }
 
-// The sums of eight units under each of their 256 sign patterns; a set bit is a plus.
+// The sums of eight units for each of their 256 sign patterns. A set bit is a plus.
 void fill_table(const double* values, std::size_t units, std::size_t columns, double* table) {
     std::fill_n(table, columns, 0.0);
     for (std::size_t unit = 0; unit < units; ++unit)

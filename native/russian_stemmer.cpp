@@ -1,12 +1,12 @@
-// The Snowball Russian stemmer, as published now and as it was in 2014. It only cuts letters off the end of a word,
-// and they are all of two bytes, with a first byte that is none but a first byte: it can work on bytes.
+// The Snowball Russian stemmer, in its current version and that of 2014. It works on bytes: it only removes letters
+// from the end of a word, which all have two bytes, and their first byte is never a second byte.
 #include "stemmer_parts.h"
 #include "stemmers.h"
 
 namespace mmeval {
 namespace {
 
-enum Rule { kAlways, kAfterA /* an а or я in front, which stays */ };
+enum Rule { kAlways, kAfterA /* after an а or я, which stays */ };
 
 constexpr std::size_t kLetter = 2;  // bytes
 
@@ -57,7 +57,8 @@ std::size_t after_vowel(std::string_view word, std::size_t i) {
     return i < word.size() ? i + kLetter : i;
 }
 
-// The last byte of a consonant may be past the result: no matter, since regions are compared with starts of letters.
+// The result may be in the middle of a consonant. That is harmless, because regions are compared with starts of
+// letters.
 std::size_t after_consonant(std::string_view word, std::size_t i) {
     while (i < word.size() && is_vowel_at(word, i)) i += kLetter;
     return i < word.size() ? i + 1 : i;
@@ -114,11 +115,11 @@ private:
     }
 
     std::string& word_;
-    std::size_t region_;   // after the first vowel: nothing is cut before it
+    std::size_t region_;   // after the first vowel: nothing before it is removed
     std::size_t region2_;  // after the second consonant that follows a vowel
 };
 
-// No other bytes look like a ё: its first byte is none but a first byte.
+// No other bytes can look like a ё, because its first byte is never a second byte.
 void replace_yo(std::string& word) {
     for (std::size_t i = 0; i + 1 < word.size(); ++i)
         if (word[i] == '\xd1' && word[i + 1] == '\x91') word.replace(i, kLetter, "е");

@@ -1,4 +1,4 @@
-// Some numbers that lie side by side.
+// A view of contiguous numbers.
 #pragma once
 
 #include <cstddef>

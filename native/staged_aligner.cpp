@@ -1,4 +1,4 @@
-// The aligner: finds which words may be matched, settles what leaves no choice, has the rest searched for.
+// The aligner finds the possible matches, settles those without an alternative, and searches for the rest.
 #include "staged_aligner.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace mmeval {
 
 namespace {
 
-// Numbers 32-bit keys in the order in which they come; forgets them all at no cost.
+// Numbers 32-bit keys in the order of insertion. Clearing costs nothing.
 class Numbering {
 public:
     void restart(std::size_t keys) {
@@ -101,7 +101,7 @@ private:
         for (const Side side : {kCandidate, kReference}) {
             types_of_[side].resize(sizes_[side]);
             next_[side].resize(sizes_[side]);
-            for (auto i = static_cast<std::uint32_t>(sizes_[side]); i-- > 0;) {  // so that `first` is the first
+            for (auto i = static_cast<std::uint32_t>(sizes_[side]); i-- > 0;) {  // backwards: `first` is the first
                 const std::uint32_t v = numbering_.number(words_[side][i].word);
                 if (v == types_.size()) types_.push_back({{0, 0}, {kNoWord, kNoWord}, 0, kNoWord, 0, 0, 0, false});
                 WordType& type = types_[v];
@@ -115,7 +115,7 @@ private:
 
     // Settles the types that have no spare words, and finds the stems of the others.
     void find_stems() {
-        stems_.assign(1, {{0, 0}, kNoWord});  // a class without spare words for those that need none
+        stems_.assign(1, {{0, 0}, kNoWord});  // a class without spare words, for types that need no stem
         numbering_.restart(types_.size());
         for (std::uint32_t v = 0; v < types_.size(); ++v) {
             WordType& type = types_[v];
@@ -132,7 +132,7 @@ private:
         }
     }
 
-    // In order, since uncrossing two matches saves a crossing.
+    // In order, because uncrossing two matches saves a crossing.
     void settle_in_order(std::uint32_t i, std::uint32_t j, std::uint8_t level) {
         for (; i != kNoWord && j != kNoWord; i = next_[kCandidate][i], j = next_[kReference][j]) settle(i, j, level);
     }
@@ -152,8 +152,8 @@ private:
         return stem.spare[side] > stem.spare[1 - side];
     }
 
-    // By type with words left over in the candidate those with words left over in the reference and a synset of it,
-    // unless there are too many to search.
+    // For each type with words left over in the candidate, the types with words left over in the reference that share a
+    // synset, unless there are too many to search.
     void find_synonyms() {
         synonyms_.clear();
         start_synsets();
@@ -208,7 +208,7 @@ private:
         }
     }
 
-    // Settles types that have only each other: by stem, and single words as synonyms.
+    // Settles pairs of types that can only match each other: by stem, and single words as synonyms.
     void settle_pairs() {
         for (const StemClass& stem : stems_) {
             if (stem.matches() == 0 || stem.spare[kCandidate] != stem.spare[kReference]) continue;
@@ -229,7 +229,7 @@ private:
         }
     }
 
-    // Opens the types that are not settled but can be matched; whether there are any.
+    // Opens the types that are not settled but can be matched. Returns whether there are any.
     bool open_types() {
         bool any = false;
         for (WordType& type : types_) {
@@ -255,13 +255,13 @@ private:
         return std::min(most[0], most[1]);
     }
 
-    // Whether the word is matched neither with an equal one nor by its stem.
+    // Whether the word is matched neither with an equal word nor by its stem.
     bool left_over(Side side, std::uint32_t k) const {
         const std::uint32_t mate = mates_[side][k];
         return mate == kNoWord || levels_[side == kCandidate ? k : mate] == 2;
     }
 
-    // Matches equal words where there was too much to search.
+    // Matches equal words if there were too many options to search.
     void complete_words() {
         for (const WordType& type : types_) {
             const Side fewer = type.more() == kCandidate ? kReference : kCandidate;
@@ -270,7 +270,7 @@ private:
         }
     }
 
-    // Matches as many words left over as possible by stem, whatever they cross.
+    // Matches as many of the words left over as possible by stem, ignoring crossings.
     void complete_stems() {
         seen_.assign(stems_.size(), kNoWord);  // first word left over of the reference
         for (std::uint32_t j = static_cast<std::uint32_t>(sizes_[kReference]); j-- > 0;) {
@@ -287,23 +287,23 @@ private:
         }
     }
 
-    // Matches as many synonyms among the words left over as possible, whatever they cross.
+    // Matches as many synonyms among the words left over as possible, ignoring crossings.
     void complete_synonyms() {
         start_synsets();
         for (std::uint32_t j = static_cast<std::uint32_t>(sizes_[kReference]); j-- > 0;) {
             if (left_over(kReference, j)) list_synsets(words_[kReference][j], j);
         }
         parents_.resize(sizes_[kReference]);
-        for (bool found = !listed_.empty(); found;) {
-            found = false;
+        for (bool augmented = !listed_.empty(); augmented;) {
+            augmented = false;
             cursors_ = synset_first_;
             seen_.assign(sizes_[kReference], 0);
             for (std::uint32_t i = 0; i < sizes_[kCandidate]; ++i)
-                if (mates_[kCandidate][i] == kNoWord && augment(i)) found = true;
+                if (mates_[kCandidate][i] == kNoWord && augment(i)) augmented = true;
         }
     }
 
-    // Looks for a way to match one more word, past all words that this round has been to.
+    // Searches for an augmenting path that matches one more word. Words that this round has visited are skipped.
     bool augment(std::uint32_t from) {
         queue_.assign(1, from);
         std::uint32_t free = kNoWord;
@@ -321,13 +321,13 @@ private:
                 }
             });
         }
-        const bool found = free != kNoWord;
-        while (free != kNoWord) {  // everyone on the way gets the next one's mate
+        const bool augmented = free != kNoWord;
+        while (free != kNoWord) {  // each word on the path gets the mate of the next
             const std::uint32_t i = parents_[free], before = mates_[kCandidate][i];
             settle(i, free, 2);
             free = before;
         }
-        return found;
+        return augmented;
     }
 
     void report() {
@@ -359,7 +359,7 @@ private:
     Numbering numbering_;
     Alignment result_;
 
-    const AlignerWord* words_[2] = {};  // these by side
+    const AlignerWord* words_[2] = {};  // by side, as the next ones
     std::size_t sizes_[2] = {};
     std::vector<std::uint32_t> mates_[2], types_of_[2];
     std::vector<std::uint32_t> next_[2];  // word of the same type

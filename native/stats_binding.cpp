@@ -1,4 +1,4 @@
-// The Python face of the statistics kernels.
+// The Python bindings of the statistics kernels.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -26,5 +26,5 @@ Array flipped_sums(Matrix values, std::size_t rounds, std::uint64_t seed, std::s
 
 void bind_stats(nb::module_& module) {
     module.def("flipped_sums", &flipped_sums, nb::arg("values"), nb::arg("rounds"), nb::arg("seed"), nb::arg("threads") = 1,
-               "Column sums of units x columns, with the units' signs drawn anew in every round: rounds x columns.");
+               "Column sums of units x columns with new random signs of the units in every round: rounds x columns.");
 }

@@ -1,4 +1,4 @@
-// What the stemmers share: tables of endings, and a view of a word as one byte per character.
+// Shared by the stemmers: tables of endings, and words as one byte per character.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace mmeval {
 struct Ending {
     std::string_view text;
     std::string_view replacement;
-    int rule = 0;  // what else has to hold; each stemmer has its own
+    int rule = 0;  // an additional condition; each stemmer has its own rules
 };
 
 constexpr bool has_ending(std::string_view word, std::string_view ending) {
@@ -24,8 +24,7 @@ constexpr bool has_ending(std::string_view word, std::string_view ending) {
     return true;
 }
 
-// The endings one step looks for. They lie sorted by last byte, then the longest first, so that a look-up compares
-// a handful of them at most.
+// The endings of one step, sorted by last byte, then longest first, so that a look-up compares only a few.
 template <std::size_t N>
 class EndingTable {
 public:
@@ -50,12 +49,12 @@ public:
 
     // The entry that is the whole word, or nullptr.
     const Ending* find_whole(std::string_view word) const {
-        const Ending* found = find(word);
-        return found && found->text.size() == word.size() ? found : nullptr;
+        const Ending* ending = find(word);
+        return ending && ending->text.size() == word.size() ? ending : nullptr;
     }
 
 private:
-    // The low six bits tell all lower-case Latin letters apart, and the second bytes of all Russian ones.
+    // The low six bits distinguish all lower-case Latin letters, and the second bytes of all Russian letters.
     static constexpr std::size_t kBuckets = 64;
     static constexpr std::size_t bucket(std::string_view text) {
         return static_cast<unsigned char>(text[text.size() - 1]) % kBuckets;
@@ -70,7 +69,7 @@ private:
     static_assert(N < 256);
 };
 
-// Puts the ending's replacement in its place, at the end of the word.
+// Replaces the ending of the word.
 inline void replace_ending(std::string& word, const Ending& ending) {
     word.resize(word.size() - ending.text.size());
     word.append(ending.replacement);
@@ -92,9 +91,9 @@ inline bool is_ascii(std::string_view word) {
     return seen < 0x80;
 }
 
-// English rules count characters and look at single ones, but take all those outside ASCII for consonants. So a word
-// with such characters is stemmed with a byte in the place of each, and gets them back afterwards.
-constexpr char kOther[2] = {'\x80', '\x81'};  // in turn: neighbours are equal where their characters are
+// English rules count and compare characters, and treat all characters outside ASCII as consonants. So a word with such
+// characters is stemmed with one byte for each, and they are restored afterwards.
+constexpr char kOther[2] = {'\x80', '\x81'};  // alternating: neighbours are equal if their characters are
 constexpr char kSecondHalf = '\xff';          // of a surrogate pair
 enum class Count { kCodePoints, kUtf16 };
 
@@ -113,8 +112,8 @@ inline void to_units(std::string_view word, Count count, std::string& units) {
     }
 }
 
-// Stemming takes nothing out but at the ends and adds ASCII letters only, so that the first character outside ASCII
-// that is left in `units` is the first one of the word, and so on.
+// Stemming only removes characters at the ends and only adds ASCII letters. So the first character outside ASCII that
+// remains in `units` is the first one of the word, and so on.
 inline void from_units(std::string_view units, std::string_view word, std::string& out) {
     out.clear();
     std::size_t at = 0;

@@ -1,4 +1,4 @@
-// The Python face of tokenizers, document frequencies and caption metrics.
+// The Python bindings of tokenizers, document frequencies and caption metrics.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -22,13 +22,13 @@ nb::list tokenize(nb::list texts, std::string_view tokenizer) {
     const mmeval::Tokenizer run = tokenizer_named(tokenizer);
     mmeval::Texts copies;
     for (nb::handle text : texts) append(copies, text);
-    std::vector<mmeval::TokenBuffer> found(copies.ends.size());
+    std::vector<mmeval::TokenBuffer> buffers(copies.ends.size());
     {
         nb::gil_scoped_release unlocked;
-        for (std::size_t text = 0; text < found.size(); ++text) run(copies[text], found[text]);
+        for (std::size_t text = 0; text < buffers.size(); ++text) run(copies[text], buffers[text]);
     }
     nb::list out;
-    for (const auto& buffer : found) {
+    for (const auto& buffer : buffers) {
         nb::list tokens;
         for (std::size_t i = 0; i < buffer.size(); ++i) tokens.append(string_of(buffer[i]));
         out.append(tokens);
@@ -107,7 +107,7 @@ std::uint32_t count_of(const DocumentFrequencies& df, nb::list tokens) {
 void bind_text(nb::module_& module) {
     module.def("tokenize", &tokenize, nb::arg("texts"), nb::arg("tokenizer"), "The tokens of each text.");
 
-    nb::class_<DocumentFrequencies>(module, "FrequencyTable", "In how many images' references each n-gram occurs.")
+    nb::class_<DocumentFrequencies>(module, "FrequencyTable", "The number of images whose references have each n-gram.")
         .def(nb::init<>())
         .def_ro("images", &DocumentFrequencies::images)
         .def_ro("tokenizer", &DocumentFrequencies::tokenizer)
@@ -124,9 +124,9 @@ void bind_text(nb::module_& module) {
                      nb::gil_scoped_release unlocked;
                      packed = self.pack(buckets);
                  }
-                 nb::list found;
-                 for (const std::string& one : packed) found.append(nb::bytes(one.data(), one.size()));
-                 return found;
+                 nb::list out;
+                 for (const std::string& bucket : packed) out.append(nb::bytes(bucket.data(), bucket.size()));
+                 return out;
              },
              nb::arg("buckets"))
         .def("merge_packed",
@@ -170,5 +170,5 @@ void bind_text(nb::module_& module) {
         .def("cider_d", &with_frequencies<&Captions::cider_d>, nb::arg("df"))
         .def("rouge_l", &rouge_l)
         .def("bleu", &bleu, "(images x 4 scores, images x 10 statistics)")
-        .def("bleu_and_cider_d", &bleu_and_cider_d, nb::arg("df"), "(bleu's two, cider_d's one), in one walk");
+        .def("bleu_and_cider_d", &bleu_and_cider_d, nb::arg("df"), "(bleu's scores and statistics, cider_d's scores)");
 }

@@ -1,4 +1,4 @@
-// Tokens of one text, laid end to end: no allocation a token.
+// The tokens of one text, concatenated: no allocation per token.
 #pragma once
 
 #include <cstdint>

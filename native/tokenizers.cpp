@@ -12,9 +12,9 @@ namespace {
 
 template <std::size_t N>
 bool within(const char32_t (&ranges)[N][2], char32_t code) {
-    const auto* found = std::upper_bound(std::begin(ranges), std::end(ranges), code,
-                                         [](char32_t value, const char32_t(&range)[2]) { return value < range[0]; });
-    return found != std::begin(ranges) && code <= (*std::prev(found))[1];
+    const auto* next = std::upper_bound(std::begin(ranges), std::end(ranges), code,
+                                        [](char32_t value, const char32_t(&range)[2]) { return value < range[0]; });
+    return next != std::begin(ranges) && code <= (*std::prev(next))[1];
 }
 
 bool is_ascii_word(char32_t code) {
@@ -28,13 +28,13 @@ bool is_space(char32_t code) {
 
 char32_t lower(char32_t code) {
     if (code < 0x80) return code >= 'A' && code <= 'Z' ? code + 32 : code;
-    const auto* found = std::lower_bound(std::begin(kLowerCase), std::end(kLowerCase), code,
-                                         [](const char32_t(&pair)[2], char32_t value) { return pair[0] < value; });
-    return found != std::end(kLowerCase) && (*found)[0] == code ? (*found)[1] : code;
+    const auto* mapping = std::lower_bound(std::begin(kLowerCase), std::end(kLowerCase), code,
+                                           [](const char32_t(&pair)[2], char32_t value) { return pair[0] < value; });
+    return mapping != std::end(kLowerCase) && (*mapping)[0] == code ? (*mapping)[1] : code;
 }
 
-// Characters that mteval-v13a always sets apart: ASCII punctuation but for ' , - and .
-bool stands_apart(char c) {
+// Characters that mteval-v13a always separates: ASCII punctuation except ' , - and .
+bool is_separated(char c) {
     return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') || (c >= '(' && c <= '+') ||
            (c >= ':' && c <= '@') || c == '/';
 }
@@ -54,8 +54,8 @@ std::string replaced(const std::string& text, std::string_view old, std::string_
     return out;
 }
 
-// One left-to-right pass over pairs of neighbours: where `fits(a, b)`, writes a and b with `between` and `behind`
-// around them and goes on behind the pair, as a regular expression's substitution would.
+// One left-to-right pass over pairs of neighbours: if `fits(a, b)`, writes a and b with the requested spaces and
+// continues after the pair, like a regular expression's substitution.
 template <typename Fits>
 std::string pass(const std::string& text, Fits fits, bool space_before, bool space_between, bool space_behind) {
     std::string out;
@@ -100,7 +100,7 @@ void mteval_tokenize(std::string_view text, TokenBuffer& out) {
     }
     std::string apart = " ";
     for (const char c : line) {
-        if (stands_apart(c)) {
+        if (is_separated(c)) {
             apart += ' ';
             apart += c;
             apart += ' ';

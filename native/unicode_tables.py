@@ -1,8 +1,8 @@
-"""Writes unicode_tables.h: which characters are words, white space or ideographs, and their lower case.
+"""Write unicode_tables.h: which characters are words, white space or ideographs, and their lower case.
 
     python native/unicode_tables.py > native/unicode_tables.h
 
-Made with the Unicode database of the Python that runs it; the header names the version.
+The data come from the Unicode database of the running Python. The header names its version.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import unicodedata
 from collections.abc import Callable, Iterable
 
 LAST = 0x10FFFF
-# Written without spaces between words: one token a character.
+# Written without spaces between words: one token per character.
 IDEOGRAPHS = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA", "KATAKANA", "BOPOMOFO")
 
 
-def ranges(wanted: Callable[[str], bool]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+def ranges(is_included: Callable[[str], bool]) -> list[tuple[int, int]]:
+    pairs: list[tuple[int, int]] = []
     for code in range(LAST + 1):
-        if 0xD800 <= code < 0xE000 or not wanted(chr(code)):
+        if 0xD800 <= code < 0xE000 or not is_included(chr(code)):
             continue
-        if found and found[-1][1] == code - 1:
-            found[-1] = (found[-1][0], code)
+        if pairs and pairs[-1][1] == code - 1:
+            pairs[-1] = (pairs[-1][0], code)
         else:
-            found.append((code, code))
-    return found
+            pairs.append((code, code))
+    return pairs
 
 
 def is_ideograph(character: str) -> bool:
@@ -33,13 +33,13 @@ def is_ideograph(character: str) -> bool:
 
 
 def lower_cases() -> list[tuple[int, int]]:
-    """Characters whose lower case is one other character."""
+    """Characters whose lower case is a single other character."""
     pairs = ((code, chr(code).lower()) for code in range(0x80, LAST + 1) if not 0xD800 <= code < 0xE000)
     return [(code, ord(lower)) for code, lower in pairs if len(lower) == 1 and ord(lower) != code]
 
 
-def write_pairs(name: str, about: str, pairs: Iterable[tuple[int, int]]) -> None:
-    print(f"// {about}")
+def write_pairs(name: str, comment: str, pairs: Iterable[tuple[int, int]]) -> None:
+    print(f"// {comment}")
     print(f"constexpr char32_t {name}[][2] = {{")
     line = "   "
     for first, second in pairs:

@@ -1,4 +1,4 @@
-// Reading and writing UTF-8, bad bytes included.
+// Reading and writing UTF-8, including bad bytes.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ constexpr std::uint32_t kBadByte = 0xffffffff;
 
 inline bool is_tail(unsigned char b) { return (b & 0xc0) == 0x80; }
 
-// The code point at s[i], i < s.size(); over-long forms, surrogates and stray bytes are bad, one byte at a time.
+// The code point at s[i], i < s.size(). Over-long forms, surrogates and stray bytes are bad, one byte at a time.
 inline CodePoint decode(std::string_view s, std::size_t i) {
     const auto at = [&](std::size_t k) { return static_cast<unsigned char>(s[i + k]); };
     const std::size_t left = s.size() - i;
@@ -53,7 +53,7 @@ inline void encode(std::uint32_t c, std::string& out) {
     out += static_cast<char>(0x80 | (c & 0x3f));
 }
 
-// Start of the code point that ends at s[end - 1].
+// The start of the code point that ends at s[end - 1].
 inline std::size_t step_back(std::string_view s, std::size_t end) {
     std::size_t i = end - 1;
     while (i > 0 && end - i < 4 && is_tail(static_cast<unsigned char>(s[i]))) --i;

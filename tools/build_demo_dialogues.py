@@ -1,7 +1,7 @@
-"""Makes the example of the dialogue contest: python -m tools.build_demo_dialogues
+"""Build the example of the dialogue contest: python -m tools.build_demo_dialogues
 
-The words stand in tools/demo_dialogues.yaml, the pictures are drawn by tools/demo_scenes.py, and the spoken questions
-are synthesised by espeak-ng (Debian's package of that name), which has to be installed.
+The texts are in tools/demo_dialogues.yaml, the images are drawn by tools/demo_scenes.py, and the spoken questions are
+synthesised by espeak-ng, which must be installed (Debian package espeak-ng).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ TEXTS = Path(__file__).with_name("demo_dialogues.yaml")
 FOLDER = Path(__file__).parents[1] / "src" / "multimodal_eval" / "data" / "demo" / "dialogue"
 SYSTEMS = ("alba", "boreas")
 TYPES = {"t2t": "Text2Text", "i2t": "Image2Text", "a2t": "Audio2Text", "ia2t": "Image-Audio2Text"}
-VOICES = {"en": ("en-us", "en-us+f3"), "ru": ("ru", "ru+f3")}  # a man's and a woman's, in turn
-WORDS_A_MINUTE = "155"
+VOICES = {"en": ("en-us", "en-us+f3"), "ru": ("ru", "ru+f3")}  # a male and a female voice, alternating
+WORDS_PER_MINUTE = "155"
 RATE = 16_000
-LOUDEST = 0.7  # of what 16 bits can hold
-SILENT = 0.01  # of the loudest sample; quieter ends are cut off
-MARGIN = RATE // 20  # of silence that is left at each end
+PEAK = 0.7  # of the 16-bit range
+SILENT = 0.01  # of the peak; quieter ends are cut off
+MARGIN = RATE // 20  # silence that remains at each end
 
 Turn = dict[str, Any]
-Sound = NDArray[np.float64]
+Waveform = NDArray[np.float64]
 
 
 def main() -> None:
@@ -41,11 +41,11 @@ def main() -> None:
     rmtree(FOLDER / "media", ignore_errors=True)
     (FOLDER / "media").mkdir(parents=True)
     for name, scene in SCENES.items():
-        scene().save(FOLDER / _picture(name), optimize=True)
+        scene().save(FOLDER / _image(name), optimize=True)
     for dialogue, turns in dialogues.items():
         _, language, number = dialogue.split("-")
         voice = VOICES[language][int(number) % 2]
-        for recording, words in (said for turn in turns for said in turn.get("hear", {}).items()):
+        for recording, words in (item for turn in turns for item in turn.get("hear", {}).items()):
             _save(spoken(words, voice), FOLDER / _recording(recording))
     _write("questions", {dialogue: [_parts(turn) for turn in turns] for dialogue, turns in dialogues.items()})
     _write("gold", {dialogue: _gold(dialogue, turns) for dialogue, turns in dialogues.items()})
@@ -54,7 +54,7 @@ def main() -> None:
         _write(f"submissions/{system}/output", answers)
 
 
-def _picture(name: str) -> str:
+def _image(name: str) -> str:
     return f"media/{name}.png"
 
 
@@ -63,11 +63,11 @@ def _recording(name: str) -> str:
 
 
 def _parts(turn: Turn) -> list[dict[str, str]]:
-    """What the user shows, says and writes, in the order of the turn's keys."""
+    """The parts that the user shows, says and writes, in the order of the keys of the turn."""
     parts = []
     for kind, value in turn.items():
         if kind == "see":
-            parts.append({"type": "image", "content": _picture(value)})
+            parts.append({"type": "image", "content": _image(value)})
         elif kind == "hear":
             parts += [{"type": "audio", "content": _recording(name)} for name in value]
         elif kind == "ask":
@@ -85,27 +85,27 @@ def _write(name: str, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def spoken(words: str, voice: str) -> Sound:
-    """The words as sound of 16 kHz, in [-1, 1], without the silence at its ends."""
-    command = ["espeak-ng", "-v", voice, "-s", WORDS_A_MINUTE, "--stdout", "--stdin"]
-    said = subprocess.run(command, input=words.encode(), capture_output=True, check=True).stdout
-    with wave.open(io.BytesIO(said)) as file:
+def spoken(words: str, voice: str) -> Waveform:
+    """The words as 16 kHz audio in [-1, 1], without silence at the ends."""
+    command = ["espeak-ng", "-v", voice, "-s", WORDS_PER_MINUTE, "--stdout", "--stdin"]
+    output = subprocess.run(command, input=words.encode(), capture_output=True, check=True).stdout
+    with wave.open(io.BytesIO(output)) as file:
         rate = file.getframerate()
-        # The header of a stream does not know its length, and asks for more frames than there are.
-        samples = np.frombuffer(file.readframes(len(said)), dtype="<i2").astype(np.float64)
-    sound = resample_poly(samples, RATE, rate)
-    sound *= LOUDEST / np.abs(sound).max()
-    heard = np.flatnonzero(np.abs(sound) > SILENT * LOUDEST)
-    kept: Sound = sound[max(heard[0] - MARGIN, 0) : heard[-1] + MARGIN]
-    return kept
+        # The header of a stream does not have the length, and states more frames than there are.
+        samples = np.frombuffer(file.readframes(len(output)), dtype="<i2").astype(np.float64)
+    waveform = resample_poly(samples, RATE, rate)
+    waveform *= PEAK / np.abs(waveform).max()
+    audible = np.flatnonzero(np.abs(waveform) > SILENT * PEAK)
+    trimmed: Waveform = waveform[max(audible[0] - MARGIN, 0) : audible[-1] + MARGIN]
+    return trimmed
 
 
-def _save(sound: Sound, path: Path) -> None:
+def _save(waveform: Waveform, path: Path) -> None:
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(RATE)
-        file.writeframes(np.round(sound * 32767).astype("<i2").tobytes())
+        file.writeframes(np.round(waveform * 32767).astype("<i2").tobytes())
 
 
 if __name__ == "__main__":

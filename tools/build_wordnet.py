@@ -1,10 +1,10 @@
-"""Write text/wordnet.tsv.gz, the table behind the English synonyms, from the files of WordNet 3.0.
+"""Write text/wordnet.tsv.gz, the table of English synonyms, from the files of WordNet 3.0.
 
     python build_wordnet.py FOLDER [OUTPUT]
 
-FOLDER holds data.noun, noun.exc and so on: the `dict` of Princeton's WordNet-3.0.tar.gz, or /usr/share/wordnet of the
-Debian package wordnet-base (their words and synsets are the same). The table has eight blocks with blank lines
-between: nouns, verbs, adjectives and adverbs (`word<TAB>numbers of its synsets`), then the irregular forms of each
+FOLDER holds data.noun, noun.exc and so on: the `dict` folder of Princeton's WordNet-3.0.tar.gz, or /usr/share/wordnet
+of the Debian package wordnet-base (words and synsets are the same). The table has eight blocks, separated by blank
+lines: nouns, verbs, adjectives and adverbs (`word<TAB>numbers of its synsets`), then the irregular forms of each
 (`form<TAB>base forms`). The same input gives the same bytes.
 """
 
@@ -23,7 +23,7 @@ TABLE = Path(__file__).parents[1] / "src" / "multimodal_eval" / "text" / "wordne
 
 
 def groups(file: Path, phrases: dict[str, set[str]]) -> Iterator[set[str]]:
-    """The single words of each synset, in lower case; a phrase is there as its single-word forms."""
+    """The single words of each synset, in lower case. A phrase is replaced by its single-word forms."""
     for line in file.read_text("ascii").splitlines():
         if line.startswith("  "):  # the licence
             continue
@@ -53,7 +53,7 @@ def build(folder: Path) -> str:
     blocks, irregular_blocks, first = [], [], 0
     for part in PARTS:
         synsets, irregular = read_part(folder, part, first)
-        numbers = [number for found in synsets.values() for number in found]
+        numbers = [number for word_synsets in synsets.values() for number in word_synsets]
         print(f"{part}: {len(synsets)} words, {len(set(numbers))} synsets, {len(irregular)} irregular forms")
         blocks.append("\n".join(f"{word}\t{' '.join(map(str, synsets[word]))}" for word in sorted(synsets)))
         irregular_blocks.append("\n".join(f"{form}\t{' '.join(sorted(irregular[form]))}" for form in sorted(irregular)))
@@ -62,10 +62,10 @@ def build(folder: Path) -> str:
 
 
 def _collected(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    values: dict[str, set[str]] = {}
     for key, value in pairs:
-        found.setdefault(key, set()).add(value)
-    return found
+        values.setdefault(key, set()).add(value)
+    return values
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""How many files and functions a datum passes through on its way to results.json.
+"""Count the files and functions that a datum passes through on its way to results.json.
 
     python -m tools.datum_path
 
 Runs three small commands in this process under a profiler: a JSONL line, a row of CLARITY, a reply of the dialogue
-contest. What runs while modules are imported does not count, nor do lambdas and comprehensions.
+contest. Code that runs during imports does not count, nor do lambdas and comprehensions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CLARITY_COLUMNS = (
 
 
 def write_inputs() -> None:
-    """The smallest files that the commands accept, in the working folder."""
+    """Write the smallest files that the commands accept to the working folder."""
     lines = [
         {"id": "1", "references": ["a dog runs"], "generated_answer": "a dog"},
         {"id": "2", "references": ["a cat"], "generated_answer": "cat"},
@@ -62,7 +62,7 @@ def passed_through(command: str, output: str) -> set[CodeType]:
     codes: set[CodeType] = set()
     is_written = False
 
-    def see(frame: FrameType, event: str, argument: Any) -> None:
+    def record(frame: FrameType, event: str, argument: Any) -> None:
         nonlocal is_written
         code = frame.f_code
         is_written = is_written or (event == "return" and code.co_name == "write_results")
@@ -70,8 +70,8 @@ def passed_through(command: str, output: str) -> set[CodeType]:
         if event == "call" and not is_written and is_function and code.co_filename.startswith(ROOT):
             codes.add(code)
 
-    threading.setprofile(see)
-    sys.setprofile(see)
+    threading.setprofile(record)
+    sys.setprofile(record)
     try:
         run(command, output)
     finally:
@@ -85,22 +85,22 @@ def run(command: str, output: str) -> None:
         cli.main([*command.split(), "-o", output], standalone_mode=False)
 
 
-def forget_results() -> None:
-    """Empty the caches of functions, so that the second run does what a first one does."""
-    for thing in gc.get_objects():
-        if isinstance(thing, _lru_cache_wrapper) and str(thing.__module__).startswith("multimodal_eval"):
-            thing.cache_clear()
+def clear_caches() -> None:
+    """Clear the function caches, so that the second run does the same work as a first run."""
+    for item in gc.get_objects():
+        if isinstance(item, _lru_cache_wrapper) and str(item.__module__).startswith("multimodal_eval"):
+            item.cache_clear()
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         write_inputs()
-        for number, (what, command) in enumerate(COMMANDS.items()):
-            run(command, f"warm{number}")  # imports what the command needs
-            forget_results()
+        for number, (name, command) in enumerate(COMMANDS.items()):
+            run(command, f"warm{number}")  # imports the modules that the command needs
+            clear_caches()
             codes = passed_through(command, f"run{number}")
-            print(f"{what:17} {len({code.co_filename for code in codes}):3} files {len(codes):4} functions")
+            print(f"{name:17} {len({code.co_filename for code in codes}):3} files {len(codes):4} functions")
         os.chdir("/")
 
 

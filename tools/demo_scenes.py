@@ -1,4 +1,4 @@
-"""Six scenes for conversations about pictures, drawn in flat colours, the same at every run."""
+"""Six scenes for conversations about images, drawn in flat colours. Every run gives the same images."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from math import cos, pi, sin
 from PIL import Image, ImageDraw
 
 WIDTH, HEIGHT = 320, 240
-FINER = 4  # scenes are drawn this much larger and scaled down
-COLOURS = 160  # of the palette that keeps the files small
+FINER = 4  # scale at which scenes are drawn before they are reduced
+COLOURS = 160  # palette size, for small files
 
 INK, WHITE, GREY, SKIN = "#2b2b33", "#fbfbf6", "#9aa0a8", "#f0c4a0"
 RED, YELLOW, GREEN, BLUE, ORANGE = "#d3262f", "#f7d038", "#3f9b4b", "#2a5fc9", "#ea8a2c"
@@ -20,11 +20,11 @@ Point = tuple[float, float]
 
 
 class Canvas:
-    """A picture that is drawn in units of the finished one."""
+    """A canvas that takes coordinates of the finished image."""
 
     def __init__(self, background: str) -> None:
-        self._picture = Image.new("RGB", (WIDTH * FINER, HEIGHT * FINER), background)
-        self._draw = ImageDraw.Draw(self._picture)
+        self._image = Image.new("RGB", (WIDTH * FINER, HEIGHT * FINER), background)
+        self._draw = ImageDraw.Draw(self._image)
 
     def box(self, left: float, top: float, right: float, bottom: float, fill: str, radius: float = 0) -> None:
         self._draw.rounded_rectangle([FINER * edge for edge in (left, top, right, bottom)], FINER * radius, fill)
@@ -48,7 +48,7 @@ class Canvas:
             self.oval(x, y, width / 2, width / 2, fill)
 
     def finished(self) -> Image.Image:
-        small = self._picture.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+        small = self._image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
         return small.quantize(COLOURS, dither=Image.Dither.NONE)
 
 
@@ -161,7 +161,7 @@ def street() -> Image.Image:
 
 
 def room() -> Image.Image:
-    """An orange cat on a green sofa under a picture of mountains, a lamp that is lit, a ball of yarn on the rug."""
+    """An orange cat on a green sofa under a painting of mountains, a lit lamp, a ball of yarn on the rug."""
     canvas = Canvas("#dfe6ea")
     canvas.box(0, 184, 320, 240, "#c79a6b")
     for y in (198, 216):
@@ -171,7 +171,7 @@ def room() -> Image.Image:
     canvas.box(278, 50, 283, 200, INK)
     canvas.oval(280, 202, 20, 5, INK)
     canvas.shape([(264, 18), (297, 18), (310, 58), (251, 58)], "#ffd964")
-    canvas.box(88, 14, 172, 72, DARK_WOOD, 2)  # the picture on the wall
+    canvas.box(88, 14, 172, 72, DARK_WOOD, 2)  # the painting on the wall
     canvas.box(93, 19, 167, 67, "#9fd2ee")
     canvas.shape([(93, 67), (118, 32), (143, 67)], "#6f7f92")
     canvas.shape([(122, 67), (145, 40), (167, 67)], "#56677c")

@@ -2,8 +2,9 @@
 
     python train_tagger.py [CAPTIONS [OUTPUT]]
 
-CAPTIONS are tools/tagged_captions.tsv: captions of ours, tagged by hand (a `word<TAB>TAG` a line, a blank line between
-captions). An averaged perceptron with a margin, greedy from left to right. The same captions give the same bytes.
+CAPTIONS is by default tools/tagged_captions.tsv: captions written for this project and tagged by hand, one
+`word<TAB>TAG` per line, with a blank line between captions. Trains an averaged perceptron with a margin that tags
+greedily from left to right. The same captions give the same bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CAPTIONS = HERE / "tagged_captions.tsv"
 OUTPUT = HERE.parent / "src" / "multimodal_eval" / "text" / "pos_english.tsv.gz"
 EPOCHS = 6
 MARGIN = 3
-SCALE = 100  # weights are kept in hundredths
+SCALE = 100  # weights are stored in hundredths
 
 Caption = list[tuple[str, str]]
 
@@ -35,7 +36,7 @@ def read_captions(path: Path) -> list[Caption]:
 
 
 class Averaged:
-    """Weights that remember their sum over all steps."""
+    """Weights with their sums over all steps."""
 
     def __init__(self) -> None:
         self.now: dict[str, dict[str, int]] = defaultdict(dict)
@@ -44,26 +45,26 @@ class Averaged:
         self.step = 0
 
     def add(self, feature: str, name: str, change: int) -> None:
-        """Change a weight from the present step on."""
+        """Change a weight from the current step on."""
         key, old = (feature, name), self.now[feature].get(name, 0)
         self.sums[key] += (self.step - self.since[key]) * old
         self.since[key] = self.step
         self.now[feature][name] = old + change
 
     def means(self) -> Weights:
-        """The mean of each weight over all steps, in hundredths; those that round to 0 are left out."""
+        """The mean of each weight over all steps, in hundredths. Means that round to 0 are left out."""
         rounded: dict[str, dict[str, int]] = {}
         for feature, by_name in self.now.items():
             for name, last in by_name.items():
                 total = self.sums[feature, name] + (self.step - self.since[feature, name]) * last
-                mean = (2 * SCALE * total + self.step) // (2 * self.step)  # to the nearest, in whole numbers
+                mean = (2 * SCALE * total + self.step) // (2 * self.step)  # rounded to the nearest integer
                 if mean:
                     rounded.setdefault(feature, {})[name] = mean
         return rounded
 
 
 def train(captions: list[Caption], epochs: int = EPOCHS) -> Weights:
-    """Weights that tell the right tag from the next best by a margin, where they can."""
+    """Train weights that separate the correct tag from the next best one by a margin, if possible."""
     weights, order, rng = Averaged(), list(captions), random.Random(0)
     for _ in range(epochs):
         rng.shuffle(order)
@@ -74,27 +75,29 @@ def train(captions: list[Caption], epochs: int = EPOCHS) -> Weights:
 
 def _learn(caption: Caption, weights: Averaged) -> None:
     sentence = Sentence([word for word, _ in caption])
-    for index, (word, right) in enumerate(caption):
+    for index, (word, correct) in enumerate(caption):
         weights.step += 1
         candidates = sentence.candidates(index)
-        if right not in candidates:
-            raise SystemExit(f"{' '.join(word for word, _ in caption)}: {word!r} cannot be {right}, only {candidates}")
+        if correct not in candidates:
+            raise SystemExit(
+                f"{' '.join(word for word, _ in caption)}: {word!r} cannot be {correct}, only {candidates}"
+            )
         if len(candidates) == 1:
-            sentence.add(right)
+            sentence.add(correct)
             continue
         features = sentence.features(index)
         sums = scores(features, candidates, weights.now)
-        rival = max((name for name in candidates if name != right), key=sums.__getitem__)
-        lead = sums[right] - sums[rival]
+        rival = max((name for name in candidates if name != correct), key=sums.__getitem__)
+        lead = sums[correct] - sums[rival]
         if lead < MARGIN:
             for feature in features:
-                weights.add(feature, right, 1)
+                weights.add(feature, correct, 1)
                 weights.add(feature, rival, -1)
         sentence.add(max(candidates, key=sums.__getitem__))
 
 
 def packed(weights: Weights) -> bytes:
-    """The file's bytes."""
+    """The content of the weights file."""
     lines = [
         "\t".join(
             [feature, *(cell for name in sorted(weights[feature]) for cell in (name, str(weights[feature][name])))]

@@ -1,8 +1,8 @@
-"""Writes ptb_tables.h: the rules of the Penn Treebank tokenizer as transition tables over classes of characters.
+"""Write ptb_tables.h: the rules of the Penn Treebank tokenizer as transition tables over classes of characters.
 
     python native/ptb_rules native/ptb_tables.h
 
-Standard library only, no clock, no hash order: the same file comes out always.
+The output is deterministic. Only the standard library is used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BMP = 0x10000
 
 
 def automaton():
-    """Transition rows, the action that each state accepts with (0: none), each atom's class, the actions."""
+    """The transition rows, the accepting action of each state (0: none), the class of each atom, and the actions."""
     nfa = Nfa()
     start = nfa.state()
     for number, (_, pattern) in enumerate(RULES, 1):
@@ -27,7 +27,7 @@ def automaton():
         nfa.accept[nfa.build(Parser(pattern, NAMES).parse(), first)] = number
     classes, count = same_columns(nfa)
     rows, rules = determinise(nfa, start, classes, count)
-    # states that accept with the same action are alike for us
+    # states that accept with the same action are equivalent here
     actions = list(dict.fromkeys(action for action, _ in RULES))
     accept = [actions.index(RULES[rule - 1][0]) + 1 if rule else 0 for rule in rules]
     rows, accept = accepting_last(*minimise(rows, accept))
@@ -36,7 +36,7 @@ def automaton():
 
 
 def pages(values, size=256):
-    """Two-level form of a 65,536-entry table: page numbers and the distinct pages."""
+    """A table of 65,536 entries in two levels: page numbers and the distinct pages."""
     distinct, index = [], []
     for i in range(0, len(values), size):
         page = tuple(values[i : i + size])
@@ -47,7 +47,7 @@ def pages(values, size=256):
 
 
 def packed(rows):
-    """Each row as its differences from the most similar of the rows just before it."""
+    """Each row as its differences from the most similar of some earlier rows."""
     out = []
     for n, row in enumerate(rows):
         best, best_at = [k for k, target in enumerate(row) if target], len(rows)

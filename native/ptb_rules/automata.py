@@ -1,13 +1,12 @@
-"""Regular expressions to the smallest automaton that tells their longest match."""
+"""Compile regular expressions to the smallest automaton that finds their longest match."""
 
 from __future__ import annotations
 
 from characters import ATOM, GROUPS, NATOMS
 
 
-# Regular expressions of our own: literals, \x escapes, [sets] and [^sets],
-# ( | ) * + ? {m,n}, {NAME} for a named part, <name> for a group of characters.
-# A rule starting with (?i) matches ASCII letters in either case.
+# The syntax: literals, \x escapes, [sets] and [^sets], ( | ) * + ? {m,n}, {NAME} for a named part, <name> for a group
+# of characters. A rule that starts with (?i) matches ASCII letters in either case.
 class Parser:
     def __init__(self, text, names):
         self.fold = text.startswith("(?i)")
@@ -35,7 +34,7 @@ class Parser:
     def sequence(self):
         parts = []
         while self.peek() and self.peek() not in "|)":
-            if self.t.startswith("(?i)", self.i):  # holds to the end of the group
+            if self.t.startswith("(?i)", self.i):  # applies to the end of the group
                 self.i, self.fold = self.i + 4, True
                 continue
             parts.append(self.repeat())
@@ -71,10 +70,10 @@ class Parser:
             self.i += len(name) + 1
             fold = "(?i)" if self.fold and not self.names[name].startswith("(?i)") else ""
             return Parser(fold + self.names[name], self.names).parse()
-        return ("set", self.folded(self.one(c)))
+        return ("set", self.folded(self.atom(c)))
 
-    def one(self, c):
-        """The atom that one character or escape or <group> stands for."""
+    def atom(self, c):
+        """The atom of a character, an escape or a <group>."""
         if c == "\\":
             c = self.take()
             return ATOM["\t" if c == "t" else c]
@@ -86,7 +85,7 @@ class Parser:
         return ATOM[c]
 
     def name(self):
-        """The NAME of a {NAME} whose brace has just been taken, or nothing."""
+        """The NAME of a {NAME} whose brace has just been read, or an empty string."""
         name = self.t[self.i : self.t.find("}", self.i)]
         return name if name in self.names else ""
 
@@ -110,10 +109,10 @@ class Parser:
                     node = node[1][0]
                 s |= node[1]
                 continue
-            a = self.one(c)
+            a = self.atom(c)
             if self.peek() == "-" and self.t[self.i + 1] != "]":
                 self.take()
-                b = self.one(self.take())
+                b = self.atom(self.take())
                 s |= set(range(a, b + 1))
             else:
                 s |= self.folded(a)
@@ -134,7 +133,7 @@ class Nfa:
         return len(self.eps) - 1
 
     def build(self, node, start):
-        """Add node's paths from start; the state they end in."""
+        """Add the node's paths from start. Returns the state they end in."""
         kind = node[0]
         if kind == "set":
             end = self.state()
@@ -180,7 +179,7 @@ def closure(nfa, states):
 
 
 def same_columns(nfa):
-    """Split the atoms into classes that no rule tells apart."""
+    """Split the atoms into classes that no rule distinguishes."""
     sets = sorted({s for steps in nfa.step for s, _ in steps}, key=sorted)
     key = {a: tuple(i for i, s in enumerate(sets) if a in s) for a in range(NATOMS)}
     order = []
@@ -218,7 +217,7 @@ def determinise(nfa, start, cls, ncls):
 
 
 def minimise(rows, accept):
-    """Merge states that behave alike (repeated splitting until nothing changes)."""
+    """Merge equivalent states (repeated splitting until nothing changes)."""
     block = list(accept)
     count = len(set(block))
     while True:
@@ -247,7 +246,7 @@ def minimise(rows, accept):
 
 
 def accepting_last(rows, accept):
-    """Renumber so that one comparison tells whether a state ends a token."""
+    """Renumber the states so that one comparison tells whether a state ends a token."""
     order = sorted(range(len(rows)), key=lambda s: (accept[s] != 0, s))
     new = {s: n for n, s in enumerate(order)}
     return [[new[t] for t in rows[s]] for s in order], [accept[s] for s in order]

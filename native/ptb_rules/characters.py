@@ -1,12 +1,12 @@
-"""The characters of the Penn Treebank tokenizer: what is a letter, a mark, a digit, a sign, and its lower case.
+"""The characters of the Penn Treebank tokenizer: letters, marks, digits, symbols, and their lower case.
 
-Written from observation: every character of the basic plane went through the reference program in several contexts.
+Written from observation: every character of the basic plane was passed to the reference program in several contexts.
 """
 
 from __future__ import annotations
 
 # Ranges of non-ASCII code points (hex): a-b is a range, a:b every second one.
-# Everything not named here and beyond ASCII is "junk": dropped between tokens.
+# All other non-ASCII characters are "junk": dropped between tokens.
 LETTERS = """
 aa b5 ba c0-d6 d8-f6 f8-2c1 2c6-2d1 2e0-2e4 2ec:2ee 370-374 376-377 37a-37d 386:388 389-38a 38c:38e 38f-3a1
 3a3-3f5 3f7-481 48a-527 531-556 559 561-587 5d0-5ea 5f0-5f2 620-64a 66e-66f 671-6d3 6d5 6e5-6e6 6ee-6ef
@@ -142,7 +142,7 @@ LOWER = """
 
 
 def ranges(text):
-    """Code points of a range text such as '41-5a 100:17e b5'."""
+    """The code points of a range text such as '41-5a 100:17e b5'."""
     for item in text.split():
         if "-" in item:
             a, b = item.split("-")
@@ -154,8 +154,7 @@ def ranges(text):
             yield int(item, 16)
 
 
-# Atoms: the symbols rules are made of.  ASCII characters are their own atoms,
-# everything else belongs to one of these groups.
+# Atoms: the symbols of the rules. Each ASCII character is an atom, everything else belongs to one of these groups.
 GROUPS = [
     "let",
     "mark",
@@ -197,7 +196,7 @@ for i, g in enumerate(GROUPS):
 NATOMS = 128 + len(GROUPS)
 
 SPECIAL = {
-    "wide": "2000-200a 3000",  # wide blanks: white space
+    "wide": "2000-200a 3000",  # wide spaces: white space
     "nbsp": "a0",
     "shy": "ad",
     "cent": "a2",
@@ -226,7 +225,7 @@ SPECIAL = {
 }
 
 
-# Capitals are the letters that have a lower case, but for title-case ones; and a few that have none.
+# Capitals are the letters with a lower case, except title-case ones, and a few letters without a lower case.
 NOT_CAPITAL = "1c5 1c8 1cb 1f2 13a0-13f4 1f88-1f8f 1f98-1f9f 1fa8-1faf 1fbc 1fcc 1ffc"
 ALSO_CAPITAL = (
     "130 3a3 3d2-3d4 2102 2107 210b-210d 2110-2112 2115 2119-211d 2124 2128 212c 212d 2130 2131 2133 213e 213f 2145"
@@ -234,7 +233,7 @@ ALSO_CAPITAL = (
 
 
 def lower_map():
-    """Lower case of single non-ASCII code points (dotted I and final sigma are code)."""
+    """The lower case of single non-ASCII code points (dotted I and final sigma are handled in C++)."""
     table = {}
     for line in LOWER.split("\n"):
         if line:
@@ -245,7 +244,7 @@ def lower_map():
 
 
 def atoms_of_bmp():
-    """Atom of every code point below 0x10000."""
+    """The atom of every code point below 0x10000."""
     atom = [ATOM["junk"]] * 0x10000
     for name, text in (("let", LETTERS), ("mark", MARKS), ("dig", DIGITS), ("sym", SYMBOLS)):
         for c in ranges(text):
@@ -262,7 +261,7 @@ def atoms_of_bmp():
             atom[c] = ATOM[name]
     for c in range(128):
         atom[c] = c
-    # line breaks of every kind are plain blanks inside a caption
+    # line breaks of every kind are spaces inside a caption
     for c in (0x0A, 0x0B, 0x0C, 0x0D, 0x85, 0x2028, 0x2029):
         atom[c] = ord(" ")
     return atom

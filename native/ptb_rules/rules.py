@@ -1,15 +1,14 @@
 """The rules of the Penn Treebank tokenizer.
 
-They were written from black-box observation: strings went into the reference program, its output lines came out, and
-each rule says in our own words what was seen. The longest match wins (text looked at beyond the token counts), and of
-equally long ones the rule that stands first.
+They were written from black-box observation of the reference program's output for many strings. The longest match wins
+(including lookahead), and of equally long matches the first rule.
 """
 
 from __future__ import annotations
 
 
 def capitalised(words):
-    """Words whose first letter is a capital, the rest in either case."""
+    """Words with a capital first letter and the rest in either case."""
     return "|".join(w[0].upper() + "".join(f"[{c}{c.upper()}]" for c in w[1:]) for w in words.split())
 
 
@@ -23,7 +22,7 @@ TITLES = (
     "pfc pvt rep rev sen sfc sgt spc ste alex asst atty brig capt cmdr dept elec govs insp invt mlle msgr "
     "natl pres prof reps sens supt assoc attys comdr lieut profs supts treas messrs"
 )
-# Abbreviations that may end one ("at Foo Inc. The dog": the period counts twice).
+# Abbreviations that may end a sentence ("at Foo Inc. The dog": the period counts twice).
 ENDERS = (
     "al co ct ga jr ky md mo rd rt sq sr va vt ala apr aug bhd cos dak dec esq est etc ext feb fla fri inc "
     "ind jan jul jun kan ltd mar mon neb nev nov oct plc sep seq sys tel thu tue wed wis wyo ariz assn bldg "
@@ -35,7 +34,7 @@ FILE_TYPES = (
     "c h x gz pl ps py bat bmp cgi cpp dll doc exe gif htm jar jpg mov mp3 pdf php png ppt sql tar txt wav xml "
     "zip docx html java jpeg"
 )
-# A capitalised word of these after "U.S." or "J." shows that a sentence ended there.
+# One of these words, capitalised, after "U.S." or "J." shows that a sentence ended there.
 STARTERS = (
     "a about according additionally after an as at but earlier he her here however if in it last many more "
     "now once one other our she since so some such that the their then there these they this we what when "
@@ -52,7 +51,7 @@ NAMES = {
     "LET": "[A-Za-z<let><upper>]",  # a letter
     "LETD": "[A-Za-z<let><upper>0-9<dig>]",
     "ACCENT": "(?i)&[aeiou](acute|grave|uml);",  # an accented letter as an HTML entity
-    "LTR": "([A-Za-z<let><upper><mark><shy>]|{ACCENT})",  # what words are made of
+    "LTR": "([A-Za-z<let><upper><mark><shy>]|{ACCENT})",  # the characters of words
     "WORD": "{LTR}({LTR}|{D})*",
     "APOS": "('|<rsq>|(?i)&apos;)",
     "APOS3": "(['`<rsq><lsq>]|&apos;)",
@@ -84,19 +83,19 @@ NAMES = {
     "FILEPART": "({LTR}|{D})+\\.",
 }
 
-# (action, pattern).  An action says how the match is spelt and, where the pattern reads beyond the token, how much of
-# it is only looked at; the actions are in ptb_tokenizer.cpp (Tokenizer::spell).
+# (action, pattern). An action determines how the match is written and, if the pattern reads past the token, how much of
+# it is lookahead. The actions are in ptb_tokenizer.cpp (Tokenizer::spell).
 RULES = [
     # --- mark-up and HTML entities
     # tags are one token: <b> <br /> </b> <a href="x"> <!-- x -->
     ("Tag", "{TAG}"),
-    # entities with a meaning of their own, others fall apart: &copy; -> & copy ;
+    # entities with a meaning; others are split: &copy; -> & copy ;
     ("Skip", "(?i)&nbsp;"),
     ("Less", "(?i)&lt;"),
     ("Greater", "(?i)&gt;"),
     ("Ampersand", "(?i)&amp;"),
     ("Dash", "(?i)&[mn]dash;"),
-    # numeric entities stay as they are: &#39;
+    # numeric entities stay unchanged: &#39;
     ("Plain", "&#[0-9]+;"),
     # --- contractions
     # can|not gon|na
@@ -105,7 +104,7 @@ RULES = [
     ("BeforeNt", "[A-Za-z<shy>]*[A-MO-Za-mo-z]<shy>*[nN]{APOS3}[tT]"),
     # it|'s cannot|'ve
     ("BeforeAux", "{DOTTED}{AUX}"),
-    # 's 'll when no letter follows ('sx is a quote and sx)
+    # 's 'll if no letter follows ('sx is a quote and sx)
     ("AuxLook", "{AUX}[^A-Za-z]"),
     ("AuxLook", "{AUX}<eol>"),
     # n't
@@ -117,12 +116,12 @@ RULES = [
     ("Look1", "{APOS}[nN]([ \\t<nbsp>]|<eol>)"),
     # 't|is 't|was
     ("TwasLook", "(?i)'t(is|was)"),
-    # '90s, and '90 before a blank
+    # '90s, and '90 before a space
     ("Plain", "{APOS}[2-9]0[sS]"),
     ("Look1", "{APOS}[0-9][0-9]{WS}"),
     # words known with their apostrophe
     ("Plain", "(?i)(c'mon|cap{APOS}n|e'er|o{APOS3}o|c{APOS}est|nat'l|ol{APOS})"),
-    # d' l' j' stand alone, y' before a letter: y'|all
+    # d' l' j' are tokens; y' before a letter: y'|all
     ("Plain", "[dDjJlL]{APOS}"),
     ("YallLook", "[yY]{APOS}{LET}"),
     # --- numbers
@@ -136,7 +135,7 @@ RULES = [
     ("Spaced", "\\([0-9]{2,3}\\){SP}?[0-9]{3,4}[- <nbsp>]?[0-9]{3,5}"),
     # 555 123 4567, +44 20 7946 0958
     ("Spaced", "\\+{0,2}[0-9]{2,4}[- <nbsp>]([0-9]{2,4}[- <nbsp>])?[0-9]{3,4}[- <nbsp>]?[0-9]{3,5}"),
-    # fractions of one character, spelt out
+    # one-character fractions, written out
     ("Quarter", "<quarter>"),
     ("Half", "<half>"),
     ("ThreeQuarters", "<threeq>"),
@@ -153,15 +152,15 @@ RULES = [
     # --- abbreviations
     # Mr. St. vs.
     ("Plain", f"((?i){alternatives(TITLES)})\\.|[Mm](f|t)[gG]\\."),
-    # Co. Ltd. ends nothing
+    # Co. Ltd. does not end a sentence
     ("Numbered", "(?i)(co|pte|pty)\\.{WS}ltd"),
-    # Inc. before a capital, a tag or two blanks ends a sentence
+    # Inc. before a capital, a tag or two spaces ends a sentence
     ("TwoDots", "{ENDER}\\.({WS}+({UP}|{TAG})|{WS}{WS})"),
-    # two characters after it that are not a word keep it apart from them: Jr.|x, Inc.|-1
+    # two characters after it that are not a word are separated from it: Jr.|x, Inc.|-1
     ("Look2", "{ENDER}\\.({NOWORD}[^<eol>]|[^<eol>]({NOWORD}|<eol>))"),
     ("Look1", "{ENDER}\\.([^.]|<eol>)"),
     ("Plain", "{ENDER}\\."),
-    # U.S. p.m. e.g.; twice the period in "U.S. The"
+    # U.S. p.m. e.g.; the period counts twice in "U.S. The"
     ("TwoDots", "{ACRONYM}\\.{STARTER}"),
     ("Plain", "{ACRONYM}\\."),
     # J. Smith, but "vitamin c|. The"
@@ -169,7 +168,7 @@ RULES = [
     ("Plain", "{A}\\."),
     # No. 5, pp. 12
     ("Numbered", f"(?i)({alternatives(NUMBERED)})\\.{{WS}}?{{D}}"),
-    # 1.jpg x1.c (letters only would be a dotted word anyway)
+    # 1.jpg x1.c (with letters only, it would be a dotted word anyway)
     ("Look1", f"(?i){{FILEPART}}+({alternatives(FILE_TYPES)})([!,.?]|{{WS}})"),
     # any word keeps its period before a comma: "word.,"
     ("LookByte", "({DOTTED}|{THING}|{CAPS}|{LISTY})\\.[,;:]"),
@@ -189,7 +188,7 @@ RULES = [
     # C++ C# F#
     ("Plain", "(?i)(c\\+\\+|[cf]#)"),
     # --- faces
-    # :-) =D ;P before anything but a letter or digit
+    # :-) =D ;P before anything except a letter or digit
     ("FaceLook", "[<>]?[:;=][-o'*]?[)(DPpdO|\\\\[\\]\\{@]{NOTAN}"),
     # ^_^ (-.-)
     ("Face", "{EYE}_{EYE}|\\({EYE}[_.]?{EYE}\\)|\\({EYE2}-{EYE2}\\)"),
@@ -198,29 +197,29 @@ RULES = [
     ("Open2", '("|&quot;)[A-Za-z0-9$]'),
     ("Close2", '"|&quot;'),
     ("Plain", "(?i)&quot;"),
-    # a single one before a letter and something more
+    # a single quote opens before a letter and another character
     ("Open1", "'{A}[^ \\t<nbsp>]"),
     ("Close1", "'|&apos;"),
     ("Close2", "''"),
-    # a curly apostrophe cannot open, so a letter may follow its s, ll, n
+    # a curly apostrophe cannot open a quote, so a letter may follow its s, ll, n
     ("Plain", "{APOS}[nN]"),
     ("Aux", "{AUX}"),
     # other quotes, one or two together
     ("Quotes", "[`<lq><rq><lsq><rsq><langle><rangle><lowq>]{1,2}"),
-    # ... and . . . are one sign
+    # ... and . . . are one token
     ("Ellipsis", "\\.{3,5}|(\\.{SP}){2,4}\\.|<dots>"),
     # ?! together; two to four hyphens are a dash, more are kept
     ("Plain", "[?!]+"),
     ("Dash", "--{1,3}|<dash>"),
     ("Plain", "-----+"),
-    # runs of one sign
+    # runs of one symbol
     ("Plain", "_+|\\*+|(\\\\\\*)+|#+|@+|<sign>?(<sup>+|<sub>+)|<<|>>"),
     # money: US$ stays, others are renamed
     ("Plain", "[A-Z]*$"),
     ("Dollar", "<euro>"),
     ("Pound", "<pound>"),
     ("Cents", "<cent>"),
-    # brackets, and their names when they stand in the text
+    # brackets, and their names if they are in the text
     ("Plain", "(?i)-[lr][rcs]b-"),
     ("Lrb", "\\("),
     ("Rrb", "\\)"),
@@ -228,8 +227,8 @@ RULES = [
     ("Rsb", "\\]"),
     ("Lcb", "\\{"),
     ("Rcb", "\\}"),
-    # every other sign by itself
+    # every other symbol by itself
     ("Plain", "[-.,;:/%&+=<>|\\\\^~<sym><slash><sign>]"),
-    # blanks, and what belongs to no token
+    # white space, and characters that belong to no token
     ("Skip", "[ \\t<nbsp><wide>]+|<junk>"),
 ]

@@ -1,4 +1,4 @@
-"""Exact, offline scores with intervals for what multimodal models say."""
+"""Exact, offline scores with intervals for the output of multimodal models."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.evaluate import evaluate, rescore, resume
 
-# Where each public name lives; imported on first use, so that `import multimodal_eval` costs nothing.
-_HOME = {
+# The module of each public name; imported on first use, so that `import multimodal_eval` is fast.
+_MODULES = {
     "Box": "core.sample",
     "Engine": "run.engine.base",
     "Estimate": "core.score",
@@ -46,7 +46,7 @@ _HOME = {
     "resume": "run.evaluate",
 }
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "Box",
@@ -77,9 +77,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'multimodal_eval' has no attribute {name!r}")
-    value = getattr(import_module(f"multimodal_eval.{_HOME[name]}"), name)
+    value = getattr(import_module(f"multimodal_eval.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

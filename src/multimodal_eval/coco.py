@@ -1,4 +1,4 @@
-"""Drop-in for pycocoevalcap, under the name that README gives."""
+"""A drop-in for pycocoevalcap, at the import path named in the README."""
 
 from multimodal_eval.interop.coco import CaptionScores, COCOEvalCap, caption_scores
 

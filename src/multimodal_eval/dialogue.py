@@ -1,15 +1,8 @@
-"""The multimodal dialogue contest, under the name that its guide gives."""
+"""The multimodal dialogue contest, at the import path named in the guide."""
 
-from multimodal_eval.contests.dialogue import (
-    WEIGHTS,
-    Dialogue,
-    IntegralScore,
-    Reply,
-    Surprise,
-    TypeScore,
-    hidden_rule,
-    integral_score,
-)
+from multimodal_eval.contests.dialogue.dialogues import WEIGHTS, Dialogue, Reply, Surprise
+from multimodal_eval.contests.dialogue.integral import IntegralScore, TypeScore, integral_score
+from multimodal_eval.evaluation.metrics.hidden_metric import hidden_rule
 
 __all__ = [
     "WEIGHTS",

@@ -1,4 +1,4 @@
-"""Small changes to pictures that leave every fact about them true."""
+"""Small changes to images that keep every fact about them true."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import torch
 from tools.shapes_clip.model import normalised
 
 
-def augmented(pictures: torch.Tensor) -> torch.Tensor:
-    """Pictures (bytes) moved, scaled, lightened and with noise, a part of them untouched; as the model takes them."""
-    n, device = len(pictures), pictures.device
+def augmented(images: torch.Tensor) -> torch.Tensor:
+    """Images (bytes) with random shift, scale, brightness and noise, as input of the model. Some are not shifted."""
+    n, device = len(images), images.device
 
     def uniform(low: float, high: float) -> torch.Tensor:
         return torch.empty((n, 1, 1, 1), device=device).uniform_(low, high)
 
-    planes = pictures.permute(0, 3, 1, 2).float()
+    planes = images.permute(0, 3, 1, 2).float()
     scale, shift = uniform(0.94, 1.06).flatten(), torch.empty((n, 2), device=device).uniform_(-0.06, 0.06)
     frame = torch.zeros((n, 2, 3), device=device)
     frame[:, 0, 0] = frame[:, 1, 1] = scale

@@ -1,4 +1,4 @@
-"""Captions of scenes in many wordings, and captions that are wrong in one thing."""
+"""Captions of scenes in many wordings, and captions with one error."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tools.shapes_clip.scenes import CHANGES, Scene, vary
 from tools.shapes_clip.statements import Statement, describe, is_true
 from tools.shapes_clip.wording import phrase
 
-DETAILS = (1.0, 1.0, 1.0, 0.93, 0.93, 0.93, 0.8, 0.8, 0.5)  # from all there is to say to a few words
+DETAILS = (1.0, 1.0, 1.0, 0.93, 0.93, 0.93, 0.8, 0.8, 0.5)  # from a full description to a few words
 
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """Words and what they claim."""
+    """A text and the statement that it makes."""
 
     text: str
     statement: Statement
@@ -23,7 +23,7 @@ class Caption:
 
 @dataclass(frozen=True, slots=True)
 class Distractor:
-    """A caption that is false of a scene, and the change (of `CHANGES`) that made it so."""
+    """A caption that is false for a scene, and the change (from `CHANGES`) that made it false."""
 
     text: str
     statement: Statement
@@ -31,7 +31,7 @@ class Distractor:
 
 
 def caption(scene: Scene, random: Random, detail: float | None = None) -> Caption:
-    """A true caption; `detail` 1 says all but sizes and backgrounds, which are said now and then."""
+    """A true caption. `detail` 1 mentions everything, but sizes and backgrounds only sometimes."""
     statement = describe(scene, random, random.choice(DETAILS) if detail is None else detail)
     return Caption(phrase(statement, random), statement)
 
@@ -39,12 +39,12 @@ def caption(scene: Scene, random: Random, detail: float | None = None) -> Captio
 def hard_distractors(
     scene: Scene, n: int, random: Random, detail: float | None = None, focus: Sequence[float] | None = None
 ) -> list[Distractor]:
-    """`n` captions of different wording, each true of a scene that differs in one thing, none true of this one.
+    """`n` different captions, each true for a scene that differs in one thing, and false for this one.
 
-    They say as much as `detail` asks for, or now more, now less; `focus` weighs the changes.
+    `detail` sets how much they mention (default: random), `focus` weights the changes.
     """
-    found: dict[str, Distractor] = {}
-    while len(found) < n:
+    distractors: dict[str, Distractor] = {}
+    while len(distractors) < n:
         change = random.choices(CHANGES, weights=focus)[0]
         other = vary(scene, change, random)
         if other is None:
@@ -53,5 +53,5 @@ def hard_distractors(
         if is_true(statement, scene):
             continue
         text = phrase(statement, random)
-        found.setdefault(text, Distractor(text, statement, change))
-    return list(found.values())
+        distractors.setdefault(text, Distractor(text, statement, change))
+    return list(distractors.values())

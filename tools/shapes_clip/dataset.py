@@ -1,4 +1,4 @@
-"""Training and test data, made in processes without torch."""
+"""Training and test data, generated in processes without torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.shapes_clip.scenes import (
     BACKGROUND_COLOURS,
     CHANGES,
     COLOURS,
-    MOST,
+    MAX_COUNT,
     RELATIONS,
     SHAPES,
     SIZES,
@@ -30,38 +30,38 @@ from tools.shapes_clip.scenes import (
 from tools.shapes_clip.statements import is_true
 from tools.shapes_clip.vocabulary import COMMON, OFF_TOPIC, padded
 
-TRUE, FALSE = 4, 12  # captions kept a picture
-WORDS = 32  # tokens of a training caption
-DISTRACTORS, RIVALS = 100, 20  # captions and pictures that a test scene is told from
-# What is hardest to learn, which of two things is where and has which attribute, is contradicted most often.
+TRUE, FALSE = 4, 12  # captions kept per image
+WORDS = 32  # tokens per training caption
+DISTRACTORS, RIVALS = 100, 20  # wrong captions and images per test scene
+# The hardest facts to learn (which of two things is where and has which attribute) are contradicted most often.
 FOCUS = tuple(3 if change in ("roles", "exchange") else 2 if change == "shape" else 1 for change in CHANGES)
-# Classes of each fact about a scene, in the order of `labels`; 0 of the second group means there is none.
-GROUP_CLASSES = [len(SHAPES) + 1, len(COLOURS) + 1, len(TEXTURES) + 1, len(SIZES) + 1, MOST + 1]
+# The classes of each fact about a scene, in the order of `labels`. 0 for the second group means that there is none.
+GROUP_CLASSES = [len(SHAPES) + 1, len(COLOURS) + 1, len(TEXTURES) + 1, len(SIZES) + 1, MAX_COUNT + 1]
 CLASSES = [len(RELATIONS) + 1, len(BACKGROUND_COLOURS), len(TEXTURES), *GROUP_CLASSES, *GROUP_CLASSES]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Pictures in pairs that differ in one thing, with their captions and facts."""
+    """Pairs of images that differ in one thing, with their captions and facts."""
 
-    pictures: NDArray[np.uint8]  # n, height, width, 3
+    images: NDArray[np.uint8]  # n, height, width, 3
     captions: NDArray[np.int16]  # n, TRUE + FALSE, WORDS
     facts: NDArray[np.uint8]  # n, len(CLASSES)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One test scene: which of the captions (or pictures) belongs to it? The first."""
+    """One test scene. The first caption is the true one."""
 
-    picture: NDArray[np.uint8]
+    image: NDArray[np.uint8]
     detail: float
     captions: list[str]
     changes: list[str]  # of each distractor
-    rivals: NDArray[np.uint8]  # pictures of which the true caption is false
+    rivals: NDArray[np.uint8]  # images for which the true caption is false
 
 
 def start_worker(tokenizer: str) -> None:
-    """Gives a worker process the tokenizer."""
+    """Load the tokenizer in a worker process."""
     global _TOKENIZER
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from tokenizers import Tokenizer
@@ -73,19 +73,19 @@ _TOKENIZER: Any = None
 
 
 def labels(scene: Scene) -> list[int]:
-    """The scene's facts as classes."""
-    found = [
+    """The facts of a scene as class numbers."""
+    classes = [
         RELATIONS.index(scene.relation) + 1 if scene.relation else 0,
         BACKGROUND_COLOURS.index(scene.background.colour),
         TEXTURES.index(scene.background.texture),
     ]
     for at in range(2):
         if at == len(scene.groups):
-            return found + [0] * len(GROUP_CLASSES)
+            return classes + [0] * len(GROUP_CLASSES)
         group = scene.groups[at]
-        found += [SHAPES.index(group.shape) + 1, COLOURS.index(group.colour) + 1, TEXTURES.index(group.texture) + 1]
-        found += [SIZES.index(group.size) + 1, group.count]
-    return found
+        classes += [SHAPES.index(group.shape) + 1, COLOURS.index(group.colour) + 1, TEXTURES.index(group.texture) + 1]
+        classes += [SIZES.index(group.size) + 1, group.count]
+    return classes
 
 
 def variation(scene: Scene, random: Random) -> Scene:
@@ -97,32 +97,32 @@ def variation(scene: Scene, random: Random) -> Scene:
 
 
 def make_chunk(task: tuple[int, int, int]) -> Chunk:
-    """Training data from a seed: (seed, number of pairs, picture size)."""
+    """Training data from a seed: (seed, number of pairs, image size)."""
     seed, pairs, size = task
     random = Random(f"train {seed}")
-    pictures, texts, facts = [], [], []
+    images, texts, facts = [], [], []
     for _ in range(pairs):
         first = random_scene(random)
         for scene in (first, variation(first, random)):
-            pictures.append(pixels(draw(scene, random.getrandbits(48), DRAWN), size))
+            images.append(pixels(draw(scene, random.getrandbits(48), DRAWN), size))
             texts += [caption(scene, random).text for _ in range(TRUE)]
             texts += [wrong.text for wrong in hard_distractors(scene, FALSE - 1, random, focus=FOCUS)]
             texts.append(_off_topic(scene, random))
             facts.append(labels(scene))
     ids = [padded(encoding.ids, WORDS) for encoding in _TOKENIZER.encode_batch(texts)]
     captions = np.array(ids, dtype=np.int16).reshape(len(facts), TRUE + FALSE, WORDS)
-    return Chunk(np.stack(pictures), captions, np.array(facts, dtype=np.uint8))
+    return Chunk(np.stack(images), captions, np.array(facts, dtype=np.uint8))
 
 
 def _off_topic(scene: Scene, random: Random) -> str:
-    """Words about something else, or about the right colour on the wrong kind of thing."""
+    """A text about something else, or the right colour with the wrong kind of thing."""
     if random.random() < 0.5:
         return " ".join(random.choice(COMMON) for _ in range(random.randint(2, 12)))
     return f"a {scene.groups[0].colour} {random.choice(OFF_TOPIC)}"
 
 
 def make_trial(task: tuple[int, int]) -> Trial:
-    """A test scene from a seed: (seed, picture size). Its seeds are apart from those of training."""
+    """A test scene from a seed: (seed, image size). Test seeds differ from training seeds."""
     seed, size = task
     random = Random(f"test {seed}")
     scene = random_scene(random)
@@ -134,6 +134,6 @@ def make_trial(task: tuple[int, int]) -> Trial:
         other = variation(scene, random)
         if not is_true(truth.statement, other):
             rivals.append(pixels(draw(other, random.getrandbits(48), DRAWN), size))
-    picture = pixels(draw(scene, random.getrandbits(48), DRAWN), size)
+    image = pixels(draw(scene, random.getrandbits(48), DRAWN), size)
     texts = [truth.text, *(caption.text for caption in wrong)]
-    return Trial(picture, detail, texts, [caption.change for caption in wrong], np.stack(rivals))
+    return Trial(image, detail, texts, [caption.change for caption in wrong], np.stack(rivals))

@@ -1,4 +1,4 @@
-"""Scenes as pictures, antialiased, the same for the same seed."""
+"""Draws scenes as antialiased images. The same seed gives the same image."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ PAINT: dict[str, RGB] = {
     "gray": (142, 146, 152),
 }
 BLACK, WHITE = (0, 0, 0), (255, 255, 255)
-FINER = 3  # things are drawn this much larger and scaled down
-# What a thing's pattern is made of beside its colour: so much of black or white mixed in.
+FINER = 3  # scale at which things are drawn before they are reduced
+# The second colour of a pattern: the share of black or white that is mixed into the first.
 CONTRAST = {"yellow": (BLACK, 0.72), "white": (BLACK, 0.38), "black": (WHITE, 0.48), "pink": (BLACK, 0.7)}
-USUAL_CONTRAST = (WHITE, 0.88)
+DEFAULT_CONTRAST = (WHITE, 0.88)
 
 
 def draw(scene: Scene, seed: int, size: int = 224) -> Image.Image:
-    """The scene as an RGB picture of `size` x `size`; the seed chooses places, turns and shades."""
+    """The scene as an RGB image of `size` x `size`; the seed chooses positions, rotations and shades."""
     random = Random(seed)
     canvas = _background(scene.background, size, random)
     shades = [_shade(PAINT[group.colour], random) for group in scene.groups]
@@ -56,12 +56,12 @@ def _shade(colour: RGB, random: Random, spread: int = 14) -> RGB:
 
 
 def _mix(colour: RGB, other: RGB, share: float) -> RGB:
-    red, green, blue = (round(one + (two - one) * share) for one, two in zip(colour, other, strict=True))
+    red, green, blue = (round(first + (second - first) * share) for first, second in zip(colour, other, strict=True))
     return red, green, blue
 
 
 def pattern(texture: str, side: int, cell: float, angle: float, shift: float) -> NDArray[np.bool_]:
-    """Where the second colour of a texture lies, on a square of `side` pixels, with cells of `cell` pixels."""
+    """A mask of the second colour of a texture, on a square of `side` pixels, with cells of `cell` pixels."""
     turn = radians(angle)
     along = np.arange(side, dtype=np.float32) + np.float32(shift)
     u = (along[None, :] * np.float32(cos(turn)) + along[:, None] * np.float32(sin(turn))) / np.float32(cell)
@@ -76,7 +76,7 @@ def pattern(texture: str, side: int, cell: float, angle: float, shift: float) ->
 def _background(background: Background, size: int, random: Random) -> Image.Image:
     colour = _shade(PAINT[background.colour], random, 10)
     if background.texture == "plain":
-        light = random.uniform(-0.08, 0.08)  # a breath of light from above or below
+        light = random.uniform(-0.08, 0.08)  # a slight gradient from above or below
         ends = [_mix(colour, WHITE if share > 0 else BLACK, abs(share)) for share in (light, -light)]
         column: Any = Image.new("RGB", (1, 2))
         column.putdata(ends)
@@ -111,7 +111,7 @@ def _paint(
         tilt = angle if group.texture == "striped" else angle / 12
         marks = pattern(group.texture, side, share * radius * FINER, tilt, random.uniform(0, 99))
         patch.paste(
-            _mix(colour, *CONTRAST.get(group.colour, USUAL_CONTRAST)), (0, 0), Image.fromarray(marks).convert("L")
+            _mix(colour, *CONTRAST.get(group.colour, DEFAULT_CONTRAST)), (0, 0), Image.fromarray(marks).convert("L")
         )
     if lined:
         _line(patch, (corners, hole), _mix(colour, BLACK, 0.35), round(max(1.0, radius * 0.05) * FINER))

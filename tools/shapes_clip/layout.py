@@ -1,4 +1,4 @@
-"""Where the things of a scene lie, so that its facts can be seen and no others suggest themselves."""
+"""Places the things of a scene so that its facts are visible and no other facts are suggested."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random
 
 from tools.shapes_clip.scenes import Group, Scene
 
-Box = tuple[float, float, float, float]  # left, top, right, bottom; the picture is the unit square
+Box = tuple[float, float, float, float]  # left, top, right, bottom; the image is the unit square
 
 ALONE = {"small": (0.11, 0.14), "medium": (0.19, 0.24), "big": (0.32, 0.38)}
 BESIDE = {"small": (0.085, 0.105), "medium": (0.135, 0.16), "big": (0.195, 0.22)}
@@ -18,7 +18,7 @@ OF_COUNT_BESIDE = {2: (0.09, 0.12), 3: (0.085, 0.105)}
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One thing: which group it belongs to, its middle and its radius."""
+    """One thing: its group, centre and radius."""
 
     group: int
     x: float
@@ -46,7 +46,7 @@ def _nested(random: Random) -> list[Placed]:
 
 def _side_by_side(scene: Scene, random: Random) -> list[Placed]:
     split = random.uniform(0.47, 0.53)
-    level = random.uniform(0.35, 0.65)  # both groups lie about here on the other axis
+    level = random.uniform(0.35, 0.65)  # the position of both groups on the other axis
     placed: list[Placed] = []
     for which, group in enumerate(scene.groups):
         low, high = ((0.02, split - 0.02), (split + 0.02, 0.98))[which]
@@ -65,7 +65,7 @@ def _radius_beside(group: Group, random: Random) -> float:
 
 
 def _place(group: int, count: int, radius: float, box: Box, random: Random) -> list[Placed]:
-    """`count` things in a box without overlap; they shrink a little where they do not fit."""
+    """`count` things in a box without overlap. They shrink until they fit."""
     left, top, right, bottom = box
     while True:
         for _ in range(12):

@@ -1,4 +1,4 @@
-"""The model: a `transformers.CLIPModel` of under four million parameters, and how it is called."""
+"""The model, a `transformers.CLIPModel` with under four million parameters, and its encoders."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tools.shapes_clip.vocabulary import END, START, TEXT_LENGTH
 
 @dataclass(frozen=True)
 class Size:
-    """How large the model is."""
+    """The size of the model."""
 
-    picture: int = 112
+    image: int = 112
     patch: int = 14
     vision_width: int = 192
     vision_layers: int = 6
@@ -24,11 +24,11 @@ class Size:
     joint: int = 128
 
 
-TINY = Size(picture=64, patch=16, vision_width=96, vision_layers=3, text_width=64, text_layers=2, joint=64)
+TINY = Size(image=64, patch=16, vision_width=96, vision_layers=3, text_width=64, text_layers=2, joint=64)
 
 
 def build(size: Size, tokenizer: Any) -> Any:
-    """A new CLIPModel; its end token is the highest id, so both of CLIP's rules for pooling find it."""
+    """A new CLIPModel. Its end token has the highest id, so both of CLIP's pooling rules find it."""
     from transformers import CLIPConfig, CLIPModel
 
     special = {"bos_token_id": tokenizer.token_to_id(START), "eos_token_id": tokenizer.token_to_id(END)}
@@ -48,7 +48,7 @@ def build(size: Size, tokenizer: Any) -> Any:
         "intermediate_size": 4 * size.vision_width,
         "num_hidden_layers": size.vision_layers,
         "num_attention_heads": size.vision_width // 32,
-        "image_size": size.picture,
+        "image_size": size.image,
         "patch_size": size.patch,
         "projection_dim": size.joint,
     }
@@ -56,24 +56,24 @@ def build(size: Size, tokenizer: Any) -> Any:
 
 
 def normalised(pixels: torch.Tensor) -> torch.Tensor:
-    """Bytes (n, height, width, 3), or floats of that range, as what the model takes (n, 3, height, width)."""
+    """Convert bytes (n, height, width, 3), or floats in the same range, to model inputs (n, 3, height, width)."""
     mean = torch.tensor(MEAN, device=pixels.device)
     deviation = torch.tensor(DEVIATION, device=pixels.device)
     return ((pixels.float() / 255 - mean) / deviation).permute(0, 3, 1, 2).contiguous()
 
 
 class Encoders:
-    """The two halves of a CLIPModel, each up to its vector of length one."""
+    """The two encoders of a CLIPModel, with vectors of length one."""
 
     def __init__(self, clip: Any) -> None:
         self.clip = clip
 
-    def look(self, pictures: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The pooled features and the joint vectors of pictures."""
-        pooled = self.clip.vision_model(pixel_values=pictures).pooler_output
+    def look(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The pooled features and the joint vectors of images."""
+        pooled = self.clip.vision_model(pixel_values=images).pooler_output
         return pooled, torch.nn.functional.normalize(self.clip.visual_projection(pooled).float(), dim=-1)
 
     def read(self, ids: torch.Tensor) -> torch.Tensor:
-        """The joint vectors of captions; attention is causal, so the filling after the end needs no mask."""
+        """The joint vectors of captions. Attention is causal, so padding after the end needs no mask."""
         pooled = self.clip.text_model(input_ids=ids).pooler_output
         return torch.nn.functional.normalize(self.clip.text_projection(pooled).float(), dim=-1)

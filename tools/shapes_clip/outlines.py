@@ -1,4 +1,4 @@
-"""The shapes as polygons around the origin, about one unit in radius, y downward."""
+"""The shapes as polygons around the origin, with a radius of about one and y downward."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Polygon = list[tuple[float, float]]
 
 
 def outline(shape: str) -> Polygon:
-    """The corners of a shape; a ring's hole is drawn apart (`RING_HOLE`)."""
+    """The corners of a shape. The hole of a ring is drawn separately (`RING_HOLE`)."""
     return OUTLINES[shape]
 
 
@@ -38,9 +38,9 @@ def _heart() -> Polygon:
 
 
 def _crescent() -> Polygon:
-    """Between two circles: the moon's rim, and back along the shadow's."""
+    """The area between two circles: along the rim of the moon and back along the shadow."""
     rim = [(cos(t), sin(t)) for t in (pi / 3 + (4 * pi / 3) * at / 40 for at in range(41))]
-    # The shadow passes through both tips (0.5, ±0.866) with its middle at (0.62, 0).
+    # The shadow passes through both tips (0.5, ±0.866) with its centre at (0.62, 0).
     radius, tip = 0.8743, 1.7085
     back = [
         (0.62 + radius * cos(t), radius * sin(t)) for t in (-tip - (2 * pi - 2 * tip) * at / 40 for at in range(41))
@@ -62,5 +62,5 @@ OUTLINES: dict[str, Polygon] = {
     "diamond": [(0.0, -1.1), (0.68, 0.0), (0.0, 1.1), (-0.68, 0.0)],
     "crescent": _crescent(),
 }
-# How far a thing may be turned, in degrees, and still go by its name and not another's.
+# The largest rotation in degrees at which a shape does not look like another one.
 TURNS = {"square": 12, "diamond": 10, "cross": 14, "heart": 18, "triangle": 18, "star": 36, "crescent": 180}

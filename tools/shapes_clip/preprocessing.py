@@ -1,4 +1,4 @@
-"""Pictures as CLIP sees them: shortest edge to the model's size (bicubic), the middle square, mean and deviation."""
+"""CLIP's image preprocessing: resize the shortest edge (bicubic), crop the centre, normalise."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-DRAWN = 224  # pictures are drawn at this size and then reduced, as at inference
+DRAWN = 224  # images are drawn at this size and then resized, as in inference
 MEAN = (0.48145466, 0.4578275, 0.40821073)
 DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 
 
-def pixels(picture: Image.Image, size: int) -> NDArray[np.uint8]:
-    """The resized and cropped picture, before the arithmetic of `normalised`, height x width x 3."""
-    width, height = picture.size
+def pixels(image: Image.Image, size: int) -> NDArray[np.uint8]:
+    """The resized and cropped image, height x width x 3, before `normalised`."""
+    width, height = image.size
     shorter = min(width, height)
-    resized = picture.convert("RGB").resize(
+    resized = image.convert("RGB").resize(
         (int(size * width / shorter), int(size * height / shorter)), Image.Resampling.BICUBIC
     )
     left, top = (resized.width - size) // 2, (resized.height - size) // 2

@@ -1,6 +1,6 @@
-"""What is in a picture: one or two groups of equal shapes, how they lie to each other, and the background.
+"""The content of an image: one or two groups of equal shapes, their relation, and the background.
 
-A `Scene` holds facts only; where exactly things lie and their shades are the drawing's choice (drawing.py).
+A `Scene` holds only facts. Exact positions and shades are chosen when it is drawn (drawing.py).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ SHAPES = ("circle", "square", "triangle", "star", "ring", "cross", "heart", "hex
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "brown", "black", "white")
 BACKGROUND_COLOURS = (*COLOURS, "gray")
 TEXTURES = ("plain", "striped", "dotted", "checked")
-SIZES = ("small", "medium", "big")  # nobody says "medium"
-RELATIONS = ("left", "above", "inside")  # of the first group to the second; the rest are their inverses
+SIZES = ("small", "medium", "big")  # captions never mention "medium"
+RELATIONS = ("left", "above", "inside")  # of the first group to the second; the others are their inverses
 INVERSE = {"left": "right", "above": "below", "inside": "around"}
 KINDS = ("single", "group", "pair", "two groups", "inside")
 CHANGES = ("colour", "shape", "texture", "count", "size", "relation", "roles", "exchange", "background")
-ENCLOSING = ("circle", "square", "ring", "hexagon", "diamond", "heart")  # roomy enough for something inside
-MOST = 5
-MOST_OF_TWO = 3  # of each, where two groups share the picture
+ENCLOSING = ("circle", "square", "ring", "hexagon", "diamond", "heart")  # large enough for something inside
+MAX_COUNT = 5
+MAX_COUNT_EACH = 3  # per group, if two groups share the image
 
 _ALIKE = [{"red", "orange"}, {"red", "pink"}, {"pink", "purple"}, {"orange", "brown"}, {"orange", "yellow"}]
 _ALIKE += [{"red", "brown"}, {"black", "brown"}, {"white", "yellow"}, {"blue", "purple"}, {"white", "pink"}]
@@ -38,7 +38,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What lies behind the things."""
+    """The background of the things."""
 
     colour: str = "white"
     texture: str = "plain"
@@ -46,7 +46,7 @@ class Background:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One group, or two of which the first is `relation` the second."""
+    """One group, or two groups with the relation of the first to the second."""
 
     groups: tuple[Group, ...]
     relation: str | None = None
@@ -65,7 +65,7 @@ def alike(first: str, second: str) -> bool:
 
 
 def drawable(scene: Scene) -> bool:
-    """Whether the scene can be drawn so that each of its facts can be seen."""
+    """Whether the scene can be drawn with all its facts visible."""
     if any(alike(group.colour, scene.background.colour) for group in scene.groups):
         return False
     if len(scene.groups) == 1:
@@ -76,11 +76,11 @@ def drawable(scene: Scene) -> bool:
     if scene.relation == "inside":
         sizes_fit = (first.size, second.size, first.count, second.count) == ("small", "big", 1, 1)
         return sizes_fit and second.shape in ENCLOSING and not alike(first.colour, second.colour)
-    return all(group.count <= MOST_OF_TWO and (group.count == 1 or group.size == "medium") for group in scene.groups)
+    return all(group.count <= MAX_COUNT_EACH and (group.count == 1 or group.size == "medium") for group in scene.groups)
 
 
 def random_scene(random: Random, kind: str | None = None) -> Scene:
-    """A drawable scene of a kind of `KINDS`, or of any."""
+    """A drawable scene of the given kind (from `KINDS`), or of any kind."""
     kind = kind or random.choices(KINDS, weights=(22, 20, 30, 18, 10))[0]
     while True:
         scene = _draft(random, kind)
@@ -94,13 +94,13 @@ def _draft(random: Random, kind: str) -> Scene:
     if kind == "single":
         return Scene((_group(random, random.choice(SIZES)),), None, background)
     if kind == "group":
-        return Scene((replace(_group(random), count=random.randint(2, MOST)),), None, background)
+        return Scene((replace(_group(random), count=random.randint(2, MAX_COUNT)),), None, background)
     if kind == "inside":
         outer = replace(_group(random, "big"), shape=random.choice(ENCLOSING))
         return Scene((_group(random, "small"), outer), "inside", background)
     groups = [_group(random, random.choice(SIZES)) for _ in range(2)]
     if kind == "two groups":
-        groups = [replace(group, size="medium", count=random.randint(1, MOST_OF_TWO)) for group in groups]
+        groups = [replace(group, size="medium", count=random.randint(1, MAX_COUNT_EACH)) for group in groups]
     return Scene(tuple(groups), random.choice(("left", "above")), background)
 
 
@@ -110,16 +110,16 @@ def _group(random: Random, size: str = "medium") -> Group:
 
 
 def vary(scene: Scene, change: str, random: Random) -> Scene | None:
-    """The scene with one change of `CHANGES`; None where there is nothing to change, or the groups would coincide.
+    """The scene with one change from `CHANGES`. None if there is nothing to change, or the groups would coincide.
 
-    "roles" lets the groups change places, "exchange" swaps one attribute between them.
+    "roles" swaps the positions of the groups, "exchange" swaps one attribute between them.
     """
     varied = _vary(scene, change, random)
     return None if varied is None or _coincide(varied) else varied
 
 
 def _coincide(scene: Scene) -> bool:
-    """Whether two groups differ in texture, size or number at most, which leaves too little to say."""
+    """Whether two groups have the same shape and colour, which makes captions ambiguous."""
     return len({(group.shape, group.colour) for group in scene.groups}) < len(scene.groups)
 
 
@@ -151,7 +151,7 @@ def _vary_group(group: Group, change: str, random: Random) -> Group | None:
     if change == "texture":
         return replace(group, texture=_other(TEXTURES, group.texture, random))
     if change == "count":
-        count = random.choice([count for count in range(1, MOST + 1) if count != group.count])
+        count = random.choice([count for count in range(1, MAX_COUNT + 1) if count != group.count])
         return replace(group, count=count, size="medium" if count > 1 else group.size)
     if group.size == "medium":
         return None
@@ -180,7 +180,8 @@ def _exchange(scene: Scene, random: Random) -> Scene | None:
         return None
     first, second = scene.groups
     attribute = random.choice(("colour", "texture", "shape"))
-    mine, yours = getattr(first, attribute), getattr(second, attribute)
-    if mine == yours:
+    first_value, second_value = getattr(first, attribute), getattr(second, attribute)
+    if first_value == second_value:
         return None
-    return replace(scene, groups=(replace(first, **{attribute: yours}), replace(second, **{attribute: mine})))
+    groups = (replace(first, **{attribute: second_value}), replace(second, **{attribute: first_value}))
+    return replace(scene, groups=groups)

@@ -1,4 +1,4 @@
-"""What a caption claims, as data, so that its truth is checked and not assumed."""
+"""The statement of a caption as data, so that its truth can be checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.shapes_clip.scenes import INVERSE, Group, Scene
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Things spoken of; None leaves an attribute unsaid, and a count of None means "some", two or more."""
+    """A mention of things. None leaves out an attribute; a count of None means "some", that is two or more."""
 
     count: int | None
     shape: str | None = None
@@ -20,7 +20,7 @@ class Mention:
     size: str | None = None
 
     def fits(self, group: Group) -> bool:
-        """Whether every attribute said is the group's."""
+        """Whether every mentioned attribute is that of the group."""
         return (
             self.shape in (None, group.shape)
             and self.colour in (None, group.colour)
@@ -31,7 +31,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One or two mentions, how the first lies to the second, and the background, as far as they are said."""
+    """One or two mentions, the relation of the first to the second, and the background. None leaves out a part."""
 
     mentions: tuple[Mention, ...]
     relation: str | None = None
@@ -40,10 +40,10 @@ class Statement:
 
 
 def is_true(statement: Statement, scene: Scene) -> bool:
-    """Whether the statement can be read as true of the scene.
+    """Whether the statement can be read as true for the scene.
 
-    A count is exact, but of groups that fit a mention any may be meant, or all together: of a red and a blue
-    circle "a circle" and "two circles" are both true. Two mentions are of different things.
+    Counts are exact, but a mention may refer to any group that fits it or to all of them together: for a red and a
+    blue circle, "a circle" and "two circles" are both true. Two mentions refer to different things.
     """
     background = scene.background
     if statement.background_colour not in (None, background.colour):
@@ -57,7 +57,7 @@ def is_true(statement: Statement, scene: Scene) -> bool:
 
 
 def is_ambiguous(statement: Statement, scene: Scene) -> bool:
-    """Whether a mention fits more groups than one, so that a careful speaker would say more."""
+    """Whether a mention fits more than one group."""
     return any(sum(mention.fits(group) for group in scene.groups) > 1 for mention in statement.mentions)
 
 
@@ -74,12 +74,12 @@ def _related(statement: Statement, scene: Scene, first: tuple[int, ...], second:
     if set(first) & set(second):
         return False
     return statement.relation is None or all(
-        scene.holds(statement.relation, one, other) for one, other in product(first, second)
+        scene.holds(statement.relation, left, right) for left, right in product(first, second)
     )
 
 
 def describe(scene: Scene, random: Random, detail: float = 0.9) -> Statement:
-    """A true statement that says each attribute with about the probability `detail`."""
+    """A true statement that mentions each attribute with a probability of about `detail`."""
     while True:
         statement = _draft(scene, random, detail)
         if not is_ambiguous(statement, scene):
@@ -107,8 +107,8 @@ def _draft(scene: Scene, random: Random, detail: float) -> Statement:
 def _mention(group: Group, random: Random, detail: float) -> Mention:
     shape = group.shape if random.random() < max(detail, 0.6) else None
     colour = group.colour if random.random() < detail or shape is None else None
-    said = detail if group.texture != "plain" else 0.15  # few people say "plain"
-    texture = group.texture if random.random() < said else None
+    probability = detail if group.texture != "plain" else 0.15  # few people say "plain"
+    texture = group.texture if random.random() < probability else None
     size = group.size if group.size != "medium" and random.random() < 0.6 * detail else None
     count = group.count if group.count == 1 or random.random() < max(detail, 0.7) else None
     return Mention(count, shape, colour, texture, size)

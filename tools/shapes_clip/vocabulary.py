@@ -1,4 +1,4 @@
-"""A CLIP-style byte-level BPE tokenizer made from the grammar's captions and common English words."""
+"""A CLIP-style byte-level BPE tokenizer, trained on generated captions and common English words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OFF_TOPIC = (
 
 
 def train_tokenizer(seed: int = 0, captions: int = 30_000) -> Any:
-    """A `tokenizers.Tokenizer` that gives ids as CLIP's does: lower case, start and end tokens, ends in `</w>`."""
+    """A `tokenizers.Tokenizer` in the style of CLIP: lower case, start and end tokens, word ends marked by `</w>`."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     random = Random(seed)
@@ -96,7 +96,7 @@ def _assemble(vocabulary: dict[str, int], merges: list[tuple[str, str]]) -> Any:
 
 
 def save_tokenizer(tokenizer: Any, folder: Path) -> None:
-    """tokenizer.json and the two small files that transformers reads beside it."""
+    """Write tokenizer.json and the two small files that transformers also reads."""
     tokenizer.save(str(folder / "tokenizer.json"))
     special = {"bos_token": START, "eos_token": END, "pad_token": END, "unk_token": END}
     _write(folder / "special_tokens_map.json", special)
@@ -109,6 +109,6 @@ def _write(file: Path, content: dict[str, Any]) -> None:
 
 
 def padded(ids: list[int], length: int) -> list[int]:
-    """Ids cut or filled to `length`, with the end token, which CLIP fills with, at the end of the words."""
+    """The ids cut or padded to `length`. They end with the end token, which is also CLIP's padding."""
     end = ids[-1]
     return ids + [end] * (length - len(ids)) if len(ids) <= length else [*ids[: length - 1], end]

@@ -1,4 +1,4 @@
-"""English for statements, with synonyms and many sentence patterns."""
+"""Statements in English, with synonyms and many sentence patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.shapes_clip.statements import Mention, Statement
 
 T = TypeVar("T")
 
-# The first word of each is the common one, and is taken most of the time.
+# The first word of each entry is the most common one and is chosen most often.
 COLOUR_WORDS = {
     "red": ("red", "crimson", "scarlet"),
     "orange": ("orange", "tangerine"),
@@ -61,7 +61,7 @@ OPENINGS = (
     *("the image shows ", "this picture shows ", "the drawing shows ", "the picture contains ", "the photo depicts "),
     *("we see ", "you can see ", "i can see ", "there is ", "here is ", "in this image there is ", "it is "),
 )
-# {a} is relation of {b}; {it} and {its} stand for {b}, {is} agrees with {a}.
+# {a} has the relation to {b}; {it} and {its} refer to {b}, {own} refers to {a}, {is} agrees with {a}.
 PATTERNS = {
     "left": (
         *("{a} to the left of {b}", "{a} left of {b}", "{a} on the left of {b}", "{a} {is} to the left of {b}"),
@@ -103,8 +103,8 @@ BACKGROUNDS = (
 
 
 def phrase(statement: Statement, random: Random) -> str:
-    """The statement in words chosen at random."""
-    telegram = random.random() < 0.12  # "red circle, blue square": no articles, no sentence
+    """The statement as a text with randomly chosen words."""
+    telegram = random.random() < 0.12  # "red circle, blue square": without articles and verbs
     first = statement.mentions[0]
     alone = len(statement.mentions) == 1
     text = noun_phrase(first, random, telegram) if alone else _two(statement, random, telegram)
@@ -119,7 +119,7 @@ def phrase(statement: Statement, random: Random) -> str:
 
 
 def noun_phrase(mention: Mention, random: Random, bare: bool = False) -> str:
-    """A mention in words ("three big red striped stars", "a square with dots"), `bare` of its article or not."""
+    """A mention in words ("three big red striped stars", "a square with dots"); `bare` omits the article."""
     singular = mention.count == 1
     names = SHAPE_WORDS[mention.shape] if mention.shape else ANY_SHAPE
     name = _mostly_first(names, random)[0 if singular else 1]
@@ -147,12 +147,12 @@ def _number(mention: Mention, random: Random, bare: bool) -> str:
 
 def _two(statement: Statement, random: Random, bare: bool) -> str:
     first, second = statement.mentions
-    one = second.count == 1
+    singular = second.count == 1
     return random.choice(PATTERNS[statement.relation or ""]).format(
         a=noun_phrase(first, random, bare),
         b=noun_phrase(second, random, bare),
-        it="it" if one else "them",
-        its="its" if one else "their",
+        it="it" if singular else "them",
+        its="its" if singular else "their",
         own="it" if first.count == 1 else "them",
         **{"is": "is" if first.count == 1 else "are"},
     )
@@ -175,11 +175,11 @@ def _plural_verb(opening: str, first: Mention, text: str) -> str:
     plural = first.count != 1 and not text.startswith(("a ", "one "))
     if not plural:
         return opening
-    return opening.replace("here is", "here are").replace("it is", "these are")  # "there is" as well
+    return opening.replace("here is", "here are").replace("it is", "these are")  # also changes "there is"
 
 
 def _articles(text: str) -> str:
-    """Every "a" before a vowel as "an"."""
+    """Replace every "a" before a vowel by "an"."""
     words = text.split(" ")
     for at, word in enumerate(words[:-1]):
         if word == "a" and words[at + 1][0] in "aeiou":

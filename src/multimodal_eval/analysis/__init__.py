@@ -1,1 +1,1 @@
-"""From stored rows to conclusions: columns, averages, slices, pairing, comparisons, rankings."""
+"""Analysis of stored scores: columns, averages, slices, pairing, comparisons, rankings."""

@@ -1,8 +1,8 @@
-"""Everything about one system's labels: every way of scoring, classes, confusions, annotators, the human ceiling.
+"""The classification report of a run: all ways of scoring, classes, confusion matrices, annotators, human ceiling.
 
 It is derived from a finished run: its samples (gold label = `expected_answer`, predicted label = `generated_answer`,
-annotators = `annotations`) and the taxonomy of its metrics. A run whose composite is a macro F1 keeps it as
-classification.json beside its results; for any other run of labels it is derived when somebody asks.
+annotators = `annotations`) and the taxonomy of its metrics. A run whose composite is a macro F1 stores it as
+classification.json next to its results. For other runs with labels it is derived on request.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from multimodal_eval.stats.multi_annotator import (
 from multimodal_eval.stats.ratings import Ratings
 
 FORMAT = 1
-MOST_LABELS = 50  # of a matrix that somebody can read
-SWITCHED = "annotators hold data: any-match is the official score"
-STRICT = "no annotator holds a label of the taxonomy: strict is the official score"
-SINGLE = "the task's official score is strict, against its one gold label"
+MAX_LABELS = 50  # a larger confusion matrix is unreadable
+SWITCHED = "there are annotations: any-match is the official score"
+STRICT = "no annotation is a label of the taxonomy: strict is the official score"
+SINGLE = "the official score of the task is strict, against the gold label"
 
 Way = Literal["strict", "any_match", "any_match_all", "majority", "dawid_skene"]
 OFFICIAL: dict[str, Way] = {"f1_any_match": "any_match", "f1_strict": "strict"}  # by the composite's metric
@@ -50,7 +50,7 @@ _FIELDS = ("generated_answer", "expected_answer", "annotations", "group")
 
 
 class WayScores(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One way of scoring; if there is nothing to score, `reason` says why and the rest is missing."""
+    """The scores of one way of scoring; if nothing can be scored, `reason` says why and the rest is missing."""
 
     macro_f1: Interval | None
     accuracy: Interval | None
@@ -75,7 +75,7 @@ class SoftScore(msgspec.Struct, frozen=True):
 
 
 class AnnotatorScores(msgspec.Struct, frozen=True):
-    """One annotator against the others, by any-match."""
+    """One annotator scored against the others by any-match."""
 
     macro_f1: Interval
     accuracy: Interval
@@ -83,7 +83,7 @@ class AnnotatorScores(msgspec.Struct, frozen=True):
 
 
 class Ceiling(msgspec.Struct, frozen=True):
-    """The mean over annotators; None for one who shares no row with another."""
+    """The mean over annotators, and each annotator; None for one who shares no row with another."""
 
     macro_f1: Interval
     accuracy: Interval
@@ -91,7 +91,7 @@ class Ceiling(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A row in which Dawid-Skene's likeliest label is not the majority vote, with the probabilities of both."""
+    """A row where the most likely label by Dawid-Skene differs from the majority vote, with both probabilities."""
 
     id: str
     annotations: dict[str, str | int | None] | None
@@ -102,7 +102,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class OutsideTaxonomy(msgspec.Struct, frozen=True):
-    """Labels that the taxonomy does not have, and how often each occurs, the most frequent first."""
+    """Labels that are not in the taxonomy with their counts, most frequent first."""
 
     predictions: dict[str, int]
     gold: dict[str, int]
@@ -131,7 +131,7 @@ class Classification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def classification_of(run: Run) -> Classification | None:
-    """As the run keeps it, else derived from its samples; None if it has no labels, or too many."""
+    """The stored report, or one derived from the samples; None if the run has no labels, or too many."""
     stored = run.folder.read_classification()
     if stored is None:
         return derived_classification(run)
@@ -142,14 +142,14 @@ def classification_of(run: Run) -> Classification | None:
 
 
 def store_classification(run: Run, headline: str) -> None:
-    """Write classification.json into the folder of a run whose composite, the metric `headline`, is a macro F1."""
+    """Write classification.json into the run folder if the composite (the metric `headline`) is a macro F1."""
     report = derived_classification(run) if headline in OFFICIAL else None
     if report is not None:
         run.folder.write_classification(msgspec.to_builtins(report))
 
 
 def derived_classification(run: Run) -> Classification | None:
-    """From the samples of a finished run; None if it has no labels, or too many."""
+    """The report derived from the samples of a finished run; None if the run has no labels, or too many."""
     name = next((name for name in _METRICS if name in run.metrics), None)
     metric = None if name is None else resolve(name)
     if name is None or not isinstance(metric, LabelMetric):
@@ -157,8 +157,8 @@ def derived_classification(run: Run) -> Classification | None:
     if (signature := run.info.signatures.get(name)) is not None and (options := signature.options):
         metric = metric.configure(options)
     samples = _answered(run, name)
-    taxonomy = metric.given or metric.fit(samples).taxonomy
-    if taxonomy is None or len(taxonomy) > MOST_LABELS:
+    taxonomy = metric.given_taxonomy or metric.fit(samples).taxonomy
+    if taxonomy is None or len(taxonomy) > MAX_LABELS:
         return None
     rows = LabelledRows.of(samples, taxonomy)
     official = _official(run, rows)
@@ -182,17 +182,17 @@ def derived_classification(run: Run) -> Classification | None:
 
 
 def _answered(run: Run, name: str) -> list[Sample]:
-    """The samples but those that the generator failed on: they have no label, not a wrong one."""
+    """The samples without those where the generator failed: they have no label, rather than a wrong one."""
     samples: list[Sample] = []
     for part in range(len(run.info.parts)):
         status = run.folder.read_part("scores", part, [f"{name}:status"]).column(0).to_pylist()
         stored = run.folder.read_samples(part, _FIELDS)
-        samples += [sample for sample, own in zip(stored, status, strict=True) if own != "error"]
+        samples += [sample for sample, sample_status in zip(stored, status, strict=True) if sample_status != "error"]
     return samples
 
 
 def _official(run: Run, rows: LabelledRows) -> Way:
-    """The way that the run's composite goes by; without one, strict if there are gold labels, else any-match."""
+    """The way of scoring of the run's composite; without one, strict if there are gold labels, else any-match."""
     task = run.info.config.tasks.get(run.info.task or "")
     chosen = OFFICIAL.get((task and task.headline) or "", "strict" if rows.has_gold else "any_match")
     return chosen if rows.is_annotated else "strict"
@@ -200,7 +200,7 @@ def _official(run: Run, rows: LabelledRows) -> Way:
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Predicted, gold and annotators' labels of the same rows, as codes of one taxonomy."""
+    """Predicted, gold and annotators' labels of the same rows, as codes of a taxonomy."""
 
     labels: tuple[str, ...]
     predicted: Encoded
@@ -214,12 +214,12 @@ class LabelledRows:
     def of(cls, samples: Sequence[Sample], taxonomy: Taxonomy) -> LabelledRows:
         """The labels of samples."""
         names = list(dict.fromkeys(name for sample in samples for name in sample.annotations or {}))
-        given = taxonomy.encode_rows([[(sample.annotations or {}).get(name) for name in names] for sample in samples])
+        labels = taxonomy.encode_rows([[(sample.annotations or {}).get(name) for name in names] for sample in samples])
         return cls(
             taxonomy.labels,
             taxonomy.encode([sample.generated_answer for sample in samples]),
             taxonomy.encode([sample.expected_answer for sample in samples]),
-            Encoded(given.codes.reshape(len(samples), len(names)), given.unknown),
+            Encoded(labels.codes.reshape(len(samples), len(names)), labels.unknown),
             names,
             _clusters(samples),
             any(sample.expected_answer is not None for sample in samples),
@@ -227,30 +227,30 @@ class LabelledRows:
 
     @property
     def is_annotated(self) -> bool:
-        """Whether an annotator has given a label of the taxonomy."""
+        """Whether any annotation is a label of the taxonomy."""
         return bool((self.annotations.codes >= 0).any())
 
     def scores(self, consensus: DawidSkene | None) -> dict[Way, WayScores]:
-        """Every way of scoring; without annotators strict alone."""
-        predicted, given, labels = self.predicted.codes, self.annotations.codes, self.labels
+        """Every way of scoring; without annotators, only strict."""
+        predicted, annotations, labels = self.predicted.codes, self.annotations.codes, self.labels
         ways: dict[Way, Callable[[], ClassificationScores]] = {
             "strict": lambda: score_strict(predicted, self.gold.codes, labels)
         }
         if consensus is not None:
-            likeliest = consensus.labels
+            most_likely = consensus.labels
             ways |= {
-                "any_match": lambda: score_any_match(predicted, given, labels),
-                "any_match_all": lambda: score_any_match(predicted, given, labels, charge="all"),
-                "majority": lambda: score_majority(predicted, given, labels),
-                "dawid_skene": lambda: score_strict(predicted, likeliest, labels),
+                "any_match": lambda: score_any_match(predicted, annotations, labels),
+                "any_match_all": lambda: score_any_match(predicted, annotations, labels, charge="all"),
+                "majority": lambda: score_majority(predicted, annotations, labels),
+                "dawid_skene": lambda: score_strict(predicted, most_likely, labels),
             }
         return {way: self._way_scores(score) for way, score in ways.items()}
 
     def _way_scores(self, score: Callable[[], ClassificationScores]) -> WayScores:
         try:
             return way_scores(score(), self.clusters)
-        except InputError as nothing:
-            return WayScores(None, None, reason=nothing.problems[0].message)
+        except InputError as error:
+            return WayScores(None, None, reason=error.problems[0].message)
 
     def soft(self) -> SoftScore | None:
         """The soft score; None without annotators."""
@@ -260,7 +260,7 @@ class LabelledRows:
 
     def outside(self) -> OutsideTaxonomy:
         """The labels that are not in the taxonomy."""
-        return OutsideTaxonomy(*(_by_count(own.unknown) for own in (self.predicted, self.gold, self.annotations)))
+        return OutsideTaxonomy(*(_by_count(column.unknown) for column in (self.predicted, self.gold, self.annotations)))
 
     def ceiling(self) -> Ceiling | None:
         """Each annotator against the others; None if no two of them share a row."""
@@ -269,7 +269,7 @@ class LabelledRows:
 
 
 def _clusters(samples: Sequence[Sample]) -> Codes | None:
-    """Integer codes of the groups; a sample without one is its own. None if no sample has one."""
+    """Integer codes of the groups; a sample without a group is a separate cluster. None if no sample has a group."""
     if all(sample.group is None for sample in samples):
         return None
     known: dict[object, int] = {}
@@ -278,11 +278,11 @@ def _clusters(samples: Sequence[Sample]) -> Codes | None:
     )
 
 
-# what the scores of arrays say, as records
+# Conversion of array scores to records.
 
 
 def way_scores(scores: ClassificationScores, clusters: Codes | None = None) -> WayScores:
-    """One way of scoring with its intervals, classes and confusions."""
+    """One way of scoring with its intervals, classes and confusion matrix."""
     return WayScores(
         scores.macro_f1_interval(clusters),
         scores.accuracy_interval(clusters),
@@ -295,7 +295,7 @@ def way_scores(scores: ClassificationScores, clusters: Codes | None = None) -> W
 
 
 def soft_score(scores: SoftScores, clusters: Codes | None = None) -> SoftScore:
-    """The mean share of annotators with its interval."""
+    """The mean soft score with its interval."""
     return SoftScore(**asdict(scores.interval(clusters)), n_scored=len(scores.values), n_skipped=scores.n_skipped)
 
 
@@ -330,9 +330,9 @@ def _differences(samples: Sequence[Sample], rows: LabelledRows, model: DawidSken
 
 
 def _agreement(rows: LabelledRows, seed: int) -> AgreementReport | None:
-    """The agreement of annotators who gave labels; None if there is only one.
+    """The agreement of the annotators who gave labels; None if there are fewer than two.
 
-    Labels are in alphabetical order, as the majority vote breaks its ties.
+    Labels are in alphabetical order, in which the majority vote breaks ties.
     """
     codes = rows.annotations.codes
     present = np.flatnonzero((codes >= 0).any(axis=0))

@@ -1,4 +1,4 @@
-"""The stored scores of a run as arrays: one metric over all samples, with what its aggregate needs."""
+"""The stored scores of a run as arrays: one metric over all samples, with the statistics for its aggregate."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Column:
     name: str
     values: NDArray[np.float64]
     scored: NDArray[np.bool_]
-    stats: NDArray[np.float64] | None  # of the scored rows
+    stats: NDArray[np.float64] | None  # one row per scored sample
     status: pa.ChunkedArray
     reason: pa.ChunkedArray
     warning: pa.ChunkedArray
     parts: dict[str, NDArray[np.float64]]
 
     def at(self, rows: Codes) -> Column:
-        """The same for some of the rows."""
-        position = np.cumsum(self.scored) - 1  # of a scored row among the scored ones, for its statistics
+        """The column for the selected rows."""
+        position = np.cumsum(self.scored) - 1  # of a scored row in `stats`
         return Column(
             self.name,
             self.values[rows],
@@ -47,18 +47,18 @@ class Column:
 
 
 def read_scores(folder: RunFolder, parts: int, columns: list[str]) -> pa.Table:
-    """Some columns of all parts."""
+    """The selected columns of all parts."""
     tables = [folder.read_part("scores", part, columns) for part in range(parts)]
     return pa.concat_tables(tables, promote_options="default")
 
 
 def read_column(folder: RunFolder, parts: int, stored: Sequence[str], name: str, bounds: Bounds) -> Column:
-    """A metric's column; `stored` are the names of all columns that the run has."""
+    """The column of a metric; `stored` are the names of all columns in the run."""
     extras = [f"{name}:{extra}" for extra in ("status", "reason", "warning", "stats")]
     part_names = [column for column in stored if column.startswith(f"{name}.")]
     table = read_scores(folder, parts, ["id", name, *extras, *part_names])
     values = floats(table.column(name))
-    _refuse_bad_values(name, table.column("id"), values, pc.is_valid(table.column(name)), bounds)
+    _check_values(name, table.column("id"), values, pc.is_valid(table.column(name)), bounds)
     scored = ~np.isnan(values)
     return Column(
         name,
@@ -73,19 +73,19 @@ def read_column(folder: RunFolder, parts: int, stored: Sequence[str], name: str,
 
 
 def column_names(folder: RunFolder, parts: int) -> list[str]:
-    """The columns of all parts: a part may lack those that none of its samples has."""
+    """The columns of all parts; a part lacks a column if none of its samples has a value."""
     return list(dict.fromkeys(name for part in range(parts) for name in folder.part_schema("scores", part).names))
 
 
 def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    """The values, NaN where there is none."""
+    """The values, NaN if missing."""
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _refuse_bad_values(
+def _check_values(
     name: str, ids: pa.ChunkedArray, values: NDArray[np.float64], valid: pa.ChunkedArray, bounds: Bounds
 ) -> None:
-    """Stored scores are looked at again: a folder may have been edited since."""
+    """Raise an error for stored scores that are out of bounds, since the folder may have been edited."""
     present = np.asarray(valid.to_numpy(zero_copy_only=False), dtype=np.bool_)
     low, high = bounds
     bad = present & ~np.isfinite(values)
@@ -104,24 +104,24 @@ def _stored_problem(name: str, sample_id: str, value: float, bounds: Bounds) -> 
 
 
 def _stats_matrix(name: str, column: pa.ChunkedArray) -> NDArray[np.float64] | None:
-    """The statistics of the scored rows: all of them have as many, or none has any."""
+    """The statistics of the scored rows; either all rows have the same number of statistics, or none has any."""
     if column.null_count == len(column):
         return None
     lengths = set(pc.list_value_length(column).to_pylist())
     if len(lengths) != 1:
-        told = ", ".join(sorted("none" if length is None else str(length) for length in lengths))
-        message = f"{name}: scored samples must all have as many statistics. Some have {told}."
+        counts = ", ".join(sorted("none" if length is None else str(length) for length in lengths))
+        message = f"{name}: all scored samples must have the same number of statistics. Got {counts}."
         raise InputError([Problem(code="LENGTH", message=message, field=name)])
     flat = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=np.float64)
     return flat.reshape(len(column), -1)
 
 
 def cluster_codes(groups: pa.ChunkedArray) -> NDArray[np.int64] | None:
-    """Integer codes of the groups; a sample without one is its own cluster. None where no sample has one."""
+    """Integer codes of the groups; a sample without a group is a separate cluster. None if no sample has a group."""
     if groups.null_count == len(groups):
         return None
     encoded = groups.combine_chunks().dictionary_encode()
     codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    alone = codes < 0
-    codes[alone] = len(encoded.dictionary) + np.arange(int(alone.sum()))
+    ungrouped = codes < 0
+    codes[ungrouped] = len(encoded.dictionary) + np.arange(int(ungrouped.sum()))
     return codes

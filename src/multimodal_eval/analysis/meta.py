@@ -1,8 +1,8 @@
 """Meta-evaluation: metrics against human judgments.
 
-Whatever the input is, it becomes one table of judgments: the human score, the values of the metrics, the cluster.
-A sample that three people judged gives three judgments with the same values. Judgments for which a metric has no value
-are left out for all metrics, so that every coefficient speaks of the same ones.
+Every input becomes a table of judgments with the human score, the values of the metrics, and the cluster. A sample
+judged by three people gives three judgments with the same metric values. Judgments for which a metric has no value are
+left out for all metrics, so that all coefficients are computed on the same judgments.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import combinations
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.pairing import MOST_LEFT_OUT
+from multimodal_eval.analysis.pairing import MAX_LEFT_OUT
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import Figure, JsonObject
@@ -30,10 +30,10 @@ from multimodal_eval.stats.paired import detectable_effect, holm
 
 @dataclass
 class JudgedSamples:
-    """One row a sample, before it is spread over the judgments."""
+    """One row per sample, with the scores of all annotators."""
 
     clusters: list[str]
-    human: Vector  # samples x annotators; NaN where there is no judgment
+    human: Vector  # samples x annotators; NaN if there is no judgment
     metrics: dict[str, Vector]
     left_out: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class JudgedSamples:
 
 @dataclass(frozen=True)
 class Judgments:
-    """One element a judgment."""
+    """One element per judgment."""
 
     human: Vector
     metrics: dict[str, Vector]
@@ -52,13 +52,13 @@ class Judgments:
 
 
 class CoefficientFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
-    """A coefficient with its interval; None if it is undefined, and `method` says why."""
+    """A coefficient with its interval; if it is undefined, the value is None and `method` says why."""
 
     epsilon: float | None = None  # the tie threshold of pairwise accuracy
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """Judgments that no coefficient counts."""
+    """Judgments that are left out of all coefficients."""
 
     reason: str
     judgments: int
@@ -75,7 +75,7 @@ class MetricPair(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None
     p_value: float | None
     p_holm: float | None
-    better: str | None  # None if chance could explain the difference
+    better: str | None  # None if the difference is not significant
     detectable: float | None
     method: str
 
@@ -92,11 +92,11 @@ class MetaEvaluation:
     level: float
     metrics: dict[str, dict[str, CoefficientFigure]]  # metric -> coefficient -> figure
     signatures: dict[str, str | None]
-    coefficient: str  # that the pairs are compared by
+    coefficient: str  # used to compare the pairs
     pairs: list[MetricPair]
 
     def to_dict(self) -> JsonObject:
-        """The same as a JSON object."""
+        """The results as a JSON object."""
         content: JsonObject = msgspec.to_builtins(
             {
                 "n_judgments": self.n_judgments,
@@ -151,11 +151,11 @@ def _figure(kind: str, coefficient: Coefficient, clusters: Codes) -> Coefficient
 
 def _pairs(coefficients: dict[str, Coefficient], clusters: Codes) -> list[MetricPair]:
     names = list(combinations(coefficients, 2))
-    differences = [paired_difference(coefficients[one], coefficients[other], clusters) for one, other in names]
+    differences = [paired_difference(coefficients[metric], coefficients[other], clusters) for metric, other in names]
     adjusted = holm([difference.p_value for difference in differences])
     return [
         MetricPair(
-            metric=one,
+            metric=metric,
             other=other,
             difference=difference.value,
             stderr=difference.stderr,
@@ -163,51 +163,51 @@ def _pairs(coefficients: dict[str, Coefficient], clusters: Codes) -> list[Metric
             high=difference.high,
             p_value=difference.p_value,
             p_holm=p_holm,
-            better=_better(one, other, difference, p_holm),
+            better=_better(metric, other, difference, p_holm),
             detectable=_detectable(difference),
             method=difference.method,
         )
-        for (one, other), difference, p_holm in zip(names, differences, adjusted, strict=True)
+        for (metric, other), difference, p_holm in zip(names, differences, adjusted, strict=True)
     ]
 
 
-def _better(one: str, other: str, difference: Difference, p_holm: float | None) -> str | None:
+def _better(metric: str, other: str, difference: Difference, p_holm: float | None) -> str | None:
     if difference.value is None or p_holm is None or p_holm > 1 - LEVEL:
         return None
-    return one if difference.value > 0 else other
+    return metric if difference.value > 0 else other
 
 
 def _detectable(difference: Difference) -> float | None:
-    """The smallest difference that a test of these judgments would find four times in five."""
+    """The smallest difference that a test on these judgments detects with 80 % probability."""
     return None if difference.stderr is None else detectable_effect(difference.stderr)
 
 
 def _judgments(table: JudgedSamples, *, allow_partial: bool) -> Judgments:
-    """The table spread over its judgments, without those that a metric has no value for."""
-    given = ~np.isnan(table.human)
-    rows = np.nonzero(given)[0]
+    """One element per judgment, without the judgments for which a metric has no value."""
+    judged = ~np.isnan(table.human)
+    rows = np.nonzero(judged)[0]
     if not len(rows):
         raise InputError([Problem(code="EMPTY", message="no sample has a human score")])
     left_out = dict(table.left_out)
-    missing = int((~given).sum())
+    missing = int((~judged).sum())
     if missing:
         left_out["no human score"] = missing
     unscored = {name: np.isnan(values)[rows] for name, values in table.metrics.items()}
     dropped = np.any(list(unscored.values()), axis=0)
     if dropped.any():
-        by_metric = ", ".join(f"{name} {int(rows_.sum()):,}" for name, rows_ in unscored.items() if rows_.any())
+        by_metric = ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in unscored.items() if mask.any())
         reason = f"a metric has no value (by metric: {by_metric})"
-        if dropped.mean() > MOST_LEFT_OUT and not allow_partial:
+        if dropped.mean() > MAX_LEFT_OUT and not allow_partial:
             message = f"{int(dropped.sum()):,} of {len(rows):,} judgments cannot be used: {reason}."
             hint = "Use --allow-partial to leave them out for all metrics."
             raise InputError([Problem(code="UNSCORED", message=message, hint=hint)])
         left_out[reason] = int(dropped.sum())
     kept = rows[~dropped]
     if not len(kept):
-        raise InputError([Problem(code="EMPTY", message="no judgment is left that every metric has a value for")])
+        raise InputError([Problem(code="EMPTY", message="there is no judgment for which every metric has a value")])
     codes = np.unique(np.array(table.clusters), return_inverse=True)[1]
     return Judgments(
-        human=table.human[given][~dropped],
+        human=table.human[judged][~dropped],
         metrics={name: values[kept] for name, values in table.metrics.items()},
         clusters=codes[kept],
         left_out=left_out,

@@ -1,4 +1,4 @@
-"""Runs over the same samples, paired by id; refused where they have not the same samples or settings."""
+"""Pairing of runs by sample id, with checks that they have the same samples, data and settings."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from multimodal_eval.core.errors import ConfigError, InputError, Problem
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
 
-MOST_LEFT_OUT = 0.01  # share of the samples that may be unscored in one of the runs
-_SAID_BY_THE_DATA = ("question", "choices", "references", "expected_answer", "caption", "annotations")
-_SHOWN = 3
+MAX_LEFT_OUT = 0.01  # share of the samples that may be unscored in at least one run
+_DATA_COLUMNS = ("question", "choices", "references", "expected_answer", "caption", "annotations")
+_SHOWN_IDS = 3
 
 
-def paired(runs: Sequence[Run]) -> tuple[list[str], list[Codes]]:
-    """The runs' names, and for each its rows in the order of the first run's samples."""
+def pair_runs(runs: Sequence[Run]) -> tuple[list[str], list[Codes]]:
+    """The names of the runs, and for each run its rows in the order of the first run's samples."""
     names = _run_names(runs)
     return names, _rows_by_id(runs, names)
 
 
 def _run_names(runs: Sequence[Run]) -> list[str]:
-    """Folder names; whole paths where two folders have the same."""
+    """Folder names, or full paths if two folders have the same name."""
     names = [run.folder.name for run in runs]
     if len(set(names)) < len(names):
         names = [run.folder.label for run in runs]
@@ -35,43 +35,43 @@ def _run_names(runs: Sequence[Run]) -> list[str]:
     return names
 
 
-def parts_of(run: Run) -> int:
-    """How many parts the run folder has."""
+def part_count(run: Run) -> int:
+    """The number of parts in the run folder."""
     return len(run.info.parts)
 
 
 def _rows_by_id(runs: Sequence[Run], names: Sequence[str]) -> list[Codes]:
-    return rows_by_id([read_scores(run.folder, parts_of(run), ["id"]).column("id") for run in runs], names)
+    return rows_by_id([read_scores(run.folder, part_count(run), ["id"]).column("id") for run in runs], names)
 
 
 def rows_by_id(ids: Sequence[pa.ChunkedArray], names: Sequence[str]) -> list[Codes]:
-    """For each run its rows in the order of the first run's ids; all runs must have the same ids."""
+    """For each run, its rows in the order of the first run's ids; all runs must have the same ids."""
     problems: list[Problem] = []
-    places = [np.arange(len(ids[0]), dtype=np.int64)]
+    orders = [np.arange(len(ids[0]), dtype=np.int64)]
     for column, name in zip(ids[1:], names[1:], strict=True):
         missing = _absent(ids[0], column, name)
         problems += missing + _absent(column, ids[0], names[0])
         if not missing:
             rows = pc.index_in(ids[0], value_set=column.combine_chunks())
-            places.append(np.asarray(rows.to_numpy(zero_copy_only=False), dtype=np.int64))
+            orders.append(np.asarray(rows.to_numpy(zero_copy_only=False), dtype=np.int64))
     if problems:
         raise InputError(problems[:100], len(problems))
-    return places
+    return orders
 
 
-def _absent(ids: pa.ChunkedArray, others: pa.ChunkedArray, where: str) -> list[Problem]:
-    """A problem for each id that the run named `where` does not have."""
-    known = pc.is_in(ids, value_set=others.combine_chunks())
+def _absent(ids: pa.ChunkedArray, run_ids: pa.ChunkedArray, run_name: str) -> list[Problem]:
+    """A problem for each id that is not in the run."""
+    known = pc.is_in(ids, value_set=run_ids.combine_chunks())
     return [
-        Problem(code="UNMATCHED", message=f"the sample is not in the run {where}", id=sample)
+        Problem(code="UNMATCHED", message=f"the sample is not in the run {run_name}", id=sample)
         for sample in sorted(ids.filter(pc.invert(known)).to_pylist())
     ]
 
 
 def shared_clusters(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> Codes | None:
-    """The groups of the samples, which must be the same in all runs."""
+    """The cluster codes of the samples; the groups must be the same in all runs."""
     columns = [
-        read_scores(run.folder, parts_of(run), ["group"]).column("group").take(rows)
+        read_scores(run.folder, part_count(run), ["group"]).column("group").take(rows)
         for run, rows in zip(runs, order, strict=True)
     ]
     for name, column in zip(names[1:], columns[1:], strict=True):
@@ -80,68 +80,67 @@ def shared_clusters(runs: Sequence[Run], names: Sequence[str], order: Sequence[C
     return cluster_codes(columns[0])
 
 
-def refuse_other_signatures(runs: Sequence[Run], names: Sequence[str], metric: str) -> None:
-    """Numbers made in different ways are no comparison; the error names the difference."""
+def require_same_signatures(runs: Sequence[Run], names: Sequence[str], metric: str) -> None:
+    """Raise an error if the signatures of the metric differ; the message names the difference."""
     first = runs[0].info.signatures[metric]
-    if metric == COMPOSITE:  # which is made of others, and says no more of them than their names
+    if metric == COMPOSITE:  # its signature has only the names of its parts
         for part in first.weights or [str(first.headline)]:
             if all(part in run.info.signatures for run in runs):
-                refuse_other_signatures(runs, names, part)
+                require_same_signatures(runs, names, part)
     for run, name in zip(runs[1:], names[1:], strict=True):
         other = run.info.signatures[metric]
         if other.text == first.text:
             continue
-        here, there = first.settings, other.settings
-        told = "; ".join(
-            f"{key} is {here.get(key)!r} in {names[0]} and {there.get(key)!r} in {name}"
-            for key in {**here, **there}
-            if here.get(key) != there.get(key)
+        settings, other_settings = first.settings, other.settings
+        differences = "; ".join(
+            f"{key} is {settings.get(key)!r} in {names[0]} and {other_settings.get(key)!r} in {name}"
+            for key in {**settings, **other_settings}
+            if settings.get(key) != other_settings.get(key)
         )
-        raise ConfigError(f"{metric} cannot be compared, its signatures differ: {told}")
+        raise ConfigError(f"{metric} cannot be compared, its signatures differ: {differences}")
 
 
-def refuse_other_data(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> None:
-    """The same ids must stand for the same questions and references; answers are what may differ."""
-    columns = [name for name in _SAID_BY_THE_DATA if all(name in _sample_columns(run) for run in runs)]
+def require_same_data(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> None:
+    """Raise an error if samples with the same id have different questions or references; answers may differ."""
+    columns = [name for name in _DATA_COLUMNS if all(name in _sample_columns(run) for run in runs)]
     first = _data_hashes(runs[0], columns)
     for run, name, rows in zip(runs[1:], names[1:], order[1:], strict=True):
         differing = np.flatnonzero(_data_hashes(run, columns)[rows] != first)
         if len(differing):
-            ids = (
-                read_scores(runs[0].folder, parts_of(runs[0]), ["id"]).column("id").take(differing[:_SHOWN]).to_pylist()
-            )
+            all_ids = read_scores(runs[0].folder, part_count(runs[0]), ["id"]).column("id")
+            ids = all_ids.take(differing[:_SHOWN_IDS]).to_pylist()
             raise ConfigError(
-                f"{len(differing):,} samples have other questions, references or annotations in {name} "
-                f"than in {names[0]}: {', '.join(map(repr, ids))}{' …' if len(differing) > _SHOWN else ''}"
+                f"{len(differing):,} samples have different questions, references or annotations in {name} "
+                f"than in {names[0]}: {', '.join(map(repr, ids))}{' …' if len(differing) > _SHOWN_IDS else ''}"
             )
 
 
 def _sample_columns(run: Run) -> list[str]:
-    """The columns of the stored samples; run folders of older versions have fewer."""
+    """The columns of the stored samples; older run folders have fewer."""
     names: list[str] = run.folder.part_schema("samples", 0).names
     return names
 
 
 def _data_hashes(run: Run, columns: Sequence[str]) -> Codes:
-    """A number for each sample's question and references; the same within this process only."""
+    """A hash of each sample's question and references, valid only within this process."""
     hashes: list[int] = []
-    for part in range(parts_of(run)):
+    for part in range(part_count(run)):
         table = run.folder.read_part("samples", part, list(columns))
-        texts = [
+        data = [
             pc.binary_join(table.column(name), "\x1f") if name == "references" else table.column(name)
             for name in columns
         ]
-        hashes += map(hash, zip(*(column.to_pylist() for column in texts), strict=True))
+        hashes += map(hash, zip(*(column.to_pylist() for column in data), strict=True))
     return np.array(hashes, dtype=np.int64)
 
 
-def refuse_too_few(name: str, scored: NDArray[np.bool_], *, allow_partial: bool) -> None:
-    """Over 1 % of unscored samples is an error, unless they may be left out."""
+def require_enough_scored(name: str, scored: NDArray[np.bool_], *, allow_partial: bool) -> None:
+    """Raise an error if more than 1 % of the samples are unscored, unless `allow_partial`."""
     left_out = int((~scored).sum())
     if not scored.any():
-        raise ConfigError(f"{name} is scored for no sample in all runs")
-    if left_out > MOST_LEFT_OUT * len(scored) and not allow_partial:
+        raise ConfigError(f"{name}: no sample is scored in all runs")
+    if left_out > MAX_LEFT_OUT * len(scored) and not allow_partial:
         raise ConfigError(
-            f"{name}: {left_out:,} of {len(scored):,} samples are unscored in at least one run, over "
-            f"{MOST_LEFT_OUT:.0%}. To compare on the others: --allow-partial"
+            f"{name}: {left_out:,} of {len(scored):,} samples are unscored in at least one run, more than "
+            f"{MAX_LEFT_OUT:.0%}. Use --allow-partial to compare the remaining samples."
         )

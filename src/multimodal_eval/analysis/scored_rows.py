@@ -1,4 +1,4 @@
-"""The stored scores of runs over the same samples, as arrays whose rows are in the first run's order."""
+"""The stored scores of runs over the same samples as arrays, with rows in the order of the first run."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from multimodal_eval.analysis.pairing import rows_by_id
 from multimodal_eval.data.runs.run import Run
 
 Vector = NDArray[np.float64]
-Places = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """One run: where each sample stands in it, and the values of its numbers (NaN where unscored)."""
+    """One run: the row of each sample, and the values of its metrics (NaN if unscored)."""
 
     run: Run
     name: str
-    places: Places
+    row_numbers: RowNumbers
     values: dict[str, Vector]
 
 
 def scored_rows(runs: Sequence[Run], names: Sequence[str]) -> list[ScoredRows]:
-    """All numbers of all runs; the runs must have the same ids."""
+    """All metrics of all runs; the runs must have the same ids."""
     tables = [run.scores(["id", *run.entries]) for run in runs]
-    places = rows_by_id([table.column("id") for table in tables], names)
+    row_numbers = rows_by_id([table.column("id") for table in tables], names)
     return [
         ScoredRows(run, name, order, {key: _values(table, key)[order] for key in run.entries})
-        for run, name, table, order in zip(runs, names, tables, places, strict=True)
+        for run, name, table, order in zip(runs, names, tables, row_numbers, strict=True)
     ]
 
 
 def _values(table: pa.Table, name: str) -> Vector:
-    """The values, NaN if unscored; a metric that could not run has no column."""
+    """The values, NaN if unscored; a metric that failed to run has no column."""
     return floats(table.column(name)) if name in table.column_names else np.full(len(table), np.nan)

@@ -1,1 +1,1 @@
-"""The import paths that CLARITY's guide names; the code is in `contests.clarity` and `interop`."""
+"""The import paths that are named in the CLARITY guide; the code is in `contests.clarity` and `interop`."""

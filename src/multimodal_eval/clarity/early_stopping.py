@@ -1,4 +1,4 @@
-"""Early stopping by CLARITY's score, under the name that its guide gives."""
+"""Early stopping by the CLARITY score, at the import path named in the guide."""
 
 from multimodal_eval.interop.early_stopping import MONITORED, EarlyStopping, monitored
 

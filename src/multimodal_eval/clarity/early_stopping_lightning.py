@@ -1,4 +1,4 @@
-"""Early stopping in Lightning, under the name that the guide gives."""
+"""Early stopping in Lightning, at the import path named in the guide."""
 
 from multimodal_eval.interop.early_stopping_lightning import lightning_early_stopping
 

@@ -1,4 +1,4 @@
-"""Early stopping in Hugging Face's Trainer, under the name that the guide gives."""
+"""Early stopping in the Hugging Face Trainer, at the import path named in the guide."""
 
 from multimodal_eval.interop.early_stopping_trainer import trainer_compute_metrics, trainer_early_stopping
 

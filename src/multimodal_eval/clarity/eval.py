@@ -1,4 +1,4 @@
-"""CLARITY's scores, under the name that its guide gives."""
+"""CLARITY scores, at the import path named in the guide."""
 
 from multimodal_eval.contests.clarity.scores import (
     compute_agreement,

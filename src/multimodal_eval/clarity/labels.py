@@ -1,4 +1,4 @@
-"""CLARITY's labels, under the name that its guide gives."""
+"""CLARITY labels, at the import path named in the guide."""
 
 from multimodal_eval.contests.clarity.labels import (
     ALIASES,

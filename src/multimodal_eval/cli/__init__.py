@@ -1,1 +1,1 @@
-"""The command line: one file a command. Everything heavy is imported inside the commands."""
+"""The command line, one file per command. Heavy modules are imported inside the commands."""

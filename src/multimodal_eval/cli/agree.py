@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import Given
+from multimodal_eval.cli.options import Params, format_option
 from multimodal_eval.core.levels import LEVELS
 
 if TYPE_CHECKING:
@@ -17,61 +17,61 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("--annotators", help="One column an annotator: ann1,ann2,ann3, or 'annotator*'.")
+@click.option("--annotators", help="One column per annotator: ann1,ann2,ann3, or 'annotator*'.")
 @click.option("--annotations", help="One column with all labels: an object annotator -> label, or a list.")
-@click.option("--unit", help="The column that names the unit; with --annotator and --label, one rating a row.")
-@click.option("--annotator", help="The column that names the annotator, where a row is one rating.")
-@click.option("--label", help="The column that holds the label, where a row is one rating.")
-@click.option("--level", type=click.Choice(LEVELS), default="nominal", show_default=True, help="What labels are.")
-@click.option("--order", help="Ordinal labels, the lowest first: low,mid,high.")
+@click.option("--unit", help="The column that identifies the unit; with --annotator and --label, one rating per row.")
+@click.option("--annotator", help="The column with the annotator's name, if each row is one rating.")
+@click.option("--label", help="The column with the label, if each row is one rating.")
+@click.option("--level", type=click.Choice(LEVELS), default="nominal", show_default=True, help="Level of measurement.")
+@click.option("--order", help="Ordinal labels, lowest first: low,mid,high.")
 @click.option(
     "--weights",
     type=click.Choice(["none", "linear", "quadratic"]),
-    help="Of Cohen's kappa at the ordinal level.  [default: quadratic]",
+    help="Weights of Cohen's kappa at the ordinal level.  [default: quadratic]",
 )
-@click.option("--group", help="The column that says which units belong together, for the intervals.")
-@click.option("--gold", help="A column with the right label: also show how accurate everybody is.")
-@click.option("--resamples", type=click.IntRange(0), default=1000, show_default=True, help="Of the bootstrap.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the bootstrap.")
-@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def agree(data: Path, level: Any, format_: str, **given: Any) -> None:
-    """Say how far the annotators of DATA agree, and what the right labels seem to be.
+@click.option("--group", help="The column that groups dependent units, for the intervals.")
+@click.option("--gold", help="A column with the correct label: also show each annotator's accuracy.")
+@click.option("--resamples", type=click.IntRange(0), default=1000, show_default=True, help="Bootstrap resamples.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Bootstrap seed.")
+@format_option
+def agree(data: Path, level: Any, format_: str, **params: Any) -> None:
+    """Measure how well the annotators of DATA agree, and estimate the correct labels.
 
     Files: JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst. An empty cell is a missing label.
     """
-    layout = _layout(given)
-    order = _order(given["order"], level)
-    weights = _weights(given["weights"], level)
-    if given["gold"] and level not in ("nominal", "ordinal"):
-        raise click.UsageError("--gold compares labels and goes with --level nominal or ordinal")
+    layout = _layout(params)
+    order = _order(params["order"], level)
+    weights = _weights(params["weights"], level)
+    if params["gold"] and level not in ("nominal", "ordinal"):
+        raise click.UsageError("--gold compares labels and needs --level nominal or ordinal")
 
     from multimodal_eval.data.labels.annotations import read_annotations
     from multimodal_eval.stats.agreement_report import Settings, agreement_report
     from multimodal_eval.stats.ratings import Ratings
 
-    read = read_annotations(data, layout, scale=level, order=order, group=given["group"], gold=given["gold"])
+    read = read_annotations(data, layout, scale=level, order=order, group=params["group"], gold=params["gold"])
     ratings = Ratings(read.codes, read.labels, ordered=level != "nominal")
-    settings = Settings(level, weights, read.groups, given["resamples"], given["seed"])
+    settings = Settings(level, weights, read.groups, params["resamples"], params["seed"])
     report = agreement_report(ratings, read.annotators, settings, read.gold)
     _show(report, format_)
 
 
-def _layout(given: Given) -> Layout:
-    """Where the labels are: exactly one of three ways."""
+def _layout(params: Params) -> Layout:
+    """Which columns hold the labels, in exactly one of three ways."""
     from multimodal_eval.data.readers.layouts import Long, Nested, Wide
 
-    named = [name for name in ("annotators", "annotations", "annotator", "label") if given[name]]
-    besides = (given["group"], given["gold"])
+    named = [name for name in ("annotators", "annotations", "annotator", "label") if params[name]]
+    other_columns = (params["group"], params["gold"])
     if named == ["annotators"]:
-        columns = tuple(part.strip() for part in given["annotators"].split(",") if part.strip())
-        return Wide(columns, given["unit"], besides)
+        columns = tuple(part.strip() for part in params["annotators"].split(",") if part.strip())
+        return Wide(columns, params["unit"], other_columns)
     if named == ["annotations"]:
-        return Nested(given["annotations"], given["unit"])
-    if named == ["annotator", "label"] and given["unit"]:
-        return Long(given["unit"], given["annotator"], given["label"])
+        return Nested(params["annotations"], params["unit"])
+    if named == ["annotator", "label"] and params["unit"]:
+        return Long(params["unit"], params["annotator"], params["label"])
     raise click.UsageError(
-        "say where the labels are, in one of three ways: --annotators 'annotator*' (a column each), "
-        "--annotations COLUMN (all in one), or --unit, --annotator and --label together (one rating a row)"
+        "name the label columns in one of three ways: --annotators 'annotator*' (one column per annotator), "
+        "--annotations COLUMN (all in one column), or --unit, --annotator and --label together (one rating per row)"
     )
 
 
@@ -79,16 +79,16 @@ def _order(text: str | None, level: str) -> list[str] | None:
     if text is None:
         return None
     if level != "ordinal":
-        raise click.UsageError("--order goes with --level ordinal")
+        raise click.UsageError("--order needs --level ordinal")
     labels = [part.strip() for part in text.split(",")]
     if len(labels) < 2 or len(set(labels)) < len(labels) or "" in labels:
-        raise click.UsageError(f"--order must name two labels or more, each once. Got {text!r}.")
+        raise click.UsageError(f"--order must name at least two labels, each once. Got {text!r}.")
     return labels
 
 
 def _weights(name: str | None, level: str) -> Any:
     if name is not None and level != "ordinal":
-        raise click.UsageError("--weights goes with --level ordinal")
+        raise click.UsageError("--weights needs --level ordinal")
     if level != "ordinal" or name == "none":
         return None
     return name or "quadratic"

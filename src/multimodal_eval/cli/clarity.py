@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multimodal_eval.cli.default_command import ScoringByDefault
-from multimodal_eval.cli.options import RunLocation, Threshold, report_option
+from multimodal_eval.cli.options import RunLocation, Threshold, format_option, report_option
 from multimodal_eval.cli.show import DASH, as_text, console, interval, number, percent, table_of
 
 if TYPE_CHECKING:
@@ -37,19 +37,21 @@ NAMES = {
 
 @click.group(cls=ScoringByDefault, usages=("DATA PREDICTIONS [OPTIONS]", "check-submission FILE [OPTIONS]"))
 def clarity() -> None:
-    """Score labels of CLARITY's two tasks: how clear an answer is, and how it evades.
+    """Score labels for CLARITY's two tasks: how clear an answer is, and how it evades.
 
     DATA: CSV, JSONL or Parquet with `index`, `clarity_label`, `evasion_label`, `annotator1` … `annotator3`.
     PREDICTIONS: a table with `id`, `clarity_pred`, `evasion_pred`, or the contest's zip.
     """
 
 
-@clarity.command(short_help="Score PREDICTIONS; the word can be left out.")
+@clarity.command(short_help="Score PREDICTIONS (default command).")
 @click.argument("data", type=click.Path(path_type=Path))
 @click.argument("predictions", type=click.Path(path_type=Path))
-@click.option("--task", type=click.Choice([*TASKS, "both"]), help="Default: all that the files hold.")
-@click.option("-o", "--output", type=RunLocation(), help="Run folder or URL; of two tasks, the folder of both.")
-@click.option("--group", help="The column that says which rows belong together, for the intervals: an interview.")
+@click.option("--task", type=click.Choice([*TASKS, "both"]), help="Default: every task in the files.")
+@click.option(
+    "-o", "--output", type=RunLocation(), help="Run folder or URL; for two tasks, the parent folder of both runs."
+)
+@click.option("--group", help="The column that groups dependent rows, such as an interview, for the intervals.")
 @click.option(
     "--unknown-labels",
     type=click.Choice(["error", "wrong"]),
@@ -57,52 +59,56 @@ def clarity() -> None:
     show_default=True,
     help="Predictions outside the taxonomy.",
 )
-@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option
 @click.option(
     "--fail-under",
     type=Threshold(),
     multiple=True,
     help="Exit 3 if a value is lower: evasion=0.5 (the official score), evasion.f1_majority=0.4.",
 )
-@click.option("--min-coverage", type=click.FloatRange(0, 1), help="Exit 3 if the official score has fewer rows: 0.95.")
+@click.option(
+    "--min-coverage", type=click.FloatRange(0, 1), help="Exit 3 if the official score covers fewer rows: 0.95."
+)
 @report_option
-def score(data: Path, predictions: Path, output: Any, task: Any, **given: Any) -> None:
-    """Score PREDICTIONS; the word `score` can be left out."""
+def score(data: Path, predictions: Path, output: Any, task: Any, **params: Any) -> None:
+    """Score PREDICTIONS; the command name `score` is optional."""
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.cli.report import leave_report
-    from multimodal_eval.contests.clarity.contest import carry_out, prepare
+    from multimodal_eval.cli.report import write_report
+    from multimodal_eval.contests.clarity.contest import prepare, score_tasks
 
     prepared = prepare(
         data,
         predictions,
         task=task if task in TASKS else None,
         both=task == "both",
-        unknown_labels=given["unknown_labels"],
-        group=given["group"],
+        unknown_labels=params["unknown_labels"],
+        group=params["group"],
     )
-    thresholds = _thresholds(given["fail_under"], {name: own.plan.names for name, own in prepared.items()})
+    metrics: dict[str, list[str]] = {name: submission.plan.names for name, submission in prepared.items()}
+    thresholds = _thresholds(params["fail_under"], metrics)
     with progress_bar() as progress:
-        runs = carry_out(prepared, output, progress)
-    pages = [leave_report(run, wanted=given["wants_report"]) for run in runs.values()]
-    _show(runs, given["format_"])
-    for page in pages if given["format_"] == "table" else ():
+        runs = score_tasks(prepared, output, progress)
+    pages = [write_report(run, enabled=params["wants_report"]) for run in runs.values()]
+    _show(runs, params["format_"])
+    for page in pages if params["format_"] == "table" else ():
         if page is not None:
             click.echo(f"report: {page}")
-    _judge(runs, thresholds, given["min_coverage"])
+    _check_thresholds(runs, thresholds, params["min_coverage"])
 
 
-def _thresholds(given: tuple[tuple[str, float], ...], names: dict[str, list[str]]) -> Thresholds:
-    """The thresholds of each task: `evasion` is its official score, `evasion.f1_majority` a metric of it alone."""
-    found: Thresholds = {task: [] for task in names}
-    for name, least in given:
-        head, dot, metric = name.partition(".")
-        for task in [head] if head in TASKS else list(names):
-            wanted = name if head not in TASKS else metric if dot else "composite_score"
-            if wanted not in names.get(task, ()):
-                known = ", ".join([*names, *(f"{one}.{metric}" for one, own in names.items() for metric in own)])
+def _thresholds(fail_under: tuple[tuple[str, float], ...], metrics: dict[str, list[str]]) -> Thresholds:
+    """The thresholds of each task: `evasion` is its official score, `evasion.f1_majority` one of its metrics."""
+    thresholds: Thresholds = {task: [] for task in metrics}
+    for name, minimum in fail_under:
+        head, dot, part = name.partition(".")
+        for task in [head] if head in TASKS else list(metrics):
+            metric = name if head not in TASKS else part if dot else "composite_score"
+            if metric not in metrics.get(task, ()):
+                full = (f"{task}.{metric}" for task, names in metrics.items() for metric in names)
+                known = ", ".join([*metrics, *full])
                 raise click.UsageError(f"--fail-under {name}: this run does not compute it. It computes {known}.")
-            found[task].append((wanted, least))
-    return found
+            thresholds[task].append((metric, minimum))
+    return thresholds
 
 
 def _show(runs: dict[TaskName, Run], format_: str) -> None:
@@ -123,43 +129,43 @@ def _show(runs: dict[TaskName, Run], format_: str) -> None:
         _show_classification(report, run)
 
 
-def _judge(runs: dict[TaskName, Run], thresholds: Thresholds, min_coverage: float | None) -> None:
+def _check_thresholds(runs: dict[TaskName, Run], thresholds: Thresholds, min_coverage: float | None) -> None:
     from multimodal_eval.cli.finish import missed_thresholds
     from multimodal_eval.core.errors import ThresholdError
 
     missed = []
     for name, run in runs.items():
-        # Coverage is that of the official score: what only other rules can score is no lack of it.
+        # Only the coverage of the official score is checked.
         official = {"composite_score": run.entries["composite_score"]}
-        own = missed_thresholds(run.entries, thresholds[name], None) + missed_thresholds(official, [], min_coverage)
-        missed += [f"{name}: {line}" for line in own]
+        lines = missed_thresholds(run.entries, thresholds[name], None) + missed_thresholds(official, [], min_coverage)
+        missed += [f"{name}: {line}" for line in lines]
     if missed:
         raise ThresholdError("\n".join(missed))
 
 
-@clarity.command("check-submission", short_help="Find every problem of a submission before its upload.")
+@clarity.command("check-submission", short_help="List all problems of a submission before you upload it.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--data", type=click.Path(path_type=Path), help="The rows that it must answer, each once.")
-@click.option("--task", type=click.Choice(TASKS), help="Default: told by the labels.")
-@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--data", type=click.Path(path_type=Path), help="The rows that FILE must answer, each once.")
+@click.option("--task", type=click.Choice(TASKS), help="Default: inferred from the labels.")
+@format_option
 def check_submission(file: Path, data: Path | None, task: Any, format_: str) -> None:
-    """Find every problem of FILE, a table or the contest's zip, before it is uploaded."""
+    """List all problems of FILE, a table or the contest's zip, before you upload it."""
     from multimodal_eval.contests.clarity.check import check
 
-    found = check(file, data, task)
+    checked = check(file, data, task)
     if format_ == "json":
         from multimodal_eval.core.records import to_json
 
-        click.echo(to_json(found).decode(), nl=False)
+        click.echo(to_json(checked).decode(), nl=False)
     else:
-        _show_check(found)
+        _show_check(checked)
 
 
-# what is printed, in 100 columns
+# The output fits into 100 columns.
 
 
 def _show_classification(report: Classification, run: Run) -> None:
-    """The scores, the classes, the confusions, the annotators, and what to know about them."""
+    """Print the scores, classes, confusion matrix, annotators and notes."""
     out = console()
     official = report.scores[report.official]
     out.print(_scores(report))
@@ -213,15 +219,15 @@ def _classes(official: WayScores, under: str) -> Table:
 
 
 def _confusions(labels: list[str], official: WayScores, under: str) -> Table:
-    """Rows: gold; columns: the predicted label by its number. The last column counts what is not a label."""
-    numbers = [str(place) for place in range(1, len(labels) + 1)]
+    """Rows are gold labels, columns predicted labels by number. The last column counts predictions outside them."""
+    numbers = [str(position) for position in range(1, len(labels) + 1)]
     matrix, classes = official.confusion_matrix or [], (official.per_class or {}).values()
     outside = [scores["support"] - sum(row) for scores, row in zip(classes, matrix, strict=True)]
     heads = [*numbers, *(["none"] if any(outside) else [])]
     table = table_of(f"gold and predicted, {under}", ["gold \\ predicted"], heads)
-    for place, (label, row) in enumerate(zip(labels, matrix, strict=True)):
-        cells = [_count(count, diagonal=column == place) for column, count in enumerate(row)]
-        table.add_row(f"{numbers[place]} {as_text(label)}", *cells, *([_count(outside[place])] if any(outside) else []))
+    for index, (label, row) in enumerate(zip(labels, matrix, strict=True)):
+        cells = [_count(count, diagonal=column == index) for column, count in enumerate(row)]
+        table.add_row(f"{numbers[index]} {as_text(label)}", *cells, *([_count(outside[index])] if any(outside) else []))
     return table
 
 
@@ -231,7 +237,7 @@ def _count(count: int, *, diagonal: bool = False) -> str:
 
 
 def _annotators(ceiling: Ceiling, agreement: AgreementReport | None) -> Table:
-    """Each annotator against the others, by the rule that scores systems."""
+    """Each annotator against the others, by the rule used for systems."""
     labels = {person.name: person.n_ratings for person in (agreement.annotators if agreement else ())}
     title = "annotators, each against the others by any-match"
     table = table_of(title, ["annotator"], ["labels", "macro F1", "95 % interval", "accuracy", "95 % interval"])
@@ -242,12 +248,12 @@ def _annotators(ceiling: Ceiling, agreement: AgreementReport | None) -> Table:
 
 
 def _figures(report: AgreementReport) -> list[Agreement]:
-    """Without a Fleiss' kappa that gaps leave undefined: alpha takes them."""
-    return [one for one in report.figures if one.value is not None or not one.name.startswith("Fleiss")]
+    """All coefficients except a Fleiss' kappa that missing labels leave undefined: alpha handles them."""
+    return [figure for figure in report.figures if figure.value is not None or not figure.name.startswith("Fleiss")]
 
 
 def _agreement(report: AgreementReport) -> Table:
-    table = table_of("agreement of the annotators", ["figure"], ["value", "95 % interval", "rows"])
+    table = table_of("annotator agreement", ["coefficient"], ["value", "95 % interval", "rows"])
     for figure in _figures(report):
         name = figure.name if figure.value is not None else f"{figure.name} (undefined)"
         table.add_row(name, *_cells(figure), f"{figure.n_units:,}")
@@ -258,18 +264,18 @@ def _agreement(report: AgreementReport) -> Table:
 
 
 def _differences(rows: list[Difference]) -> Table:
-    """Rows in which the model of the annotators differs from their vote."""
-    table = table_of("the vote and Dawid-Skene differ", ["id", "annotators", "vote", "Dawid-Skene"], ["probability"])
+    """Rows in which Dawid-Skene differs from the majority vote."""
+    table = table_of("vote and Dawid-Skene differ", ["id", "annotators", "vote", "Dawid-Skene"], ["probability"])
     table.columns[1].max_width = 40
     for row in rows[:SHOWN_DIFFERENCES]:
-        said = ", ".join(str(label or DASH) for label in (row.annotations or {}).values())
-        table.add_row(*map(as_text, (row.id, said, row.majority, row.dawid_skene)), percent(row.probability))
+        labels = ", ".join(str(label or DASH) for label in (row.annotations or {}).values())
+        table.add_row(*map(as_text, (row.id, labels, row.majority, row.dawid_skene)), percent(row.probability))
     return table
 
 
 def _vote(consensus: Consensus) -> str:
     return (
-        f"one label a row: Dawid-Skene differs from the majority vote in {consensus.differs_from_majority:,} of "
+        f"one label per row: Dawid-Skene differs from the majority vote in {consensus.differs_from_majority:,} of "
         f"{consensus.n_units:,} rows; the vote is tied in {consensus.majority_ties:,}"
     )
 
@@ -280,10 +286,10 @@ def _notes(report: Classification, official: WayScores) -> list[str]:
         if scores.macro_f1 is None:
             notes.append(f"{NAMES[name]}: {scores.reason}")
     if official.n_skipped:
-        notes.append(f"{official.n_skipped:,} of {report.n:,} rows have no label to score against and are skipped")
+        notes.append(f"{official.n_skipped:,} of {report.n:,} rows have no gold label and are skipped")
     if official.few_gold:
         few = ", ".join(official.few_gold)
-        notes.append(f"fewer than 10 gold examples, so that the interval of macro F1 covers too little: {few}")
+        notes.append(f"fewer than 10 gold examples, so the interval of macro F1 is too narrow: {few}")
     if report.agreement is not None:
         figures = [*_figures(report.agreement), *(pair.kappa for pair in report.agreement.pairs)]
         notes += dict.fromkeys(f"{figure.name}: {figure.reason}" for figure in figures if figure.reason)
@@ -292,7 +298,7 @@ def _notes(report: Classification, official: WayScores) -> list[str]:
 
 
 def _show_check(checked: Checked) -> None:
-    """What a submission without problems holds."""
+    """Print the content of a submission without problems."""
     out = console()
     for task, counts in checked.labels.items():
         table = table_of(f"{task}, {checked.rows:,} rows", ["label"], ["predicted", "share"])
@@ -303,6 +309,6 @@ def _show_check(checked: Checked) -> None:
         out.print(f"[yellow]![/] {as_text(note)}", soft_wrap=True)
     compared = checked.compared_with
     against = f"answers every row of {compared} once" if compared else "not compared with data"
-    out.print(f"no problem found in {as_text(checked.file)} ({checked.form}; {as_text(against)})", soft_wrap=True)
+    out.print(f"no problems in {as_text(checked.file)} ({checked.form}; {as_text(against)})", soft_wrap=True)
     if not compared:
-        out.print("  to see whether every row is answered: --data DATA")
+        out.print("  to check that every row is answered: --data DATA")

@@ -6,28 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import PositiveNumber, RunLocation, plugin_option, register_plugins
+from multimodal_eval.cli.options import PositiveNumber, RunLocation, format_option, plugin_option, register_plugins
 from multimodal_eval.cli.show import DASH, table_of
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from multimodal_eval.analysis.compare import Number, Pair, RunComparison
+    from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN_A RUN_B [RUN_C …]")
-@click.option("--metrics", help="Numbers to compare, separated by commas; bleu.bleu_1 is a part. Default: all shared.")
-@click.option("--baseline", help="Compare each run with this one alone.")
+@click.option("--metrics", help="Metrics to compare, separated by commas; bleu.bleu_1 is a part. Default: all shared.")
+@click.option("--baseline", help="Compare each run with this one only.")
 @click.option("--fail-if-worse", is_flag=True, help="Exit 3 if a run is worse than the baseline (default: the first).")
-@click.option("--allow-partial", is_flag=True, help="Compare although over 1 % of the pairs are unscored.")
-@click.option("--effect", type=PositiveNumber(), help="Tell the samples needed for this difference.")
-@click.option("--rounds", type=click.IntRange(100), default=10_000, show_default=True, help="Of the randomization.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--allow-partial", is_flag=True, help="Compare even if over 1 % of the pairs are unscored.")
+@click.option("--effect", type=PositiveNumber(), help="Show how many samples this difference needs.")
+@click.option("--rounds", type=click.IntRange(100), default=10_000, show_default=True, help="Randomization rounds.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Randomization seed.")
+@format_option
 @plugin_option
-def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: tuple[str, ...], **given: Any) -> None:
+def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: tuple[str, ...], **params: Any) -> None:
     """Compare runs over the same samples: differences with intervals, p-values, a ranking with ties."""
     from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.cli.show import console
@@ -37,74 +37,74 @@ def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: t
 
     if len(runs) < 2:
         raise click.UsageError("name at least two runs")
-    if given["metrics"] is not None:
-        given["metrics"] = [name.strip() for name in given["metrics"].split(",") if name.strip()]
-        if not given["metrics"]:
-            raise click.UsageError("--metrics names no number")
+    if params["metrics"] is not None:
+        params["metrics"] = [name.strip() for name in params["metrics"].split(",") if name.strip()]
+        if not params["metrics"]:
+            raise click.UsageError("--metrics names no metric")
     register_plugins(plugins)
-    if fail_if_worse and given["baseline"] is None:
-        given["baseline"] = str(runs[0])
-    found = compare_runs(runs, threads=cores(), **given)
+    if fail_if_worse and params["baseline"] is None:
+        params["baseline"] = str(runs[0])
+    comparison = compare_runs(runs, threads=cores(), **params)
     if format_ == "json":
-        click.echo(to_json(found.to_dict()).decode(), nl=False)
+        click.echo(to_json(comparison.to_dict()).decode(), nl=False)
     else:
-        _show(found, console())
-    worse = found.worse_than_baseline() if fail_if_worse else []
+        _show(comparison, console())
+    worse = comparison.worse_than_baseline() if fail_if_worse else []
     if worse:
         raise ThresholdError("\n".join(worse))
 
 
-def _show(found: RunComparison, out: Console) -> None:
+def _show(comparison: RunComparison, out: Console) -> None:
     from multimodal_eval.cli.show import as_text
 
-    if len(found.runs) == 2:
-        first, second = map(as_text, found.runs)
-        out.print(_two_runs(found, f"A = {first}, B = {second}, {found.samples:,} samples"))
+    if len(comparison.runs) == 2:
+        first, second = map(as_text, comparison.runs)
+        out.print(_two_runs(comparison, f"A = {first}, B = {second}, {comparison.samples:,} samples"))
     else:
-        for number in found.numbers:
-            out.print(_ranking(number))
-            out.print(_pairs(number))
-    out.print(_power(found))
-    for line in _remarks(found):
+        for metric in comparison.numbers:
+            out.print(_ranking(metric))
+            out.print(_pairs(metric))
+    out.print(_power(comparison))
+    for line in _remarks(comparison):
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
-    unit = "samples" if {number.clusters for number in found.numbers} == {None} else "groups"
+    unit = "samples" if {metric.clusters for metric in comparison.numbers} == {None} else "groups"
     out.print(
-        f"\np: paired approximate randomization of {unit}, {found.rounds:,} rounds, seed {found.seed}"
-        + ("; p (Holm): corrected for the pairs of a number" if len(found.runs) > 2 else "")
+        f"\np: paired approximate randomization of {unit}, {comparison.rounds:,} rounds, seed {comparison.seed}"
+        + ("; p (Holm): corrected for the pairs of a metric" if len(comparison.runs) > 2 else "")
         + "\n▲ B is better, ▼ B is worse, beyond chance"
         + "\ndetectable: the smallest true difference that this many samples show with 80 % probability"
-        + "\nneeded: samples that would show a difference like this one (or --effect) with 80 % probability",
+        + "\nneeded: samples that show a difference of this size (or --effect) with 80 % probability",
         style="dim",
         soft_wrap=True,
     )
 
 
-def _two_runs(found: RunComparison, title: str) -> Table:
+def _two_runs(comparison: RunComparison, title: str) -> Table:
     table = table_of(title, ["metric"], ["A", "B", "B - A", "95 % interval", "p", ""])
-    for number in found.numbers:
-        (pair,) = number.pairs
-        values = {system.name: system.value for system in number.systems}
+    for metric in comparison.numbers:
+        (pair,) = metric.pairs
+        values = {system.name: system.value for system in metric.systems}
         table.add_row(
-            shown_name(number),
-            *(f"{values[name]:.4f}" for name in found.runs),
+            shown_name(metric),
+            *(f"{values[name]:.4f}" for name in comparison.runs),
             *difference_cells(pair, pair.p_value),
-            style="bold" if number.name == "composite_score" else "",
+            style="bold" if metric.name == "composite_score" else "",
         )
     return table
 
 
-def _power(found: RunComparison) -> Table:
-    """Who wins how often, and what could have been found."""
+def _power(comparison: RunComparison) -> Table:
+    """Wins, ties and losses, the detectable difference, and the samples needed."""
     from multimodal_eval.cli.show import as_text
 
-    several = len(found.runs) > 2
+    several = len(comparison.runs) > 2
     left = ["metric", "A", "B"] if several else ["metric"]
     table = table_of("", left, ["B better / tie / worse", "detectable", "needed"])
-    for number in found.numbers:
-        for pair in number.pairs:
+    for metric in comparison.numbers:
+        for pair in metric.pairs:
             names = [as_text(pair.first), as_text(pair.second)] if several else []
             table.add_row(
-                shown_name(number),
+                shown_name(metric),
                 *names,
                 f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
                 DASH if pair.detectable is None else f"{pair.detectable:.4f}",
@@ -113,32 +113,32 @@ def _power(found: RunComparison) -> Table:
     return table
 
 
-def _ranking(number: Number) -> Table:
+def _ranking(metric: MetricComparison) -> Table:
     from multimodal_eval.cli.show import as_text, interval
     from multimodal_eval.cli.show import number as shown
 
     heads = ["value", "std. error", "95 % interval"]
-    table = table_of(f"{shown_name(number)}, {number.samples:,} samples", ["rank", "run"], heads)
-    sign = 1 if number.direction == "lower" else -1
-    for system in sorted(number.systems, key=lambda one: (one.rank or 0, sign * one.value)):
+    table = table_of(f"{shown_name(metric)}, {metric.samples:,} samples", ["rank", "run"], heads)
+    sign = 1 if metric.direction == "lower" else -1
+    for system in sorted(metric.systems, key=lambda system: (system.rank or 0, sign * system.value)):
         between = interval(system.low, system.high)
         rank = DASH if system.rank is None else str(system.rank)
         table.add_row(rank, as_text(system.name), shown(system.value), shown(system.stderr), between)
     return table
 
 
-def _pairs(number: Number) -> Table:
+def _pairs(metric: MetricComparison) -> Table:
     from multimodal_eval.cli.show import as_text
 
-    table = table_of(f"{number.name}: B - A", ["A", "B"], ["B - A", "95 % interval", "p (Holm)", ""])
-    for pair in number.pairs:
+    table = table_of(f"{metric.name}: B - A", ["A", "B"], ["B - A", "95 % interval", "p (Holm)", ""])
+    for pair in metric.pairs:
         table.add_row(as_text(pair.first), as_text(pair.second), *difference_cells(pair, pair.p_holm))
     return table
 
 
-def shown_name(number: Number) -> str:
-    """The name, with an arrow where lower is better."""
-    return number.name + (" ↓" if number.direction == "lower" else "")
+def shown_name(metric: MetricComparison) -> str:
+    """The name, with an arrow if lower is better."""
+    return metric.name + (" ↓" if metric.direction == "lower" else "")
 
 
 def difference_cells(pair: Pair, p_value: float | None, digits: int = 4) -> list[str]:
@@ -151,15 +151,17 @@ def difference_cells(pair: Pair, p_value: float | None, digits: int = 4) -> list
     ]
 
 
-def _remarks(found: RunComparison) -> list[str]:
-    said: dict[str, list[str]] = {}  # numbers of which the same can be said share a line
-    for name in found.left_out:
-        said.setdefault("not scored in all runs and left out", []).append(name)
-    for number in found.numbers:
-        if number.left_out:
-            line = f"{number.left_out:,} of {found.samples:,} samples are unscored in at least one run and left out"
-            said.setdefault(line, []).append(number.name)
-        if number.clusters is not None:
-            line = f"errors and p-values count groups ({number.clusters:,}), not samples"
-            said.setdefault(line, []).append(number.name)
-    return [f"{', '.join(names)}: {line}" for line, names in said.items()]
+def _remarks(comparison: RunComparison) -> list[str]:
+    remarks: dict[str, list[str]] = {}  # metrics with the same remark share a line
+    for name in comparison.left_out:
+        remarks.setdefault("not scored in all runs and excluded", []).append(name)
+    for metric in comparison.numbers:
+        if metric.left_out:
+            line = (
+                f"{metric.left_out:,} of {comparison.samples:,} samples are unscored in at least one run and excluded"
+            )
+            remarks.setdefault(line, []).append(metric.name)
+        if metric.clusters is not None:
+            line = f"standard errors and p-values are based on {metric.clusters:,} groups, not on samples"
+            remarks.setdefault(line, []).append(metric.name)
+    return [f"{', '.join(names)}: {line}" for line, names in remarks.items()]

@@ -16,34 +16,34 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from multimodal_eval.analysis.compare import Number, RunComparison, System
+    from multimodal_eval.analysis.compare import MetricComparison, RunComparison, System
     from multimodal_eval.core.config import RunConfig
     from multimodal_eval.data.readers.inputs import Input
     from multimodal_eval.run.plan import Plan
 
 SYSTEMS = ("alba", "boreas")
-CLIP = "shapes-clip"  # it knows drawn shapes, which is what the demo's pictures show, and nothing else
-# What each task's data are, and which metrics are shown beside the task's own.
+CLIP = "shapes-clip"  # trained on drawn shapes only, which the demo's images show
+# Each task's data, and the metrics shown in addition to the task's own.
 TASKS: dict[str, tuple[str, tuple[str, ...]]] = {
     "captioning": (
-        "captions of drawn pictures",
+        "captions of drawn images",
         ("bleu", "meteor", "rouge_l", "cider_d", "clipscore", "ref_clipscore", "perplexity"),
     ),
-    "vqa": ("questions about the pictures, ten human answers each", ("exact_match", "vqa_accuracy")),
-    "contextual_relevance": ("the pictures described on request", ()),
-    "hallucination": ("captions of photographs, which here exist in words only", ("chair_i", "chair_s")),
-    "classification": ("how things lie in the pictures, labelled by three people", ()),
+    "vqa": ("questions about the images, ten human answers each", ("exact_match", "vqa_accuracy")),
+    "contextual_relevance": ("descriptions of the images on request", ()),
+    "hallucination": ("captions of photographs, given only as text", ("chair_i", "chair_s")),
+    "classification": ("how objects are arranged in the images, labelled by three people", ()),
 }
 OPTIONS: MetricOptions = {
     **{name: {"model": CLIP} for name in ("clip_score", "clipscore", "ref_clipscore")},
     "meteor": {"variant": "fmean"},
     "perplexity": {"source": "model"},
 }
-DIALOGUE = "24 conversations in Russian and English, with pictures and speech"
+DIALOGUE = "24 conversations in Russian and English, with images and speech"
 
 
 @click.command()
-@click.option("--fetch", "fetching", is_flag=True, help="First fetch the two models that it needs: once, 176 MB.")
+@click.option("--fetch", "fetching", is_flag=True, help="First fetch the two models that the demo needs: once, 176 MB.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the runs in this folder.")
 def demo(fetching: bool, output: Path | None) -> None:
     """Score two imaginary systems on all five tasks and in dialogues, with every metric, and compare them."""
@@ -55,21 +55,22 @@ def demo(fetching: bool, output: Path | None) -> None:
     from multimodal_eval.run.plan import needed_resources
 
     if output is not None and output.exists():
-        raise RunFolderError(f"{output} exists already: name another folder")
+        raise RunFolderError(f"{output} already exists. Name another folder")
     configs = {task: _config(task) for task in TASKS}
-    lacking = list(dict.fromkeys(name for config in configs.values() for name in needed_resources(config)))
-    if lacking and not fetching:
+    missing = list(dict.fromkeys(name for config in configs.values() for name in needed_resources(config)))
+    if missing and not fetching:
         raise UnavailableError(
-            f"the demo asks models that are not here yet: {', '.join(lacking)}. Get them with: mmeval demo --fetch"
+            f"the demo needs models that are not on this machine: {', '.join(missing)}. "
+            "Get them with: mmeval demo --fetch"
         )
-    for line in fetch_all(lacking):
+    for line in fetch_all(missing):
         click.echo(line, err=True)
     with ExitStack() as stack:
         data = stack.enter_context(as_file(files("multimodal_eval.data") / "demo"))
         folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mmeval-")))
         _show(configs, data, folder, console())
     if output is not None:
-        click.echo(f"\nruns: {output}     For instance: mmeval compare {output}/vqa/alba {output}/vqa/boreas")
+        click.echo(f"\nruns: {output}     Next, for example: mmeval compare {output}/vqa/alba {output}/vqa/boreas")
 
 
 def _config(task: str) -> RunConfig:
@@ -86,39 +87,39 @@ def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console)
     from multimodal_eval.run.evaluate import planned
 
     out.print(
-        "Two imaginary systems, Alba and Boreas, see 24 drawn pictures and 20 photographs and hold 24 conversations.\n"
+        "Two imaginary systems, Alba and Boreas, see 24 drawn images and 20 photographs and hold 24 conversations.\n"
         "Who is better?\n"
     )
     for task, config in configs.items():
-        found = _compared(
+        comparison = _compared(
             {system: planned(config, data / f"{task}.jsonl", data / f"{task}.{system}.jsonl") for system in SYSTEMS},
             folder / task,
         )
-        out.print(_fitting(f"{task}: {TASKS[task][0]}, {found.samples} samples", found, out))
-    found = _compared(_dialogues(data / "dialogue"), folder / "dialogue")
-    out.print(_fitting(f"dialogue: {DIALOGUE}, {found.samples} replies", found, out))
+        out.print(_fitting(f"{task}: {TASKS[task][0]}, {comparison.samples} samples", comparison, out))
+    comparison = _compared(_dialogues(data / "dialogue"), folder / "dialogue")
+    out.print(_fitting(f"dialogue: {DIALOGUE}, {comparison.samples} replies", comparison, out))
     _show_extremes(folder / "captioning", out)
     out.print(
-        "± is half of a 95 % interval; a difference has its own, over what both answered, shown where there is room. "
-        "▲ better, ▼ worse, beyond chance; ↓ lower is better. A generator's error message is unscored, and never "
-        "counts 0. Dialogues are weighted by their types.\n"
-        "Score your own: mmeval score answers.jsonl --task captioning\n"
-        "A metric explained: mmeval card clip_score"
+        "± is half of a 95 % interval. The interval of a difference is over the samples that both systems answered "
+        "and is shown if the terminal is wide enough. ▲ better, ▼ worse, beyond chance; ↓ lower is better. A "
+        "generator's error message is unscored and never counts as 0. Dialogues are weighted by type.\n"
+        "Score your own data: mmeval score answers.jsonl --task captioning\n"
+        "Read about a metric: mmeval card clip_score"
     )
 
 
 def _dialogues(data: Path) -> Mapping[str, tuple[Plan, Input]]:
-    """What each system answered in the dialogue contest, ready to be scored."""
+    """Each system's submission to the dialogue contest, ready to be scored."""
     from multimodal_eval.contests.dialogue.contest import open_contest
 
-    # Russian synonyms come with an extra, and the demo prints the same numbers with it and without.
+    # Russian synonyms need an extra; without them, the demo's scores do not depend on it.
     contest = open_contest(data / "gold.json", questions=data / "questions.json", synonyms={"ru": "none"})
     prepared = {system: contest.prepare(data / "submissions" / system) for system in SYSTEMS}
-    return {system: (own.plan, own.source) for system, own in prepared.items()}
+    return {system: (submission.plan, submission.source) for system, submission in prepared.items()}
 
 
 def _compared(prepared: Mapping[str, tuple[Plan, Input]], folder: Path) -> RunComparison:
-    """Score each system into a run folder of its own, and compare them."""
+    """Score each system into a separate run folder, and compare the runs."""
     from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.run import execute
@@ -129,38 +130,38 @@ def _compared(prepared: Mapping[str, tuple[Plan, Input]], folder: Path) -> RunCo
     return compare_runs([folder / system for system in prepared], allow_partial=True)
 
 
-# What a table shows of a comparison; a narrow terminal does without the interval, then without the coverage.
+# The columns of a comparison. A narrow terminal omits the interval first, then the coverage.
 COLUMNS = (*map(str.title, SYSTEMS), "difference", "95 % interval", "p", "", "scored")
-LEFT_OUT: tuple[tuple[str, ...], ...] = ((), ("95 % interval",), ("95 % interval", "scored"))
+OMITTED: tuple[tuple[str, ...], ...] = ((), ("95 % interval",), ("95 % interval", "scored"))
 
 
-def _fitting(title: str, found: RunComparison, out: Console) -> Table:
-    """The fullest table that the terminal has room for."""
+def _fitting(title: str, comparison: RunComparison, out: Console) -> Table:
+    """The table with the most columns that the terminal has room for."""
     from rich.measure import Measurement
 
-    tables = [_table(title, found, [head for head in COLUMNS if head not in less]) for less in LEFT_OUT]
+    tables = [_table(title, comparison, [head for head in COLUMNS if head not in omitted]) for omitted in OMITTED]
     fits = (table for table in tables if Measurement.get(out, out.options, table).maximum < out.width)
     return next(fits, tables[-1])
 
 
-def _table(title: str, found: RunComparison, columns: Sequence[str]) -> Table:
+def _table(title: str, comparison: RunComparison, columns: Sequence[str]) -> Table:
     from multimodal_eval.cli.compare import difference_cells, shown_name
     from multimodal_eval.cli.show import table_of
 
     table = table_of(title, ["metric"], list(columns))
-    numbers = sorted(found.numbers, key=lambda number: number.name == "composite_score")
-    for number in numbers:
-        (pair,) = number.pairs
-        digits = 1 if number.systems[0].value > 10 else 4
+    metrics = sorted(comparison.numbers, key=lambda metric: metric.name == "composite_score")
+    for metric in metrics:
+        (pair,) = metric.pairs
+        digits = 1 if metric.systems[0].value > 10 else 4
         cells = [
-            *(_with_margin(system, digits) for system in number.systems),
+            *(_with_margin(system, digits) for system in metric.systems),
             *difference_cells(pair, pair.p_value, digits),
-            _coverage(number),
+            _coverage(metric),
         ]
         table.add_row(
-            shown_name(number),
+            shown_name(metric),
             *(cell for head, cell in zip(COLUMNS, cells, strict=True) if head in columns),
-            style="bold" if number.name == "composite_score" else "dim" if "." in number.name else "",
+            style="bold" if metric.name == "composite_score" else "dim" if "." in metric.name else "",
         )
     return table
 
@@ -171,12 +172,12 @@ def _with_margin(system: System, digits: int) -> str:
     return f"{system.value:.{digits}f} ± {(system.high - system.low) / 2:.{digits}f}"
 
 
-def _coverage(number: Number) -> str:
-    return f"{number.samples} / {number.samples + number.left_out}"
+def _coverage(metric: MetricComparison) -> str:
+    return f"{metric.samples} / {metric.samples + metric.left_out}"
 
 
 def _show_extremes(folder: Path, out: Console) -> None:
-    """The best and the worst captions by the composite, with a reference beside them."""
+    """Print the best and the worst captions by the composite, each with a reference."""
     from multimodal_eval.cli.show import as_text, table_of
     from multimodal_eval.data.runs.run import Run
 

@@ -28,7 +28,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
     cls=ScoringByDefault, usages=("GOLD OUTPUT PPL [OPTIONS]", "ppl QUESTIONS OUTPUT -o ppl_output.json [OPTIONS]")
 )
 def dialogue() -> None:
-    """Score a submission to the multimodal dialogue contest: METEOR and a hidden metric, weighted by type.
+    """Score a submission to the multimodal dialogue contest by METEOR and a hidden metric, weighted by type.
 
     \b
     GOLD:   {"d1": {"type": "Image2Text", "replies": [["a cat", "It is a cat."], …]}, …}
@@ -37,76 +37,84 @@ def dialogue() -> None:
 
 
 def contest_options(command: Command) -> Command:
-    """How the contest's score is made; `mmeval leaderboard` takes them too."""
+    """Options of the contest's score; `mmeval leaderboard` has them too."""
     for option in (
         click.option("--plugin", "plugins", type=click.Path(), multiple=True, help="Python file that adds a rule."),
         click.option(
-            "--present-types-only", is_flag=True, help="Leave types without dialogues out; scale the other weights up."
+            "--present-types-only", is_flag=True, help="Omit types without dialogues; scale the other weights up."
         ),
         click.option(
-            "--synonyms", type=KeyValue(), multiple=True, help="A language's source: ru=ruwordnet:words.db, en=none."
+            "--synonyms", type=KeyValue(), multiple=True, help="Source for a language: ru=ruwordnet:words.db, en=none."
         ),
         click.option(
-            "--language", type=click.Choice(["auto", "en", "ru"]), help="Default: auto, that of each reply's variants."
+            "--language",
+            type=click.Choice(["auto", "en", "ru"]),
+            help="Default: auto, by each reply's variants.",
         ),
-        click.option("--rule", help="Of the hidden metric: confidence (default), choice, or a plug-in's."),
+        click.option("--rule", help="Rule of the hidden metric: confidence (default), choice, or one from a plug-in."),
         click.option(
-            "--weight", "weights", type=Threshold(), multiple=True, help="Of a type, for all of them: Text2Text=0.25."
+            "--weight",
+            "weights",
+            type=Threshold(),
+            multiple=True,
+            help="Weight of a type; set all: Text2Text=0.25.",
         ),
         click.option("--config", type=click.Path(path_type=Path), help="YAML file with these settings."),
-        click.option("--questions", type=click.Path(path_type=Path), help="What was asked, to be shown with replies."),
+        click.option("--questions", type=click.Path(path_type=Path), help="The questions, shown with the replies."),
     ):
         command = option(command)
     return command
 
 
-def contest_of(gold: Path, given: dict[str, Any], **more: Any) -> DialogueContest:
-    """The contest that a command's options describe."""
+def contest_of(gold: Path, params: dict[str, Any], **more: Any) -> DialogueContest:
+    """The contest described by a command's options."""
     from multimodal_eval.contests.dialogue.contest import open_contest
 
-    names = [name for name, _ in given["weights"]]
+    names = [name for name, _ in params["weights"]]
     if len(set(names)) < len(names):
         raise click.UsageError(f"--weight names a type twice: {max(names, key=names.count)}")
     return open_contest(
         gold,
-        questions=given["questions"],
-        config=given["config"],
-        weights=dict(given["weights"]) or None,
-        rule=given["rule"],
-        language=given["language"],
-        synonyms=dict(given["synonyms"]) or None,
-        present_types_only=given["present_types_only"],
-        plugins=list(given["plugins"]) or None,
+        questions=params["questions"],
+        config=params["config"],
+        weights=dict(params["weights"]) or None,
+        rule=params["rule"],
+        language=params["language"],
+        synonyms=dict(params["synonyms"]) or None,
+        present_types_only=params["present_types_only"],
+        plugins=list(params["plugins"]) or None,
         **more,
     )
 
 
-@dialogue.command(short_help="Score a submission; the word can be left out.")
+@dialogue.command(short_help="Score a submission (default command).")
 @click.argument("gold", type=click.Path(path_type=Path))
 @click.argument("output", type=click.Path(path_type=Path))
 @click.argument("ppl", type=click.Path(path_type=Path))
 @click.option("-o", "--run", "folder", type=RunLocation(), help="Run folder or URL. Default: below runs/.")
 @contest_options
-@click.option("--worst", type=click.IntRange(0), default=5, show_default=True, help="So many of the worst replies.")
+@click.option(
+    "--worst", type=click.IntRange(0), default=5, show_default=True, help="How many of the worst replies to show."
+)
 @output_options
-def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given: Any) -> None:
-    """Score a submission; the word `score` can be left out."""
-    from multimodal_eval.cli.finish import check_names, judge
+def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **params: Any) -> None:
+    """Score a submission; the command name `score` is optional."""
+    from multimodal_eval.cli.finish import check_names, check_thresholds
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.cli.report import leave_report
+    from multimodal_eval.cli.report import write_report
     from multimodal_eval.contests.dialogue.contest import prepare
     from multimodal_eval.contests.dialogue.report import dialogue_report
     from multimodal_eval.run.evaluate import default_folder
 
-    prepared = prepare(contest_of(gold, given), output, ppl)
-    check_names(given["fail_under"], prepared.plan.names)
+    prepared = prepare(contest_of(gold, params), output, ppl)
+    check_names(params["fail_under"], prepared.plan.names)
     with progress_bar() as progress:
         run = prepared.score(folder or default_folder(prepared.plan), progress)
-    if given["jsonl"]:
+    if params["jsonl"]:
         run.write_jsonl()
-    page = leave_report(run, wanted=given["wants_report"])
+    page = write_report(run, enabled=params["wants_report"])
     report = dialogue_report(run, worst)
-    if given["format_"] == "json":
+    if params["format_"] == "json":
         from multimodal_eval.core.records import to_json
 
         click.echo(to_json({**run.results, "run": run.folder.label, "dialogue": report}).decode(), nl=False)
@@ -114,11 +122,11 @@ def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **given:
         _show(report, run)
         if page is not None:
             click.echo(f"report: {page}")
-    judge(run, given)
+    check_thresholds(run, params)
 
 
 def _show(report: DialogueReport, run: Run) -> None:
-    """The table by type, the worst replies, and what to know about them."""
+    """Print the table by type, the worst replies and the warnings."""
     out = console()
     integral = report.integral
     out.print(_types(report))
@@ -127,11 +135,11 @@ def _show(report: DialogueReport, run: Run) -> None:
         "the sum of the weighted parts",
         soft_wrap=True,
     )
-    out.print(f"[dim]{as_text(integral.method)}; a cluster is a dialogue, a stratum a type[/]", soft_wrap=True)
+    out.print(f"[dim]{as_text(integral.method)}; each dialogue is a cluster, each type a stratum[/]", soft_wrap=True)
     if report.worst:
         out.print(_worst(report.worst))
-    doubts = lint_lines(run.lint_report().findings) if run.is_linted else []
-    for line in [*warnings(run), *doubts]:
+    lint = lint_lines(run.lint_report().findings) if run.is_linted else []
+    for line in [*warnings(run), *lint]:
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
     out.print("\nsignatures", style="bold")
     for signature in run.info.signatures.values():
@@ -162,12 +170,12 @@ def _types(report: DialogueReport) -> Table:
 
 
 def _worst(replies: list[ReplyReport]) -> Table:
-    table = table_of("the worst replies", ["reply", "answer", "a right one"], ["METEOR", "HM", "mean"])
+    table = table_of("the worst replies", ["reply", "answer", "a correct one"], ["METEOR", "HM", "mean"])
     for reply in replies:
         answer = reply.answer if reply.answer and reply.answer.strip() else "(blank)"
-        right = reply.variants[0] if reply.variants else DASH
-        numbers = [number(value) for value in (reply.meteor, reply.hidden_metric, reply.composite_score)]
-        table.add_row(*map(as_text, (reply.id, answer, right)), *numbers)
+        correct = reply.variants[0] if reply.variants else DASH
+        scores = [number(value) for value in (reply.meteor, reply.hidden_metric, reply.composite_score)]
+        table.add_row(*map(as_text, (reply.id, answer, correct)), *scores)
     return table
 
 

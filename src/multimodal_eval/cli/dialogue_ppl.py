@@ -7,41 +7,45 @@ from typing import Any
 
 import click
 
-# As in models.language.causal, which takes a while to import; a test keeps the two alike.
+# The same as in models.language.causal, which is slow to import; a test compares the two.
 DEFAULT_CAUSAL_LM = "smollm2-135m"
 
 
 @click.command()
 @click.argument("questions", type=click.Path(path_type=Path))
 @click.argument("answers", metavar="OUTPUT", type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where ppl_output.json goes.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="The file to write: ppl_output.json."
+)
 @click.option(
     "--model",
     default=DEFAULT_CAUSAL_LM,
     show_default=True,
-    help="A language model, or a directory or hf:ORG/NAME of one that reads pictures or sounds too.",
+    help="A language model by name, directory or hf:ORG/NAME; it may also read images or audio.",
 )
-@click.option("--any-language", is_flag=True, help="Go on where answers are in a language the model was not made for.")
-@click.option("--fetch", "fetching", is_flag=True, help="First fetch the model if it is not here.")
+@click.option(
+    "--any-language", is_flag=True, help="Continue even if answers are in a language that the model does not support."
+)
+@click.option("--fetch", "fetching", is_flag=True, help="First fetch the model if it is missing.")
 @click.option(
     "--media-root",
     "--image-root",
     type=click.Path(path_type=Path),
-    help="Where pictures and sounds lie; default: the folder of QUESTIONS.",
+    help="The folder of images and audio; default: the folder of QUESTIONS.",
 )
 @click.option(
     "--allow-outside-media",
     "--allow-outside-images",
     "allow_outside",
     is_flag=True,
-    help="Open pictures and sounds that lie outside that folder.",
+    help="Open images and audio outside that folder.",
 )
-@click.option("--allow-image-urls", "allow_urls", is_flag=True, help="Fetch pictures from http and https addresses.")
-def ppl(questions: Path, answers: Path, output: Path, model: str, **given: Any) -> None:
-    """Compute the perplexity of every answer in OUTPUT by a language model.
+@click.option("--allow-image-urls", "allow_urls", is_flag=True, help="Fetch images from http and https addresses.")
+def ppl(questions: Path, answers: Path, output: Path, model: str, **params: Any) -> None:
+    """Compute the perplexity of every answer in OUTPUT with a language model.
 
-    QUESTIONS: {dialogue: [[{"type": "text" | "image" | "audio", "content": …}, …], …]}, the turns of the user.
-    OUTPUT: {dialogue: [answer, …]}, one a turn. Each answer is read after all that was said before it.
+    QUESTIONS: {dialogue: [[{"type": "text" | "image" | "audio", "content": …}, …], …]}, the user's turns.
+    OUTPUT: {dialogue: [answer, …]}, one per turn. Each answer is conditioned on the whole conversation before it.
     """
     from multimodal_eval.cli.fetch import fetch_all
     from multimodal_eval.cli.progress import progress_bar
@@ -55,28 +59,28 @@ def ppl(questions: Path, answers: Path, output: Path, model: str, **given: Any) 
     from multimodal_eval.models.source import fetchable
 
     if not output.resolve().parent.is_dir() or output.is_dir():
-        raise click.UsageError(f"--output {output}: a file in a folder that exists is needed")
+        raise click.UsageError(f"--output {output} must be a file in an existing folder")
     problems = Problems()
-    asked, answered = read_questions(questions, problems), read_answers(answers, problems)
+    user_turns, model_answers = read_questions(questions, problems), read_answers(answers, problems)
     problems.raise_if_any()
-    if given["fetching"]:
+    if params["fetching"]:
         for line in fetch_all(fetchable(model)):
             click.echo(line, err=True)
     policy = MediaPolicy(
-        root=given["media_root"] or questions.resolve().parent,
-        allow_outside=given["allow_outside"],
-        allow_urls=given["allow_urls"],
+        root=params["media_root"] or questions.resolve().parent,
+        allow_outside=params["allow_outside"],
+        allow_urls=params["allow_urls"],
     )
-    opened = open_conversation_lm(model)
+    language_model = open_conversation_lm(model)
     with progress_bar() as progress:
-        found = perplexities(
-            asked,
-            answered,
-            opened,
+        values = perplexities(
+            user_turns,
+            model_answers,
+            language_model,
             policy=policy,
-            any_language=given["any_language"],
+            any_language=params["any_language"],
             tell=lambda note: click.echo(f"! {note}", err=True),
             progress=progress,
         )
-    write_atomically(output, lambda path: path.write_bytes(to_json(found)))
-    click.echo(f"{sum(map(len, found.values()))} perplexities by {opened.label}: {output}", err=True)
+    write_atomically(output, lambda path: path.write_bytes(to_json(values)))
+    click.echo(f"{sum(map(len, values.values()))} perplexities by {language_model.label}: {output}", err=True)

@@ -9,11 +9,11 @@ import click
 
 @click.command()
 @click.argument("names", nargs=-1, required=True)
-@click.option("--verify", "verifying", is_flag=True, help="Take the checksums of what is here again.")
+@click.option("--verify", "verifying", is_flag=True, help="Verify the checksums of files already on this machine.")
 def fetch(names: tuple[str, ...], verifying: bool) -> None:
-    """Fetch resources by name (see `mmeval ls resources`), or models of the Hugging Face hub: hf:ORG/NAME[@REVISION].
+    """Fetch resources by name (see `mmeval ls resources`), or Hugging Face models: hf:ORG/NAME[@REVISION].
 
-    Offline afterwards. The hub is asked at $HF_ENDPOINT, or at its own address.
+    Scoring needs no network afterwards. $HF_ENDPOINT sets another address for the hub.
     """
     from multimodal_eval.resources.fetch import verify_named
 
@@ -25,11 +25,11 @@ def fetch(names: tuple[str, ...], verifying: bool) -> None:
 
 
 def fetch_all(names: Iterable[str]) -> Iterable[str]:
-    """Fetch one after the other, with a bar; a line about each."""
+    """Fetch one after the other with a progress bar; yield one line per resource."""
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.resources.fetch import fetch_named
 
     for name in names:
         with progress_bar() as progress:
             what, already, folder = fetch_named(name, progress)
-        yield f"{what}: {'was here' if already else 'fetched'}, {folder}"
+        yield f"{what}: {'already here' if already else 'fetched'}, {folder}"

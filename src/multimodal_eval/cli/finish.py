@@ -1,4 +1,4 @@
-"""What every scoring command does at its end: show, export, judge."""
+"""The last steps of every scoring command: show, export, check thresholds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from multimodal_eval.cli.options import Given
+from multimodal_eval.cli.options import Params
 from multimodal_eval.core.errors import ThresholdError
 
 if TYPE_CHECKING:
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from multimodal_eval.data.runs.run import Run
 
 
-def conclude(run: Run, given: Given) -> None:
-    """Show the run, write what was asked for, and fail where a threshold was missed; `given` are `output_options`."""
-    from multimodal_eval.cli.report import leave_report
+def conclude(run: Run, params: Params) -> None:
+    """Show the run, write the requested files, and fail if a threshold is missed; `params` are `output_options`."""
+    from multimodal_eval.cli.report import write_report
 
-    if given["jsonl"]:
+    if params["jsonl"]:
         run.write_jsonl()
-    report = leave_report(run, wanted=given["wants_report"])
-    if given["format_"] == "json":
+    report = write_report(run, enabled=params["wants_report"])
+    if params["format_"] == "json":
         from multimodal_eval.core.records import to_json
 
         lint = run.lint_report().findings if run.is_linted else None
@@ -34,18 +34,18 @@ def conclude(run: Run, given: Given) -> None:
         show_run(run)
         if report is not None:
             click.echo(f"report: {report}")
-    judge(run, given)
+    check_thresholds(run, params)
 
 
-def judge(run: Run, given: Given) -> None:
-    """Fail where a threshold was missed."""
-    missed = missed_thresholds(run.entries, given["fail_under"], given["min_coverage"])
+def check_thresholds(run: Run, params: Params) -> None:
+    """Fail if a threshold is missed."""
+    missed = missed_thresholds(run.entries, params["fail_under"], params["min_coverage"])
     if missed:
         raise ThresholdError("\n".join(missed))
 
 
 def check_names(fail_under: Sequence[tuple[str, float]], names: Sequence[str]) -> None:
-    """A threshold on a number that the run does not compute is a mistake, found before the run."""
+    """Refuse a threshold on a metric that the run does not compute, before the run starts."""
     for name, _ in fail_under:
         if _full(name).partition(".")[0] not in names:
             known = ", ".join(names)
@@ -66,12 +66,12 @@ def _value(entries: Mapping[str, Entry], name: str) -> float | None:
 def missed_thresholds(
     entries: Mapping[str, Entry], fail_under: Sequence[tuple[str, float]], min_coverage: float | None
 ) -> list[str]:
-    """One line a threshold that was missed; a number that is not there misses every threshold."""
+    """One line per missed threshold; an unscored metric misses every threshold."""
     missed = []
-    for name, least in fail_under:
+    for name, minimum in fail_under:
         value = _value(entries, _full(name))
-        if value is None or value < least:
-            missed.append(f"{name} is {'unscored' if value is None else repr(value)}, below {least!r}")
+        if value is None or value < minimum:
+            missed.append(f"{name} is {'unscored' if value is None else repr(value)}, below {minimum!r}")
     for name, entry in entries.items():
         coverage = entry.n_scored / entry.n_total
         if min_coverage is not None and coverage < min_coverage:

@@ -17,48 +17,47 @@ def ls() -> None:
 @ls.command()
 @plugin_option
 def metrics(plugins: tuple[str, ...]) -> None:
-    """The metrics that can be computed, and what those that cannot run yet lack."""
+    """List the metrics, and what is missing for those that cannot run yet."""
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text, console
     from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
     register_plugins(plugins)
-    table = Table("metric", "range", "better", "needs", "what it says")
+    table = Table("metric", "range", "better", "needs", "what it measures")
     for name in list_available():
         metric = resolve(name)
         low, high = ("" if bound is None else f"{bound:g}" for bound in metric.bounds)
         reason = metric.unavailable()
-        said = metric.summary if reason is None else f"{metric.summary}\n[yellow]Cannot run yet:[/] {as_text(reason)}"
-        table.add_row(name, f"{low} … {high}", metric.direction, ", ".join(metric.needs), said)
+        about = metric.summary if reason is None else f"{metric.summary}\n[yellow]Cannot run yet:[/] {as_text(reason)}"
+        table.add_row(name, f"{low} … {high}", metric.direction, ", ".join(metric.needs), about)
     console().print(table)
 
 
 @ls.command()
 def tasks() -> None:
-    """The tasks, their metrics and their composites."""
+    """List the tasks with their metrics and composites."""
     from rich.table import Table
 
     from multimodal_eval.cli.show import console
     from multimodal_eval.evaluation.metrics_registry import list_available
     from multimodal_eval.evaluation.tasks_config import TASKS
 
-    here = list_available()
+    available = list_available()
     table = Table("task", "metrics", "composite")
     for task in TASKS.values():
-        names = ", ".join(name if name in here else f"{name} (not in this version)" for name in task.metrics)
+        names = ", ".join(name if name in available else f"{name} (not in this version)" for name in task.metrics)
         formula = " + ".join(f"{weight:.2f} {part}" for part, weight in task.weights.items())
-        own = f"that of {task.headline}" if task.headline else "none"
-        table.add_row(task.name, names, formula or own)
+        table.add_row(task.name, names, formula or task.headline or "none")
     out = console()
     out.print(table)
-    out.print("Contests have commands of their own: mmeval clarity, mmeval dialogue", style="dim", soft_wrap=True)
+    out.print("Contests have separate commands: mmeval clarity, mmeval dialogue", style="dim", soft_wrap=True)
 
 
 @ls.command()
 @click.argument("folder", type=RunLocation(), default="runs")
 def runs(folder: Any) -> None:
-    """The runs below FOLDER (default: runs)."""
+    """List the runs below FOLDER (default: runs)."""
     from rich.table import Table
 
     from multimodal_eval.cli.show import console, number
@@ -66,15 +65,15 @@ def runs(folder: Any) -> None:
     from multimodal_eval.data.runs.run_folder import run_folders
 
     table = Table("run", "task", "state", "samples", "headline")
-    for name, found in run_folders(folder):
+    for name, run in run_folders(folder):
         try:
-            info = found.read_info()
+            info = run.read_info()
         except RunFolderError:
             table.add_row(name, "", "unreadable", "", "")
             continue
         headline = ""
         if info.state == "done":
-            results = found.read_results()
+            results = run.read_results()
             entries = {**results.metrics, **({"composite": results.composite} if results.composite else {})}
             last = next(reversed(entries))
             headline = f"{last} {number(entries[last].value)}"
@@ -85,7 +84,7 @@ def runs(folder: Any) -> None:
 
 @ls.command()
 def resources() -> None:
-    """What `mmeval fetch` can fetch, and what is here."""
+    """List the resources of `mmeval fetch`, and which are on this machine."""
     from rich.table import Table
 
     from multimodal_eval.cli.show import console

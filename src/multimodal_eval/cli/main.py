@@ -1,4 +1,4 @@
-"""`mmeval`: the commands, and how errors leave the program."""
+"""`mmeval`: the commands and the handling of errors."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ from multimodal_eval.cli.view import view
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="mmeval")
 def cli() -> None:
-    """Exact, offline scores with intervals for what multimodal models say.
+    """Exact, offline scores with intervals for the output of multimodal models.
 
     \b
-    Exit codes: 0 fine, 1 error, 2 wrong usage, 3 a threshold was missed, or lint found what --fail-on names.
+    Exit codes: 0 success, 1 error, 2 wrong usage,
+    3 a check failed: a threshold, `compare --fail-if-worse` or `lint --fail-on`.
     """
 
 
@@ -61,11 +62,11 @@ for command in (
 
 
 def main() -> None:
-    """Run a command; our own errors are messages, a bug keeps its traceback."""
+    """Run a command. The package's errors print a message; a bug keeps its traceback."""
     from multimodal_eval.core.errors import MultimodalEvalError
 
     try:
-        code = cli.main(standalone_mode=False)  # that of an `Exit`; a command itself returns nothing
+        code = cli.main(standalone_mode=False)  # the code of an `Exit`; commands return None
         sys.exit(code or 0)
     except click.ClickException as error:
         error.show()

@@ -6,35 +6,44 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import MetricOption, RunLocation, input_options, options_by_metric, plugin_option
+from multimodal_eval.cli.options import (
+    MetricOption,
+    RunLocation,
+    format_option,
+    input_options,
+    options_by_metric,
+    plugin_option,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from multimodal_eval.analysis.meta import MetaEvaluation, MetricPair
 
-# As in stats.correlation, which would load NumPy; a test keeps the two alike.
+# The same as in stats.correlation, which imports NumPy; a test compares the two.
 COEFFICIENTS = {"tau_b": "tau-b", "tau_c": "tau-c", "spearman": "Spearman", "pearson": "Pearson", "acc_eq": "acc_eq"}
 
 
 @click.command()
 @click.argument("data", type=RunLocation())
-@click.option("--human", help="Columns of human scores, separated by commas; each is an annotator.")
+@click.option("--human", help="Columns of human scores, separated by commas; one per annotator.")
 @click.option("--metrics", help="Metrics to score the samples with: bleu,bleu.bleu_1,cider_d.")
-@click.option("--scores", help="Columns that hold values of metrics already.")
-@click.option("--lower", help="Those of --scores that are better when lower.")
+@click.option("--scores", help="Columns with metric values that are already computed.")
+@click.option("--lower", help="Columns of --scores for which lower is better.")
 @click.option(
     "--format-in",
     type=click.Choice(["flickr8k-expert", "flickr8k-cf"]),
-    help="Which judgments of a Flickr8k folder; default: those that are there.",
+    help="Which judgments of a Flickr8k folder; default: those in the folder.",
 )
-@click.option("--coefficient", type=click.Choice(list(COEFFICIENTS)), help="What the metrics are compared by.")
-@click.option("--option", "options", type=MetricOption(), multiple=True, help="meteor.variant=fmean, for instance.")
+@click.option("--coefficient", type=click.Choice(list(COEFFICIENTS)), help="The coefficient that compares the metrics.")
+@click.option(
+    "--option", "options", type=MetricOption(), multiple=True, help="A metric option, such as meteor.variant=fmean."
+)
 @plugin_option
-@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option
 @input_options
-def meta(data: Any, format_: str, **given: Any) -> None:
-    """How well do metrics agree with the human judgments in DATA?
+def meta(data: Any, format_: str, **params: Any) -> None:
+    """Measure how well metrics agree with the human judgments in DATA.
 
     DATA is a file with a column of human scores, a run folder whose samples have one, or a folder with the judgments of
     Flickr8k (ExpertAnnotations.txt or CrowdFlowerAnnotations.txt, and Flickr8k.token.txt; plain or .gz).
@@ -43,14 +52,14 @@ def meta(data: Any, format_: str, **given: Any) -> None:
     from multimodal_eval.run.meta import Request, meta_evaluate
 
     request = Request(
-        **{key: _names(given[key]) for key in ("human", "metrics", "scores", "lower")},
-        format_in=given["format_in"],
-        coefficient=given["coefficient"],
-        options=options_by_metric(given["options"]),
-        plugins=given["plugins"],
-        map=dict(given["mapping"]) or None,
-        limit=given["limit"],
-        allow_partial=given["allow_partial"],
+        **{key: _names(params[key]) for key in ("human", "metrics", "scores", "lower")},
+        format_in=params["format_in"],
+        coefficient=params["coefficient"],
+        options=options_by_metric(params["options"]),
+        plugins=params["plugins"],
+        map=dict(params["mapping"]) or None,
+        limit=params["limit"],
+        allow_partial=params["allow_partial"],
     )
     with progress_bar() as progress:
         results = meta_evaluate(data, request, progress=progress)
@@ -62,8 +71,8 @@ def meta(data: Any, format_: str, **given: Any) -> None:
         _show(results)
 
 
-def _names(given: str | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in (given or "").split(",") if name.strip()))
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
 
 
 def _show(results: MetaEvaluation) -> None:
@@ -73,8 +82,8 @@ def _show(results: MetaEvaluation) -> None:
     out.print(_coefficients_table(results))
     if len(results.metrics) > 1:
         out.print(_comparison_table(results))
-        out.print("* differs by more than chance: Holm-corrected p at most 0.05", style="dim")
-    lines = [f"{left.judgments:,} judgments left out: {left.reason}" for left in results.left_out]
+        out.print("* differs beyond chance: Holm-corrected p at most 0.05", style="dim")
+    lines = [f"{left.judgments:,} judgments excluded: {left.reason}" for left in results.left_out]
     for line in [*lines, *results.notes, *_undefined(results)]:
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
     signatures = dict.fromkeys(text for text in results.signatures.values() if text)
@@ -91,7 +100,7 @@ def _coefficients_table(results: MetaEvaluation) -> Table:
 
     title = (
         f"agreement with {results.n_judgments:,} human judgments of {results.n_samples:,} samples "
-        f"in {results.n_clusters:,} clusters; below, {results.level:.0%} intervals"
+        f"in {results.n_clusters:,} clusters, with {results.level:.0%} intervals"
     )
     table = Table(title=title, title_justify="left", title_style="bold", show_lines=True)
     table.add_column("metric")
@@ -107,12 +116,12 @@ def _coefficients_table(results: MetaEvaluation) -> Table:
 
 
 def _comparison_table(results: MetaEvaluation) -> Table:
-    """Row less column."""
+    """The differences, row minus column."""
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text
 
-    title = f"{COEFFICIENTS[results.coefficient]} of the row less that of the column, and the corrected p"
+    title = f"{COEFFICIENTS[results.coefficient]} of the row minus that of the column, and the corrected p"
     table = Table(title=title, title_justify="left", title_style="bold", show_lines=True)
     names = list(results.metrics)
     table.add_column("")
@@ -138,10 +147,10 @@ def _difference(pair: MetricPair, sign: int) -> str:
 
 
 def _undefined(results: MetaEvaluation) -> list[str]:
-    """Why a cell of the table is empty; what several cells share is said once."""
-    said: dict[str, list[str]] = {}
+    """Why cells of the table are empty; cells with the same reason share a line."""
+    reasons: dict[str, list[str]] = {}
     for name, figures in results.metrics.items():
         for kind, head in COEFFICIENTS.items():
             if figures[kind].low is None:
-                said.setdefault(f"{name}: {figures[kind].method}", []).append(head)
-    return [f"{line} ({', '.join(heads)})" for line, heads in said.items()]
+                reasons.setdefault(f"{name}: {figures[kind].method}", []).append(head)
+    return [f"{line} ({', '.join(heads)})" for line, heads in reasons.items()]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from multimodal_eval.run.engine.base import Engine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Given = Mapping[str, Any]  # what click has collected of a command line, by parameter
+Params = Mapping[str, Any]  # click's values of a command's parameters, by name
 MetricOptions = dict[str, dict[str, Any]]  # metric -> option -> value
 ENGINE_SETTINGS = ("engine", "workers", "address", "gpus_per_worker")
 
@@ -61,15 +61,15 @@ class MetricOption(KeyValue):
         try:
             return metric, option, yaml.safe_load(text)
         except yaml.YAMLError:
-            self.fail(f"{text!r} is no value", param, ctx)
+            self.fail(f"{text!r} is not a YAML value", param, ctx)
 
 
-def options_by_metric(given: tuple[tuple[str, str, Any], ...]) -> MetricOptions | None:
-    """What `--option` collected, as a configuration writes it."""
-    found: MetricOptions = {}
-    for metric, option, value in given:
-        found.setdefault(metric, {})[option] = value
-    return found or None
+def options_by_metric(values: tuple[tuple[str, str, Any], ...]) -> MetricOptions | None:
+    """The values of `--option` as a configuration has them."""
+    options: MetricOptions = {}
+    for metric, option, value in values:
+        options.setdefault(metric, {})[option] = value
+    return options or None
 
 
 class PositiveNumber(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
@@ -82,7 +82,7 @@ class PositiveNumber(click.ParamType):  # type: ignore[type-arg]  # generic only
         try:
             number = float(value)
         except ValueError:
-            self.fail(f"{value!r} is no number", param, ctx)
+            self.fail(f"{value!r} is not a number", param, ctx)
         if not isfinite(number) or number < 1e-12:
             self.fail(f"{value!r} must be a finite number above 0", param, ctx)
         return number
@@ -97,12 +97,12 @@ class Threshold(KeyValue):
         """Split, and read the number."""
         key, number = super().convert(value, param, ctx)
         try:
-            least = float(number)
+            minimum = float(number)
         except ValueError:
-            self.fail(f"{number!r} is no number", param, ctx)
-        if not isfinite(least):
-            self.fail(f"{number!r} is no finite number", param, ctx)
-        return key, least
+            self.fail(f"{number!r} is not a number", param, ctx)
+        if not isfinite(minimum):
+            self.fail(f"{number!r} is not a finite number", param, ctx)
+        return key, minimum
 
 
 def _finite(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
@@ -112,7 +112,7 @@ def _finite(context: click.Context, parameter: click.Parameter, value: float | N
 
 
 def input_options(command: Command) -> Command:
-    """How the input is read."""
+    """Options for reading the input."""
     for option in (
         click.option("--allow-partial", is_flag=True, help="Score ids that match; count the others as unscored."),
         click.option("--limit", type=click.IntRange(1), help="Only the first N samples."),
@@ -121,21 +121,28 @@ def input_options(command: Command) -> Command:
             "mapping",
             type=KeyValue(may_be_empty=True),
             multiple=True,
-            help="A field's column: generated_answer=pred; references=ref1,ref2; video= if no column is that field.",
+            help="A field's column: generated_answer=pred; references=ref1,ref2; video= if the field has no column.",
         ),
     ):
         command = option(command)
     return command
 
 
+def format_option(command: Command) -> Command:
+    """The output as a table for people or as JSON for programs."""
+    formats = click.Choice(["table", "json"])
+    text = "How to print the result."
+    return click.option("--format", "format_", type=formats, default="table", show_default=True, help=text)(command)
+
+
 def plugin_option(command: Command) -> Command:
-    """Files that this command line trusts; those that a run names are never imported."""
-    text = "A Python file whose @metric functions are registered."
+    """Plug-in files that the user trusts; files named by a run are never imported."""
+    text = "A Python file that registers metrics with @metric."
     return click.option("--plugin", "plugins", type=click.Path(), multiple=True, help=text)(command)
 
 
 def register_plugins(plugins: tuple[str, ...]) -> None:
-    """Register the metrics of the files that the command line names."""
+    """Register the metrics of the files named on the command line."""
     from multimodal_eval.core.registry import load_plugin
 
     for plugin in plugins:
@@ -143,47 +150,56 @@ def register_plugins(plugins: tuple[str, ...]) -> None:
 
 
 def annotators_option(command: Command) -> Command:
-    """Where the labels of several annotators stand."""
+    """The columns with the labels of several annotators."""
     text = "Columns with one annotator's labels each: ann1,ann2, or 'annotator*'."
     return click.option("--annotators", help=text)(command)
 
 
 def engine_options(command: Command) -> Command:
-    """Who does the work."""
+    """Options of the engine."""
     for option in (
-        click.option("--gpus-per-worker", type=click.FloatRange(0), default=0, help="With Ray: 0.25, for instance."),
-        click.option("--address", help="A Ray cluster to join; default: a private one, on this machine."),
-        click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True),
-        click.option("--workers", type=click.IntRange(1), help="Parts that are worked on at once; default: all cores."),
+        click.option("--gpus-per-worker", type=click.FloatRange(0), default=0, help="With Ray, such as 0.25."),
+        click.option("--address", help="A Ray cluster to join; default: a private cluster on this machine."),
+        click.option(
+            "--engine",
+            type=click.Choice(["local", "ray"]),
+            default="local",
+            show_default=True,
+            help="Score on this machine or on a Ray cluster.",
+        ),
+        click.option("--workers", type=click.IntRange(1), help="Parts scored in parallel; default: all cores."),
     ):
         command = option(command)
     return command
 
 
-def engine_of(given: Given) -> Engine:
-    """The engine that these options describe."""
+def engine_of(params: Params) -> Engine:
+    """The engine described by these options."""
     from multimodal_eval.run.engine.base import Engine
 
-    return Engine(*(given[name] for name in ENGINE_SETTINGS))
+    return Engine(*(params[name] for name in ENGINE_SETTINGS))
 
 
 def report_option(command: Command) -> Command:
-    """Whether a report is left in the run folder."""
+    """Whether to write a report into the run folder."""
     text = "Do not write report.html into the run folder."
     return click.option("--no-report", "wants_report", is_flag=True, flag_value=False, default=True, help=text)(command)
 
 
 def output_options(command: Command) -> Command:
-    """How results are shown and judged."""
+    """Options for showing and checking results."""
     for option in (
         report_option,
         click.option(
-            "--min-coverage", type=click.FloatRange(0, 1), callback=_finite, help="Exit 3 if less is scored: 0.95."
+            "--min-coverage",
+            type=click.FloatRange(0, 1),
+            callback=_finite,
+            help="Exit 3 if the scored share is lower: 0.95.",
         ),
         click.option(
             "--fail-under", type=Threshold(), multiple=True, help="Exit 3 if a value is lower: composite=0.6."
         ),
-        click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True),
+        format_option,
         click.option("--jsonl", is_flag=True, help="Also write the scores as scores.jsonl."),
     ):
         command = option(command)

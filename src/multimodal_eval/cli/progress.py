@@ -1,4 +1,4 @@
-"""A progress bar on standard error, where somebody is looking."""
+"""A progress bar on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A callback `(stage, done, total)` that draws one bar a stage."""
+    """A callback `(stage, done, total)` that draws one bar per stage."""
     if not sys.stderr.isatty():
         yield lambda stage, done, total: None
         return
@@ -26,7 +26,7 @@ def progress_bar() -> Iterator[Callable[[str, int, int | None], None]]:
 
         def show(stage: str, done: int, total: int | None) -> None:
             if stage not in tasks:
-                for earlier in tasks.values():  # whose end was not known before
+                for earlier in tasks.values():  # their totals may have been unknown
                     bars.update(earlier, total=bars.tasks[earlier].completed)
                 tasks[stage] = bars.add_task(stage, total=total)
             bars.update(tasks[stage], completed=done, total=total)

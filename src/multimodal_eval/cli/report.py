@@ -1,4 +1,4 @@
-"""`mmeval report`, and the report that every scoring command leaves in its run folder."""
+"""`mmeval report`, and the report that every scoring command writes into its run folder."""
 
 from __future__ import annotations
 
@@ -23,34 +23,36 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The file. Default: report.html in RUN; report.html here for several runs.",
+    help="The file. Default: report.html in RUN; for several runs, in the current folder.",
 )
 @click.option(
     "--samples",
     type=click.IntRange(1, 50),
     default=12,
     show_default=True,
-    help="So many of the best, the worst, the most disputed …; 200 altogether at most.",
+    help="How many of the best, the worst, the most disputed …; at most 200 in total.",
 )
-@click.option("--fetch-images", is_flag=True, help="Fetch pictures from addresses, where the run was allowed to.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of comparison and sensitivity.")
+@click.option("--fetch-images", is_flag=True, help="Fetch images from web addresses, if the run was allowed to.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of comparison and sensitivity."
+)
 @plugin_option
-def report(runs: tuple[Any, ...], output: Path | None, **given: Any) -> None:
-    """Write RUN, or several runs over the same samples, as one HTML file that needs nothing else.
+def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
+    """Write RUN, or several runs over the same samples, as one self-contained HTML file.
 
-    It holds the numbers with their intervals, charts, comparisons, slices, the samples to look at with their pictures,
-    warnings, where it all comes from, and the metric cards.
+    It contains the scores with their intervals, charts, comparisons, slices, selected samples with their images,
+    warnings, provenance, and the metric cards.
     """
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.report.build import FILE, write_into, write_page
 
-    register_plugins(given["plugins"])
+    register_plugins(params["plugins"])
     opened = [Run(run) for run in runs]
     page = page_of(
         opened,
-        samples=given["samples"],
-        fetch=given["fetch_images"],
-        seed=given["seed"],
+        samples=params["samples"],
+        fetch=params["fetch_images"],
+        seed=params["seed"],
     )
     if output is None and len(opened) == 1:
         click.echo(f"report: {write_into(opened[0], page)}")
@@ -64,7 +66,7 @@ def report(runs: tuple[Any, ...], output: Path | None, **given: Any) -> None:
 
 
 def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed: int = 0) -> str:
-    """The page, with a comparison where there are several runs and the weights' sensitivity where there are weights."""
+    """The page, with a comparison if there are several runs and a sensitivity analysis if there are weights."""
     from multimodal_eval import __version__
     from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.core.machine import cores
@@ -72,7 +74,7 @@ def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed
 
     comparison = None
     if len(runs) > 1:
-        # The page says how many are paired, and which numbers are not compared.
+        # The page says how many samples are paired, and which metrics are not compared.
         comparison = compare_runs(runs, allow_partial=True, skip_unknown=True, seed=seed, threads=cores())
     return report_html(
         runs,
@@ -86,7 +88,7 @@ def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed
 
 
 def _sensitivity(runs: Sequence[Run], *, seed: int) -> Sensitivity | None:
-    """None where the runs have no composite of weighted parts, or no sample has one."""
+    """None if a run has no composite of weighted parts, or no sample with one."""
     from multimodal_eval.analysis.sensitivity import sensitivity
     from multimodal_eval.core.records import COMPOSITE
 
@@ -97,12 +99,12 @@ def _sensitivity(runs: Sequence[Run], *, seed: int) -> Sensitivity | None:
     return sensitivity(runs, allow_partial=True, seed=seed)
 
 
-def leave_report(run: Run, *, wanted: bool) -> Location | None:
-    """Write report.html into the run folder, unless the run goes away with the program; None where none was written.
+def write_report(run: Run, *, enabled: bool) -> Location | None:
+    """Write report.html into the run folder, unless the run is temporary; None if no report was written.
 
-    The scores are there by now: what keeps a report from being written is told, and is no failure of the run.
+    The scores are already stored, so an error here is printed and does not fail the command.
     """
-    if not wanted or not run.is_kept:
+    if not enabled or not run.is_kept:
         return None
     from multimodal_eval.core.errors import MultimodalEvalError
     from multimodal_eval.report.build import write_into

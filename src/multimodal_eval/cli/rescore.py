@@ -17,17 +17,17 @@ from multimodal_eval.cli.options import RunLocation, engine_of, engine_options, 
 @plugin_option
 @engine_options
 @output_options
-def rescore(run: Any, config: Path, output: Any, **given: Any) -> None:
-    """Score RUN's samples under another configuration, without computing again what is there."""
+def rescore(run: Any, config: Path, output: Any, **params: Any) -> None:
+    """Score RUN's samples under another configuration; reuse the scores that stay the same."""
     from multimodal_eval.cli.finish import check_names, conclude
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.evaluate import carry_over, default_folder, rescoring_plan
 
     old = Run(run)
-    plan = rescoring_plan(old, config, given["plugins"])
-    check_names(given["fail_under"], plan.names)
+    plan = rescoring_plan(old, config, params["plugins"])
+    check_names(params["fail_under"], plan.names)
     path = output or default_folder(plan)
-    with engine_of(given).executor(plan) as executor, progress_bar() as progress:
+    with engine_of(params).executor(plan) as executor, progress_bar() as progress:
         carry_over(old, plan, path, executor, progress)
-    conclude(Run(path), given)
+    conclude(Run(path), params)

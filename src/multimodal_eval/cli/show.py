@@ -1,4 +1,4 @@
-"""Results as a person reads them."""
+"""Results as tables on the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from multimodal_eval.data.runs.run import Run
 
 DASH = "–"
-# The settings with which a metric is the one that coco-caption prints.
+# The settings under which a metric equals the one that coco-caption prints.
 COCO_SETTINGS: dict[str, dict[str, str]] = {
     "bleu": {"tokenizer": "ptb"},
     "meteor": {"variant": "1.5", "language": "en", "tokenizer": "ptb"},
@@ -25,7 +25,7 @@ COCO_SETTINGS: dict[str, dict[str, str]] = {
 
 
 def console() -> Console:
-    """Standard output; wide enough for a table where it is no terminal."""
+    """Standard output; 120 columns wide if it is not a terminal."""
     import sys
 
     from rich.console import Console
@@ -34,7 +34,7 @@ def console() -> Console:
 
 
 def show_run(run: Run) -> None:
-    """The table of a run, its warnings, its slices and its signatures."""
+    """Print the table of a run, its slices, warnings and signatures."""
     out = console()
     results = run.outcome
     out.print(_results_table(f"{results.task or 'metrics'}, {results.n:,} samples", run.entries))
@@ -42,11 +42,11 @@ def show_run(run: Run) -> None:
         out.print(_coco_table(run))
     for column, slices in results.slices.items():
         out.print(_slice_table(column, slices))
-    doubts = lint_lines(run.lint_report().findings) if run.is_linted else []
-    for line in [*warnings(run), *doubts]:
+    lint = lint_lines(run.lint_report().findings) if run.is_linted else []
+    for line in [*warnings(run), *lint]:
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
-    if doubts and run.is_kept:
-        out.print(f"  which samples, and why it matters: mmeval lint {as_text(run.folder.label)}", soft_wrap=True)
+    if lint and run.is_kept:
+        out.print(f"  samples and reasons: mmeval lint {as_text(run.folder.label)}", soft_wrap=True)
     out.print("\nsignatures", style="bold")
     for signature in run.info.signatures.values():
         out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
@@ -55,7 +55,7 @@ def show_run(run: Run) -> None:
 
 
 def table_of(title: str, left: list[str], right: list[str]) -> Table:
-    """An empty table with columns of words, then of numbers."""
+    """An empty table with text columns, then number columns."""
     from rich.table import Table
 
     table = Table(title=title or None, title_justify="left", title_style="bold")
@@ -67,7 +67,7 @@ def table_of(title: str, left: list[str], right: list[str]) -> Table:
 
 
 def as_text(text: str) -> str:
-    """Somebody's text, safe to print: no markup, and control characters by their codes."""
+    """Text that is safe to print: markup and control characters are escaped."""
     from rich.markup import escape
 
     return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
@@ -92,14 +92,14 @@ def _results_table(title: str, entries: Mapping[str, Entry]) -> Table:
 
 
 def _coco_table(run: Run) -> Table:
-    """The figures under the names that coco-caption prints."""
+    """The scores under the names that coco-caption prints."""
     from rich.table import Table
 
     figures: dict[str, float | None] = {}
     for name, metric in (("Bleu_4", "bleu"), ("METEOR", "meteor"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider_d")):
         signature = run.info.signatures.get(metric)
         if signature is None or not COCO_SETTINGS[metric].items() <= signature.settings.items():
-            continue  # coco-caption does not print such a number
+            continue  # not the metric that coco-caption prints
         entry = run.entries[metric]
         figures |= {part.capitalize(): figure.value for part, figure in entry.parts.items() if metric == "bleu"}
         figures[name] = entry.value
@@ -144,13 +144,13 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def lint_lines(findings: Sequence[Finding]) -> list[str]:
-    """One line per finding; metrics of which the same was found share a line."""
-    said: dict[tuple[str, str], list[str]] = {}
+    """One line per finding; metrics with the same finding share a line."""
+    lines: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
-        metrics = said.setdefault((finding.code, _what(finding)), [])
+        metrics = lines.setdefault((finding.code, _what(finding)), [])
         if finding.metric is not None:
             metrics.append(finding.metric)
-    return [f"{code}: {', '.join(names)}{': ' if names else ''}{what}" for (code, what), names in said.items()]
+    return [f"{code}: {', '.join(names)}{': ' if names else ''}{what}" for (code, what), names in lines.items()]
 
 
 def _what(finding: Finding) -> str:
@@ -171,18 +171,18 @@ def _explained(finding: Finding) -> Iterator[str]:
 
 
 def show_lint(lint: LintReport) -> None:
-    """Every finding with its examples and the reason why it matters."""
+    """Print every finding with its examples and why it matters."""
     from rich.table import Table
 
     out = console()
     if not lint.findings:
-        out.print(f"{lint.n:,} samples, nothing doubtful found")
+        out.print(f"{lint.n:,} samples, no warnings")
         return
     table = Table(title=f"lint, {lint.n:,} samples", title_justify="left", title_style="bold", show_lines=True)
     table.add_column("code", no_wrap=True)
     for head in ("count", "share"):
         table.add_column(head, justify="right", no_wrap=True)
-    for head in ("what was found, and why it matters", "examples"):
+    for head in ("warning, and why it matters", "examples"):
         table.add_column(head, overflow="fold")
     for finding in lint.findings:
         table.add_row(

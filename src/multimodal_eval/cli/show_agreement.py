@@ -1,4 +1,4 @@
-"""An agreement report as a person reads it."""
+"""An agreement report as tables on the terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from multimodal_eval.stats.resampling import Agreement
 
 SHOWN_LABELS = 20
-SHOWN_SHARES = 8  # annotators whose shares stand beside the label counts
+SHOWN_SHARES = 8  # annotators whose shares are shown next to the label counts
 SHOWN_ANNOTATORS = 50
 
 
 def show_agreement(report: AgreementReport) -> None:
-    """The figures, the annotators, their pairs, the labels, and what the right labels seem to be."""
+    """Print the coefficients, annotators, pairs, labels and estimated accuracies."""
     out = console()
     units = report.units
     title = f"agreement, {units.total:,} units, {len(report.annotators):,} annotators, {report.level} labels"
@@ -32,14 +32,14 @@ def show_agreement(report: AgreementReport) -> None:
     if consensus is not None:
         out.print(_accuracy(report, consensus))
         out.print(
-            f"one label a unit: Dawid-Skene ({consensus.iterations} iterations) differs from the majority vote in "
+            f"one label per unit: Dawid-Skene ({consensus.iterations} iterations) differs from the majority vote in "
             f"{consensus.differs_from_majority:,} of {consensus.n_units:,} units; "
             f"the vote is tied in {consensus.majority_ties:,}",
             soft_wrap=True,
         )
     out.print(
         f"units: {units.compared:,} compared, {units.unanimous:,} of them unanimous; "
-        f"{units.one_rating:,} with one label and {units.no_rating:,} with none left out",
+        f"excluded: {units.one_rating:,} with one label, {units.no_rating:,} with none",
         soft_wrap=True,
     )
     for note in _notes(report):
@@ -63,7 +63,7 @@ def _cells(figure: Agreement | None) -> list[str]:
 
 
 def _figures(title: str, figures: list[Agreement]) -> Table:
-    table = _table(title, "figure", "value", "std. error", "95 % interval", "units", "annotators")
+    table = _table(title, "coefficient", "value", "std. error", "95 % interval", "units", "annotators")
     for figure in figures:
         value, between = _cells(figure)
         name = figure.name if figure.value is not None else f"{figure.name} (undefined)"
@@ -79,7 +79,7 @@ def _annotators(report: AgreementReport) -> Table:
 
 
 def _accuracy(report: AgreementReport, consensus: Consensus) -> Table:
-    """What Dawid-Skene makes of the annotators, and what the gold labels say of everybody."""
+    """The accuracies estimated by Dawid-Skene, and those against the gold labels."""
     gold = consensus.majority_gold_accuracy is not None
     heads = ["estimated", "95 % interval", *(["against gold", "95 % interval"] if gold else [])]
     table = _table("accuracy", "", *heads)

@@ -15,8 +15,8 @@ from multimodal_eval.cli.options import annotators_option, input_options
 @click.argument("predictions", required=False, type=click.Path(path_type=Path))
 @annotators_option
 @input_options
-def validate(data: Path, predictions: Path | None, limit: int | None, **given: Any) -> None:
-    """Check DATA (and PREDICTIONS) as `score` would and list every problem; nothing is written.
+def validate(data: Path, predictions: Path | None, limit: int | None, **params: Any) -> None:
+    """Check DATA (and PREDICTIONS) as `score` does and count all problems; the first 20 are listed.
 
     Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'.
     """
@@ -26,8 +26,8 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **given: A
     from multimodal_eval.data.readers.problems import Problems
     from multimodal_eval.data.readers.records import parse_map
 
-    people = tuple(part.strip() for part in (given["annotators"] or "").split(",") if part.strip())
-    source = FileInput(data, predictions, parse_map(dict(given["mapping"])), given["allow_partial"], people)
+    annotators = tuple(part.strip() for part in (params["annotators"] or "").split(",") if part.strip())
+    source = FileInput(data, predictions, parse_map(dict(params["mapping"])), params["allow_partial"], annotators)
     problems, summary = Problems(), Summary()
     with progress_bar() as progress:
         for _ in source.samples(problems, summary, limit):
@@ -43,6 +43,6 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **given: A
     if summary.metadata:
         out.print(f"  metadata columns: {', '.join(sorted(summary.metadata))}", markup=False)
     if summary.blank_answers:
-        out.print(f"[yellow]![/] {summary.blank_answers:,} blank answers: they score a metric's worst value")
+        out.print(f"[yellow]![/] {summary.blank_answers:,} blank answers: they get each metric's worst value")
     for note in summary.notes:
         out.print(f"! {note}", markup=False)

@@ -21,17 +21,15 @@ PORT = 8642
 @click.argument(
     "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default="runs", metavar="[DIR]"
 )
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 picks a free port.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes any that is free."
+    "--host", default="127.0.0.1", show_default=True, help="Any other address lets other machines read all of DIR."
 )
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Another address lets other machines read all of DIR."
-)
-@click.option("--open", "open_", is_flag=True, help="Open the browser too.")
+@click.option("--open", "open_", is_flag=True, help="Also open the browser.")
 def view(folder: Path, port: int, host: str, open_: bool) -> None:
-    """Browse the runs in DIR (default: runs), or one run: numbers, samples with their media, comparisons, progress.
+    """Browse the runs in DIR (default: runs), or one run: scores, samples with their media, comparisons, progress.
 
-    Serves pages on this machine and prints their address. Nothing is written, and nothing is fetched from elsewhere.
+    Serves pages on this machine and prints their address. Nothing is written or fetched from other machines.
     """
     from multimodal_eval.core.optional import require
 
@@ -40,15 +38,15 @@ def view(folder: Path, port: int, host: str, open_: bool) -> None:
     import uvicorn
 
     from multimodal_eval.report.viewer.app import create_app
-    from multimodal_eval.report.viewer.guard import own_names
+    from multimodal_eval.report.viewer.guard import host_check
 
     listening = _listen(host, port)
     port = listening.getsockname()[1]
-    app = create_app(folder, compare=_compared, is_own=own_names(host, port))
+    app = create_app(folder, compare=_compared, accepts_host=host_check(host, port))
     address = f"http://{_shown(host)}:{port}/"
-    click.echo(f"{folder} is shown at {address}    Ctrl+C ends it")
+    click.echo(f"{folder} is served at {address}    Stop with Ctrl+C")
     if host not in ("127.0.0.1", "localhost", "::1"):
-        click.echo("warning: whoever reaches this address can read the runs and their media", err=True)
+        click.echo("warning: anyone who reaches this address can read the runs and their media", err=True)
     if open_:
         click.launch(address)
     config = uvicorn.Config(
@@ -65,7 +63,7 @@ def _compared(runs: Sequence[Run]) -> RunComparison:
 
 
 def _listen(host: str, port: int) -> socket:
-    """The socket, before anything is said of its address."""
+    """Open the socket before its address is printed."""
     import socket as sockets
 
     from multimodal_eval.core.errors import ConfigError
@@ -79,7 +77,7 @@ def _listen(host: str, port: int) -> socket:
     except OSError as fault:
         listening.close()
         raise ConfigError(
-            f"{host}, port {port}, cannot be listened on: {fault.strerror or fault}. Name another --port"
+            f"cannot listen on {host}, port {port}: {fault.strerror or fault}. Choose another --port"
         ) from None
     return listening
 

@@ -1,11 +1,11 @@
-"""Contests: one package each, and one road that scores them all.
+"""Contests: one package each, all scored in the same way.
 
-A contest's package gives
+A contest's package provides
 
-    samples            its files as samples; whatever is wrong with them is noted in `Problems`
-    configuration      gold data and settings, as an object with the shape of `protocol.Contest`
+    samples            its files as samples; problems in them are collected in `Problems`
+    configuration      gold data and settings, as an object that implements `protocol.Contest`
     submission check   `prepare` refuses a submission with all of its problems before anything is scored
-    report sections    a typed record of what a finished run says, derived from the run folder alone
+    report sections    a typed record of the results of a finished run, derived from the run folder alone
 
-and no scoring of its own: `Prepared.score` makes a run like any other. `submissions` scores many of them.
+and no scoring code: `Prepared.score` produces an ordinary run. `submissions` scores many submissions.
 """

@@ -1,4 +1,4 @@
-"""What every contest gives: a plan and samples for a submission, which the run scores like any other input."""
+"""The interface of a contest: a plan and samples for a submission, which are scored like any other input."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from multimodal_eval.run.plan import Plan
 
 @dataclass(frozen=True)
 class Prepared:
-    """A submission whose files are sound, ready to be scored."""
+    """A submission whose files are valid, ready to be scored."""
 
     plan: Plan
     source: Input
 
     def score(self, location: Location, progress: Progress = silent) -> Run:
-        """Score it into a new run folder."""
+        """Score the submission and store it in a new run folder."""
         execute.start(self.plan, self.source, location, progress=progress)
         return Run(location)
 
 
 class Contest(Protocol):
-    """Gold data and settings: what every submission is scored with. It can be pickled."""
+    """Gold data and settings, the same for every submission. It can be pickled."""
 
     @property
     def numbers(self) -> list[str]:
-        """The names of the numbers that a run will have."""
+        """The names of the metrics and composites that a run will have."""
 
     def accepts(self, path: Path) -> bool:
         """Whether a file or folder can be a submission, by its name and kind."""
 
     def prepare(self, submission: Path) -> Prepared:
-        """Read and check a submission; everything that is wrong with it is raised together."""
+        """Read and check a submission; all of its problems are raised together."""

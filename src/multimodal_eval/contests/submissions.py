@@ -1,4 +1,4 @@
-"""Many submissions to one gold: each is scored as a run of its own, in processes beside one another."""
+"""Many submissions to one gold file: each is scored as a separate run, in parallel processes."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Kind = Literal["dialogue", "clarity", "samples"]
 
 
 def kind_of(gold: Path) -> Kind:
-    """What a gold file is for, by its content: dialogues, CLARITY's columns, or samples of any task.
+    """The kind of a gold file, by its content: dialogues, CLARITY's columns, or samples of any task.
 
-    A JSON object is COCO's annotations or dialogues; what is wrong with it is told by whoever reads it as such.
+    A JSON object is either COCO annotations or dialogues; the reader of that format reports its problems.
     """
     if bare_suffix(gold) == ".json" and gold.is_file() and first_character(gold) == "{":
         problems = Problems()
@@ -54,17 +54,17 @@ class SampleContest:
 
     def __post_init__(self) -> None:
         if self.data.is_dir():
-            raise ConfigError(f"{self.data} is a folder: name the file with the references")
+            raise ConfigError(f"{self.data} is a folder. Name the file with the references instead")
 
     @property
     def numbers(self) -> list[str]:
-        """What a run of it will have."""
-        named = self.config.task or self.config.metrics
-        is_coco = not named and reader_of(self.data) is read_coco_annotations
+        """The names of the metrics and composites that a run will have."""
+        is_configured = self.config.task or self.config.metrics
+        is_coco = not is_configured and reader_of(self.data) is read_coco_annotations
         return make_plan(msgspec.structs.replace(self.config, metrics=["coco"]) if is_coco else self.config).names
 
     def accepts(self, path: Path) -> bool:
-        """Files of any format that samples are read from."""
+        """Files of any format that samples can be read from."""
         return path.is_file() and bare_suffix(path) in SUFFIXES
 
     def prepare(self, submission: Path) -> Prepared:
@@ -74,31 +74,34 @@ class SampleContest:
 
 @dataclass(frozen=True)
 class Submission:
-    """A file or folder that somebody sent in."""
+    """A submitted file or folder."""
 
     name: str
     path: Path
 
 
 def submissions_in(folder: Path, accepts: Callable[[Path], bool]) -> list[Submission]:
-    """The submissions of a folder, by name; hidden files are none. Two of one name, or the result's, are refused."""
+    """The submissions in a folder, sorted by name, without hidden files.
+
+    Two submissions with the same name, or one with the name of the result, are refused.
+    """
     if not folder.is_dir():
-        raise ConfigError(f"{folder} must be a folder with a submission an entry")
+        raise ConfigError(f"{folder} must be a folder with one submission per entry")
     paths = [path for path in sorted(folder.iterdir()) if accepts(path) and _is_shown(path)]
     submissions = [Submission(_name(path), path) for path in paths]
     if not submissions:
-        raise ConfigError(f"{folder} holds no submission")
+        raise ConfigError(f"{folder} contains no submissions")
     names = [submission.name for submission in submissions]
     if RESULT in names:
-        raise ConfigError(f"{folder} holds a submission named {RESULT!r}, where the leaderboard goes: rename it")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ConfigError(f"{folder} holds two submissions named {twice[0]!r}: rename one of them")
+        raise ConfigError(f"{folder} contains a submission named {RESULT!r}, the name of the leaderboard. Rename it")
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise ConfigError(f"{folder} contains two submissions named {duplicates[0]!r}. Rename one of them")
     return submissions
 
 
-def passed_over(folder: Path, accepts: Callable[[Path], bool]) -> list[str]:
-    """What is among the submissions and cannot be one."""
+def skipped_entries(folder: Path, accepts: Callable[[Path], bool]) -> list[str]:
+    """Entries of the folder that cannot be submissions."""
     return [path.name for path in sorted(folder.iterdir()) if _is_shown(path) and not accepts(path)]
 
 
@@ -107,7 +110,7 @@ def _is_shown(path: Path) -> bool:
 
 
 def _name(path: Path) -> str:
-    """The name of a folder; that of a file without its suffixes."""
+    """The name of a folder, or of a file without its suffixes."""
     return path.name if path.is_dir() else path.name.partition(".")[0]
 
 
@@ -119,24 +122,25 @@ def score_all(
     workers: int | None = None,
     progress: Progress = silent,
 ) -> tuple[list[str], list[Refused]]:
-    """A run folder below `output` for each submission: the names of those that were scored, and the others.
+    """Store one run folder per submission below `output`; return the names of the scored ones, and the refused ones.
 
-    A submission that is refused does not stop the others.
+    A refused submission does not stop the others.
     """
     storage = storage_at(output)
     if storage.is_taken():
-        raise RunFolderError(f"{storage.label} exists already. Name another folder with -o")
+        raise RunFolderError(f"{storage.label} already exists. Name another folder with -o")
     storage.make()
     workers = min(workers or cores(), len(submissions))
     work = partial(_refusal, contest, output)
     scored: list[str] = []
     refused: list[Refused] = []
     progress("scoring", 0, len(submissions))
-    for number, (one, reason) in enumerate(zip(submissions, _mapped(work, submissions, workers), strict=True), 1):
+    reasons = _mapped(work, submissions, workers)
+    for number, (submission, reason) in enumerate(zip(submissions, reasons, strict=True), 1):
         if reason is None:
-            scored.append(one.name)
+            scored.append(submission.name)
         else:
-            refused.append(Refused(one.name, reason))
+            refused.append(Refused(submission.name, reason))
         progress("scoring", number, len(submissions))
     return scored, refused
 
@@ -149,16 +153,19 @@ def _mapped(
         return
     with process_pool(workers) as pool:
         yield from in_order(
-            lambda one: submit(pool, work, one), lambda _, one: one.result(), submissions, AHEAD * workers
+            lambda submission: submit(pool, work, submission),
+            lambda _, future: future.result(),
+            submissions,
+            AHEAD * workers,
         )
 
 
 def _refusal(contest: Contest, output: Location, submission: Submission) -> str | None:
-    """Score one submission; None, or why it was refused."""
+    """Score one submission; return the reason if it is refused, otherwise None."""
     try:
         contest.prepare(submission.path).score(below(output, submission.name))
     except MultimodalEvalError as refusal:
         return str(refusal)
-    except OSError as fault:  # a file of one submission that cannot be read
-        return f"{fault.filename or submission.path}: {fault.strerror or fault}"
+    except OSError as error:  # a file of the submission that cannot be read
+        return f"{error.filename or submission.path}: {error.strerror or error}"
     return None

@@ -1,1 +1,1 @@
-"""What every room speaks of: samples, scores, signatures, the metric protocol, errors."""
+"""What every layer uses: samples, scores, signatures, the metric protocol, errors."""

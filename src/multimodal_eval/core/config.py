@@ -1,4 +1,4 @@
-"""The settings of a run: what its YAML file may say, and what run.json remembers of it."""
+"""The settings of a run, as in its YAML file and in run.json."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OnMissing = Literal["error", "zero", "renormalise"]
 
 
 class TaskConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A task of one's own, or changes to a known one."""
+    """A new task, or changes to a known one."""
 
     metrics: list[str] | None = None
     weights: dict[str, float] | None = None
@@ -22,9 +22,10 @@ class TaskConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
 
 
 class StrataConfig(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Every number becomes a weighted sum: over the values of a column, of the mean over the groups of each.
+    """Turns every metric into a weighted sum of means, one for each value of a column.
 
-    A group counts by the mean of its samples. Contests weigh kinds of tasks so.
+    The mean is over the groups with that value; a group counts by the mean of its samples. Contests weight kinds of
+    tasks this way.
     """
 
     by: str  # a field of the samples, or a column of their metadata
@@ -32,32 +33,32 @@ class StrataConfig(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """Every setting of a run. Keys of the YAML file are these names."""
+    """Every setting of a run. The field names are the keys of the YAML file."""
 
     task: str | None = None
     metrics: list[str] | None = None
     tasks: dict[str, TaskConfig] = {}
     options: dict[str, dict[str, Any]] = {}  # metric -> option -> value
-    labels: str | list[Any] | dict[str, Any] | None = None  # of a classification: a list, or a YAML file
-    unknown_labels: Literal["error", "wrong"] = "error"  # predicted labels that are none of these
+    labels: str | list[Any] | dict[str, Any] | None = None  # labels of a classification: a list, or a YAML file
+    unknown_labels: Literal["error", "wrong"] = "error"  # for predicted labels outside `labels`
     map: dict[str, str] = {}
     annotators: list[str] = []  # columns that hold one annotator's labels each: names, or patterns with * and ?
     by: list[str] = []
     strata: StrataConfig | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     seed: int = 0
-    error_patterns: list[str] | None = None  # None: the usual ones
+    error_patterns: list[str] | None = None  # None: the default patterns
     plugins: list[str] = []
-    complete: list[str] = []  # metrics that must score every sample; one without a value refuses the run
+    complete: list[str] = []  # metrics that must score every sample; otherwise the run fails
     skip_unavailable: bool = False
     allow_partial: bool = False
     skip_lint: bool = False
-    image_root: str | None = None  # None: the data file's folder; samples in memory have none
+    image_root: str | None = None  # None: the data file's folder; no root for samples in memory
     allow_outside_images: bool = False
     allow_image_urls: bool = False
-    presets: list[str] = []  # filled in by the run: which presets the metrics came from
+    presets: list[str] = []  # set by the run: the presets that its metrics came from
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Answers that begin so are a generator's error message."""
+        """Patterns of a generator's error message at the start of an answer."""
         return ERROR_PATTERNS if self.error_patterns is None else tuple(self.error_patterns)

@@ -1,4 +1,4 @@
-"""Conversations: messages as a file holds them, and turns as a model reads them."""
+"""Conversations: messages as in a file, and turns as input of a model."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+__all__ = ["Audio", "Message", "MessagePart", "Part", "PartType", "Turn"]
+
 PartType = Literal["text", "image", "audio"]
 PART_TYPES: tuple[PartType, ...] = get_args(PartType)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Audio:
-    """A sound: one channel, from -1 to 1, so many samples a second."""
+    """Mono audio: samples in [-1, 1], `rate` of them per second."""
 
     samples: NDArray[np.float32]
     rate: int
@@ -25,7 +27,7 @@ class Audio:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A text, or a picture or a sound: by the name of its file, or opened (a Pillow image, an `Audio`)."""
+    """Text, an image or audio; media by file name, or opened (a Pillow image, an `Audio`)."""
 
     type: PartType
     content: Any
@@ -33,22 +35,22 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side says before the other speaks."""
+    """Everything that one side says before the other replies."""
 
     role: Literal["user", "assistant"]
     parts: tuple[Part, ...]
 
     @property
     def text(self) -> str:
-        """The text parts, one a line."""
+        """The text parts, one per line."""
         return "\n".join(part.content for part in self.parts if part.type == "text")
 
 
 class MessagePart(msgspec.Struct, frozen=True, omit_defaults=True):
     """A part of a message: `text`, `image`, `audio` or `video`, or another type whose values are all in `extra`.
 
-    The content of an image, audio or video is a path, an address, a data URI, bytes or a Pillow image, and is never
-    opened here. It is None if the part marks the place of an item of the sample's own `images`, `audio` or `video`.
+    The content of an image, audio or video is a path, a URL, a data URI, bytes or a Pillow image, and is never opened
+    here. It is None if the part is a placeholder for an item of the sample's `images`, `audio` or `video`.
     """
 
     type: str
@@ -57,7 +59,7 @@ class MessagePart(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One message of a conversation. `content` is a text or a list of parts; `extra` holds the other keys."""
+    """One message of a conversation. `content` is a string or a list of parts; `extra` holds the other keys."""
 
     role: str
     content: str | list[MessagePart] | None = None
@@ -65,7 +67,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def parts(self) -> list[MessagePart]:
-        """The content as parts; a text is a single part."""
+        """The content as parts; a string is a single part."""
         if isinstance(self.content, str):
             return [MessagePart("text", self.content)]
         return list(self.content or ())

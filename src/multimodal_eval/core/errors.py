@@ -2,21 +2,21 @@
 
 MultimodalEvalError            exit 1
 ├── InputError                 one or many Problems of the input
-├── UnknownNameError           a metric, task, resource … that is not there (also a KeyError)
-├── RetryableError             a time-out, a rate limit, a lost connection: it says nothing of the sample
+├── UnknownNameError           an unknown metric, task, resource … (also a KeyError)
+├── RetryableError             a time-out, a rate limit, a lost connection: not the fault of the sample
 ├── DuplicateNameError         a name that is already taken
-├── ConfigError                weights, tasks, options that cannot be used
+├── ConfigError                invalid weights, tasks, options
 │   └── NothingNamedError      neither a task nor metrics (exit 2)
 ├── UnavailableError           a model, resource or optional package that is not on this machine
 │   └── ModelError             a model whose files cannot be used
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
-│   ├── MissingFileError       a file of a run folder that is not there
-│   └── OpenSamplesError       samples whose scoring gave up for now; the run can be resumed
+│   ├── MissingFileError       a missing file of a run folder
+│   └── OpenSamplesError       samples without a result after all retries; the run can be resumed
 ├── FetchError                 a resource that could not be fetched or does not match its checksum
 ├── MediaError                 a file of a sample that cannot or may not be opened
-│   ├── ImageError             … a picture
-│   └── AudioError             … a sound
-└── ThresholdError             a score below what was asked for (exit 3)
+│   ├── ImageError             … an image
+│   └── AudioError             … an audio file
+└── ThresholdError             a score below a threshold (exit 3)
 """
 
 from __future__ import annotations
@@ -27,11 +27,32 @@ from typing import Any
 
 import msgspec
 
+__all__ = [
+    "AudioError",
+    "ConfigError",
+    "DuplicateNameError",
+    "FetchError",
+    "ImageError",
+    "InputError",
+    "MediaError",
+    "MissingFileError",
+    "ModelError",
+    "MultimodalEvalError",
+    "NothingNamedError",
+    "OpenSamplesError",
+    "Problem",
+    "RetryableError",
+    "RunFolderError",
+    "ThresholdError",
+    "UnavailableError",
+    "UnknownNameError",
+]
+
 SHOWN_PROBLEMS = 20
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong with the input: who, what, what was got, what to do."""
+    """One problem of the input: where, what is wrong, what was found, what to do."""
 
     code: str
     message: str
@@ -47,45 +68,45 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         if self.line is not None:
             where += f":{self.line}" if where else f"sample {self.line}"
         head = f"{where}: " if where else ""
-        who = f" (id {self.id!r})" if self.id is not None else ""
-        todo = f" {self.hint}" if self.hint else ""
-        return f"{head}{self.code}: {self.message}{who}{todo}"
+        sample = f" (id {self.id!r})" if self.id is not None else ""
+        hint = f" {self.hint}" if self.hint else ""
+        return f"{head}{self.code}: {self.message}{sample}{hint}"
 
 
 class MultimodalEvalError(Exception):
-    """Everything that this package raises on purpose."""
+    """The base class of all errors that this package raises on purpose."""
 
     exit_code = 1
 
 
 class InputError(MultimodalEvalError, ValueError):
-    """The input was refused; `problems` lists what is wrong, `total` counts what is not listed too."""
+    """The input was refused. `problems` lists what is wrong; `total` also counts problems that are not listed."""
 
     def __init__(self, problems: Iterable[Problem], total: int | None = None) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
         self.total = len(self.problems) if total is None else total
         super().__init__(self._text())
 
-    def __reduce__(self) -> tuple[Any, ...]:  # from another process it comes whole
+    def __reduce__(self) -> tuple[Any, ...]:  # so that it can be pickled
         return type(self), (self.problems, self.total)
 
     def _text(self) -> str:
         lines = [str(problem) for problem in self.problems[:SHOWN_PROBLEMS]]
         if self.total > len(lines):
-            lines.append(f"… {self.total} problems in all, the first {len(lines)} shown")
+            lines.append(f"… {self.total} problems in total, the first {len(lines)} shown")
         elif self.total > 1:
             lines.append(f"{self.total} problems")
         return "\n".join(lines)
 
 
 class UnknownNameError(MultimodalEvalError, KeyError):
-    """A name that is not known, with the nearest one that is."""
+    """An unknown name, with the closest known one."""
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
         super().__init__(f"no {kind} is named {name!r}.{did_you_mean(name, self.known)}")
 
-    def __reduce__(self) -> tuple[Any, ...]:  # from another process it comes whole
+    def __reduce__(self) -> tuple[Any, ...]:  # so that it can be pickled
         return type(self), (self.kind, self.name, self.known)
 
     def __str__(self) -> str:  # KeyError would show the repr of its argument
@@ -93,21 +114,22 @@ class UnknownNameError(MultimodalEvalError, KeyError):
 
 
 class RetryableError(MultimodalEvalError):
-    """A failure that says nothing of the sample: a time-out, a rate limit, a lost connection. Raise it in a metric, and
-    the sample is asked for again; it is never an error of the sample.
+    """A failure that is not the fault of the sample: a time-out, a rate limit, a lost connection.
+
+    Raise it in a metric to have the sample retried; it never becomes an error of the sample.
     """
 
 
 class DuplicateNameError(MultimodalEvalError, ValueError):
-    """A name that is registered already."""
+    """A name that is already registered."""
 
 
 class ConfigError(MultimodalEvalError, ValueError):
-    """A setting that cannot be used."""
+    """An invalid setting."""
 
 
 class NothingNamedError(ConfigError):
-    """A run that was told neither a task nor metrics."""
+    """A run without a task or metrics."""
 
     exit_code = 2
 
@@ -117,7 +139,7 @@ class UnavailableError(MultimodalEvalError, RuntimeError):
 
 
 class ModelError(UnavailableError):
-    """A model that is here, but whose files are broken or of a kind that cannot be run."""
+    """A model whose files are broken or unsupported."""
 
 
 class RunFolderError(MultimodalEvalError):
@@ -125,11 +147,11 @@ class RunFolderError(MultimodalEvalError):
 
 
 class MissingFileError(RunFolderError):
-    """A file of a run folder that is not there."""
+    """A missing file of a run folder."""
 
 
 class OpenSamplesError(RunFolderError):
-    """Samples that have no result yet, because asking for it failed each time; `resume` asks again for just them."""
+    """Samples without a result because every attempt failed; `resume` retries only these."""
 
 
 class FetchError(MultimodalEvalError):
@@ -137,32 +159,32 @@ class FetchError(MultimodalEvalError):
 
 
 class MediaError(MultimodalEvalError, ValueError):
-    """A picture or a sound that cannot or may not be opened."""
+    """An image or audio file that cannot or may not be opened."""
 
 
 class ImageError(MediaError):
-    """A picture that cannot or may not be opened; the message is the reason that its sample is unscored."""
+    """An image that cannot or may not be opened; the message is the reason why its sample is unscored."""
 
 
 class AudioError(MediaError):
-    """A sound that cannot or may not be opened."""
+    """An audio file that cannot or may not be opened."""
 
 
 class ThresholdError(MultimodalEvalError):
-    """A result below the threshold that the user set."""
+    """A result below the user's threshold."""
 
     exit_code = 3
 
 
 def did_you_mean(name: object, known: Sequence[str]) -> str:
-    """The helpful half of an unknown-name message."""
+    """The second half of an unknown-name message: the closest name, and all known ones."""
     near = get_close_matches(str(name), known, n=1, cutoff=0.6)
     guess = f" Did you mean {near[0]!r}?" if near else ""
     return f"{guess} Known: {', '.join(sorted(known)) or 'none'}"
 
 
 def shorten(value: Any, limit: int = 60) -> str:
-    """A value as a message shows it: its repr, cut in the middle of nowhere rather than filling the screen."""
+    """A value for a message: its repr, cut at `limit` characters."""
     if isinstance(value, str | bytes) and len(value) > 4 * limit:
         value = value[: 4 * limit]
     text = repr(value)

@@ -1,4 +1,4 @@
-"""Metrics made of a function of one sample."""
+"""Metrics built from a function of one sample."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Estimate, Rows, Score
 from multimodal_eval.core.signature import Signature
 
-# The part of a dict-valued result that is the metric's value, if the metric does not name it.
+# Keys of a dict-valued result that can be the metric's value, if the metric does not name one.
 HEADLINES = ("composite_score", "score", "value")
 
 
 class FunctionMetric(Metric):
-    """A metric made of a function of one sample. Its options are the function's keyword arguments."""
+    """A metric built from a function of one sample. Its options are the function's keyword arguments."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class FunctionMetric(Metric):
         return f"<metric {self.name}>"
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
-        """Call the function itself; 0.0 if a needed input is missing."""
+        """Call the function; 0.0 if a needed input is missing."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
         if self._corpus is not None and extra.get("corpus") is None:
@@ -66,11 +66,11 @@ class FunctionMetric(Metric):
 
     @property
     def declared_options(self) -> Mapping[str, Option]:
-        """As the function's signature declares them."""
+        """The options from the function's signature."""
         return self._options
 
     def signature(self, state: Any = None) -> Signature:
-        """The options; the state's own `settings` where it has them; the code of an undeclared version."""
+        """The options, the state's `settings` if it has any, and the code's digest if no version is declared."""
         settings = {**self.options, **getattr(state, "settings", {})}
         version, code = self.definition
         if code is not None:
@@ -84,16 +84,16 @@ class FunctionMetric(Metric):
 
     @property
     def averages(self) -> bool:
-        """Whether no other aggregate was declared, of the value or of a part."""
+        """Whether neither the value nor a part has a declared aggregate."""
         return self._aggregate is None and not self._part_aggregates
 
     @property
     def fits(self) -> bool:
-        """Whether a corpus function was given."""
+        """Whether there is a corpus function."""
         return self._corpus is not None
 
     def fit(self, samples: Iterable[Sample]) -> Any:
-        """The corpus function over these samples, given the options that it asks for."""
+        """The corpus function's result for these samples; it gets the options that it takes."""
         if self._corpus is None:
             return None
         return self._corpus(samples, **self._options_for(self._corpus))
@@ -111,17 +111,17 @@ class FunctionMetric(Metric):
         return None if self._default_corpus is None else self._default_corpus(**self._options_for(self._default_corpus))
 
     def _options_for(self, function: Callable[..., Any]) -> OptionValues:
-        """Those of the metric's options that another function takes too."""
-        taken = inspect.signature(function).parameters
-        return {key: value for key, value in self.options.items() if key in taken}
+        """The metric's options that another function takes."""
+        parameters = inspect.signature(function).parameters
+        return {key: value for key, value in self.options.items() if key in parameters}
 
     def check_state(self, state: Any) -> None:
-        """Ask the state itself, where it knows when it is too small."""
+        """Call the state's own check, if it has one."""
         if hasattr(state, "check"):
             state.check()
 
     def open(self, state: Any) -> Scorer:
-        """A scorer that calls the function on each sample, or on the batch where there is one for that."""
+        """A scorer that calls the function on each sample, or the batch function if there is one."""
         extra = dict(self.options)
         if self._corpus is not None:
             extra["corpus"] = state
@@ -132,7 +132,7 @@ class FunctionMetric(Metric):
         return self._aggregate(rows) if self._aggregate is not None else super().aggregate(rows)
 
     def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The declared aggregate of that part, or the mean."""
+        """The declared aggregate of the part, or the mean."""
         aggregate = self._part_aggregates.get(part)
         return aggregate(rows) if aggregate is not None else super().aggregate_part(part, rows)
 
@@ -146,7 +146,7 @@ class _BatchScorer:
 
 
 class _FunctionScorer:
-    one_by_one = True  # nothing is gained by a batch, so a failure belongs to its sample at once
+    one_by_one = True  # a batch saves nothing, so a failure is attributed to its sample directly
 
     def __init__(self, owner: FunctionMetric, extra: OptionValues) -> None:
         self.owner, self.extra = owner, extra
@@ -159,35 +159,35 @@ class _FunctionScorer:
         if isinstance(result, Score):
             return result
         if result is None:
-            return Score(None, "degenerate", "the metric gave no value for this sample")
+            return Score(None, "degenerate", "the metric returned no value for this sample")
         if isinstance(result, Mapping):
             return _score_of_parts(self.owner.name, self.owner.headline, result)
         return Score(result)
 
 
 def _score_of_parts(name: str, headline: str | None, result: Mapping[str, Any]) -> Score:
-    """A dict-valued result: its headline is the value, its numbers are parts, the rest explains."""
+    """The score of a dict-valued result: the headline is the value, other numbers are parts, the rest is details."""
     candidates = [headline] if headline else [*HEADLINES, name]
-    chosen = next((key for key in candidates if key in result), None)
-    if chosen is None:
+    value_key = next((key for key in candidates if key in result), None)
+    if value_key is None:
         return Score(
             None,
             "error",
             f"the result has no headline: one of {', '.join(map(str, candidates))} must be a key",
         )
-    parts = {key: value for key, value in result.items() if is_number(value) and key != chosen}
-    details = {key: value for key, value in result.items() if key not in parts and key != chosen}
-    return Score(result[chosen], parts=parts or None, details=details or None)
+    parts = {key: value for key, value in result.items() if is_number(value) and key != value_key}
+    details = {key: value for key, value in result.items() if key not in parts and key != value_key}
+    return Score(result[value_key], parts=parts or None, details=details or None)
 
 
 def _without_none(hint: Any) -> Any:
-    """`X` of a hint `X | None`."""
+    """`X` for a hint `X | None`."""
     kinds = [kind for kind in get_args(hint) if kind is not NoneType]
     return kinds[0] if len(kinds) == 1 and NoneType in get_args(hint) else hint
 
 
 @lru_cache(maxsize=1024)
 def as_metric(name: str, entry: Callable[..., Any]) -> Metric:
-    """The metric behind a registered callable: itself, or a wrapper around a plain function."""
+    """The metric of a registered callable: the callable itself, or a wrapper around a plain function."""
     check_name(name)
     return entry if isinstance(entry, Metric) else FunctionMetric(entry, name)

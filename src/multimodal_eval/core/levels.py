@@ -1,4 +1,4 @@
-"""Levels of measurement: what may be done with labels."""
+"""Levels of measurement of labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this process may use of the machine."""
+"""The machine's resources that this process may use."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import os
 
 
 def cores() -> int:
-    """Cores that this process may run on."""
+    """The number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

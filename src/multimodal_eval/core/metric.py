@@ -26,7 +26,7 @@ from multimodal_eval.core.signature import Signature
 Direction = Literal["higher", "lower"]
 Placement = Literal["thread", "process", "model"]
 Bounds = tuple[float | None, float | None]
-Value = float | dict[str, Any]  # what a metric gives when it is called: a number, or several by name
+Value = float | dict[str, Any]  # what a call of a metric returns: a number, or several by name
 Result = Value | Score | None
 
 RESERVED_NAMES = ("row", "id", "group", "status", "composite", "composite_score")
@@ -34,26 +34,26 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 class Scorer(Protocol):
-    """An opened metric: model loaded, state at hand.
+    """An opened metric, with its model and state loaded.
 
-    A scorer that looks at one sample after the other anyway may set `one_by_one = True`: it is then given one at a
-    time, and a failure, also one that is worth another try, belongs to that sample alone.
+    A scorer that handles samples one by one anyway may set `one_by_one = True`. It then gets one sample per call, and a
+    failure, retryable or not, belongs to that sample alone.
     """
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
-        """One score a sample, in the same order."""
+        """One score per sample, in the same order."""
 
 
 @runtime_checkable
 class LargeState(Protocol):
-    """Corpus statistics whose sum may not fit into memory before it is done.
+    """Corpus statistics whose full sum may not fit into memory.
 
-    The state of each part is cut into buckets, the same thing into the same bucket, whatever the part; then a bucket at
-    a time is summed over all parts, and what no score needs is left out of it; then the buckets are put together.
+    The state of each part is split into buckets; equal keys go to the same bucket in every part. Each bucket is then
+    summed over all parts, without entries that no score needs. Finally the buckets are combined.
     """
 
     def pack(self, buckets: int) -> list[bytes]:
-        """The state in so many pieces."""
+        """The state, split into this many buckets."""
         ...
 
     @classmethod
@@ -63,17 +63,17 @@ class LargeState(Protocol):
 
     @classmethod
     def united(cls, buckets: Iterable[bytes]) -> Any:
-        """The state that all buckets make."""
+        """The state combined from all buckets."""
         ...
 
 
 class Metric:
-    """A metric with its four moments. Subclass it, or let the `metric` decorator do it.
+    """A metric with four steps: fit, open, score, aggregate. Subclass it, or use the `metric` decorator.
 
-    State is additive: `fit` of a whole equals the sum (`+`) of `fit` over its parts. One that grows with the corpus may
-    be a `LargeState`, whose sum is made a bucket at a time.
+    State is additive: `fit` of a whole equals the sum (`+`) of `fit` over its parts. A state that grows with the corpus
+    may be a `LargeState`, which is summed bucket by bucket.
 
-    `options` declares the options on the class and gives their values on an instance; `configure` changes them.
+    `options` declares the options on the class and holds their values on an instance; `configure` changes them.
     """
 
     name: str
@@ -82,13 +82,13 @@ class Metric:
     bounds: Bounds = (None, None)
     direction: Direction = "higher"
     placement: Placement = "thread"
-    blank: float | None = None  # the value of a blank answer, where `score` shall not be asked
+    blank: float | None = None  # the value of a blank answer; None: `score` decides
     summary: str = ""
     options = Options()
     state_type: Any = None
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
-        """The value for one sample; 0.0 where a needed input is missing (a run says `missing_input`)."""
+        """The value for one sample; 0.0 if a needed input is missing (in a run, the status `missing_input`)."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
         score = self.lone_scorer.score([sample])[0]
@@ -99,40 +99,40 @@ class Metric:
             raise TypeError(f"{cls.__name__}.options must be Options(name=Option(type, default), …)")
 
     def __getstate__(self) -> dict[str, object]:
-        """For a copy, here or in another process: without what was computed and kept, such as an opened scorer."""
+        """The state for copies and pickles, without cached properties such as an opened scorer."""
         kind = type(self)
-        return {key: value for key, value in vars(self).items() if not _is_kept(getattr(kind, key, None))}
+        return {key: value for key, value in vars(self).items() if not _is_cached(getattr(kind, key, None))}
 
     @cached_property
     def lone_scorer(self) -> Scorer:
-        """The metric opened for samples on their own."""
+        """The metric opened for single samples."""
         return self.open(self.default_state())
 
     @property
     def declared_options(self) -> Mapping[str, Option]:
-        """The options that the metric has, with their types, defaults and choices."""
+        """The metric's options with their types, defaults and choices."""
         return type(self).options
 
     def known_options(self, options: OptionValues) -> OptionValues:
-        """Those of some options that this metric has."""
+        """The subset of these options that this metric has."""
         return {name: value for name, value in options.items() if name in self.declared_options}
 
     def configure(self, options: OptionValues) -> Self:
-        """A copy of the metric with these options; the others stay as they are."""
+        """A copy of the metric with these options; the other options are unchanged."""
         metric = copy(self)
         metric.options = {**self.options, **checked_values(self.declared_options, self.name, options)}
         metric.check_options()
         return metric
 
     def check_options(self) -> None:
-        """Refuse options that do not go together, and set the attributes that depend on them: `needs`, `placement`.
+        """Refuse incompatible options, and set the attributes that depend on options: `needs`, `placement`.
 
-        Called after options were changed, with all of them; each by itself has been checked. The class attributes are
-        those of the default options.
+        Called with all options after a change; each option by itself is already checked. The class attributes hold for
+        the default options.
         """
 
     def signature(self, state: Any = None) -> Signature:
-        """Every setting that changes this metric's numbers."""
+        """Every setting that changes this metric's values."""
         return Signature(self.name, self.version, dict(self.options))
 
     def unavailable(self) -> str | None:
@@ -140,46 +140,46 @@ class Metric:
         return None
 
     def settled_options(self) -> OptionValues:
-        """Options whose value the environment decides, with that value: a run remembers them."""
+        """Options whose value depends on the environment, with that value; a run stores them."""
         return {}
 
     def resources(self) -> tuple[str, ...]:
-        """What the metric needs of the things that `mmeval fetch` brings, by the names it takes."""
+        """The resources that the metric needs, by their names in `mmeval fetch`."""
         return ()
 
     @property
     def definition(self) -> tuple[str, str | None]:
-        """The version, and a digest of the code if no version was declared: equal for the same definition."""
+        """The version, and a digest of the code if no version is declared."""
         return self.version, None
 
     @property
     def averages(self) -> bool:
-        """Whether the metric's figure is the mean of its values."""
+        """Whether the metric's result is the mean of its values."""
         return type(self).aggregate is Metric.aggregate
 
     @property
     def fits(self) -> bool:
-        """Whether the metric wants to see the whole corpus before it scores."""
+        """Whether the metric needs the whole corpus before it scores."""
         return type(self).fit is not Metric.fit
 
     def fit(self, samples: Iterable[Sample]) -> Any:
-        """Corpus statistics of some samples, or None where the metric needs none."""
+        """Corpus statistics of some samples, or None if the metric needs none."""
         return None
 
     @property
     def corpus_key(self) -> tuple[Any, ...]:
-        """Metrics with the same key fit the same statistics: they are gathered once for all of them."""
+        """Metrics with the same key share their statistics, which are computed once."""
         return (self.name,)
 
     def default_state(self) -> Any:
-        """The state for a sample on its own, and for a run whose `fit` gives None."""
+        """The state for a single sample, and for a run whose `fit` returns None."""
         return None
 
     def check_state(self, state: Any) -> None:
-        """Raise where the whole corpus is not enough to score with."""
+        """Raise if the corpus is too small to score with."""
 
     def save_state(self, state: Any, path: Path) -> None:
-        """Write a state, the same bytes for equal states: by its own `save`, or as plain values."""
+        """Write a state with its own `save`, or as plain values; equal states give equal bytes."""
         if hasattr(state, "save"):
             state.save(path)
         else:
@@ -192,40 +192,40 @@ class Metric:
         return msgspec.msgpack.decode(path.read_bytes(), type=self.state_type or Any)
 
     def open(self, state: Any) -> Scorer:
-        """Get ready to score: once a worker."""
+        """Prepare for scoring; called once per worker."""
         raise NotImplementedError
 
     def aggregate(self, rows: Rows) -> Estimate:
-        """The value for all scored rows (never none), with one influence value a row."""
+        """The value for all scored rows (at least one), with one influence value per row."""
         return mean_estimate(rows)
 
     def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The same for a part of a metric that gives several numbers; `rows.values` are the part's."""
+        """The value for one part of a metric with several; `rows.values` are the part's."""
         return mean_estimate(rows)
 
 
 class StoredMean(Metric):
-    """Stands for a metric that is not registered here and whose figure is the mean of values that a run stored."""
+    """Replaces a metric that is not registered here and whose result is the mean of a run's stored values."""
 
     def __init__(self, name: str, bounds: Bounds) -> None:
         self.name, self.bounds = name, bounds
 
 
 def is_number(value: object) -> bool:
-    """Whether a value can be a score: a Python or NumPy real number, but no bool."""
-    if type(value) in (float, int):  # nearly always, and far quicker to see
+    """Whether a value can be a score: a Python or NumPy real number, but not a bool."""
+    if type(value) in (float, int):  # the common case, and a much faster check
         return True
     from numbers import Real
 
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _is_kept(attribute: object) -> bool:
+def _is_cached(attribute: object) -> bool:
     return isinstance(attribute, cached_property)
 
 
 def code_digest(function: Callable[..., Any]) -> str:
-    """A digest of a function's source, for what has no version."""
+    """A digest of a function's source, for metrics without a version."""
     try:
         source = inspect.getsource(function)
     except (OSError, TypeError):
@@ -234,7 +234,7 @@ def code_digest(function: Callable[..., Any]) -> str:
 
 
 def check_name(name: str) -> None:
-    """A metric's name becomes columns and files: letters, digits, `_` and `-`, and none that a run uses itself."""
+    """Refuse a name that is not valid as a column or file name, or that a run uses itself."""
     if not _NAME.fullmatch(name) or name in RESERVED_NAMES:
         raise ConfigError(
             f"{name!r} cannot name a metric: use letters, digits, '_' and '-', and not {', '.join(RESERVED_NAMES)}"

@@ -1,7 +1,6 @@
-"""The metrics by name: a dict that imports the module of a built-in metric when somebody asks for the metric.
+"""The metrics by name: a dict that imports the module of a built-in metric on first access.
 
-Each file of `evaluation/metrics` is a metric, and its name is the metric's name. So all names are known without an
-import; only values need one.
+Each file in `evaluation/metrics` is a metric and has its name, so all names are known without an import.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from multimodal_eval.core.errors import ConfigError, DuplicateNameError
 if TYPE_CHECKING:
     from _collections_abc import dict_items, dict_values
 
-Entry: TypeAlias = Callable[..., Any]  # what a name stands for: a Metric, or a plain function of a sample
+Entry: TypeAlias = Callable[..., Any]  # a Metric, or a plain function of a sample
 
 BUILT_IN = "multimodal_eval.evaluation.metrics"
 _FOLDER = Path(__file__).parents[1] / "evaluation" / "metrics"
 
 
 class _NotImported:
-    """Stands in the table for a built-in metric whose module nobody has needed yet."""
+    """Placeholder for a built-in metric whose module is not imported yet."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.__module__, self.__qualname__ = name, _home(name), f"compute_{name}"
+        self.name, self.__module__, self.__qualname__ = name, _module(name), f"compute_{name}"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return self.imported()(*arguments, **options)
@@ -43,11 +42,11 @@ class _NotImported:
 
 
 class MetricTable(dict[str, Entry]):
-    """Name -> metric. Read and change it like any dict."""
+    """A dict of metrics by name."""
 
     @classmethod
     def of_built_in_metrics(cls) -> MetricTable:
-        """The metrics that the package brings."""
+        """The metrics of the package."""
         names = sorted(file.stem for file in _FOLDER.glob("*.py") if not file.stem.startswith("_"))
         return cls({name: _NotImported(name) for name in names})
 
@@ -69,19 +68,19 @@ class MetricTable(dict[str, Entry]):
         return self[name]
 
     def pop(self, name: str, *default: Any) -> Any:
-        """The metric, removed."""
+        """Remove the metric and return it."""
         if name in self:
             _ = self[name]
         return super().pop(name, *default)
 
     def setdefault(self, name: str, default: Any = None) -> Any:
-        """The metric; the default takes its place if there is none."""
+        """The metric; if there is none, the default is inserted."""
         if name not in self:
             self[name] = default
         return self[name]
 
     def popitem(self) -> tuple[str, Entry]:
-        """The last name with its metric, removed."""
+        """Remove the last name and metric and return them."""
         name = next(reversed(self))
         return name, self.pop(name)
 
@@ -110,22 +109,22 @@ class MetricTable(dict[str, Entry]):
             _ = self[name]
 
     def register(self, name: str, metric: Entry) -> None:
-        """Add a metric. The same definition may come again (a notebook cell), another one may not take its name.
+        """Add a metric. The same definition may be registered again (a notebook cell); a different one may not.
 
-        If somebody has replaced or removed a built-in metric, that stays so when its module is imported.
+        A built-in metric that was replaced or removed stays so when its module is imported.
         """
         old = super().get(name)
-        is_built_in = origin(metric)[0] == _home(name)
-        comes_again = old is not None and origin(old) == origin(metric)
-        if comes_again or (isinstance(old, _NotImported) if is_built_in else old is None):
+        is_built_in = origin(metric)[0] == _module(name)
+        is_same = old is not None and origin(old) == origin(metric)
+        if is_same or (isinstance(old, _NotImported) if is_built_in else old is None):
             self[name] = metric
         elif old is not None and not is_built_in:
             raise DuplicateNameError(
-                f"a metric named {name!r} is registered already, by {'.'.join(origin(old))}. Give yours another name."
+                f"a metric named {name!r} is already registered, by {'.'.join(origin(old))}. Give yours another name."
             )
 
 
-def _home(name: str) -> str:
+def _module(name: str) -> str:
     """The module of a built-in metric."""
     return f"{BUILT_IN}.{name}"
 

@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are needed, with an error that names the extra."""
+"""Optional packages: imported on use, with an error that names the extra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from multimodal_eval.core.errors import UnavailableError
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:
-    """The module, or an error saying which extra brings it."""
+    """The module, or an error that names the extra to install."""
     try:
         return import_module(module)
     except ImportError as missing:

@@ -1,13 +1,13 @@
-"""The options of a metric: declared once, with type, default, choices and help, and checked in one place.
+"""The options of a metric, declared once with type, default, choices and help.
 
-A class of metrics declares them as a class attribute, and an instance has their values under the same name:
+A metric class declares them as a class attribute; an instance has their values under the same name:
 
     class Relevance(Metric):
         options = Options(context=Option(str, "full", choices=("full", "question_only"), help="what is compared"))
 
     Relevance().options["context"]  # "full"
 
-A metric made of a function declares them by the function's keyword arguments (`options_of`).
+A metric built from a function declares them as the function's keyword arguments (`options_of`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from multimodal_eval.core.errors import ConfigError, did_you_mean
 
 __all__ = ["Name", "Option", "OptionValues", "Options", "checked_values", "defaults_of", "options_of"]
 
-OptionValues: TypeAlias = Mapping[str, Any]  # option -> value, as a configuration file or a call gives it
-Name = NewType("Name", str)  # the type of an option that names something: a string that is not empty
+OptionValues: TypeAlias = Mapping[str, Any]  # option -> value, from a configuration file or a call
+Name = NewType("Name", str)  # the type of an option that names something: a non-empty string
 
 _UNIONS = (Union, UnionType)
 _WORDS = {
@@ -39,10 +39,10 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: the type of its values (`Any`: all of them), and its default.
+    """One option: the type of its values (`Any` allows all), and its default.
 
     `choices` are the only values allowed. `convert` is applied before the checks: YAML reads the name 1.5 as a number.
-    `words` say what a value must be, if the type alone says too little.
+    `words` describe the allowed values if the type is not specific enough.
     """
 
     type: Any
@@ -54,13 +54,13 @@ class Option:
 
     @property
     def allowed(self) -> str:
-        """The values that the option takes, in words."""
+        """The allowed values, in words."""
         if self.choices:
             return f"one of {', '.join(map(str, self.choices))}"
         return self.words or _in_words(self.type)
 
     def checked(self, name: str, owner: str, value: Any) -> Any:
-        """The value, converted; a ConfigError if the option does not take it."""
+        """The value, converted; a ConfigError if it is not allowed."""
         converted = value if self.convert is None else self.convert(value)
         if not (self._is_default(converted) or self._takes(converted)):
             raise ConfigError(f"the option `{name}` of {owner} must be {self.allowed}. Got {value!r} instead.")
@@ -79,12 +79,12 @@ class Option:
 class Options(Mapping[str, Option]):
     """The declared options of a metric: those of `inherited`, then further ones.
 
-    As an attribute of a class it is this declaration; on an instance the same attribute gives the values.
+    On the class the attribute is this declaration; on an instance it holds the values.
     """
 
     def __init__(self, inherited: Mapping[str, Option] | None = None, /, **declared: Option) -> None:
         self._declared = {**(inherited or {}), **declared}
-        self._defaults = MappingProxyType(defaults_of(self._declared))  # all instances share it
+        self._defaults = MappingProxyType(defaults_of(self._declared))  # shared by all instances
 
     def __getitem__(self, name: str) -> Option:
         return self._declared[name]
@@ -108,12 +108,12 @@ class Options(Mapping[str, Option]):
         vars(metric)["options"] = dict(values)
 
 
-def checked_values(declared: Mapping[str, Option], owner: str, given: OptionValues) -> OptionValues:
-    """The given values, converted; a ConfigError names the `owner` if one is not allowed, or nobody declared it."""
-    for name in given:
+def checked_values(declared: Mapping[str, Option], owner: str, values: OptionValues) -> OptionValues:
+    """The values, converted; a ConfigError names the `owner` if an option is not declared or its value not allowed."""
+    for name in values:
         if name not in declared:
             raise ConfigError(f"{owner} has no option {name!r}.{did_you_mean(name, list(declared))}")
-    return {name: declared[name].checked(name, owner, value) for name, value in given.items()}
+    return {name: declared[name].checked(name, owner, value) for name, value in values.items()}
 
 
 def defaults_of(declared: Mapping[str, Option]) -> dict[str, object]:
@@ -139,7 +139,7 @@ def options_of(function: Callable[..., Any]) -> dict[str, Option]:
 
 
 def _hints(function: Callable[..., Any]) -> OptionValues:
-    """The annotations, or none if they name what exists for type checkers only."""
+    """The annotations, or none if they refer to names that exist only for type checkers."""
     try:
         return get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError):
@@ -155,7 +155,7 @@ def _declared(hint: Any, default: Any) -> Option:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of a type. Of types that no configuration file can hold, every value is."""
+    """Whether a value has a type. Types that a configuration file cannot express accept every value."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _fits(value, arguments[0])
@@ -170,13 +170,13 @@ def _fits(value: Any, kind: Any) -> bool:
         return True
     if issubclass(container, Mapping):
         return isinstance(value, Mapping) and all(_fits(item, arguments[-1]) for item in value.values() if arguments)
-    if not isinstance(value, list | tuple | set | frozenset):  # a file has lists only
+    if not isinstance(value, list | tuple | set | frozenset):  # a configuration file has only lists
         return False
     return len(set(arguments) - {...}) != 1 or all(_fits(item, arguments[0]) for item in value)
 
 
 def _is_plain(value: Any, kind: Any) -> bool:
-    if kind in (int, float):  # NumPy's numbers are numbers, a bool is not
+    if kind in (int, float):  # NumPy numbers are allowed, a bool is not
         return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
     if kind is Name:
         return isinstance(value, str) and bool(value)

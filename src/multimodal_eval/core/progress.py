@@ -1,12 +1,12 @@
-"""How far a run is: what whoever waits for it is told."""
+"""Progress of a run, reported to a callback."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-# (stage, samples done, samples in all or None while that is not known)
+# (stage, samples done, total number of samples or None if it is not known yet)
 Progress = Callable[[str, int, int | None], None]
 
 
 def silent(stage: str, done: int, total: int | None) -> None:
-    """Progress that nobody looks at."""
+    """Report nothing."""

@@ -1,6 +1,6 @@
-"""What run.json, results.json and lint.json hold, as types: the only place that knows their keys.
+"""The content of run.json, results.json and lint.json as types. Only this module knows their keys.
 
-Fields without a default are always written; those with one are left out if they have that value.
+Fields without a default are always written; a field with its default value is omitted.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.metric import Bounds, Direction
 
-RUN_FORMAT = 2  # of run.json; format 1 has no `means`, and is still read
+RUN_FORMAT = 2  # of run.json; format 1 has no `means` and can still be read
 RESULTS_FORMAT = 1
 LINT_FORMAT = 2
 READABLE_FORMATS = (1, 2)
 
-COMPOSITE = "composite_score"  # the name of the composite among the numbers of a run
+COMPOSITE = "composite_score"  # the name of the composite among the metrics of a run
 
 State = Literal["reading", "scoring", "done"]
 
 T = TypeVar("T")
 
-JsonObject = dict[str, Any]  # a JSON object whose keys are somebody else's: options, settings, details
+JsonObject = dict[str, Any]  # a JSON object with free keys: options, settings, details
 
 
 # results.json
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """An estimate with its interval; None if nothing was scored, or if there is no telling how certain it is."""
+    """An estimate with its interval. The value is None if nothing was scored, other fields if they are undefined."""
 
     value: float | None
     stderr: float | None
@@ -42,7 +42,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fields_of(record: msgspec.Struct) -> JsonObject:
-    """The fields of a record by name, to make a larger record with."""
+    """The fields of a record by name, to build a larger record from."""
     return {name: getattr(record, name) for name in record.__struct_fields__}
 
 
@@ -54,14 +54,14 @@ class ReasonCount(msgspec.Struct, frozen=True):
 
 
 class Entry(Figure, frozen=True, kw_only=True, omit_defaults=True):
-    """A number of some samples: how many of them are scored, and why the others are not."""
+    """A metric over some samples: how many are scored, and why the others are not."""
 
     n_scored: int
     n_total: int
     unscored: dict[str, int]  # status -> samples
     reasons: list[ReasonCount]  # the most frequent ones
     warnings: dict[str, int]
-    parts: dict[str, Figure] = {}  # further numbers of the same metric
+    parts: dict[str, Figure] = {}  # further values of the same metric
 
     @property
     def direction(self) -> Direction:
@@ -70,7 +70,7 @@ class Entry(Figure, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MetricEntry(Entry, frozen=True, kw_only=True, omit_defaults=True):
-    """A metric of a run; without a signature if it could not run."""
+    """A metric of a run; the signature is None if it could not run."""
 
     direction: Direction
     signature: str | None
@@ -83,7 +83,7 @@ class CompositeEntry(Entry, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Slice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The samples with one value of a column, and their numbers."""
+    """The samples with one value of a column, and their metrics."""
 
     n: int
     metrics: dict[str, Entry] = {}
@@ -102,7 +102,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def entries(self) -> dict[str, MetricEntry | CompositeEntry]:
-        """Every number by name: the metrics, then the composite if there is one."""
+        """The metrics by name, then the composite if there is one."""
         return {**self.metrics, **({} if self.composite is None else {COMPOSITE: self.composite})}
 
 
@@ -110,7 +110,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredSignature(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The signature of a number: as text, its settings, and the options that the metric was given."""
+    """The signature of a metric: as text, its settings, and the metric's options."""
 
     text: str
     settings: JsonObject
@@ -128,12 +128,12 @@ class StoredSignature(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def counts_the_corpus(self) -> bool:
-        """Whether document frequencies come from the run's own references."""
+        """Whether document frequencies come from the run's references."""
         return str(self.settings.get("df", "")).startswith("corpus")
 
     @property
     def headline(self) -> str | None:
-        """The metric that a composite is, if it is not a weighted sum."""
+        """The metric that is the composite, if the composite is not a weighted sum."""
         return self.settings.get("headline")
 
     @property
@@ -143,7 +143,7 @@ class StoredSignature(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """How many samples the input had, and how many of its records had no partner."""
+    """How many samples the input had, and how many of its records had no match."""
 
     samples: int
     blank_answers: int
@@ -152,7 +152,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class InputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file that was read, as it was stored; samples in memory have no path."""
+    """An input file, with size and checksum; samples in memory have no path."""
 
     path: str | None
     bytes: int | None = None
@@ -168,7 +168,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The content of run.json. What is known only after the input was read, or the corpus fitted, has a default."""
+    """The content of run.json. Fields that are known only after reading the input or fitting have a default."""
 
     format: int
     state: State
@@ -181,18 +181,18 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     config: RunConfig
     source: Source | None
     bounds: dict[str, Bounds] = {}
-    means: list[str] = []  # metrics whose figure is the mean of their values
+    means: list[str] = []  # metrics whose result is the mean of their values
     unicode: str = "NFC"
     input: list[InputFile] = []
     counts: Counts | None = None
     input_notes: list[str] = []
-    parts: list[int] = []  # samples of each part
+    parts: list[int] = []  # number of samples in each part
     signatures: dict[str, StoredSignature] = {}
     finished: str | None = None
     rescored_from: str | None = None
 
     def bounds_of(self, name: str) -> Bounds:
-        """Between which values a number lies; None for no bound."""
+        """The lower and upper bound of a metric; None for no bound."""
         return self.bounds.get(name, (None, None))
 
 
@@ -207,7 +207,7 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that makes numbers doubtful; `count` of `total` samples (or answers) show it."""
+    """A warning of lint; it concerns `count` of `total` samples (or answers)."""
 
     code: str
     metric: str | None = None
@@ -232,7 +232,7 @@ class LintReport(msgspec.Struct, frozen=True):
 
 
 def to_json(content: object) -> bytes:
-    """JSON as a run folder keeps it: indented, and the same bytes for the same content."""
+    """JSON as in a run folder: indented, and the same bytes for the same content."""
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
 
@@ -243,10 +243,10 @@ class _Format(msgspec.Struct):
 def read_run_info(content: bytes, label: str) -> RunInfo:
     """run.json; `label` names the run folder in messages."""
     file = f"{label}/run.json"
-    found = _decoded(content, _Format, file).format
-    if found not in READABLE_FORMATS:
+    version = _decoded(content, _Format, file).format
+    if version not in READABLE_FORMATS:
         known = " and ".join(map(str, READABLE_FORMATS))
-        raise RunFolderError(f"{label} has format {found}; this version reads formats {known}")
+        raise RunFolderError(f"{label} has format {version}; this version reads formats {known}")
     return _decoded(content, RunInfo, file)
 
 
@@ -268,5 +268,5 @@ def read_lint(content: bytes) -> LintReport | None:
 def _decoded(content: bytes, kind: type[T], file: str) -> T:
     try:
         return msgspec.json.decode(content, type=kind)
-    except msgspec.DecodeError as error:  # a ValidationError is one too
-        raise RunFolderError(f"{file} cannot be read: {error}. Make the run again") from None
+    except msgspec.DecodeError as error:  # includes ValidationError
+        raise RunFolderError(f"{file} cannot be read: {error}. Score the run again") from None

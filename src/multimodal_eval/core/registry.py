@@ -1,4 +1,4 @@
-"""Where metrics are registered: by decorator, by plug-in file, by entry point."""
+"""Registration of metrics: by decorator, by plug-in file, by entry point."""
 
 from __future__ import annotations
 
@@ -19,28 +19,17 @@ from multimodal_eval.core.score import Estimate, Rows, Score
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = [
-    "ENTRY_POINT_GROUP",
-    "PLUGIN",
-    "entry_points",
-    "installed_entry_points",
-    "is_loaded",
-    "load_plugin",
-    "metric",
-    "origin",
-    "register",
-    "registered",
-]
+__all__ = ["ENTRY_POINT_GROUP", "load_plugin", "metric", "register"]
 
 ENTRY_POINT_GROUP = "multimodal_eval.metrics"
-PLUGIN = "mmeval_plugin_"  # what the modules of plug-in files are called
+PLUGIN = "mmeval_plugin_"  # prefix of the module names of plug-in files
 
-# The built-in metrics, and what decorators and `register` have added. `metrics_registry._METRICS` starts as this table.
+# The built-in metrics, and those added by decorators and `register`. `metrics_registry._METRICS` starts as this table.
 registered = MetricTable.of_built_in_metrics()
 
 
 def register(metric: Metric) -> Metric:
-    """Add a metric under its name. The same definition may come again (a notebook cell), another may not."""
+    """Add a metric under its name. The same definition may be registered again (a notebook cell)."""
     check_name(metric.name)
     registered.register(metric.name, metric)
     return metric
@@ -62,16 +51,16 @@ def metric(
     aggregate: Callable[[Rows], Estimate] | None = None,
     part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
 ) -> Callable[[Callable[..., Result]], FunctionMetric]:
-    """Make a registered metric of a function `f(sample, *, option=…) -> float | dict`.
+    """Turn a function `f(sample, *, option=…) -> float | dict` into a registered metric.
 
     `needs` names the sample fields without which a sample is unscored; `bounds` are checked on every
     value; `blank` is the value of a blank answer; `headline` the value's key in a dict-valued result.
-    `corpus(samples)` gives an additive state that the function gets as `corpus=`; `default_corpus()` is
-    the one for a lone sample. `batch(samples, …)` scores many samples at once where that is faster.
-    `placement` says where it runs: "process" for Python, "thread" for compiled code that lets go of the interpreter
-    and for what is quick; without it, a metric with a `batch` is taken for the latter.
-    `aggregate` replaces the mean, `part_aggregates` that of the parts. Without a `version`, the signature carries a
-    digest of the function's source.
+    `corpus(samples)` returns an additive state that the function gets as `corpus=`; `default_corpus()` is
+    the state for a single sample. `batch(samples, …)` scores many samples in one call if that is faster.
+    `placement` is "process" for Python code, or "thread" for fast code and for compiled code that releases the GIL.
+    The default is "thread" if there is a `batch`, else "process".
+    `aggregate` replaces the mean, `part_aggregates` the means of the parts. Without a `version`, the signature contains
+    a digest of the function's source.
     """
 
     def build(function: Callable[..., Result]) -> FunctionMetric:
@@ -101,32 +90,33 @@ def load_plugin(path: str | Path) -> None:
     """Import a Python file whose decorators register metrics."""
     file = Path(path).resolve()
     if not file.is_file():
-        raise ConfigError(f"the plug-in {str(path)!r} is no file")
+        raise ConfigError(f"the plug-in {str(path)!r} is not a file")
     if is_loaded(file):
         return
-    name, content = _module_name(file), _content_digest(file)
+    name, content = _module_name(file), file.read_bytes()
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"the plug-in {str(path)!r} is no Python file")
+        raise ConfigError(f"the plug-in {str(path)!r} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    module.__content__ = content  # type: ignore[attr-defined]
+    module.__content__ = hashlib.sha256(content).hexdigest()  # type: ignore[attr-defined]
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        # Not `exec_module`: that may run cached bytecode of a file that was edited within a second.
+        exec(compile(content, str(file), "exec", dont_inherit=True), module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise
 
 
 def is_loaded(path: str | Path) -> bool:
-    """Whether this process has imported that plug-in file, with the content that it has now."""
+    """Whether this process has imported the plug-in file with its current content."""
     file = Path(path).resolve()
     loaded = getattr(sys.modules.get(_module_name(file)), "__content__", None)
     return loaded is not None and file.is_file() and loaded == _content_digest(file)
 
 
 def _module_name(file: Path) -> str:
-    """Named after its place, so that two files never clash and an edited one replaces its own metrics."""
+    """Named after the file's path, so that two files never clash and an edited file replaces its own metrics."""
     return f"{PLUGIN}{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
 
 
@@ -136,21 +126,21 @@ def _content_digest(file: Path) -> str:
 
 @cache
 def entry_points() -> dict[str, EntryPoint]:
-    """The metrics that installed distributions offer, by name, not yet imported."""
+    """The metrics of installed distributions by name, not yet imported."""
     return installed_entry_points(ENTRY_POINT_GROUP, "metric", registered)
 
 
 def installed_entry_points(group: str, kind: str, taken: Mapping[str, Callable[..., Any]]) -> dict[str, EntryPoint]:
-    """What installed distributions offer under a group's name; a name that another module has is an error."""
+    """The entry points of a group by name; a name that another module has already taken is an error."""
     from importlib.metadata import entry_points as installed
 
-    offered: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for entry in installed(group=group):
         clash = entry.name in taken and origin(taken[entry.name])[0] != entry.module
-        if clash or offered.get(entry.name, entry) != entry:
+        if clash or points.get(entry.name, entry) != entry:
             raise DuplicateNameError(
-                f"the entry point {entry.value!r} offers a {kind} named {entry.name!r}, which is taken already. "
+                f"the entry point {entry.value!r} offers a {kind} named {entry.name!r}, which is already taken. "
                 "Uninstall one of the two distributions."
             )
-        offered[entry.name] = entry
-    return offered
+        points[entry.name] = entry
+    return points

@@ -1,4 +1,4 @@
-"""Asking again: a failure that says nothing of the sample is retried after a while, never isolated, never a result."""
+"""Retries: a failure that is not the fault of the sample is retried after a delay and never becomes a result."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TypeVar
 from multimodal_eval.core.errors import RetryableError
 
 TRIES = 4
-FIRST_DELAY = 0.5  # seconds; each further one is twice as long
-MOST_IN_A_ROW = 20  # calls that gave up one after the other: whoever is asked is gone
+FIRST_DELAY = 0.5  # seconds; each further delay is twice as long
+MAX_FAILURES_IN_A_ROW = 20  # failed calls in a row, after which the service is considered down
 
-# What says nothing of the sample, whoever raises it.
+# Failures that are not the fault of the sample.
 RETRYABLE: tuple[type[Exception], ...] = (RetryableError, TimeoutError, ConnectionError)
 
 A = TypeVar("A")
@@ -20,30 +20,30 @@ T = TypeVar("T")
 
 
 class GaveUpError(Exception):
-    """Every try failed; the message is what the last one said."""
+    """Every attempt failed; the message is that of the last failure."""
 
 
 class Retries:
-    """Calls that are tried again. After many failures in a row nothing is called any more: what is left stays open."""
+    """Calls with retries. After many failures in a row, no more calls are made and the remaining samples stay open."""
 
     def __init__(self, sleep: Callable[[float], None] | None = None) -> None:
         self._sleep = sleep
         self._in_a_row = 0
-        self._said = ""
+        self._last_failure = ""
 
     def call(self, work: Callable[[A], T], argument: A) -> T:
-        """What `work(argument)` returns, or a `GaveUpError`. Other exceptions pass."""
-        if self._in_a_row >= MOST_IN_A_ROW:
-            raise GaveUpError(f"not asked, after {MOST_IN_A_ROW} failures in a row: {self._said}")
+        """The result of `work(argument)`, or a `GaveUpError`. Other exceptions propagate."""
+        if self._in_a_row >= MAX_FAILURES_IN_A_ROW:
+            raise GaveUpError(f"not tried, after {MAX_FAILURES_IN_A_ROW} failures in a row: {self._last_failure}")
         for number in range(TRIES):
             if number:
                 (self._sleep or time.sleep)(FIRST_DELAY * 2 ** (number - 1))
             try:
                 result = work(argument)
             except RETRYABLE as failure:
-                self._said = f"{type(failure).__name__}: {failure}"
+                self._last_failure = f"{type(failure).__name__}: {failure}"
                 continue
             self._in_a_row = 0
             return result
         self._in_a_row += 1
-        raise GaveUpError(self._said)
+        raise GaveUpError(self._last_failure)

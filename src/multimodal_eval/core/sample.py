@@ -1,4 +1,4 @@
-"""The sample: one thing a model was shown, what it answered, and what would have been right."""
+"""The sample: a model's input, its answer, and the references."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from multimodal_eval.core.conversation import Message
 
-# Other names under which people keep the model's answer.
+# Other common names of the model's answer.
 ANSWER_ALIASES = ("model_output", "prediction")
 
 
@@ -19,13 +19,13 @@ class _AcceptsAliases(msgspec.StructMeta):
         for alias in ANSWER_ALIASES:
             if alias in fields:
                 if fields.get("generated_answer") is not None:
-                    raise TypeError(f"give generated_answer or its alias {alias}, not both")
+                    raise TypeError(f"pass generated_answer or its alias {alias}, not both")
                 fields["generated_answer"] = fields.pop(alias)
         return super().__call__(*args, **fields)
 
 
 class Box(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A rectangle in an image: left, top, right and bottom edge, in pixels or in shares of the image."""
+    """A rectangle in an image: left, top, right and bottom edge, in pixels or as fractions of the image."""
 
     box: tuple[float, float, float, float]
     label: str | None = None
@@ -33,19 +33,19 @@ class Box(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Sample(msgspec.Struct, metaclass=_AcceptsAliases, frozen=True, omit_defaults=True):
-    """One sample. Only `id` is required; a metric says which other fields it needs.
+    """One sample. Only `id` is required; a metric declares which other fields it needs.
 
     `references`, `expected_answer` and `caption` all count as references (`reference_texts`).
-    `group` is the cluster that the sample belongs to (an image, a dialogue) for standard errors.
-    `choices` are the options of a multiple-choice question: a list of texts, or letter -> text.
-    `images` are further images, or several instead of `image`; `video` is a path, an address, a data URI or bytes.
+    `group` is the sample's cluster (an image, a dialogue) for standard errors.
+    `choices` are the options of a multiple-choice question: a list of strings, or a mapping letter -> text.
+    `images` are further images, or several instead of `image`; `video` is a path, a URL, a data URI or bytes.
     `messages` is the conversation. `epoch` counts repeated answers to one question; ids stay unique across epochs.
-    `error` says that the generator failed: the sample is then unscored, whatever the answer holds.
+    `error` means that the generator failed: the sample is then unscored, regardless of the answer.
     """
 
     id: str
     task: str | None = None
-    image: Any = None  # path, data URI, URL (when allowed), bytes or PIL image
+    image: Any = None  # path, data URI, URL (if allowed), bytes or PIL image
     audio: Any = None
     question: str | None = None
     prompt: str | None = None
@@ -61,7 +61,7 @@ class Sample(msgspec.Struct, metaclass=_AcceptsAliases, frozen=True, omit_defaul
     group: str | None = None
     choices: list[str] | dict[str, str] | None = None
     images: list[Any] | None = None  # each like `image`
-    video: Any = None  # path, address, data URI or bytes
+    video: Any = None  # path, URL, data URI or bytes
     messages: list[Message] | None = None
     boxes: list[Box] | None = None
     epoch: int | None = None
@@ -80,7 +80,7 @@ class Sample(msgspec.Struct, metaclass=_AcceptsAliases, frozen=True, omit_defaul
 
     @property
     def reference_texts(self) -> list[str]:
-        """`references`, then `expected_answer` and `caption` where they say something new."""
+        """`references`, then `expected_answer` and `caption` if they are not among them."""
         texts = list(self.references or ())
         for extra in (self.expected_answer, self.caption):
             if extra is not None and extra not in texts:
@@ -89,14 +89,14 @@ class Sample(msgspec.Struct, metaclass=_AcceptsAliases, frozen=True, omit_defaul
 
 
 FIELDS: tuple[str, ...] = tuple(Sample.__struct_fields__)
-_EMPTY_IS_MISSING = ("choices", "images", "messages")  # no boxes, on the other hand, says that there is nothing to see
+_EMPTY_IS_MISSING = ("choices", "images", "messages")  # an empty list of boxes, in contrast, is a valid value
 
 
 def has(sample: Sample, need: str) -> bool:
-    """Whether the sample has what a metric calls `need`: a field that is not null, or any reference.
+    """Whether the sample meets a metric's `need`: a field that is not null, or any reference.
 
     `metadata.KEY` is a key of the metadata that is not null; `a|b` is met by either. `image` and `images` are separate
-    needs: a metric that takes both says `image|images`.
+    needs: a metric that takes both declares `image|images`.
     """
     if "|" in need:
         return any(_has_one(sample, alternative) for alternative in need.split("|"))

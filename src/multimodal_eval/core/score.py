@@ -1,4 +1,4 @@
-"""What a metric says of one sample, and what it says of all of them."""
+"""The score of one sample, and the estimate over all samples."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# `open`: asking for the score failed for now. A run never stores it, and asks again when it is resumed.
+# `open`: every attempt has failed so far. A run never stores this status, and retries when it is resumed.
 Status = Literal["ok", "missing_input", "degenerate", "error", "open"]
 
 
 class Score(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A value, or None with the status and reason why there is none.
+    """A value, or None with a status and a reason.
 
-    `stats` is an additive vector for aggregates that are no mean (corpus BLEU, macro F1).
-    `parts` are further numbers of the same metric; `details` explain the value and are not averaged.
+    `stats` is an additive vector for aggregates that are not a mean (corpus BLEU, macro F1).
+    `parts` are further values of the same metric; `details` explain the value and are not averaged.
     """
 
     value: float | None
@@ -38,10 +38,10 @@ def unscored(status: Status, reason: str) -> Score:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The scored rows of one metric, in input order, as `aggregate` gets them."""
+    """The scored rows of one metric in input order, as passed to `aggregate`."""
 
     values: NDArray[np.float64]
-    stats: NDArray[np.float64] | None = None  # one row of additive statistics a sample
+    stats: NDArray[np.float64] | None = None  # one row of additive statistics per sample
 
     def __len__(self) -> int:
         return len(self.values)
@@ -49,15 +49,15 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An aggregate and one influence value a row.
+    """An aggregate and one influence value per row.
 
     The influence values psi are scaled so that the estimate's error is about mean(psi): for a mean,
     psi_i = x_i - mean. Standard errors, intervals and paired tests need nothing else.
-    `corrected` says whether the standard error gets the factor C/(C-1) of a mean's. `multiplies`: errors of a number
-    that is a ratio by nature, such as a perplexity, are factors, and its interval is one of the logarithm.
+    `corrected` says whether the standard error gets the factor C/(C-1), as for a mean. `multiplies` is for ratios such
+    as a perplexity: their errors are factors, and their intervals are computed on the logarithm.
 
-    `strata` are codes of the rows where an estimate is a weighted sum over strata, each sampled for itself;
-    `contributions` are then what the rows add to it, with the estimate as their mean.
+    `strata` are the rows' stratum codes if the estimate is a weighted sum over independently sampled strata;
+    `contributions` are then the rows' contributions, whose mean is the estimate.
     """
 
     value: float
@@ -69,14 +69,14 @@ class Estimate:
 
     def minus(self, other: Estimate) -> Estimate:
         """The difference of two estimates over the same rows."""
-        own, others = self.contributions, other.contributions
-        contributions = None if own is None or others is None else own - others
+        first, second = self.contributions, other.contributions
+        contributions = None if first is None or second is None else first - second
         influence = self.influence - other.influence
         return Estimate(self.value - other.value, influence, strata=self.strata, contributions=contributions)
 
 
 def mean_estimate(rows: Rows) -> Estimate:
-    """The arithmetic mean, summed exactly so that neither order nor sharding changes a digit."""
+    """The arithmetic mean, summed exactly, so that neither order nor sharding changes it."""
     from math import fsum
 
     mean = fsum(rows.values) / len(rows)

@@ -1,4 +1,4 @@
-"""Scoring a batch so that nothing is lost: a failure stays with its sample and never becomes a number."""
+"""Scoring a batch: a failure stays with its sample and never becomes a score."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 
 BLANK_ANSWER = "blank_answer"
-ROUNDING = 1e-12  # how far beyond its bounds a sum of floating-point numbers may end
+ROUNDING = 1e-12  # how far a sum of floating-point numbers may exceed its bounds
 
-# Answers that are the generator's error message. Configurable, since every pipeline writes its own.
+# Patterns of a generator's error messages. Configurable, since every pipeline writes its own.
 ERROR_PATTERNS: tuple[str, ...] = (r"\s*\[ERROR\]",)
 
 
@@ -28,9 +28,9 @@ def score_batch(
     error_patterns: Sequence[str] = ERROR_PATTERNS,
     retries: Retries | None = None,
 ) -> list[Score]:
-    """One checked score per sample: inputs looked at before, failures isolated, values checked after.
+    """One score per sample: inputs are checked first, failures isolated, values checked at the end.
 
-    A sample whose scoring was given up for now has the status `open`: see `core.retries`.
+    A sample for which all retries failed has the status `open`: see `core.retries`.
     """
     patterns = [re.compile(pattern) for pattern in error_patterns]
     refusals = [_refusal(metric, sample, patterns) for sample in batch]
@@ -43,7 +43,7 @@ def score_batch(
 
 
 def with_failures_marked(samples: Sequence[Sample], error_patterns: Sequence[str]) -> list[Sample]:
-    """The samples, with `error` set where the answer is a generator's error message: no metric shall learn from it."""
+    """The samples, with `error` set if the answer is a generator's error message, so that no metric is fitted on it."""
     patterns = [re.compile(pattern) for pattern in error_patterns]
     return [
         msgspec.structs.replace(sample, error=answer)
@@ -54,8 +54,8 @@ def with_failures_marked(samples: Sequence[Sample], error_patterns: Sequence[str
 
 
 def is_error_message(answer: str, patterns: Sequence[re.Pattern[str]]) -> bool:
-    """Whether an answer is what a generator says when it fails."""
-    for pattern in patterns:  # noqa: SIM110 - `any` of a generator takes twice as long
+    """Whether an answer is a generator's error message."""
+    for pattern in patterns:  # noqa: SIM110 - `any` with a generator takes twice as long
         if pattern.match(answer):
             return True
     return False
@@ -76,7 +76,7 @@ def _refusal(metric: Metric, sample: Sample, patterns: Sequence[re.Pattern[str]]
 
 
 def _scored(scorer: Scorer, batch: list[Sample], retries: Retries) -> list[Score]:
-    """Score the batch: at once, or sample by sample if that is how the scorer works anyway."""
+    """Score the batch in one call, or sample by sample if the scorer works that way anyway."""
     if not getattr(scorer, "one_by_one", False):
         return _isolating(scorer, batch, retries)
     scores: list[Score] = []
@@ -86,22 +86,22 @@ def _scored(scorer: Scorer, batch: list[Sample], retries: Retries) -> list[Score
 
 
 def _isolating(scorer: Scorer, batch: list[Sample], retries: Retries) -> list[Score]:
-    """Score the batch; if that fails, halve it until the sample that breaks it is alone.
+    """Score the batch; if that fails, halve it until the failing sample is isolated.
 
-    A failure that says nothing of the samples is retried and never halved.
+    A retryable failure is retried; it never halves the batch.
     """
     if not batch:
         return []
     try:
         scores = retries.call(scorer.score, batch)
         if len(scores) != len(batch):
-            raise ValueError(f"the metric gave {len(scores)} scores for {len(batch)} samples")
+            raise ValueError(f"the metric returned {len(scores)} scores for {len(batch)} samples")
         return scores
     except GaveUpError as failure:
         return [unscored("open", str(failure))] * len(batch)
     except (ConfigError, UnavailableError, UnknownNameError):  # not the fault of a sample
         raise
-    except Exception as failure:  # noqa: BLE001 - whatever a metric raises belongs to the sample
+    except Exception as failure:  # noqa: BLE001 - any exception of a metric belongs to the sample
         if len(batch) == 1:
             return [unscored("error", f"{type(failure).__name__}: {failure}")]
         half = len(batch) // 2
@@ -109,10 +109,10 @@ def _isolating(scorer: Scorer, batch: list[Sample], retries: Retries) -> list[Sc
 
 
 def _checked(bounds: Bounds, score: Score) -> Score:
-    """The score with plain float values, or the error that its value is."""
+    """The score with plain float values, or an error if a value is invalid."""
     if score.value is None:
         if score.status == "ok":
-            return unscored("error", "TYPE: the metric gave no value and no reason")
+            return unscored("error", "TYPE: the metric returned no value and no reason")
         return msgspec.structs.replace(score, stats=None, parts=None)
     fault = value_fault(score.value, bounds)
     for part, value in (score.parts or {}).items():
@@ -137,7 +137,7 @@ def value_fault(value: object, bounds: Bounds, what: str = "value") -> str | Non
         return f"NONFINITE: the {what} is {number}"
     low, high = bounds
     if (low is not None and number < low - ROUNDING) or (high is not None and number > high + ROUNDING * high):
-        return f"RANGE: the {what} {number!r} lies outside [{low}, {high}]"
+        return f"RANGE: the {what} {number!r} is outside [{low}, {high}]"
     return None
 
 

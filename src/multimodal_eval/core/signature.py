@@ -1,4 +1,4 @@
-"""The signature: every setting that changes a number, short enough to print beside it."""
+"""The signature: every setting that changes a score, short enough to print next to it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """A metric, its version and its settings, in the order in which they are shown.
+    """A metric, its version and its settings in display order.
 
-    Two numbers may be compared only if their signatures are equal.
+    Two scores may be compared only if their signatures are equal.
 
     >>> str(Signature("cider", "1", {"tok": "ptb", "df": "coco-val2014"}))
     'cider|v:1|tok:ptb|df:coco-val2014'
@@ -25,12 +25,12 @@ class Signature(msgspec.Struct, frozen=True):
         return "|".join([self.metric, *(f"{key}:{_brief(value)}" for key, value in shown.items())])
 
     def to_dict(self) -> dict[str, object]:
-        """The same as a JSON object."""
+        """The signature as a JSON object."""
         named = {"metric": self.metric, "version": self.version}
         return {**named, **self.settings, **named}
 
     def extended(self, **settings: object) -> Signature:
-        """The same with further settings behind."""
+        """The signature with further settings appended."""
         return Signature(self.metric, self.version, {**self.settings, **settings})
 
 

@@ -1,1 +1,1 @@
-"""Files in and out: readers (file -> Sample) and the run folder (both ways)."""
+"""Input readers (file -> Sample), run folders, and labels."""

@@ -1,7 +1,7 @@
 """Metrics, tasks and composites.
 
-Metrics are in `evaluation.metrics`. Their published import paths have one level less:
-`multimodal_eval.evaluation.cider` is the module `multimodal_eval.evaluation.metrics.cider`.
+Metrics are in `evaluation.metrics`. Their published import paths omit that level: `multimodal_eval.evaluation.cider` is
+the module `multimodal_eval.evaluation.metrics.cider`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _PublishedPaths(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is executed: the module has been, under its own name, which it keeps."""
+        """Do nothing except restore the spec: the module was already executed under its own name."""
         if module.__spec__ is not None and module.__spec__.loader is self:
             module.__spec__ = module.__spec__.loader_state
 

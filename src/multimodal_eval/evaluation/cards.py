@@ -7,12 +7,12 @@ from pathlib import Path
 from multimodal_eval.evaluation.metrics_registry import resolve
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-# Installed beside the package; an editable install reads the repository's own.
+# Installed with the package; an editable install reads those of the repository.
 _FOLDERS = (_PACKAGE / "cards", _PACKAGE.parent.parent / "docs" / "metrics")
 
 
 def options_text(name: str) -> str:
-    """The options of a metric as a Markdown table, made from their declarations."""
+    """The options of a metric as a Markdown table, built from their declarations."""
     declared = resolve(name).declared_options
     if not declared:
         return "## Options\n\nThis metric has no options."
@@ -24,7 +24,7 @@ def options_text(name: str) -> str:
 
 
 def _in_yaml(value: object) -> str:
-    """A default as a configuration file would have it."""
+    """A default as written in a configuration file."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)
@@ -35,7 +35,7 @@ def _cell(text: str) -> str:
 
 
 def card_text(name: str) -> str:
-    """The card of a metric; a metric from a plug-in has its documentation as card."""
+    """The card of a metric; for a metric from a plug-in, its docstring."""
     metric = resolve(name)
     for folder in _FOLDERS:
         file = folder / f"{name}.md"

@@ -1,11 +1,11 @@
-"""The composite: one number a sample, the weighted sum of its metrics.
+"""The composite: one score per sample, the weighted sum of its metrics.
 
     captioning            0.25 clip_score + 0.50 semantic_similarity + 0.25 normalized_cider
     vqa                   0.10 clip_score + 0.40 semantic_similarity + 0.50 contextual_relevance
     contextual_relevance  0.40 clip_score + 0.30 normalized_cider + 0.30 semantic_similarity
 
-CIDEr is normalised a sample at a time and the composites are averaged afterwards, never the other way
-round: min(c/m, 1) is not linear. Nothing is rounded here.
+CIDEr is normalised per sample and the composites are averaged afterwards, not the other way round: min(c/m, 1) is not
+linear. No value is rounded here.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.tasks_config import PART_ALIASES, Task, get_task
 
+__all__ = ["compute_composite", "normalize_cider"]
+
 
 def normalize_cider(cider: float, max_cider: float = 1.0) -> float:
-    """min(cider / max_cider, 1), and 0.0 for what is negative, NaN or no number.
+    """min(cider / max_cider, 1), or 0.0 if `cider` is negative, NaN or not a number.
 
-    A bool is no number; NumPy scalars are. `max_cider` must be above 0.
+    A bool is not a number; NumPy scalars are. `max_cider` must be above 0.
     """
     if not is_number(max_cider) or not max_cider > 0:
         raise ConfigError(f"max_cider must be a number above 0. Got {max_cider!r}.")
@@ -41,30 +43,30 @@ def compute_composite(
 ) -> float:
     """The composite of raw metric values (CIDEr is normalised here).
 
-    A missing part raises, unless `on_missing` is "zero" (it counts 0) or "renormalise" (the other
-    weights are scaled up to 1).
+    A missing part is an error, unless `on_missing` is "zero" (it counts as 0) or "renormalise" (the other weights are
+    scaled to sum to 1).
     """
     task = get_task(task_type)
     if on_missing not in get_args(OnMissing):
         raise ConfigError(f"on_missing must be one of {', '.join(get_args(OnMissing))}. Got {on_missing!r}.")
     if not task.weights:
-        owner = f"the metric {task.headline!r} brings its own" if task.headline else "it has no weights"
-        raise ConfigError(f"task {task_type!r} has no composite formula: {owner}")
-    given = {PART_ALIASES.get(name, name): value for name, value in metrics.items()}
+        reason = f"the metric {task.headline!r} computes it" if task.headline else "it has no weights"
+        raise ConfigError(f"task {task_type!r} has no composite formula: {reason}")
+    values = {PART_ALIASES.get(name, name): value for name, value in metrics.items()}
     for part in task.weights:
-        if (number := given.get(part)) is not None:
-            _refuse_bad_part(part, number)
-            if part in task.maximum and number > task.maximum[part]:
+        if (value := values.get(part)) is not None:
+            _refuse_bad_part(part, value)
+            if part in task.maximum and value > task.maximum[part]:
                 warnings.warn(
-                    f"{part} {number!r} is above its maximum {task.maximum[part]!r} and counts as that", stacklevel=2
+                    f"{part} is {value!r}, above its maximum, and counts as {task.maximum[part]!r}", stacklevel=2
                 )
-    missing = [part for part in task.weights if given.get(part) is None]
+    missing = [part for part in task.weights if values.get(part) is None]
     if missing and on_missing == "error":
-        raise ConfigError(f"the composite of {task_type!r} misses {', '.join(missing)}")
-    value = weighted_sum(task, given, on_missing)
-    if value is None:
-        raise ConfigError(f"the composite of {task_type!r} has no part with a weight: none of them has a value")
-    return value
+        raise ConfigError(f"the composite of {task_type!r} is missing {', '.join(missing)}")
+    composite = weighted_sum(task, values, on_missing)
+    if composite is None:
+        raise ConfigError(f"the composite of {task_type!r} cannot be computed: no part with a weight has a value")
+    return composite
 
 
 def _refuse_bad_part(part: str, value: object) -> None:
@@ -75,7 +77,7 @@ def _refuse_bad_part(part: str, value: object) -> None:
 
 
 def weighted_sum(task: Task, values: Mapping[str, float | None], on_missing: OnMissing) -> float | None:
-    """sum of w_m * s_m over the parts that are there; None where a missing part forbids it."""
+    """Sum of w_m * s_m over the available parts; None if a part is missing and the task requires it."""
     present = {part: value for part in task.weights if (value := values.get(part)) is not None}
     if len(present) < len(task.weights) and on_missing == "error":
         return None
@@ -84,14 +86,15 @@ def weighted_sum(task: Task, values: Mapping[str, float | None], on_missing: OnM
         for part, value in present.items()
     ]
     if on_missing != "renormalise":
-        return _in_order(terms)
-    share = _in_order([task.weights[part] for part in present])
-    return _in_order(terms) / share if share > 0 else None
+        return _left_to_right(terms)
+    share = _left_to_right([task.weights[part] for part in present])
+    return _left_to_right(terms) / share if share > 0 else None
 
 
-def _in_order(terms: list[float]) -> float:
-    """Added as the formula is written, left to right: the published example then comes out as 0.7525 to the
-    last bit, which neither `math.fsum` nor the `sum` of Python 3.12 gives.
+def _left_to_right(terms: list[float]) -> float:
+    """The sum from left to right, as the formula is written: the published example is then exactly 0.7525.
+
+    Neither `math.fsum` nor the `sum` of Python 3.12 gives that value.
     """
     total = 0.0
     for term in terms:
@@ -100,29 +103,29 @@ def _in_order(terms: list[float]) -> float:
 
 
 def composite_of_scores(task: Task, scores: Mapping[str, Score]) -> Score:
-    """The composite of one sample in a run: unscored where a part is, unless the task says otherwise."""
+    """The composite of one sample in a run; unscored if a part is unscored, unless the task says otherwise."""
     if task.headline is not None:
-        own = scores.get(task.headline)
+        headline = scores.get(task.headline)
         return (
             unscored("missing_input", f"no {task.headline}")
-            if own is None
-            else Score(own.value, own.status, own.reason, own.stats)
+            if headline is None
+            else Score(headline.value, headline.status, headline.reason, headline.stats)
         )
     if not task.weights:
         return unscored("missing_input", f"task {task.name!r} has no composite")
     values = {part: scores[part].value for part in task.weights if part in scores}
-    for part, found in values.items():
-        if found is not None and (found < 0 or (found > 1 and part not in task.maximum)):
-            return unscored("error", f"RANGE: {part} is {found!r} and a composite adds numbers from 0 to 1")
-    value = weighted_sum(task, values, task.on_missing)
-    if value is None:
+    for part, value in values.items():
+        if value is not None and (value < 0 or (value > 1 and part not in task.maximum)):
+            return unscored("error", f"RANGE: {part} is {value!r}, and a composite adds values from 0 to 1")
+    composite = weighted_sum(task, values, task.on_missing)
+    if composite is None:
         missing = [part for part in task.weights if values.get(part) is None]
         return unscored("missing_input", f"unscored: {', '.join(missing)}")
-    return Score(value)
+    return Score(composite)
 
 
 def composite_signature(task: Task) -> Signature:
-    """Weights, normalisation and the treatment of missing parts."""
+    """The weights, the normalisation and the handling of missing parts."""
     if task.headline is not None:
         return Signature(COMPOSITE, "1", {"task": task.name, "headline": task.headline})
     maxima = {part: maximum for part, maximum in task.maximum.items() if part in task.weights}

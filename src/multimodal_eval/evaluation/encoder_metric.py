@@ -1,4 +1,4 @@
-"""Metrics that compare texts by a sentence encoder: (cos + 1) / 2, in [0, 1]."""
+"""Metrics that compare texts with a sentence encoder: (cos + 1) / 2, in [0, 1]."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from multimodal_eval.models.encoders import SentenceEncoder
 
-UNKNOWN = "the encoder knows no word of the text"
+UNKNOWN = "the encoder does not know any word of the text"
 
 
 def half_cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
-    """(cos + 1) / 2 of two unit vectors, in [0, 1] whatever rounding does."""
+    """(cos + 1) / 2 of two unit vectors, in [0, 1] despite rounding."""
     value = (float(left @ right) + 1) / 2
-    return value if isnan(value) else min(1.0, max(0.0, value))  # NaN is a failure, and must not become a number
+    return value if isnan(value) else min(1.0, max(0.0, value))  # NaN is a failure and must stay visible
 
 
 class SentenceEncoderMetric(ModelMetric):
@@ -38,37 +38,39 @@ class SentenceEncoderMetric(ModelMetric):
 
     bounds = (0, 1)
     options = Options(
-        encoder=Option(Name, DEFAULT_SENTENCE_ENCODER, help="a sentence encoder: a name of `mmeval fetch`, or a folder")
+        encoder=Option(
+            Name, DEFAULT_SENTENCE_ENCODER, help="a sentence encoder: a name known to `mmeval fetch`, or a folder"
+        )
     )
 
     def model_labels(self) -> dict[str, str]:
-        """The encoder's."""
+        """The label of the encoder."""
         return {"encoder": sentence_encoder_label(self.options["encoder"])}
 
     def check_models(self) -> None:
-        """The encoder must be here."""
+        """Check that the encoder is on this machine."""
         check_sentence_encoder(self.options["encoder"])
 
     def resources(self) -> tuple[str, ...]:
-        """The encoder, where it can be fetched."""
+        """The encoder, if it can be fetched."""
         from multimodal_eval.models.source import fetchable
 
         return fetchable(self.options["encoder"])
 
     def encoder(self) -> SentenceEncoder:
-        """The encoder, loaded once a process."""
+        """The encoder, loaded once per process."""
         return open_sentence_encoder(self.options["encoder"])
 
 
 class EncoderMetric(SentenceEncoderMetric):
-    """Compares the answer with some texts of the sample; the nearest one counts."""
+    """Compares the answer with texts of the sample; the most similar one counts."""
 
     needs: tuple[str, ...] = ("generated_answer",)
     blank = 0.0
-    lacking = "no text to compare with"  # said where there is none
+    missing_texts = "no text to compare with"  # the reason if there is none
 
     def texts(self, sample: Sample) -> list[str]:
-        """What the answer is compared with; blank ones do not count."""
+        """The texts that the answer is compared with; blank ones do not count."""
         raise NotImplementedError
 
     def open(self, state: Any) -> _Scorer:
@@ -81,23 +83,23 @@ class _Scorer:
         self.metric, self.encoder = metric, encoder
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
-        """All texts of the batch in one call, so that they are sorted by length and no text is encoded twice."""
-        wanted = [
+        """Encode all texts of the batch in one call: they are sorted by length, and no text is encoded twice."""
+        texts_by_sample = [
             [sample.generated_answer or "", *(text for text in self.metric.texts(sample) if text.strip())]
             for sample in batch
         ]
-        known = dict.fromkeys(text for texts in wanted for text in texts)
-        vectors = dict(zip(known, self.encoder.encode(list(known)), strict=True))
-        cut = dict(zip(known, self.encoder.are_cut(list(known)), strict=True))
-        return [self._one(texts, vectors, cut) for texts in wanted]
+        distinct = list(dict.fromkeys(text for texts in texts_by_sample for text in texts))
+        vectors = dict(zip(distinct, self.encoder.encode(distinct), strict=True))
+        cut = dict(zip(distinct, self.encoder.are_cut(distinct), strict=True))
+        return [self._score(texts, vectors, cut) for texts in texts_by_sample]
 
-    def _one(self, texts: list[str], vectors: dict[str, NDArray[np.float32]], cut: dict[str, bool]) -> Score:
-        answer, *others = texts
-        if not others:
-            return unscored("missing_input", self.metric.lacking)
+    def _score(self, texts: list[str], vectors: dict[str, NDArray[np.float32]], cut: dict[str, bool]) -> Score:
+        answer, *candidates = texts
+        if not candidates:
+            return unscored("missing_input", self.metric.missing_texts)
         if not answer.strip():
             return Score(0.0)
-        comparable = [text for text in others if vectors[text].any()]
+        comparable = [text for text in candidates if vectors[text].any()]
         if not comparable or not vectors[answer].any():
             return unscored("degenerate", UNKNOWN)
         values = [half_cosine(vectors[answer], vectors[text]) for text in comparable]
@@ -105,5 +107,5 @@ class _Scorer:
         languages = self.encoder.languages
         unfit = not (fits(answer, languages) and fits(comparable[best], languages))
         warning = UNFIT if unfit else TEXT_CUT if cut[answer] or cut[comparable[best]] else None
-        details = {"compared_with": comparable[best]} if len(others) > 1 else None
+        details = {"compared_with": comparable[best]} if len(candidates) > 1 else None
         return Score(values[best], details=details, warning=warning)

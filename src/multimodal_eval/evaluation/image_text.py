@@ -1,4 +1,4 @@
-"""What the metrics that compare a picture with a text have in common: the model, the pictures, the cosines."""
+"""The base class of metrics that compare an image with a text: the model, the images, the cosines."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 NOTHING_LEFT = "nothing_left_of_answer"
 MODEL_VARIABLE = "CLIP_MODEL_ID"
-# What Hessel et al. (2021) put before a caption, and what they multiply the cosine with.
+# Hessel et al. (2021) put this prefix before a caption and multiply the cosine by this weight.
 PREFIX = "A photo depicts "
 WEIGHT = 2.5
 
 
 class ImageTextMetric(ModelMetric):
-    """A metric of the cosine between a picture and an answer. Option `model`: a name or a directory."""
+    """A metric based on the cosine between an image and an answer. Option `model`: a name or a directory."""
 
     needs: tuple[str, ...] = ("image", "generated_answer")
     options = Options(
@@ -44,10 +44,10 @@ class ImageTextMetric(ModelMetric):
             help=f"a CLIP or SigLIP model: a name or a folder; by default ${MODEL_VARIABLE}, or OpenAI's ViT-B/32",
         )
     )
-    settings: Mapping[str, str | float] = {}  # what else the signature says
+    settings: Mapping[str, str | float] = {}  # further entries of the signature
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
-        """The value for one sample; 0.0 where a needed input is missing, ImageError where its picture is no good."""
+        """The value for one sample; 0.0 if a required input is missing, ImageError if its image cannot be read."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
         score = self.lone_scorer.score([sample])[0]
@@ -57,64 +57,64 @@ class ImageTextMetric(ModelMetric):
 
     @property
     def model(self) -> str:
-        """The chosen model: the option, or else $CLIP_MODEL_ID, or else OpenAI's ViT-B/32."""
+        """The model: the option, else $CLIP_MODEL_ID, else OpenAI's ViT-B/32."""
         chosen = str(self.options["model"])
         return chosen if chosen != "default" else os.environ.get(MODEL_VARIABLE) or DEFAULT_IMAGE_TEXT_ENCODER
 
     def settled_options(self) -> OptionValues:
-        """The model that is chosen now."""
+        """The current model."""
         return {"model": self.model}
 
     @property
-    def lone_scorer(self) -> Scorer:  # not kept: the variable may change; models are
-        """The metric opened for samples on their own, with the model that is chosen now."""
+    def lone_scorer(self) -> Scorer:  # not cached: the variable may change; models are cached
+        """The metric opened for single samples, with the current model."""
         return self.open(None)
 
     def model_labels(self) -> dict[str, str]:
-        """The encoder's; one that is not here stands by its name."""
+        """The label of the encoder, or its name if it is not on this machine."""
         try:
             return {"model": image_text_encoder_label(self.model)}
         except UnavailableError:
             return {"model": self.model}
 
     def signature(self, state: Any = None) -> Signature:
-        """The model with its revision, and what the metric does to texts and cosines."""
+        """The model with its revision, and how the metric changes texts and cosines."""
         return super().signature(state).extended(**self.settings)
 
     def check_models(self) -> None:
-        """The encoder must be here."""
+        """Check that the encoder is on this machine."""
         try:
             check_image_text_encoder(self.model)
-        except ModelError:  # it is here, and broken
+        except ModelError:  # present but broken
             raise
         except UnavailableError as absent:
             raise UnavailableError(f"{absent}, or name a directory: --option {self.name}.model=DIR") from None
 
     def resources(self) -> tuple[str, ...]:
-        """The model, where it can be fetched."""
+        """The model, if it can be fetched."""
         from multimodal_eval.models.source import fetchable
 
         return fetchable(self.model)
 
     def open(self, state: Any) -> Scorer:
-        """The model is opened once a process and shared."""
+        """Open the model, which is shared within the process."""
         return _Scorer(self, open_image_text_encoder(self.model))
 
     def text_of(self, answer: str) -> str:
-        """The answer as the model shall read it, "" where nothing is left of it; here, behind the paper's prefix."""
+        """The text that the model reads: here the answer after the prefix of the paper; "" if no text is left."""
         return PREFIX + answer
 
     def cuts(self, answer: str) -> bool:
-        """Whether `text_of` leaves words of the answer out."""
+        """Whether `text_of` drops words of the answer."""
         return False
 
     def scores(self, samples: Sequence[Sample], compared: Compared) -> list[Score]:
-        """One score a sample whose picture and answer could be read."""
+        """One score per sample whose image and answer could be read."""
         raise NotImplementedError
 
 
 class Compared:
-    """Answers encoded, and their cosines with their pictures."""
+    """Encoded answers, and their cosines with their images."""
 
     def __init__(self, encoder: ImageTextEncoder, texts: NDArray[np.float32], images: NDArray[np.float32]) -> None:
         self.encoder, self.texts = encoder, texts
@@ -122,7 +122,7 @@ class Compared:
 
 
 def cosines(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Row by row, for unit vectors."""
+    """The cosines of two matrices of unit vectors, row by row."""
     import numpy as np
 
     products: NDArray[np.float64] = np.einsum("ij,ij->i", left.astype(np.float64), right.astype(np.float64))
@@ -134,27 +134,27 @@ class _Scorer:
         self.metric, self.encoder = metric, encoder
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
-        """The pictures first: a sample without one is unscored, whatever was answered."""
+        """Read the images first: a sample with an unreadable image is unscored, whatever its answer."""
         import numpy as np
 
-        from multimodal_eval.evaluation.pictures import pictures_of
+        from multimodal_eval.evaluation.images import images_of
 
-        with pictures_of([sample.image for sample in batch]) as pictures:
-            opened = [row for row, picture in enumerate(pictures) if picture.fault is None]
-            images = np.asarray(self.encoder.encode_images([pictures[row] for row in opened]))
+        with images_of([sample.image for sample in batch]) as images:
+            opened = [row for row, image in enumerate(images) if image.fault is None]
+            vectors = np.asarray(self.encoder.encode_images([images[row] for row in opened]))
         texts = [self._text(sample.generated_answer or "") for sample in batch]
         scores: list[Score] = []
-        for sample, picture, text in zip(batch, pictures, texts, strict=True):
+        for sample, image, text in zip(batch, images, texts, strict=True):
             blank = not (sample.generated_answer or "").strip()
-            if picture.fault is not None:
-                scores.append(unscored("error", picture.fault))
-            else:  # the value of an answer of which nothing can be read; the others get theirs below
+            if image.fault is not None:
+                scores.append(unscored("error", image.fault))
+            else:  # the score of an answer without readable text; the others are replaced below
                 scores.append(Score(0.0, warning=None if text else BLANK_ANSWER if blank else NOTHING_LEFT))
-        places = [place for place, row in enumerate(opened) if texts[row] and pictures[row].fault is None]
-        rows = [opened[place] for place in places]
+        positions = [index for index, row in enumerate(opened) if texts[row] and images[row].fault is None]
+        rows = [opened[index] for index in positions]
         if rows:
             read = [texts[row] for row in rows]
-            compared = Compared(self.encoder, self.encoder.encode_texts(read), images[places])
+            compared = Compared(self.encoder, self.encoder.encode_texts(read), vectors[positions])
             fresh = self.metric.scores([batch[row] for row in rows], compared)
             for row, score, cut in zip(rows, fresh, self.encoder.are_cut(read), strict=True):
                 scores[row] = self._with_warning(score, cut or self.metric.cuts(batch[row].generated_answer or ""))

@@ -1,8 +1,8 @@
-"""What metrics that compare labels have in common: the taxonomy, unknown labels, and macro F1 over a run.
+"""The base classes of metrics that compare labels: the taxonomy, unknown labels, and macro F1 over a run.
 
 The predicted label is `generated_answer`, the gold label `expected_answer`, and the annotators' labels are the values
-of `annotations`. The taxonomy is the option `labels`; without it, it is every label that gold and annotators use in a
-run, so that a predicted label that nobody uses is wrong.
+of `annotations`. The taxonomy is the option `labels`. By default it consists of all gold labels and annotators' labels
+of a run, so a predicted label that nobody else uses is wrong.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, unscored
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.labels.taxonomy import Taxonomy, folded, label_text, load_taxonomy
-from multimodal_eval.data.readers.problems import KEPT
+from multimodal_eval.data.readers.problems import MAX_KEPT
 
 if TYPE_CHECKING:
     from multimodal_eval.data.labels.taxonomy import Codes
 
 UNKNOWN_LABEL = "unknown_label"  # a predicted label outside the taxonomy
 OUTSIDE = "annotation_outside_taxonomy"
-MOST_FOUND_LABELS = 1000
-NO_ANNOTATION = "no annotator has given a label"
+MAX_COLLECTED_LABELS = 1000
+NO_ANNOTATION = "no annotator gave a label"
 UNKNOWN_CHOICES = ("error", "wrong")
 
 
 class LabelsSeen(msgspec.Struct, frozen=True):
-    """What a run's labels look like before it is scored: `+` joins the parts of a run in their order.
+    """The labels of a run, collected before scoring; `+` joins the parts of a run in their order.
 
-    `n_labelled` counts samples with a gold label or an annotation. `forms` are these labels, by the form in which
-    labels are compared, where no taxonomy is given; `unknown` are predicted labels outside a given one: the first of
-    them as problems, and their number.
+    `n_labelled` counts samples with a gold label or an annotation. If no taxonomy is given, `forms` has these labels,
+    keyed by the form in which labels are compared. If one is given, `unknown` has problems for the first predicted
+    labels outside it, and `n_unknown` is their total number.
     """
 
     n_labelled: int = 0
@@ -53,18 +53,18 @@ class LabelsSeen(msgspec.Struct, frozen=True):
         return LabelsSeen(
             self.n_labelled + other.n_labelled,
             forms,
-            [*self.unknown, *other.unknown][:KEPT],
+            [*self.unknown, *other.unknown][:MAX_KEPT],
             self.n_unknown + other.n_unknown,
         )
 
     @property
     def taxonomy(self) -> Taxonomy | None:
-        """The labels found, in the alphabet's order; None where there are none."""
+        """The labels found, in alphabetical order; None if there are none."""
         return Taxonomy(tuple(sorted(self.forms.values()))) if self.forms else None
 
 
 class LabelMetric(Metric):
-    """A metric of a predicted label. Subclasses say what a sample counts for."""
+    """A metric of a predicted label. Subclasses define how a sample counts."""
 
     bounds = (0, 1)
     state_type = LabelsSeen
@@ -73,42 +73,46 @@ class LabelMetric(Metric):
             Any,
             None,
             words="a list of labels, {labels: […], aliases: {…}}, or a YAML file of either",
-            help="the labels that exist; by default those that gold labels and annotators use",
+            help="the taxonomy; by default all gold labels and annotators' labels",
         ),
         unknown_labels=Option(
             str,
             "error",
             choices=UNKNOWN_CHOICES,
-            help="whether a predicted label outside the labels is an error of the input or a wrong prediction",
+            help="whether a predicted label outside the taxonomy is an input error or a wrong prediction",
         ),
     )
 
     @cached_property
-    def given(self) -> Taxonomy | None:
+    def given_taxonomy(self) -> Taxonomy | None:
         """The taxonomy that the option `labels` names."""
         labels = self.options["labels"]
         return None if labels is None else load_taxonomy(labels)
 
     def check_options(self) -> None:
-        """The labels must be a taxonomy."""
-        _ = self.given
+        """Check that the labels form a taxonomy."""
+        _ = self.given_taxonomy
 
     def settled_options(self) -> OptionValues:
-        """The labels themselves where a file holds them: a run remembers them."""
-        return {"labels": self.given.to_builtins()} if isinstance(self.options["labels"], str) and self.given else {}
+        """The labels themselves if they come from a file, so that the run records them."""
+        return (
+            {"labels": self.given_taxonomy.to_builtins()}
+            if isinstance(self.options["labels"], str) and self.given_taxonomy
+            else {}
+        )
 
     def signature(self, state: LabelsSeen | None = None) -> Signature:
-        """The taxonomy by its size and digest, and the options that change numbers."""
-        found = None if state is None else state.taxonomy
-        if self.given is not None:
-            labels = self.given.fingerprint
+        """The taxonomy by its size and digest, and the options that change scores."""
+        collected = None if state is None else state.taxonomy
+        if self.given_taxonomy is not None:
+            labels = self.given_taxonomy.fingerprint
         else:
-            labels = "found" if found is None else f"found-{found.fingerprint}"
-        others = {key: value for key, value in self.options.items() if key not in LabelMetric.options}
-        return Signature(self.name, self.version, {"labels": labels, **others, **self.fixed_settings()})
+            labels = "found" if collected is None else f"found-{collected.fingerprint}"
+        more_options = {key: value for key, value in self.options.items() if key not in LabelMetric.options}
+        return Signature(self.name, self.version, {"labels": labels, **more_options, **self.fixed_settings()})
 
     def fixed_settings(self) -> dict[str, int]:
-        """Settings that are not options, but belong in the signature."""
+        """Settings in the signature that are not options."""
         return {"zero_division": 0}
 
     def fit(self, samples: Iterable[Sample]) -> LabelsSeen:
@@ -119,61 +123,66 @@ class LabelMetric(Metric):
         for sample in samples:
             in_use = _labels_in_use(sample)
             labelled += bool(in_use)
-            if self.given is None:
+            if self.given_taxonomy is None:
                 for label in in_use:
                     forms[folded(label)] = min(label, forms.get(folded(label), label))
             elif self._refuses(sample):
                 count += 1
-                if len(unknown) < KEPT:
-                    unknown.append(_problem(sample, self.given))
+                if len(unknown) < MAX_KEPT:
+                    unknown.append(_problem(sample, self.given_taxonomy))
         return LabelsSeen(labelled, forms, unknown, count)
 
     def _refuses(self, sample: Sample) -> bool:
         answer = sample.generated_answer
         return (
             self.options["unknown_labels"] == "error"
-            and self.given is not None
+            and self.given_taxonomy is not None
             and not sample.error
             and answer is not None
             and bool(answer.strip())
-            and self.given.code(answer) < 0
+            and self.given_taxonomy.code(answer) < 0
         )
 
     def check_state(self, state: LabelsSeen) -> None:
-        """Refuse predicted labels outside the taxonomy, and a corpus without labels or whose labels are none."""
+        """Refuse predicted labels outside the taxonomy, a corpus without labels, and one with too many to be labels."""
         if state.n_unknown:
             raise InputError(state.unknown, state.n_unknown)
         if not state.n_labelled:
             message = "no sample has a gold label (`expected_answer`) or an annotator's label (`annotations`)."
             hint = "Name their columns with --map expected_answer=COLUMN or --annotators 'annotator*'."
             raise InputError([Problem(code="NO_REFERENCE", message=message, hint=hint)])
-        if len(state.forms) > MOST_FOUND_LABELS:
-            message = f"{len(state.forms):,} different labels: are these labels? Name them with --labels labels.yaml."
+        if len(state.forms) > MAX_COLLECTED_LABELS:
+            message = (
+                f"{len(state.forms):,} different labels: is this the right column? Name them with --labels labels.yaml."
+            )
             raise ConfigError(f"{self.name}: {message}")
 
     def open(self, state: LabelsSeen | None) -> _Scorer:
-        """The taxonomy at hand."""
-        return _Scorer(self, self.given or (None if state is None else state.taxonomy))
+        """Open the metric with its taxonomy."""
+        return _Scorer(self, self.given_taxonomy or (None if state is None else state.taxonomy))
 
     uses_annotations = True
 
     def score_codes(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> list[Score | None]:
-        """The scores of samples whose labels are codes: `labels` are the gold label or the annotations of each.
+        """The scores of samples from label codes: `labels` has the gold label or the annotations of each sample.
 
         None for a sample without a gold label.
         """
         raise NotImplementedError
 
     def score_sample(self, sample: Sample, taxonomy: Taxonomy | None) -> Score:
-        """One sample. Without a taxonomy its own labels are one: enough for its value, but not for macro F1."""
-        chosen = taxonomy or self.fit([sample]).taxonomy
-        if chosen is None:
+        """The score of one sample.
+
+        Without a taxonomy, its own labels serve as one: enough for its value, but not for macro F1.
+        """
+        labels = taxonomy or self.fit([sample]).taxonomy
+        if labels is None:
             return unscored("missing_input", NO_ANNOTATION)
-        (score,) = self.score_samples([sample], chosen)
+        (score,) = self.score_samples([sample], labels)
         return score if taxonomy is not None else msgspec.structs.replace(score, stats=None)
 
     def score_samples(self, samples: Sequence[Sample], taxonomy: Taxonomy) -> list[Score]:
-        """The samples of a batch."""
+        """The scores of the samples of a batch."""
         cells = [_annotated(sample) if self.uses_annotations else [sample.expected_answer] for sample in samples]
         labels = taxonomy.encode_rows(cells).codes
         predicted = taxonomy.encode([sample.generated_answer or "" for sample in samples]).codes
@@ -181,7 +190,7 @@ class LabelMetric(Metric):
         outside = [_outside(row, codes) for row, codes in zip(cells, labels.tolist(), strict=True)]
         unknown = (predicted < 0).tolist()
         return [
-            self._refused(sample, taxonomy) or _with_remarks(sample, score, is_unknown, labels_outside)
+            self._refused(sample, taxonomy) or _with_warning(sample, score, is_unknown, labels_outside)
             for sample, score, is_unknown, labels_outside in zip(samples, scores, unknown, outside, strict=True)
         ]
 
@@ -190,14 +199,14 @@ class LabelMetric(Metric):
 
 
 class MacroF1Metric(LabelMetric):
-    """A label metric whose value over a run is macro F1; a sample's own value says whether it is right."""
+    """A label metric whose aggregate is macro F1; the value of a sample says whether its label is right."""
 
     def golds(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> Codes:
-        """The labels that each sample counts for (samples x labels), -1 behind them."""
+        """The gold labels that each sample counts for (samples x labels), padded with -1."""
         raise NotImplementedError
 
     def score_codes(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> list[Score | None]:
-        """1 if the predicted label is one that the sample counts for, with the statistics of macro F1."""
+        """1 if the predicted label is among the gold labels of the sample, else 0, with the statistics of macro F1."""
         from multimodal_eval.stats.macro_f1 import row_statistics
 
         scores: list[Score | None] = []
@@ -230,16 +239,16 @@ class _Scorer:
 
 
 def _outside(cells: list[Any], codes: list[int]) -> list[str]:
-    """The labels that are not in the taxonomy, blank ones left out."""
+    """The labels that are not in the taxonomy, without blank ones."""
     texts = [label_text(cell) for cell, code in zip(cells, codes, strict=False) if code < 0]
     return [text for text in texts if text.strip()]
 
 
-def _with_remarks(sample: Sample, score: Score | None, unknown: bool, outside: list[str]) -> Score:
+def _with_warning(sample: Sample, score: Score | None, unknown: bool, outside: list[str]) -> Score:
     """The score with a warning if a label is outside the taxonomy; the reason if there is no score."""
     if score is None:
-        what = f"the label {shorten(outside[0])} is not in the taxonomy" if outside else NO_ANNOTATION
-        return Score(None, "degenerate" if outside else "missing_input", what, warning=OUTSIDE if outside else None)
+        reason = f"the label {shorten(outside[0])} is not in the taxonomy" if outside else NO_ANNOTATION
+        return Score(None, "degenerate" if outside else "missing_input", reason, warning=OUTSIDE if outside else None)
     is_unknown = unknown and bool((sample.generated_answer or "").strip())
     details = {**(score.details or {}), **({"outside": outside} if outside else {})}
     warning = UNKNOWN_LABEL if is_unknown else OUTSIDE if outside else None
@@ -251,20 +260,20 @@ def _annotated(sample: Sample) -> list[Any]:
 
 
 def _labels_in_use(sample: Sample) -> list[str]:
-    """Gold label and annotations; what is no label is left for `score`, where the failure stays with its sample."""
+    """The gold label and the annotations. Values that are not labels are skipped: they fail later, in `score`."""
     cells = [sample.expected_answer, *_annotated(sample)]
     texts = [label_text(cell) for cell in cells if isinstance(cell, str | int) and not isinstance(cell, bool)]
     return [" ".join(text.split()) for text in texts if text.strip()]
 
 
 def _problem(sample: Sample, taxonomy: Taxonomy) -> Problem:
-    near = taxonomy.nearest(sample.generated_answer)
-    guess = f"Did you mean {near!r}? " if near else f"Known: {', '.join(taxonomy.labels)}. "
+    nearest = taxonomy.nearest(sample.generated_answer)
+    suggestion = f"Did you mean {nearest!r}? " if nearest else f"Known: {', '.join(taxonomy.labels)}. "
     return Problem(
         code="UNKNOWN_LABEL",
         message=f"the predicted label {shorten(sample.generated_answer)} is not in the taxonomy.",
         id=sample.id,
         field="generated_answer",
         value=shorten(sample.generated_answer),
-        hint=guess + "--unknown-labels wrong counts such labels as wrong.",
+        hint=suggestion + "To count it as wrong: --unknown-labels wrong.",
     )

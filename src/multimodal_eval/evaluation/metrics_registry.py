@@ -1,8 +1,8 @@
 """The metrics by name, the tasks' metrics, and the score of one sample.
 
-The built-in metrics are the files of `evaluation/metrics`: their names are known from the start, and a file is imported
-when its metric is asked for. Add one of your own in one of three ways: the `metric` decorator (in your own module, or a
-file named with `--plugin my_metric.py`), an entry point in the group `multimodal_eval.metrics`, or
+The built-in metrics are the files in `evaluation/metrics`: their names are known from the start, and a file is imported
+when its metric is used. There are three ways to add a metric: the `metric` decorator (in your own module, or in a file
+passed as `--plugin my_metric.py`), an entry point in the group `multimodal_eval.metrics`, or
 `_METRICS["my_metric"] = compute_my_metric; TASK_METRICS["captioning"].append("my_metric")`.
 """
 
@@ -26,14 +26,16 @@ from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.composite_score import composite_of_scores
 from multimodal_eval.evaluation.tasks_config import PART_ALIASES, TASKS, Task, TaskMetrics, get_task
 
-# Both may be changed, and `_METRICS` rebound: lookups read the module's names at call time.
+__all__ = ["TASK_METRICS", "_METRICS", "evaluate_sample", "get_metric", "list_available"]
+
+# Users may change both and rebind `_METRICS`: lookups read the module's names at call time.
 _METRICS: Dict[str, Callable[..., Any]] = registered  # noqa: UP006
 TASK_METRICS: "TaskMetrics | Dict[str, List[str]]" = TaskMetrics()  # noqa: UP006, UP037
 
 
 def get_metric(name: str) -> Callable[..., Any]:
-    """The metric function of that name: `get_metric("cider")(sample)`."""
-    if name not in _METRICS and name in registered:  # somebody has rebound `_METRICS`, and this came later
+    """The metric function with that name: `get_metric("cider")(sample)`."""
+    if name not in _METRICS and name in registered:  # registered after somebody rebound `_METRICS`
         return registered[name]
     if name not in _METRICS and name in entry_points():
         _METRICS[name] = entry_points()[name].load()
@@ -43,15 +45,15 @@ def get_metric(name: str) -> Callable[..., Any]:
 
 
 def resolve(name: str) -> Metric:
-    """The same as a `Metric`, whatever it was registered as."""
+    """The metric with that name as a `Metric`, whatever it was registered as."""
     return as_metric(name, get_metric(name))
 
 
 def as_in_run(info: RunInfo, name: str) -> Metric:
-    """The metric with the options that a run gave it. Its data need not be on this machine.
+    """The metric with the options of a run. Its data need not be on this machine.
 
-    Only metrics that are registered here are used, and only if they are defined as in the run; nothing that the run
-    names is imported. For any other metric the stored values serve, if its figure is their mean.
+    The registered metric is used only if it is defined as in the run; nothing that the run names is imported. Otherwise
+    the stored values are used, if the metric's aggregate is their mean.
     """
     stored = info.signatures[name]
     try:
@@ -63,9 +65,9 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
         return metric
     if name in info.means:
         return StoredMean(name, info.bounds_of(name))
-    known = "is not registered here" if metric is None else "is defined differently here"
+    problem = "is not registered here" if metric is None else "is defined differently here"
     what = f"{name} is not a mean" if info.format > 1 else f"the run does not say whether {name} is a mean"
-    raise UnavailableError(f"{what}, and the metric that computed it {known}. Name its file with --plugin FILE")
+    raise UnavailableError(f"{what}, and the metric that computed it {problem}. Name its file with --plugin FILE")
 
 
 def list_available() -> list[str]:
@@ -76,8 +78,8 @@ def list_available() -> list[str]:
 def evaluate_sample(sample: Sample | Mapping[str, Any], task_type: str = "captioning") -> dict[str, Any]:
     """Score one sample with the task's metrics: a flat dict.
 
-    Every metric by name (None where unscored), the parts of dict-valued metrics as `<metric>.<part>`,
-    `composite_score` (None where a part is missing), and `status` (metric -> "ok" or the reason).
+    Every metric by name (None if unscored), the parts of dict-valued metrics as `<metric>.<part>`,
+    `composite_score` (None if a part is missing), and `status` (metric -> "ok" or the reason).
     Metrics that need a corpus use the one shipped with the package.
     """
     task = get_task(task_type)
@@ -98,24 +100,24 @@ def _flat(name: str, score: Score) -> Iterator[tuple[str, object]]:
 
 def _score_alone(name: str, sample: Sample) -> Score:
     try:
-        chosen = resolve(name)
-        reason = chosen.unavailable()
+        metric = resolve(name)
+        reason = metric.unavailable()
         if reason is not None:
             raise UnavailableError(reason)
-        return score_batch(chosen, chosen.lone_scorer, [sample])[0]
+        return score_batch(metric, metric.lone_scorer, [sample])[0]
     except UnavailableError as absent:
         return unscored("error", f"unavailable: {absent}")
 
 
 def make_task(config: RunConfig) -> Task | None:
-    """The configuration's task with its changes, if it names one."""
+    """The configuration's task with its changes; None if it names no task."""
     for name, changes in config.tasks.items():
-        _made(name, changes)  # a mistake in a task that this run does not use is still a mistake
-    return None if config.task is None else _made(config.task, config.tasks.get(config.task))
+        _build_task(name, changes)  # also reports mistakes in tasks that this run does not use
+    return None if config.task is None else _build_task(config.task, config.tasks.get(config.task))
 
 
-def _made(name: str, changes: TaskConfig | None) -> Task:
-    """A known task with changes, or a task of the user's own."""
+def _build_task(name: str, changes: TaskConfig | None) -> Task:
+    """A known task with changes, or a new task."""
     registered = metrics_registry.TASK_METRICS
     if name in registered:
         base = replace(TASKS.get(name) or Task(name, []), metrics=list(registered[name]))
@@ -127,7 +129,7 @@ def _made(name: str, changes: TaskConfig | None) -> Task:
         return base
     settings = {key: value for key in changes.__struct_fields__ if (value := getattr(changes, key)) is not None}
     if "weights" in settings and "headline" in settings:
-        raise ConfigError(f"task {name!r} has `weights` and a `headline`; its composite can come from one of them")
+        raise ConfigError(f"task {name!r} has both `weights` and a `headline`. Its composite comes from one of them")
     if "weights" in settings:
         settings["headline"] = None
     if "headline" in settings and "weights" not in settings:

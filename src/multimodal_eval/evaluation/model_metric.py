@@ -1,4 +1,4 @@
-"""What metrics that ask a model have in common: a model that is looked for before a run."""
+"""The base class of metrics that use a model: they check before a run that the model is available."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.core.metric import Metric, Placement
 from multimodal_eval.core.signature import Signature
 
-TEXT_CUT = "text_cut"  # a warning: the model reads only the beginning of a text
+TEXT_CUT = "text_cut"  # a warning: the model read only the beginning of a text
 
 
 class ModelMetric(Metric):
@@ -17,25 +17,25 @@ class ModelMetric(Metric):
     placement: Placement = "model"
 
     def model_labels(self) -> dict[str, str]:
-        """Option -> the label of the model that it names. Loads nothing."""
+        """The label of the model that each option names. Loads nothing."""
         return {}
 
     def check_models(self) -> None:
-        """An `UnavailableError` that says how to get a model that is not on this machine. Loads nothing."""
+        """Raise an `UnavailableError` that says how to get a model that is missing. Loads nothing."""
 
     def signature(self, state: Any = None) -> Signature:
-        """The options, with the models' revisions; a directory that is not here stands by its name alone."""
+        """The options with the models' revisions; a missing directory appears under its name alone."""
         return Signature(self.name, self.version, {**self.options, **self.known_labels()})
 
     def known_labels(self) -> dict[str, str]:
-        """The models' labels; none where one cannot be looked up."""
+        """The models' labels; empty if one cannot be looked up."""
         try:
             return self.model_labels()
         except UnavailableError:
             return {}
 
     def unavailable(self) -> str | None:
-        """Whether a model is missing here."""
+        """The reason why a model is missing, or None."""
         try:
             self.check_models()
         except UnavailableError as absent:

@@ -1,4 +1,4 @@
-"""The tasks: which metrics each computes and how its composite is weighted. The one source of truth."""
+"""The tasks: which metrics each one computes and how its composite is weighted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from multimodal_eval.core.config import OnMissing
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.metric import is_number
 
+__all__ = ["PRESETS", "TASKS", "Task", "get_task"]
+
 # The formula writes `normalized_cider` for the metric `cider` divided by its maximum.
 PART_ALIASES = {"normalized_cider": "cider"}
 DEFAULT_MAXIMUM = {"cider": 1.0}
@@ -17,7 +19,7 @@ DEFAULT_MAXIMUM = {"cider": 1.0}
 
 @dataclass
 class Task:
-    """What a task computes. Either `weights` (a composite) or `headline` (a metric that brings its own)."""
+    """What a task computes, with either `weights` (a composite) or a `headline` (a metric that is the composite)."""
 
     name: str
     metrics: list[str]
@@ -33,7 +35,7 @@ class Task:
 
 
 def check_weights(weights: Mapping[str, float], owner: str) -> None:
-    """Weights are finite, not negative and sum to 1 within 1e-9; they are never renormalised silently."""
+    """Check that weights are finite, not negative and sum to 1 within 1e-9. They are never renormalised silently."""
     for part, weight in weights.items():
         if not is_number(weight) or not isfinite(weight) or weight < 0:
             raise ConfigError(f"WEIGHTS: the weight of {part!r} in {owner} must be a number >= 0. Got {weight!r}.")
@@ -70,12 +72,12 @@ TASKS: dict[str, Task] = {
     )
 }
 
-# Names for several metrics at once, in `--metrics`: those of them that can run.
+# Names for groups of metrics in `--metrics`: those that can run here.
 PRESETS: dict[str, tuple[str, ...]] = {"coco": ("bleu", "meteor", "rouge_l", "cider_d")}
 
 
 def get_task(name: str) -> Task:
-    """The task of that name."""
+    """The task with that name."""
     try:
         return TASKS[name]
     except KeyError:
@@ -83,7 +85,7 @@ def get_task(name: str) -> Task:
 
 
 class TaskMetrics(MutableMapping[str, list[str]]):
-    """`TASKS` seen as task -> list of metric names. The lists are the tasks' own: appending works."""
+    """A view of `TASKS`: task -> list of metric names. Appending to a list changes the task."""
 
     def __getitem__(self, task: str) -> list[str]:
         return TASKS[task].metrics

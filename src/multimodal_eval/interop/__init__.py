@@ -1,1 +1,1 @@
-"""Doors to other programs: the pycocoevalcap drop-in, callbacks of training loops."""
+"""Interfaces to other programs: the pycocoevalcap drop-in, callbacks for training loops."""

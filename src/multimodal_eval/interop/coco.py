@@ -7,8 +7,8 @@
     evaluation.evaluate()
     evaluation.eval["CIDEr"], evaluation.imgToEval[42]["ROUGE_L"]
 
-Scores are those of pycocoevalcap's Bleu, Meteor, Rouge and Cider on its own tokens. METEOR needs its data once:
-`mmeval fetch meteor-1.5-en`. SPICE is not among them.
+Scores equal those of pycocoevalcap's Bleu, Meteor, Rouge and Cider with its tokenizer. METEOR needs its data, which is
+downloaded once: `mmeval fetch meteor-1.5-en`. SPICE is not included.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ BLEU_NAMES = ("Bleu_1", "Bleu_2", "Bleu_3", "Bleu_4")
 
 @dataclass(frozen=True)
 class CaptionScores:
-    """Scores by pycocoevalcap's names: one array of per-image values each, and the corpus figures."""
+    """Scores by pycocoevalcap's names: one array of per-image values each, and the corpus scores."""
 
     per_image: dict[str, NDArray[np.float64]]
     corpus: dict[str, float]
-    estimates: dict[str, Callable[[], Estimate]]  # of the corpus figures, made when asked for
+    estimates: dict[str, Callable[[], Estimate]]  # of the corpus scores, computed on demand
 
     def interval(self, name: str) -> Interval:
-        """A corpus figure with its standard error and 95 % interval."""
+        """A corpus score with its standard error and 95 % interval."""
         return t_interval(self.estimates[name]())
 
 
@@ -61,15 +61,15 @@ def caption_scores(
     threads: int | None = None,
     meteor: bool | None = None,
 ) -> CaptionScores:
-    """BLEU-1 to 4, METEOR 1.5, ROUGE-L and CIDEr(-D), the document frequencies taken from the references.
+    """BLEU-1 to 4, METEOR 1.5, ROUGE-L and CIDEr(-D), with document frequencies from the references.
 
-    `threads` defaults to the number of cores; the digits do not depend on it. `meteor` says whether METEOR is among the
-    scores; by default it is where its data have been fetched.
+    `threads` defaults to the number of cores; the digits do not depend on it. `meteor` says whether to compute METEOR;
+    by default it is computed if its data have been fetched.
     """
     _refuse_unfit_lists(candidates, references)
     used = threads if threads is not None else cores()
-    chosen = compute_meteor.configure({"tokenizer": tokenizer})
-    with_meteor = chosen.unavailable() is None if meteor is None else meteor
+    meteor_metric = compute_meteor.configure({"tokenizer": tokenizer})
+    with_meteor = meteor_metric.unavailable() is None if meteor is None else meteor
     answers, sets = list(candidates), [list(texts) for texts in references]
     try:
         captions = Captions(answers, sets, check_tokenizer(tokenizer), used)
@@ -79,7 +79,7 @@ def caption_scores(
     frequencies.check()
     bleu, stats, cider = captions.bleu_and_cider_d(frequencies.table)
     rouge = captions.rouge_l()
-    sums = stats.sum(axis=0)  # whole numbers: exact in any order
+    sums = stats.sum(axis=0)  # integers: exact in any order
     per_image = {name: bleu[:, order] for order, name in enumerate(BLEU_NAMES)}
     corpus = {name: corpus_bleu(sums, order) for order, name in enumerate(BLEU_NAMES, 1)}
     estimates: dict[str, Callable[[], Estimate]] = {
@@ -88,9 +88,9 @@ def caption_scores(
     }
     estimates["Bleu_4"] = partial(compute_bleu.aggregate, Rows(bleu[:, 3], stats))
     if with_meteor:
-        rows = chosen.rows_of(answers, sets, used)
-        per_image["METEOR"], corpus["METEOR"] = rows.values, chosen.aggregate(rows).value
-        estimates["METEOR"] = partial(chosen.aggregate, rows)
+        rows = meteor_metric.rows_of(answers, sets, used)
+        per_image["METEOR"], corpus["METEOR"] = rows.values, meteor_metric.aggregate(rows).value
+        estimates["METEOR"] = partial(meteor_metric.aggregate, rows)
     for name, values in (("ROUGE_L", rouge), ("CIDEr", cider)):
         per_image[name] = values
         corpus[name] = fsum(values) / len(values)
@@ -100,7 +100,7 @@ def caption_scores(
 
 def _refuse_unfit_lists(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> None:
     if len(candidates) != len(references):
-        message = f"there are {len(candidates)} candidates and {len(references)} lists of references"
+        message = f"there are {len(candidates)} candidates but {len(references)} lists of references"
         raise InputError([Problem(code="LENGTH", message=message)])
     if not candidates:
         raise InputError([Problem(code="EMPTY", message="there are no captions")])
@@ -116,7 +116,7 @@ def _refuse_unfit_lists(candidates: Sequence[str], references: Sequence[Sequence
 
 
 def _unfit_captions(candidates: Sequence[Any], references: Sequence[Sequence[Any]]) -> Iterator[Problem]:
-    """Which captions the core could not take: looked for only once it has refused some."""
+    """The captions that the native core cannot read; searched only after it has refused the input."""
     for number, (candidate, texts) in enumerate(zip(candidates, references, strict=True), 1):
         for text in (candidate, *texts):
             for code, message in _faults(text):
@@ -124,18 +124,18 @@ def _unfit_captions(candidates: Sequence[Any], references: Sequence[Sequence[Any
 
 
 def _faults(caption: Any) -> Iterator[tuple[str, str]]:
-    """What keeps a caption from being tokenized. Texts are taken as they are: nothing is normalised here."""
+    """Reasons why a caption cannot be tokenized. Texts are not normalised here."""
     if not isinstance(caption, str):
         yield "TYPE", f"a caption must be text. Got {shorten(caption)} instead."
         return
     try:
         caption.encode()
-    except UnicodeEncodeError as lone:
-        yield "CONTROL_CHAR", f"a caption holds half of a surrogate pair, at offset {lone.start}"
+    except UnicodeEncodeError as error:
+        yield "CONTROL_CHAR", f"a caption contains half of a surrogate pair, at offset {error.start}"
 
 
 class COCOEvalCap:
-    """Evaluates results against annotations, with the attributes that pycocoevalcap's class has."""
+    """Evaluates results against annotations, with the attributes of pycocoevalcap's class."""
 
     def __init__(self, coco: Any, cocoRes: Any) -> None:  # noqa: N803 - pycocoevalcap's name
         self.evalImgs: list[dict[str, ImageId | float]] = []
@@ -146,7 +146,7 @@ class COCOEvalCap:
         self.params: dict[str, list[ImageId]] = {"image_id": list(self._references)}
 
     def evaluate(self) -> None:
-        """Score the images of `params["image_id"]`, print the corpus figures, fill `eval` and `imgToEval`."""
+        """Score the images of `params["image_id"]`, print the corpus scores, fill `eval` and `imgToEval`."""
         image_ids = list(dict.fromkeys(self.params["image_id"]))
         self._refuse_incomplete(image_ids)
         scores = caption_scores(
@@ -158,26 +158,26 @@ class COCOEvalCap:
                 self.imgToEval[image][name] = value
         self.eval = dict(scores.corpus)
         self.evalImgs = list(self.imgToEval.values())
-        for name, figure in self.eval.items():
-            sys.stdout.write(f"{name}: {figure:.3f}\n")
+        for name, score in self.eval.items():
+            sys.stdout.write(f"{name}: {score:.3f}\n")
         if "METEOR" not in self.eval:
             sys.stderr.write(f"METEOR is left out. {compute_meteor.unavailable()}\n")
 
     def _refuse_incomplete(self, image_ids: Sequence[ImageId]) -> None:
-        """Every image needs references and exactly one result; pycocoevalcap stops at the first that has not."""
-        foreign = [image for image in self._results if image not in self._references]
+        """Every image needs references and exactly one result; all problems are raised together."""
+        unmatched = [image for image in self._results if image not in self._references]
         problems = [
-            Problem(code="UNMATCHED", message="the result belongs to no annotated image", id=str(image))
-            for image in foreign
+            Problem(code="UNMATCHED", message="the result does not belong to an annotated image", id=str(image))
+            for image in unmatched
         ]
         for image in image_ids:
             if not self._references.get(image):
                 problems.append(Problem(code="NO_REFERENCE", message="the image has no references", id=str(image)))
-            found = len(self._results.get(image, ()))
-            if found != 1:
-                message = f"the image has {found} results and needs one"
-                hint = 'Set params["image_id"] to the images that have results.' if not found else None
-                code = "DUPLICATE" if found else "UNMATCHED"
+            count = len(self._results.get(image, ()))
+            if count != 1:
+                message = f"the image must have one result. Got {count} instead."
+                hint = 'Set params["image_id"] to the images that have results.' if not count else None
+                code = "DUPLICATE" if count else "UNMATCHED"
                 problems.append(Problem(code=code, message=message, id=str(image), hint=hint))
         if problems:
             raise InputError(problems)
@@ -186,12 +186,12 @@ class COCOEvalCap:
 def _captions_by_image(source: Any) -> dict[ImageId, list[str]]:
     """Captions by image id, from a pycocotools object, a file, or loaded JSON (annotations or a list of results)."""
     if hasattr(source, "imgToAnns"):
-        return {image: [found["caption"] for found in source.imgToAnns[image]] for image in source.getImgIds()}
+        return {image: [entry["caption"] for entry in source.imgToAnns[image]] for image in source.getImgIds()}
     name = str(source) if isinstance(source, str | Path) else None
     content = _read_json(Path(source)) if isinstance(source, str | Path) else source
     annotations = content.get("annotations") if isinstance(content, Mapping) else content
     if not isinstance(annotations, list):
-        message = "there must be a list of results, or an object with a list `annotations`"
+        message = "the input must be a list of results, or an object with a list `annotations`"
         raise InputError([Problem(code="TYPE", message=message, file=name)])
     captions: dict[ImageId, list[str]] = {}
     problems = []
@@ -218,7 +218,7 @@ def _read_json(path: Path) -> Any:
             return msgspec.json.decode(stream.read())
     except FileNotFoundError:
         raise InputError([Problem(code="NOT_FOUND", message="no such file", file=str(path))]) from None
-    except DamagedStreamError as damage:
-        raise InputError([Problem(code=damage.code, message=str(damage), file=str(path))]) from None
+    except DamagedStreamError as error:
+        raise InputError([Problem(code=error.code, message=str(error), file=str(path))]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError([Problem(code="SYNTAX", message=str(error), file=str(path))]) from None

@@ -1,7 +1,7 @@
-"""Early stopping in any training loop: which value to watch, when to stop, and the best state back.
+"""Early stopping in any training loop: which value to monitor, when to stop, and how to restore the best state.
 
-The value is the multi-annotator F1 where annotators answered, the strict F1 elsewhere (`monitored`). `EarlyStopping`
-knows no framework: it is told one value an evaluation, and keeps a copy of whatever the loop calls its state.
+The value is the multi-annotator F1 if there are annotator labels, otherwise the strict F1 (`monitored`).
+`EarlyStopping` does not depend on a framework: it takes one value per evaluation, and keeps a copy of any state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from multimodal_eval.core.metric import is_number
 
 Mode = Literal["max", "min"]
 
-MONITORED = "monitored_f1"  # one name for either value: a trainer must be told the name before it starts
+MONITORED = "monitored_f1"  # one name for both values, because a trainer needs the name before it starts
 MULTI_ANNOTATOR = "evasion_f1_multiannotator"
 STRICT = "evasion_f1_strict"
 
@@ -27,7 +27,7 @@ _COUNTERS = ("best_value", "best_step", "misses", "non_finite", "_reference")
 
 
 class StoppingState(TypedDict):
-    """What `EarlyStopping.state_dict` gives."""
+    """The result of `EarlyStopping.state_dict`."""
 
     mode: Mode
     best_value: float | None
@@ -38,14 +38,14 @@ class StoppingState(TypedDict):
 
 
 class EarlyStopping:
-    """Stops when `patience` evaluations in a row brought no real improvement.
+    """Stops after `patience` evaluations in a row without a real improvement.
 
-    Two questions are kept apart. Is this the best value so far? Any value above the best is, and its state is the one
-    to remember. Was it worth waiting for? Only a value more than `min_delta` above the last one that was (below it
-    with `mode="min"`) resets the count of misses, so that many tiny steps count once they add up, and the state that
-    comes back is still the best one seen.
+    The best value and real improvements are tracked separately. Any value above the best so far becomes the best, and
+    its state is the one to remember. Only a value more than `min_delta` above the last real improvement (below it with
+    `mode="min"`) resets the count of misses. Many small steps therefore count once they add up, and the restored state
+    is always the best one seen.
 
-    A value that is NaN or infinite is a miss and never the best: it warns and is counted in `non_finite`.
+    A value that is NaN or infinite is a miss and never the best. It raises a warning and is counted in `non_finite`.
     """
 
     def __init__(self, patience: int = 3, min_delta: float = 0.0, mode: Mode = "max") -> None:
@@ -66,11 +66,11 @@ class EarlyStopping:
 
     @property
     def should_stop(self) -> bool:
-        """Whether the patience is used up."""
+        """Whether there have been `patience` misses in a row."""
         return self.misses >= self.patience
 
     def update(self, value: float, step: int) -> bool:
-        """Takes the value of an evaluation; True where it is the best so far, so that its state is worth keeping."""
+        """Take the value of an evaluation; True if it is the best so far, so that its state should be remembered."""
         if not is_number(value):
             raise ConfigError(f"early stopping needs a number at step {step}. Got {shorten(value)}.")
         self._improved = False
@@ -78,7 +78,7 @@ class EarlyStopping:
             self.misses += 1
             self.non_finite += 1
             warn(
-                f"the monitored value at step {step} is {value}, counted as no improvement "
+                f"the monitored value at step {step} is {value} and counts as no improvement "
                 f"({self.misses} of {self.patience}). Has the training diverged?",
                 stacklevel=2,
             )
@@ -90,29 +90,29 @@ class EarlyStopping:
             self.misses += 1
         if self.best_value is None or self._gain(value, self.best_value) > 0:
             self.best_value, self.best_step, self._improved = value, step, True
-            self._kept = None  # the state of an older best must not pass for this one's
+            self._kept = None  # never restore the state of an older best value
         return self._improved
 
     def remember(self, state: Any) -> None:
-        """Keeps a deep copy of the state that reached the best value: most frameworks go on writing to theirs."""
+        """Keep a deep copy of the state with the best value, because most frameworks update their state in place."""
         if not self._improved:
             raise ConfigError(
-                "only the state of a new best value is worth remembering, and the last update was none: "
-                "call `remember` where `update` returned True."
+                "only the state of a new best value can be remembered, and the last update was not a new best. "
+                "Call `remember` only if `update` returned True."
             )
         self._kept = (deepcopy(state),)
 
     def restore(self) -> Any:
         """A copy of the state remembered at `best_step`."""
         if self._kept is None:
-            found = (
-                "no value was finite" if self.best_value is None else f"the best value is that of step {self.best_step}"
-            )
-            raise ConfigError(f"there is no state to restore: {found}, and no state of it was remembered.")
+            reason = "no value was finite"
+            if self.best_value is not None:
+                reason = f"the best value is that of step {self.best_step}, and its state was not remembered"
+            raise ConfigError(f"there is no state to restore: {reason}.")
         return deepcopy(self._kept[0])
 
     def state_dict(self) -> StoppingState:
-        """What a later `load_state_dict` needs, fit for JSON. The remembered state is not in it: save that beside."""
+        """The counters for `load_state_dict`, valid JSON. The remembered state is not included: save it separately."""
         return {
             "mode": self.mode,
             "best_value": self.best_value,
@@ -123,14 +123,12 @@ class EarlyStopping:
         }
 
     def load_state_dict(self, saved: Mapping[str, object], best_state: Any = None) -> None:
-        """Goes on where `state_dict` was called; `best_state` is what `restore` gave then."""
+        """Continue from a result of `state_dict`; `best_state` is what `restore` returned then."""
         missing = [name for name in StoppingState.__annotations__ if name not in saved]
         if missing:
-            raise ConfigError(f"this is no state of an EarlyStopping: {', '.join(missing)} missing.")
+            raise ConfigError(f"this is not the state of an EarlyStopping: {', '.join(missing)} missing.")
         if saved["mode"] != self.mode:
-            raise ConfigError(
-                f"the saved values are those of mode={saved['mode']!r}, and this object's is {self.mode!r}."
-            )
+            raise ConfigError(f"the saved state has mode={saved['mode']!r}, but this object has {self.mode!r}.")
         for name in _COUNTERS:
             setattr(self, name, saved[name.lstrip("_")])
         self._improved = False
@@ -145,18 +143,17 @@ def monitored(
     gold_labels: Sequence[str | None] | None = None,
     annotator_labels: Sequence[Sequence[str | None]] | None = None,
 ) -> tuple[str, float]:
-    """The name and value to stop by: multi-annotator macro F1 where any annotator answered, else strict macro F1.
+    """The name and value to monitor: multi-annotator macro F1 if there is any annotator label, else strict macro F1.
 
-    Annotators whose every answer is outside the taxonomy are refused, not passed over: the value would be another
-    one than the data promise.
+    If all annotator labels are outside the taxonomy, they are refused: a fallback to the strict F1 would go unnoticed.
     """
     rows = [row or () for row in annotator_labels or ()]
     if rows and len(rows) != len(predictions):
-        message = f"{len(predictions)} predictions stand beside the annotators of {len(rows)} examples"
+        message = f"there are {len(predictions)} predictions but {len(rows)} lists of annotators' labels"
         raise InputError([Problem(code="LENGTH", message=message)])
     if any(normalize_label(label) for row in rows for label in row):
         return MULTI_ANNOTATOR, compute_evasion_f1_multiannotator(predictions, rows)["macro_f1"]
     if gold_labels is None:
-        got = "annotators who answered nowhere" if rows else "no annotators"
+        got = "no labels from the annotators" if rows else "no annotators"
         raise ConfigError(f"early stopping needs gold labels or annotators. Got no gold labels and {got}.")
     return STRICT, compute_evasion_f1_strict(predictions, gold_labels)["macro_f1"]

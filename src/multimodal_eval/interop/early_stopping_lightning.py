@@ -1,4 +1,4 @@
-"""Early stopping in Lightning: a callback that stops the fit and gives the best weights back after it."""
+"""Early stopping in Lightning: a callback that stops the fit and restores the best weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from multimodal_eval.interop.early_stopping import MONITORED, EarlyStopping, Mod
 
 
 class CallbackState(TypedDict):
-    """What a checkpoint holds of the callback: the counts, and the best weights if there are any."""
+    """The callback's part of a checkpoint: the counts, and the best weights if there are any."""
 
     stopping: StoppingState
     best_state: Any
@@ -22,34 +22,34 @@ def lightning_early_stopping(
 ) -> Any:
     """A Lightning `Callback`: after each validation it reads the value that the module logged as `monitor`.
 
-    It keeps a copy of the best weights in memory and loads it when the fit is over, after all checkpoints were written.
-    A checkpoint holds the counts and those weights, so that a resumed fit gives back the best of both parts. Sharded
-    models (FSDP, DeepSpeed) have no whole weights in one process: use Lightning's ModelCheckpoint with those.
+    It keeps a copy of the best weights in memory and loads it at the end of the fit, after all checkpoints are written.
+    A checkpoint holds the counts and those weights, so that a resumed fit restores the best of both parts. Sharded
+    models (FSDP, DeepSpeed) do not have all weights in one process: use Lightning's ModelCheckpoint for them.
     """
     return _callback_class()(monitor, EarlyStopping(patience, min_delta, mode))
 
 
 @cache
 def _callback_class() -> Any:
-    """The class, made where it is first asked for, because lightning is slow to import and may be missing."""
+    """The class, created on first use because lightning is slow to import and may not be installed."""
     lightning: Any = require("lightning.pytorch", extra="lightning", purpose="early stopping in Lightning")
 
     class LightningEarlyStopping(lightning.Callback):  # type: ignore[misc]
-        """Tells `EarlyStopping` the value of every validation during the fit."""
+        """Passes the value of every validation during the fit to `EarlyStopping`."""
 
         def __init__(self, monitor: str, stopping: EarlyStopping) -> None:
             self.monitor, self.stopping = monitor, stopping
 
         def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-            if trainer.state.fn != "fit" or trainer.sanity_checking:  # `validate`, or the check before the first step
+            if trainer.state.fn != "fit" or trainer.sanity_checking:  # `validate`, or the sanity check
                 return
             values = trainer.callback_metrics
             if self.monitor not in values:
                 known = ", ".join(sorted(values)) or "none"
-                raise ConfigError(f"the module logs no {self.monitor!r} in its validation. Known: {known}")
+                raise ConfigError(f"the module does not log {self.monitor!r} in its validation. Known: {known}")
             if self.stopping.update(float(values[self.monitor]), trainer.global_step):
                 self.stopping.remember(pl_module.state_dict())
-            # One process that stops alone would leave the others waiting for it.
+            # If one process stopped alone, the others would wait for it forever.
             if trainer.strategy.reduce_boolean_decision(self.stopping.should_stop, all=False):
                 trainer.should_stop = True
 

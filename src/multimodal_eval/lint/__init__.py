@@ -1,1 +1,1 @@
-"""What makes a run's numbers doubtful: facts of each sample, then findings over all of them. No score is changed."""
+"""Warnings about a run: facts of each sample, then findings over all of them. No score is changed."""

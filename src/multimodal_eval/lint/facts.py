@@ -1,4 +1,4 @@
-"""What is kept of each sample: flags, lengths and hashes, 58 bytes however long its texts are."""
+"""The facts kept per sample: flags, lengths and hashes, 58 bytes regardless of the length of its texts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import ERROR_PATTERNS, is_error_message
-from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, says_only
-from multimodal_eval.text.languages import hits, is_off_language, is_off_script, language_of, languages_that_go_on
+from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, repeats_question
+from multimodal_eval.text.languages import hits, is_off_language, is_off_script, language_of, unfinished_languages
 from multimodal_eval.text.words import words_of
 
-LONG = 4  # words: shorter answers are right for many samples, and their language cannot be told
+LONG = 4  # words: shorter answers are correct for many samples, and their language is unclear
 COPIED = 6  # words: a shorter answer can be a reference by chance
-_GLANCED_AT = 6  # words: of a long text, looking for each would take the square of its length
+_PRECHECKED = 6  # words: searching for every word would take quadratic time
 
 
 class Flag:
-    """What a sample's texts show by themselves, as bits. Plain numbers: an enum costs more than the checks do."""
+    """Properties of a sample's texts, as bits. Plain numbers, since an enum costs more than the checks."""
 
-    ANSWERED = 1  # an answer that is not null and no error message
+    ANSWERED = 1  # an answer that is neither null nor an error message
     BLANK = 2
     COPIES_QUESTION = 4
     COPIES_REFERENCE = 8
@@ -38,7 +38,7 @@ class Flag:
     REFERENCE_CLOSED = 512
 
 
-# Hashes are 0 where there is nothing to hash.
+# Hashes are 0 if there is nothing to hash.
 FACTS = np.dtype(
     [
         ("flags", "<u4"),
@@ -46,18 +46,18 @@ FACTS = np.dtype(
         ("characters", "<u4"),
         ("references", "<u4"),
         ("answer", "<u8"),  # the words
-        ("unit", "<u8"),  # what the sample is about: its group or its image; 0 for itself
-        ("content", "<u8"),  # everything but the id
+        ("unit", "<u8"),  # what the sample is about: its group or its media; 0: the sample itself
+        ("content", "<u8"),  # everything except the id
         ("corpus", "<u8"),  # all references
         ("reference", "<u8"),  # the words of the first reference
-        ("goes_on", "u1"),  # languages, as bits, in which no sentence ends in the last word
-        ("language", "u1"),  # 1 + number of the answer's language; 0 where it is not known
+        ("unfinished_in", "u1"),  # languages, as bits, in which no sentence ends in the answer's last word
+        ("language", "u1"),  # 1 + index of the answer's language; 0 if it is unknown
     ]
 )
 Facts = NDArray[np.void]
 _ALL = 2**64 - 1
-# What a sample is about and was asked with, besides answer and references.
-_GIVEN = attrgetter(
+# The input fields of a sample.
+_INPUTS = attrgetter(
     *("question", "prompt", "metadata", "image", "audio", "choices", "images", "video", "messages", "boxes", "epoch")
 )
 
@@ -65,7 +65,7 @@ _encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
 
 
 def facts_of(samples: Sequence[Sample], patterns: Sequence[str] = ERROR_PATTERNS) -> Facts:
-    """One row a sample. Answers that begin with one of `patterns` are error messages and are not looked at."""
+    """One row per sample. Answers that start with one of `patterns` are error messages and are not checked."""
     compiled = [re.compile(pattern) for pattern in patterns]
     return np.array([_fact(sample, compiled) for sample in samples], dtype=FACTS)
 
@@ -83,44 +83,49 @@ def _fact(sample: Sample, patterns: Sequence[re.Pattern[str]]) -> tuple[int, ...
     words = words_of(answer)
     key = "".join(words) or ("" if _is_blank(answer) else answer.strip())
     if not key:
-        flags, goes_on, language = Flag.ANSWERED | Flag.BLANK, 0, 0
+        flags, unfinished_in, language = Flag.ANSWERED | Flag.BLANK, 0, 0
     else:
-        flags, goes_on, language = _seen(sample, answer, words, references, joined, first_words)
-    said = _hash(key) if key else 0
-    # A short answer may be right for many samples: without an image or a group it says nothing of what it is about.
-    content = _content(sample, said, corpus, unit) if media or len(words) >= LONG else 0
-    return flags, len(words), len(answer), len(references), said, unit, content, corpus, first, goes_on, language
+        flags, unfinished_in, language = _text_facts(sample, answer, words, references, joined, first_words)
+    answer_hash = _hash(key) if key else 0
+    # A short answer may be correct for many samples: without media or a group, equal ones are not duplicates.
+    content = _content(sample, answer_hash, corpus, unit) if media or len(words) >= LONG else 0
+    lengths = len(words), len(answer), len(references)
+    return flags, *lengths, answer_hash, unit, content, corpus, first, unfinished_in, language
 
 
 def _is_blank(text: str) -> bool:
-    """Whether nothing of a text can be seen: white space and characters of width zero."""
+    """Whether a text is invisible: only white space and zero-width characters."""
     return all(character.isspace() or category(character) == "Cf" for character in text)
 
 
-def _seen(
+def _text_facts(
     sample: Sample, answer: str, words: list[str], references: list[str], joined: str, first_words: list[str]
 ) -> tuple[int, int, int]:
-    """Flags, languages in which the answer's last word asks for another, and the answer's language.
+    """Flags, languages in which the answer's last word cannot end a sentence, and the answer's language.
 
-    A sign that a reference shows too is the form of a right answer.
+    A property that a reference has too is not flagged.
     """
-    flags, goes_on, language = Flag.ANSWERED, 0, None
+    flags, unfinished_in, language = Flag.ANSWERED, 0, None
     text = answer.rstrip()
     if ends_closed(text):
         flags |= Flag.CLOSED
     elif len(words) > 1 and ends_open(text):
         if not any(ends_open(reference.rstrip()) for reference in references):
             flags |= Flag.OPEN
-    elif len(words) >= LONG and text.endswith(words[-1]):  # "vitamin A" is whole
-        goes_on = languages_that_go_on(words[-1])
-        if goes_on and any(words_of(reference)[-1:] == words[-1:] for reference in references):
-            goes_on = 0
+    elif len(words) >= LONG and text.endswith(words[-1]):  # "vitamin A" is complete
+        unfinished_in = unfinished_languages(words[-1])
+        if unfinished_in and any(words_of(reference)[-1:] == words[-1:] for reference in references):
+            unfinished_in = 0
     if has_markup(answer) and not any(map(has_markup, references)):
         flags |= Flag.MARKUP
     if repeats_itself(words) and not any(repeats_itself(words_of(reference)) for reference in references):
         flags |= Flag.REPETITION
-    for asked in (sample.question, sample.prompt):
-        if asked and says_only(words, asked) and not any(says_only(words_of(own), asked) for own in references):
+    for question in (sample.question, sample.prompt):
+        if (
+            question
+            and repeats_question(words, question)
+            and not any(repeats_question(words_of(reference), question) for reference in references)
+        ):
             flags |= Flag.COPIES_QUESTION
     if len(words) >= LONG:
         counts = hits(words)
@@ -134,13 +139,13 @@ def _seen(
             flags |= Flag.COPIES_REFERENCE
         if is_off_script(answer, references):
             flags |= Flag.OFF_LANGUAGE
-    return flags, goes_on, 0 if language is None else language + 1
+    return flags, unfinished_in, 0 if language is None else language + 1
 
 
 def _is_one_of(words: list[str], references: list[str], joined: str) -> bool:
     """Whether a reference has the same words."""
     folded = joined.casefold()
-    if not all(map(folded.__contains__, words[-_GLANCED_AT:])):  # the cheap look
+    if not all(map(folded.__contains__, words[-_PRECHECKED:])):  # the cheap check
         return False
     return any(words_of(reference) == words for reference in references)
 
@@ -152,20 +157,20 @@ def _is_foreign(counts: bytes, language: int, first_words: list[str], references
 
 
 def _unit(media: object) -> int:
-    """A hash of what the sample is about; 0 if it can only be the sample itself."""
+    """A hash of what the sample is about; 0 if that is the sample itself."""
     if isinstance(media, list):
         hashes = [_unit(item) for item in media]
         return _hash(_encode(hashes)) if all(hashes) else 0
     return _hash(media) if isinstance(media, str | bytes) else 0
 
 
-def _content(sample: Sample, said: int, corpus: int, unit: int) -> int:
-    """A hash of everything but the id. Metadata counts: two systems may say the same of one image."""
-    given = _GIVEN(sample)
-    others = 0
-    if any(given) or sample.epoch is not None or sample.boxes is not None:
-        others = _hash(_encode([_hash(value) if isinstance(value, bytes) else value for value in given]))
-    return hash((said, corpus, unit, others)) & _ALL  # of numbers, and so the same in every process
+def _content(sample: Sample, answer_hash: int, corpus: int, unit: int) -> int:
+    """A hash of everything except the id. Metadata counts: two systems may give the same answer for one image."""
+    inputs = _INPUTS(sample)
+    input_hash = 0
+    if any(inputs) or sample.epoch is not None or sample.boxes is not None:
+        input_hash = _hash(_encode([_hash(value) if isinstance(value, bytes) else value for value in inputs]))
+    return hash((answer_hash, corpus, unit, input_hash)) & _ALL  # a hash of integers is the same in every process
 
 
 def _hash(content: str | bytes) -> int:

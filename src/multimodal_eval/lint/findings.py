@@ -1,4 +1,4 @@
-"""From the facts of all samples and the values of all metrics to findings."""
+"""Findings over the facts of all samples and the values of all metrics."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ LookUp = Callable[[int], tuple[str, str | None]]
 
 SHOWN = 5
 SHOWN_CHARACTERS = 100
-RARE = 0.01  # share up to which a rule that can err stays silent
+RARE = 0.01  # a rule with false positives warns from this share on
 COPIES = 0.10  # of the long answers
 REPEATED = 0.20  # of the long answers
-PUNCTUATED = 0.90  # share of closed answers that makes an open one odd
+PUNCTUATED = 0.90  # share of answers with final punctuation from which its absence is suspicious
 AT_MAXIMUM = 0.05
-VARIED = 6  # different lengths: fewer are a fixed form
+VARIED = 6  # different lengths; fewer mean a fixed format
 AT_BOUND = 0.95
 UNSCORED = 0.05
-ENOUGH = 20  # answers, to speak of what most of them do
+ENOUGH = 20  # answers needed to judge what most of them do
 ENOUGH_VALUES = 10
 SMALL_CORPUS = 10
 
 # Every code and why it matters, in the order of lint.json.
 CODES = {
-    "EMPTY_ANSWER": "A blank answer gets a metric's worst value, so the mean speaks of the generator's failures too.",
-    "COPIES_QUESTION": "Saying the question again answers nothing, and still shares words with the references.",
-    "COPIES_REFERENCE": "Long answers are seldom a reference word for word: the references may have leaked.",
-    "DUPLICATE_ANSWERS": "A system that says the same of different things scores on what is frequent.",
-    "DUPLICATE_SAMPLES": "A sample that counts several times weighs too much and makes the interval too narrow.",
-    "DEGENERATE_CORPUS": "Corpus statistics and intervals from so little, or so uneven, a corpus mean little.",
-    "TRUNCATED": "An answer that was cut off is scored without its end: look at the generator's length limit.",
-    "OFF_LANGUAGE": "An answer in another language than its references shares no words with them, however right it is.",
-    "MARKUP": "Special tokens, tags, labels and JSON are scored as if the model had meant them as words.",
-    "REPETITION": "An answer that loops says that decoding failed, and metrics of recall may even reward it.",
-    "NO_VARIANCE": "A metric that gives the same value to every sample tells nothing apart, and its interval is void.",
-    "UNSCORED_SHARE": "A mean over the samples that happened to be scored may not hold for the others.",
-    "CEILING": "Where nearly all values stand at the upper bound, better and worse can no longer be told apart.",
-    "FLOOR": "Where nearly all values stand at the lower bound, better and worse can no longer be told apart.",
+    "EMPTY_ANSWER": "A blank answer gets a metric's worst value, so the mean includes the generator's failures.",
+    "COPIES_QUESTION": "Repeating the question answers nothing, but still shares words with the references.",
+    "COPIES_REFERENCE": "Long answers rarely equal a reference word for word: the references may have leaked.",
+    "DUPLICATE_ANSWERS": "A system that gives the same answer for different inputs scores by frequency alone.",
+    "DUPLICATE_SAMPLES": "A duplicated sample weighs too much and makes the interval too narrow.",
+    "DEGENERATE_CORPUS": "Corpus statistics and intervals from such a small or uneven corpus are unreliable.",
+    "TRUNCATED": "A truncated answer is scored without its end: check the generator's length limit.",
+    "OFF_LANGUAGE": "An answer in another language than its references shares no words with them, even if correct.",
+    "MARKUP": "Special tokens, tags, labels and JSON are scored like words of the answer.",
+    "REPETITION": "An answer that loops is a decoding failure, and recall metrics may even reward it.",
+    "NO_VARIANCE": "A metric with the same value for every sample separates nothing, and its interval is meaningless.",
+    "UNSCORED_SHARE": "The mean over the scored samples may not hold for the unscored ones.",
+    "CEILING": "If nearly all values are at the upper bound, the metric cannot separate better from worse.",
+    "FLOOR": "If nearly all values are at the lower bound, the metric cannot separate better from worse.",
 }
 
 
 @dataclass
 class Values:
-    """A metric's values, seen part by part and forgotten but for what the findings need."""
+    """Running statistics of a metric's values, updated part by part."""
 
     bounds: Bounds = (None, None)
     total: int = 0
@@ -65,7 +65,7 @@ class Values:
     at_high: int = 0
 
     def see(self, values: NDArray[np.float64]) -> None:
-        """The next values, NaN where a sample is unscored."""
+        """Add the next values; NaN for an unscored sample."""
         unscored = np.isnan(values)
         if len(self.unscored_rows) < SHOWN:
             self.unscored_rows += (np.flatnonzero(unscored)[:SHOWN] + self.total).tolist()
@@ -83,26 +83,26 @@ class Values:
 def findings(
     facts: Facts, look_up: LookUp, values: Mapping[str, Values] | None = None, corpus_metrics: Sequence[str] = ()
 ) -> list[Finding]:
-    """Everything that is doubtful, in the order of `CODES`. `corpus_metrics` take document frequencies from the run."""
-    found = _Findings(facts, look_up)
+    """All findings, in the order of `CODES`. `corpus_metrics` compute document frequencies from the run."""
+    rules = _Rules(facts, look_up)
     every = [
-        *found.of_single_answers(),
-        *found.copied_references(),
-        *found.repeated_answers(),
-        *found.repeated_samples(),
-        *found.corpus(corpus_metrics),
-        *found.truncated(),
-        *found.rare("OFF_LANGUAGE", Flag.OFF_LANGUAGE, "answers in another script or language than their references"),
-        *found.flagged("MARKUP", Flag.MARKUP, "answers with special tokens, tags, labels, JSON or control characters"),
-        *found.flagged("REPETITION", Flag.REPETITION, "answers in which a piece repeats over and over"),
-        *(finding for name, own in (values or {}).items() for finding in found.of_metric(name, own)),
+        *rules.single_answers(),
+        *rules.copied_references(),
+        *rules.repeated_answers(),
+        *rules.repeated_samples(),
+        *rules.corpus(corpus_metrics),
+        *rules.truncated(),
+        *rules.rare("OFF_LANGUAGE", Flag.OFF_LANGUAGE, "answers in another script or language than their references"),
+        *rules.flagged("MARKUP", Flag.MARKUP, "answers with special tokens, tags, labels, JSON or control characters"),
+        *rules.flagged("REPETITION", Flag.REPETITION, "answers in which a phrase repeats over and over"),
+        *(finding for name, statistics in (values or {}).items() for finding in rules.metric(name, statistics)),
     ]
     order = list(CODES)
     return sorted(every, key=lambda finding: order.index(finding.code))
 
 
-class _Findings:
-    """The facts, and the findings that they give."""
+class _Rules:
+    """The rules that turn facts into findings."""
 
     def __init__(self, facts: Facts, look_up: LookUp) -> None:
         self.facts, self.look_up = facts, look_up
@@ -131,49 +131,49 @@ class _Findings:
         return [self.look_up(row)[0] for row in rows]
 
     def flagged(self, code: str, flag: int, what: str) -> Iterator[Finding]:
-        """A flag that is a finding wherever it is set."""
+        """A finding if any sample has the flag."""
         mask = self._has(flag)
         if mask.any():
             yield self._finding(code, mask, int(self._has(Flag.ANSWERED).sum()), what)
 
     def rare(self, code: str, flag: int, what: str) -> Iterator[Finding]:
-        """A flag that may be wrong now and then, and is a finding where it is set more often."""
-        yield from (one for one in self.flagged(code, flag, what) if one.share >= RARE)
+        """The same for a flag with false positives: a finding if more than a few samples have it."""
+        yield from (finding for finding in self.flagged(code, flag, what) if finding.share >= RARE)
 
-    def of_single_answers(self) -> Iterator[Finding]:
+    def single_answers(self) -> Iterator[Finding]:
         yield from self.flagged("EMPTY_ANSWER", Flag.BLANK, "blank answers")
-        yield from self.flagged("COPIES_QUESTION", Flag.COPIES_QUESTION, "answers that say nothing but the question")
+        yield from self.flagged("COPIES_QUESTION", Flag.COPIES_QUESTION, "answers that only repeat the question")
 
     def copied_references(self) -> Iterator[Finding]:
-        """More copies than chance gives, among answers long enough not to be right word for word."""
-        able = self.answered & (self.facts["words"] >= COPIED) & (self.facts["references"] > 0)
+        """More copies than by chance, among answers too long to equal a reference by chance."""
+        eligible = self.answered & (self.facts["words"] >= COPIED) & (self.facts["references"] > 0)
         mask = self._has(Flag.COPIES_REFERENCE)
-        if mask.sum() > max(1, COPIES * able.sum()):
-            what = f"answers of {COPIED} words or more that are one of their references"
-            yield self._finding("COPIES_REFERENCE", mask, int(able.sum()), what)
+        if mask.sum() > max(1, COPIES * eligible.sum()):
+            what = f"answers of {COPIED} words or more that equal one of their references"
+            yield self._finding("COPIES_REFERENCE", mask, int(eligible.sum()), what)
 
     def repeated_answers(self) -> Iterator[Finding]:
-        """Long answers that stand for several units, or one answer for half of all, unless the references do so too."""
+        """Long answers in several units, or one answer in half of all units, unless the references do so too."""
         facts = self.facts
         units = _units(facts["answer"], self.units)
         of_references = _units(facts["reference"], self.units)
         long = self.long & (units > 1)
         share = long.sum() / max(1, self.long.sum())
-        wanted = (of_references > 1).sum() / max(1, (facts["references"] > 0).sum())
-        mask = long if long.sum() > 2 and share >= REPEATED and share >= 2 * wanted else np.zeros_like(long)
+        usual = (of_references > 1).sum() / max(1, (facts["references"] > 0).sum())
+        mask = long if long.sum() > 2 and share >= REPEATED and share >= 2 * usual else np.zeros_like(long)
         every = len(np.unique(self.units[self.answered]))
         most = int(units.max(initial=0))
         if every >= ENOUGH_VALUES and 2 * most >= every and 2 * most >= 3 * of_references.max(initial=0):
             mask = mask | (units == most)
         if mask.any():
-            what = "answers that stand for two or more different groups or images"
+            what = "answers that occur in two or more different groups or images"
             answers = self._most_frequent(mask)
             yield self._finding("DUPLICATE_ANSWERS", mask, int(self.answered.sum()), what, answers)
 
     def _most_frequent(self, mask: Mask) -> list[Repeated]:
         rows = np.flatnonzero(mask)
         hashes, first, counts = np.unique(self.facts["answer"][rows], return_index=True, return_counts=True)
-        frequent = np.lexsort((hashes, -counts))[:SHOWN]  # equals by hash: the same in any order of the samples
+        frequent = np.lexsort((hashes, -counts))[:SHOWN]  # ties by hash, so the order of the samples does not matter
         return [Repeated(self._shown(int(rows[first[place]])), int(counts[place])) for place in frequent]
 
     def _shown(self, row: int) -> str:
@@ -186,7 +186,7 @@ class _Findings:
         mask = (content != 0) & (counts[inverse] > 1)
         if mask.any():
             different = len(np.unique(content[mask]))
-            what = f"samples that are the same under several ids ({different:,} different)"
+            what = f"samples that occur under several ids ({different:,} different)"
             yield self._finding("DUPLICATE_SAMPLES", mask, len(content), what)
 
     def corpus(self, metrics: Sequence[str]) -> Iterator[Finding]:
@@ -203,31 +203,31 @@ class _Findings:
         single = counts == 1
         if single.any() and np.median(counts[has]) >= 3:
             most = int(np.median(counts[has]))
-            what = f"samples with a single reference, where half of the others have {most} or more"
+            what = f"samples with a single reference, while half of the others have {most} or more"
             yield self._finding("DEGENERATE_CORPUS", single, int(has.sum()), what)
 
     def truncated(self) -> Iterator[Finding]:
         """Any of four signs; each is judged by what most answers of the run do."""
         signs = {
             "end in a comma, hyphen or ellipsis": self._has(Flag.OPEN),
-            "in a word that another must follow": self._unfinished(),
-            "without the final punctuation of the others": self._unpunctuated(),
-            "at the one greatest length": self._at_greatest_length(),
+            "end in a word that cannot end a sentence": self._unfinished(),
+            "lack the final punctuation of the others": self._unpunctuated(),
+            "have exactly the greatest length": self._at_greatest_length(),
         }
         mask: Mask = np.logical_or.reduce(list(signs.values()))
         total = int(self.answered.sum())
         if mask.any() and mask.sum() >= RARE * total:
-            told = ", ".join(f"{int(own.sum()):,} {sign}" for sign, own in signs.items() if own.any())
-            yield self._finding("TRUNCATED", mask, total, f"answers that look cut off ({told})")
+            counts = ", ".join(f"{int(matches.sum()):,} {sign}" for sign, matches in signs.items() if matches.any())
+            yield self._finding("TRUNCATED", mask, total, f"answers that look truncated ({counts})")
 
     def _unfinished(self) -> Mask:
-        """By the words of the language that most answers are in."""
+        """Answers whose last word cannot end a sentence in the language of most answers."""
         known = np.bincount(self.facts["language"], minlength=2)[1:]
         bit = 1 << int(known.argmax()) if known.any() else 0
-        return np.asarray((self.facts["goes_on"] & bit) != 0)
+        return np.asarray((self.facts["unfinished_in"] & bit) != 0)
 
     def _unpunctuated(self) -> Mask:
-        """Many captions have no final punctuation: one lacks it where the other answers and the references have it."""
+        """Many captions have no final punctuation; it counts as missing if other answers and references have it."""
         closed = self._has(Flag.CLOSED)
         open_, open_references = self.long & ~closed, self.long & (self.facts["references"] > 0)
         with_references = int(open_references.sum())
@@ -238,17 +238,17 @@ class _Findings:
         return open_ if odd else np.zeros_like(open_)
 
     def _at_greatest_length(self) -> Mask:
-        """A pile of answers at exactly the greatest number of words or characters, none of them closed."""
+        """Unclosed answers that pile up at exactly the greatest number of words or characters."""
         mask = np.zeros_like(self.long)
-        for name, least, before in (("words", 8, 2), ("characters", 20, 5)):
+        for name, minimum, before in (("words", 8, 2), ("characters", 20, 5)):
             lengths = self.facts[name][self.long]
-            if len(lengths) < ENOUGH or lengths.max() < least or len(np.unique(lengths)) < VARIED:
+            if len(lengths) < ENOUGH or lengths.max() < minimum or len(np.unique(lengths)) < VARIED:
                 continue
             greatest = int(lengths.max())
             pile = int((lengths == greatest).sum())
-            beside = max(int((lengths == greatest - step).sum()) for step in range(1, before + 1))
+            nearby = max(int((lengths == greatest - step).sum()) for step in range(1, before + 1))
             share = pile / len(lengths)
-            if pile < ENOUGH_VALUES or not AT_MAXIMUM <= share <= 0.9 or pile < 3 * beside:
+            if pile < ENOUGH_VALUES or not AT_MAXIMUM <= share <= 0.9 or pile < 3 * nearby:
                 continue
             at = self.long & (self.facts[name] == greatest)
             cut = at & ~self._has(Flag.CLOSED)
@@ -256,25 +256,25 @@ class _Findings:
                 mask |= cut
         return mask
 
-    def of_metric(self, name: str, values: Values) -> Iterator[Finding]:
-        """What a metric's values show."""
+    def metric(self, name: str, values: Values) -> Iterator[Finding]:
+        """Findings about a metric's values."""
         unscored = values.total - values.scored
         rows = self._ids(values.unscored_rows[:SHOWN])
         if values.scored < 2:
-            yield _of_metric("NO_VARIANCE", name, values.scored, values.total, "samples scored", [])
+            yield _metric_finding("NO_VARIANCE", name, values.scored, values.total, "samples scored", [])
         elif values.lowest == values.highest:
-            what = f"values, all of them {values.lowest:g}"
-            yield _of_metric("NO_VARIANCE", name, values.scored, values.scored, what, [])
+            what = f"values, all equal to {values.lowest:g}"
+            yield _metric_finding("NO_VARIANCE", name, values.scored, values.scored, what, [])
         if unscored > UNSCORED * values.total:
-            yield _of_metric("UNSCORED_SHARE", name, unscored, values.total, "samples unscored", rows)
+            yield _metric_finding("UNSCORED_SHARE", name, unscored, values.total, "samples unscored", rows)
         for code, count, bound in zip(
             ("CEILING", "FLOOR"), (values.at_high, values.at_low), values.bounds[::-1], strict=True
         ):
             if values.scored >= ENOUGH_VALUES and count >= AT_BOUND * values.scored:
-                yield _of_metric(code, name, count, values.scored, f"values at the bound {bound:g}", [])
+                yield _metric_finding(code, name, count, values.scored, f"values at the bound {bound:g}", [])
 
 
-def _of_metric(code: str, name: str, count: int, total: int, what: str, examples: list[str]) -> Finding:
+def _metric_finding(code: str, name: str, count: int, total: int, what: str, examples: list[str]) -> Finding:
     return Finding(
         code=code, metric=name, count=count, total=total, share=count / total if total else 0.0, what=what,
         why=CODES[code], examples=examples,
@@ -282,7 +282,7 @@ def _of_metric(code: str, name: str, count: int, total: int, what: str, examples
 
 
 def _units(hashes: NDArray[np.uint64], units: NDArray[np.uint64]) -> Rows:
-    """For each row in how many different units its hash stands; 0 where there is no hash."""
+    """For each row, the number of different units with its hash; 0 without a hash."""
     order = np.lexsort((units, hashes))
     ordered, ordered_units = hashes[order], units[order]
     new_hash = np.ones(len(order), dtype=np.bool_)

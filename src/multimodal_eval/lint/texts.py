@@ -1,4 +1,4 @@
-"""What can be seen of one text: markup, repetition, how it ends, whether it says its question again."""
+"""Checks of one text: markup, repetition, how it ends, whether it repeats its question."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from multimodal_eval.text.words import words_of
 
-# Few texts have one of these, and only those are looked at closely.
+# Only texts with one of these characters are checked closely; few have one.
 _SUSPECT = re.compile("[<\\[{`&:#▁Ġ\ufffd]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _TAGS = (
@@ -36,7 +36,7 @@ LONGEST_JSON = 100_000
 
 
 def has_markup(text: str) -> bool:
-    """Whether a text holds what belongs to the machinery: special tokens, tags, labels, JSON, control characters."""
+    """Whether a text contains special tokens, tags, labels, JSON or control characters."""
     if not text.isprintable() and _CONTROL.search(text):
         return True
     if not _SUSPECT.search(text):
@@ -56,30 +56,30 @@ def _is_json(text: str) -> bool:
 
 _TAIL = 256  # words: loops are at the end of an answer
 _LONGEST_PERIOD = 32
-_MANY = 40  # words, from which on an array is faster
-_ENOUGH = 12  # words in a row that repeat, however long the answer is
+_MANY = 40  # words; from here on an array is faster
+_ENOUGH = 12  # repeating words in a row, for an answer of any length
 _LONG_WORD = 30
 _STUTTER = re.compile(r"(.{1,10}?)\1{4,}")
 
 
 def repeats_itself(words: Sequence[str]) -> bool:
-    """Whether one piece stands at least three times in a row (a single word four times) and fills a third of the end.
+    """Whether a phrase repeats three times in a row (a single word four times) and fills a third of the answer's end.
 
-    Twelve words in a row that repeat are enough in a long answer. Numbers may repeat.
+    In a long answer, twelve repeating words in a row are enough. Numbers may repeat.
     """
     tail = words[-_TAIL:]
     count = len(tail)
     if count and max(map(len, tail)) > _LONG_WORD and any(map(_stutters, tail)):
         return True
     least = min(-(-count // 3), _ENOUGH)
-    if count < 4 or 3 * (count - len(set(tail))) < 2 * least:  # too many different words for that
+    if count < 4 or 3 * (count - len(set(tail))) < 2 * least:  # too many different words
         return False
     numbers: dict[str, int] = {}
     coded = np.array([numbers.setdefault(word, len(numbers)) for word in tail]) if count > _MANY else None
     for period in range(1, min(_LONGEST_PERIOD, count // 3) + 1):
         times = 4 if period == 1 else 3
         span = max(times * period, least)
-        # A piece of `period` words repeats where each word is the one `period` words before.
+        # A phrase of `period` words repeats if each word equals the one `period` words earlier.
         same = bytes(map(eq, tail[period:], tail)) if coded is None else (coded[period:] == coded[:-period]).tobytes()
         start = same.find(b"\x01" * (span - period))
         if start >= 0 and any(any(map(str.isalpha, word)) for word in tail[start : start + period]):
@@ -90,7 +90,7 @@ def repeats_itself(words: Sequence[str]) -> bool:
 def _stutters(word: str) -> bool:
     if len(word) <= _LONG_WORD:
         return False
-    return any(len(found[0]) >= 20 and any(map(str.isalpha, found[1])) for found in _STUTTER.finditer(word[-1000:]))
+    return any(len(match[0]) >= 20 and any(map(str.isalpha, match[1])) for match in _STUTTER.finditer(word[-1000:]))
 
 
 _CLOSING = frozenset(".!?。！？؟۔।॥።։؛‽⁈⁉\"'”’»›)]}）】」』*`")
@@ -99,43 +99,43 @@ _ELLIPSES = ("...", "…")
 
 
 def ends_open(text: str) -> bool:
-    """Whether the last character says that more was to come: comma, colon, hyphen, opening bracket, ellipsis."""
+    """Whether the last character expects more text: comma, colon, hyphen, opening bracket, ellipsis."""
     return text[-1:] in _OPEN or text.endswith(_ELLIPSES)
 
 
 def ends_closed(text: str) -> bool:
-    """Whether a text ends in final punctuation, or in a quotation mark or bracket that closes."""
+    """Whether a text ends in final punctuation, or in a closing quotation mark or bracket."""
     return text[-1:] in _CLOSING and not text.endswith(_ELLIPSES)
 
 
 _ASKS, _ANSWERS = ("question", "вопрос", "q"), ("answer", "ответ", "a")
 
 
-_SHORT = 1000  # characters: only so long a question is kept
+_SHORT = 1000  # characters; longer questions are not cached
 
 
 def _key(question: str) -> str:
     return "".join(words_of(question))
 
 
-_kept_key = lru_cache(maxsize=4096)(_key)  # many samples ask the same
+_cached_key = lru_cache(maxsize=4096)(_key)  # many samples ask the same question
 
 
-def says_only(words: Sequence[str], question: str) -> bool:
-    """Whether the words are the question's, once or several times over, or at least three quarters of it in a row.
+def repeats_question(words: Sequence[str], question: str) -> bool:
+    """Whether the words are the question, once or repeated, or a contiguous three quarters of it.
 
-    A word or two of the question can be a right answer ("black or white?"): a piece counts from five words on.
+    A word or two of the question can be a correct answer ("black or white?"), so a part needs at least five words.
     """
-    asked = _kept_key(question) if len(question) <= _SHORT else _key(question)
-    if not asked or not words:
+    key = _cached_key(question) if len(question) <= _SHORT else _key(question)
+    if not key or not words:
         return False
-    if words[0] in _ASKS and _is_of("".join(words[1 : -1 if words[-1] in _ANSWERS else None]), asked, len(words) - 1):
+    if words[0] in _ASKS and _repeats("".join(words[1 : -1 if words[-1] in _ANSWERS else None]), key, len(words) - 1):
         return True  # "Question: … Answer:"
-    return _is_of("".join(words), asked, len(words))
+    return _repeats("".join(words), key, len(words))
 
 
-def _is_of(said: str, asked: str, words: int) -> bool:
-    if len(said) >= len(asked):
-        times, rest = divmod(len(said), len(asked))
-        return rest == 0 and said == asked * times
-    return words >= 5 and 4 * len(said) >= 3 * len(asked) and said in asked
+def _repeats(answer: str, question: str, words: int) -> bool:
+    if len(answer) >= len(question):
+        times, rest = divmod(len(answer), len(question))
+        return rest == 0 and answer == question * times
+    return words >= 5 and 4 * len(answer) >= 3 * len(question) and answer in question

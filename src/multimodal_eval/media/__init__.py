@@ -1,1 +1,1 @@
-"""Images and audio: the only room that opens media, within the limits of a policy."""
+"""Images and audio. Only this package opens media files, within the limits of a policy."""

@@ -1,8 +1,8 @@
-"""Which network addresses may be asked for a picture: public ones, whatever they are disguised as.
+"""Which network addresses an image may be fetched from: public ones only, in every notation.
 
 Reference:
-    IANA. IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890). The list stands here because what Python calls
-    global differs between its releases.
+    IANA. IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890). The list is copied here because Python's
+    `is_global` differs between releases.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _NOT_PUBLIC_V4 = tuple(
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # carrier-grade NAT
         "127.0.0.0/8",  # loopback
-        "168.63.129.16/32",  # the host of an Azure machine
-        "169.254.0.0/16",  # link-local, where clouds keep their metadata
+        "168.63.129.16/32",  # the host of an Azure virtual machine
+        "169.254.0.0/16",  # link-local; cloud metadata services
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments
         "192.0.2.0/24",  # documentation
@@ -30,7 +30,7 @@ _NOT_PUBLIC_V4 = tuple(
         "240.0.0.0/4",  # reserved, broadcast
     )
 )
-_PUBLIC_V6 = IPv6Network("2000::/3")  # all that has been assigned for global use lies here
+_PUBLIC_V6 = IPv6Network("2000::/3")  # everything assigned for global use so far
 _NOT_PUBLIC_V6 = tuple(
     IPv6Network(network)
     for network in (
@@ -43,7 +43,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Whether an address lies in the public network; one that holds an IPv4 address is judged by that."""
+    """Whether an address is public. An IPv6 address that contains an IPv4 address is judged by the IPv4 address."""
     try:
         parsed = ip_address(address)
     except ValueError:  # also an IPv4 address with leading zeros
@@ -70,10 +70,10 @@ def _inner_v4(address: IPv6Address) -> IPv4Address | None:
 
 
 def literal_address(host: str) -> str | None:
-    """The address that a host is written as, or None for a name.
+    """The IP address if the host is written as one, None for a name.
 
-    `0x7f000001`, `127.1`, `0177.0.0.1` and `2130706433` are no names either: systems take them for IPv4 addresses, so
-    a host that ends in a number must be written as four decimal ones. Anything else is a ValueError.
+    Systems read `0x7f000001`, `127.1`, `0177.0.0.1` and `2130706433` as IPv4 addresses too. A host that ends in a
+    number must therefore be four decimal numbers; otherwise this raises ValueError.
     """
     if ":" in host:
         return str(IPv6Address(host))

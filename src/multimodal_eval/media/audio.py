@@ -1,4 +1,4 @@
-"""Sounds from wherever a dialogue names them, checked before they are decoded, as one channel of float32."""
+"""Load the audio of a dialogue: checked before decoding, as one channel of float32."""
 
 from __future__ import annotations
 
@@ -19,81 +19,83 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]  # frames x channels
 
-# How files begin that the optional package reads. Anything else is not opened at all.
-_OTHERS = ((b"fLaC", "FLAC"), (b"OggS", "Ogg"), (b"ID3", "MP3"))
+__all__ = ["load_audio"]
+
+# First bytes of the formats that the optional package reads. No other content is opened.
+_OPTIONAL_FORMATS = ((b"fLaC", "FLAC"), (b"OggS", "Ogg"), (b"ID3", "MP3"))
 RATES = (1_000, 384_000)
-MOST_CHANNELS = 32
+MAX_CHANNELS = 32
 
 
 def load_audio(source: Any, *, policy: MediaPolicy | None = None) -> Audio:
-    """The sound as one channel (the mean of all), float32 from -1 to 1; what is louder is cut off there.
+    """The audio as one channel (the mean of all channels), float32, clipped to [-1, 1].
 
-    `source` is a path, a `file:` URL or bytes. WAV is read as it is (PCM of 8, 16, 24 or 32 bits, floats); FLAC, Ogg
-    and MP3 through the extra `[audio]`. Raises `AudioError` with the reason where there is no such sound.
-    `policy` defaults to the context's, which in a call from Python takes any path.
+    `source` is a path, a `file:` URL or bytes. WAV needs no extra package (PCM of 8, 16, 24 or 32 bits, floats).
+    FLAC, Ogg and MP3 need the extra `[audio]`. Raises `AudioError` with the reason if the audio cannot be loaded.
+    `policy` defaults to the policy of the context. In a call from Python, that one accepts any path.
     """
     import numpy as np
 
     rules = policy or current_policy()
     content = _content(source, rules)
     if not content:
-        raise AudioError("the sound is empty: 0 bytes")
+        raise AudioError("the audio is empty: 0 bytes")
     if is_wav(content):
         samples, rate = read_wav(content, lambda rate, channels, frames: _refuse(rate, channels, frames, rules))
     else:
-        samples, rate = _others(content, rules)
+        samples, rate = _read_with_soundfile(content, rules)
     if not np.isfinite(samples).all():
-        raise AudioError("the sound holds samples that are no finite numbers")
+        raise AudioError("the audio contains samples that are not finite numbers")
     return Audio(np.clip(samples.mean(axis=1, dtype=np.float64), -1, 1).astype(np.float32), rate)
 
 
 def _content(source: Any, policy: MediaPolicy) -> bytes:
     if isinstance(source, bytes | bytearray | memoryview):
         if len(source) > policy.max_bytes:
-            raise AudioError(f"a sound of {len(source):,} bytes, over the limit of {policy.max_bytes:,}")
+            raise AudioError(f"the audio has {len(source):,} bytes, over the limit of {policy.max_bytes:,}")
         return bytes(source)
     if isinstance(source, PathLike):
         source = source.__fspath__()
     if not isinstance(source, str):
-        raise AudioError(f"a sound must be a path or bytes. Got {shorten(source)} instead")
+        raise AudioError(f"audio must be a path or bytes. Got {shorten(source)} instead")
     if source.lower().startswith("file:"):
         return read_file(path_of_file_url(source, AudioError), policy, AudioError)
     if "://" in source or source.startswith("data:"):
-        raise AudioError(f"{shorten(source)} is an address, and sounds are opened by their paths only")
+        raise AudioError(f"{shorten(source)} is a URL, and audio can only be opened from a path")
     return read_file(source, policy, AudioError)
 
 
 def _refuse(rate: int, channels: int, frames: int, policy: MediaPolicy) -> None:
-    """What a header says, before anything is decoded."""
+    """Check the header before anything is decoded."""
     if not RATES[0] <= rate <= RATES[1]:
-        raise AudioError(f"the sound has {rate:,} samples a second; between {RATES[0]:,} and {RATES[1]:,} are taken")
-    if not 1 <= channels <= MOST_CHANNELS:
-        raise AudioError(f"the sound has {channels} channels; 1 to {MOST_CHANNELS} are taken")
+        raise AudioError(f"the audio has {rate:,} samples per second. It must have {RATES[0]:,} to {RATES[1]:,}")
+    if not 1 <= channels <= MAX_CHANNELS:
+        raise AudioError(f"the audio has {channels} channels. It must have 1 to {MAX_CHANNELS}")
     if frames < 1:
-        raise AudioError("the sound has no samples")
+        raise AudioError("the audio has no samples")
     if frames > policy.max_audio_seconds * rate:
-        raise AudioError(f"the sound lasts {frames / rate:.0f} s, over the limit of {policy.max_audio_seconds:.0f} s")
+        raise AudioError(f"the audio lasts {frames / rate:.0f} s, over the limit of {policy.max_audio_seconds:.0f} s")
 
 
-def _others(content: bytes, policy: MediaPolicy) -> tuple[Samples, int]:
-    name = next((name for beginning, name in _OTHERS if content.startswith(beginning)), None)
-    if name is None and content[0] == 0xFF and len(content) > 1 and content[1] >= 0xE0:  # a frame without a title
+def _read_with_soundfile(content: bytes, policy: MediaPolicy) -> tuple[Samples, int]:
+    name = next((name for prefix, name in _OPTIONAL_FORMATS if content.startswith(prefix)), None)
+    if name is None and content[0] == 0xFF and len(content) > 1 and content[1] >= 0xE0:  # a frame without an ID3 tag
         name = "MP3"
     if name is None:
-        known = ", ".join(["WAV", *(name for _, name in _OTHERS)])
-        raise AudioError(f"the content is no {known} sound. It begins with {shorten(content[:16])}")
+        known = ", ".join(["WAV", *(name for _, name in _OPTIONAL_FORMATS)])
+        raise AudioError(f"the content is in none of the audio formats {known}. It starts with {shorten(content[:16])}")
     try:
-        package = require("soundfile", extra="audio", purpose=f"a sound as {name}")
+        package = require("soundfile", extra="audio", purpose=f"audio as {name}")
     except UnavailableError as missing:
-        raise AudioError(f"{missing}, or convert the sound to WAV") from None
+        raise AudioError(f"{missing}, or convert the audio to WAV") from None
     try:
         with package.SoundFile(io.BytesIO(content)) as file:
             _refuse(file.samplerate, file.channels, file.frames, policy)
-            most = int(policy.max_audio_seconds * file.samplerate)
-            samples = file.read(most + 1, dtype="float32", always_2d=True)
-            _refuse(file.samplerate, file.channels, len(samples), policy)  # a header may say too little
+            max_frames = int(policy.max_audio_seconds * file.samplerate)
+            samples = file.read(max_frames + 1, dtype="float32", always_2d=True)
+            _refuse(file.samplerate, file.channels, len(samples), policy)  # the header may state too few frames
             return samples, int(file.samplerate)
     except AudioError:
         raise
     except Exception as fault:  # noqa: BLE001 - decoders of damaged files raise anything
-        raise AudioError(f"the {name} sound cannot be decoded: {type(fault).__name__}: {fault}") from None
+        raise AudioError(f"the {name} audio cannot be decoded: {type(fault).__name__}: {fault}") from None

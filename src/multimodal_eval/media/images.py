@@ -1,4 +1,4 @@
-"""Pictures from wherever a sample names them: a path, an address, a data URI, bytes or a Pillow image.
+"""Load a sample's image from a path, a URL, a data URI, bytes or a Pillow image.
 
 Reference:
     Masinter (1998). The "data" URL scheme. RFC 2397.
@@ -16,39 +16,40 @@ from urllib.parse import unquote_to_bytes
 
 from multimodal_eval.core.errors import ImageError, shorten
 from multimodal_eval.media.files import path_of_file_url, read_file
-from multimodal_eval.media.pixels import checked_picture, decoded
+from multimodal_eval.media.pixels import checked_image, decoded
 from multimodal_eval.media.policy import MediaPolicy, current_policy
 
 if TYPE_CHECKING:
     from PIL import Image
+
+__all__ = ["image_bytes", "load_image_any"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _SLASHED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def load_image_any(source: Any, *, policy: MediaPolicy | None = None) -> Image.Image:
-    """The picture as eight-bit RGB, upright, transparency over white.
+    """The image as eight-bit RGB, upright, with transparency over white.
 
-    `source` is a path, a `file:` URL, a data URI, bytes, a Pillow image, or an http(s) URL where the policy allows it.
-    PNG, JPEG, WebP, GIF, BMP and TIFF are read. Raises `ImageError` with the reason where there is no such picture.
-    `policy` defaults to the context's, which in a call from Python takes any path and no URL.
+    `source` is a path, a `file:` URL, a data URI, bytes, a Pillow image, or an http(s) URL if the policy allows it.
+    Reads PNG, JPEG, WebP, GIF, BMP and TIFF. Raises `ImageError` with the reason if the image cannot be loaded.
+    `policy` defaults to the policy of the context. In a call from Python, that one accepts any path and no http URL.
     """
     rules = policy or current_policy()
-    if _is_picture(source):
-        return checked_picture(source, rules)
+    if _is_pillow_image(source):
+        return checked_image(source, rules)
     return decoded(image_bytes(source, policy=rules), rules)
 
 
 def image_bytes(source: Any, *, policy: MediaPolicy | None = None) -> bytes:
-    """The raw content of a picture, for a checksum; given to `load_image_any`, it is decoded without its source.
+    """The raw content of an image, for a checksum. `load_image_any` decodes it without the original source.
 
-    A Pillow image has no content of its own: it becomes an uncompressed BMP of its RGB pixels, the same bytes for
-    the same pixels.
+    A Pillow image becomes an uncompressed BMP of its RGB pixels: the same bytes for the same pixels.
     """
     rules = policy or current_policy()
-    if _is_picture(source):
+    if _is_pillow_image(source):
         buffer = io.BytesIO()
-        checked_picture(source, rules).save(buffer, format="BMP")
+        checked_image(source, rules).save(buffer, format="BMP")
         return buffer.getvalue()
     if isinstance(source, bytes | bytearray | memoryview):
         return _sized(bytes(source), rules)
@@ -56,7 +57,7 @@ def image_bytes(source: Any, *, policy: MediaPolicy | None = None) -> bytes:
         return read_file(_text(source), rules)
     if isinstance(source, str):
         return _content_named(source, rules)
-    raise ImageError(f"a picture must be a path, an address, bytes or a Pillow image. Got {shorten(source)} instead")
+    raise ImageError(f"an image must be a path, a URL, bytes or a Pillow image. Got {shorten(source)} instead")
 
 
 def _text(path: PathLike[Any]) -> str:
@@ -65,17 +66,17 @@ def _text(path: PathLike[Any]) -> str:
 
 
 def is_url(source: object) -> bool:
-    """Whether a source names a picture on the network."""
+    """Whether a source is an http or https URL."""
     return isinstance(source, str) and _scheme(source) in ("http", "https")
 
 
 def _scheme(name: str) -> str:
-    found = _SCHEME.match(name)
-    return found[1].lower() if found else ""
+    match = _SCHEME.match(name)
+    return match[1].lower() if match else ""
 
 
 def _content_named(name: str, policy: MediaPolicy) -> bytes:
-    """What a text names: its scheme tells, and without one it is a path."""
+    """The content that a string names: a URL by its scheme, and a path without one."""
     scheme = _scheme(name)
     if scheme == "data":
         return _decode_data_uri(name, policy.max_bytes)
@@ -84,7 +85,7 @@ def _content_named(name: str, policy: MediaPolicy) -> bytes:
     if scheme == "file":
         return read_file(path_of_file_url(name), policy)
     if _SLASHED.match(name):  # "a: b.png" is a path, "ftp://…" is not
-        raise ImageError(f"{shorten(name)}: addresses of the kind {scheme!r} are not opened")
+        raise ImageError(f"{shorten(name)}: URLs with the scheme {scheme!r} are not opened")
     return read_file(name, policy)
 
 
@@ -98,12 +99,12 @@ def _fetched(url: str, policy: MediaPolicy) -> bytes:
 
 def _sized(content: bytes, policy: MediaPolicy) -> bytes:
     if len(content) > policy.max_bytes:
-        raise ImageError(f"a picture of {len(content):,} bytes, over the limit of {policy.max_bytes:,}")
+        raise ImageError(f"the image has {len(content):,} bytes, over the limit of {policy.max_bytes:,}")
     return content
 
 
-def _is_picture(source: object) -> bool:
-    """Whether this is a Pillow image, without importing Pillow for everything that is not."""
+def _is_pillow_image(source: object) -> bool:
+    """Whether this is a Pillow image. Pillow is imported only if it may be one."""
     if isinstance(source, str | bytes | bytearray | memoryview | PathLike) or not hasattr(source, "getexif"):
         return False
     from PIL import Image
@@ -112,23 +113,23 @@ def _is_picture(source: object) -> bool:
 
 
 def _decode_data_uri(uri: str, max_bytes: int) -> bytes:
-    """The content of a data URI, base64 or percent-encoded; its media type is not believed and not read."""
+    """The content of a data URI, base64 or percent-encoded. Its media type is ignored."""
     head, comma, payload = uri.partition(",")
     if not comma:
-        raise ImageError(f"{shorten(uri)} is no data URI: it has no comma")
+        raise ImageError(f"{shorten(uri)} is not a data URI: it has no comma")
     if len(payload) > 3 * max_bytes:  # a percent-encoded byte takes three characters
-        raise ImageError(f"a data URI of more than {max_bytes:,} bytes")
+        raise ImageError(f"the data URI has more than {max_bytes:,} bytes")
     content = unquote_to_bytes(payload)
     if head.rstrip().lower().endswith(";base64"):
         try:
             content = base64.b64decode(_padded(b"".join(content.split())), validate=True)
         except binascii.Error as error:
-            raise ImageError(f"a data URI whose base64 cannot be decoded: {error}") from None
+            raise ImageError(f"the data URI's base64 cannot be decoded: {error}") from None
     if len(content) > max_bytes:
-        raise ImageError(f"a data URI of more than {max_bytes:,} bytes")
+        raise ImageError(f"the data URI has more than {max_bytes:,} bytes")
     return content
 
 
 def _padded(text: bytes) -> bytes:
-    """Many programs leave the `=` at the end out."""
+    """The text with its trailing `=`, which many programs omit."""
     return text + b"=" * (-len(text) % 4)

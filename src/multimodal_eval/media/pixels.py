@@ -1,4 +1,4 @@
-"""From the content of an image to eight-bit RGB: checked before it is decoded, and only if RGB is well defined.
+"""Decode an image to eight-bit RGB. It is checked first, and refused if its conversion to RGB is not well defined.
 
 Reference:
     Google. WebP Container Specification (RFC 9649), sections 2.5 to 2.7 (the size in the header).
@@ -20,7 +20,7 @@ from multimodal_eval.media.policy import MediaPolicy
 if TYPE_CHECKING:
     from PIL import Image, ImageFile
 
-# Format, how such a file begins, and the class that reads it. Anything else is not opened at all.
+# Format, first bytes, and the class that reads it. No other content is opened.
 _FORMATS = (
     ("PNG", re.compile(rb"\x89PNG\r\n\x1a\n"), "PngImagePlugin", "PngImageFile"),
     ("JPEG", re.compile(rb"\xff\xd8\xff"), "JpegImagePlugin", "JpegImageFile"),
@@ -35,49 +35,49 @@ _WITH_ALPHA = ("LA", "La", "PA", "RGBA", "RGBa")
 _SIXTEEN_BIT = ("I;16", "I;16L", "I;16B", "I;16N")
 
 
-def checked_picture(image: Image.Image, policy: MediaPolicy) -> Image.Image:
-    """A Pillow image is taken as it stands, at the frame where it stands."""
+def checked_image(image: Image.Image, policy: MediaPolicy) -> Image.Image:
+    """The current frame of a Pillow image as eight-bit RGB."""
     _refuse_size(image.size, policy)
-    with _decoding("the picture"):
+    with _decoding("the image"):
         return _as_rgb(image)
 
 
 def decoded(content: bytes, policy: MediaPolicy) -> Image.Image:
-    """The content of an image file as eight-bit RGB; `ImageError` with the reason if that cannot be."""
+    """The content of an image file as eight-bit RGB. Raises `ImageError` with the reason if that is not possible."""
     if not content:
-        raise ImageError("the picture is empty: 0 bytes")
+        raise ImageError("the image is empty: 0 bytes")
     name, reader = _reader(content)
-    if name == "WebP":  # its reader reserves the whole canvas when it is made
+    if name == "WebP":  # its reader allocates the whole canvas when it is created
         _refuse_size(_webp_size(content), policy)
-    with _decoding(f"the {name} picture"), _silent(name):
+    with _decoding(f"the {name} image"), _silent(name):
         image: ImageFile.ImageFile = reader(io.BytesIO(content))  # reads the header only
         _refuse_size(image.size, policy)
         if getattr(image, "is_animated", False):
             what = "pages" if name == "TIFF" else "frames"
-            raise ImageError(f"the {name} picture has several {what}, and which of them is meant is not known")
-        _refuse_size(image.size, policy)  # a GIF's second look may find it larger than its header said
+            raise ImageError(f"the {name} image has several {what}, and it is not known which one is meant")
+        _refuse_size(image.size, policy)  # counting the frames of a GIF may have enlarged it
         return _as_rgb(image)
 
 
 def _reader(content: bytes) -> tuple[str, Any]:
-    for name, beginning, module, kind in _FORMATS:
-        if beginning.match(content):
-            return name, getattr(import_module(f"PIL.{module}"), kind)
+    for name, prefix, module, reader in _FORMATS:
+        if prefix.match(content):
+            return name, getattr(import_module(f"PIL.{module}"), reader)
     known = ", ".join(name for name, *_ in _FORMATS)
-    raise ImageError(f"the content is no {known} picture. It begins with {shorten(content[:16])}")
+    raise ImageError(f"the content is in none of the image formats {known}. It starts with {shorten(content[:16])}")
 
 
 def _refuse_size(size: tuple[int, int], policy: MediaPolicy) -> None:
     width, height = size
     if width < 1 or height < 1:
-        raise ImageError(f"the picture has no pixels: {width} x {height}")
+        raise ImageError(f"the image has no pixels: {width} x {height}")
     if width * height > policy.max_pixels:
-        raise ImageError(f"the picture has {width} x {height} pixels, over the limit of {policy.max_pixels:,}")
+        raise ImageError(f"the image has {width} x {height} pixels, over the limit of {policy.max_pixels:,}")
 
 
 @contextmanager
 def _decoding(what: str) -> Iterator[None]:
-    """Whatever a decoder raises means that the picture cannot be decoded."""
+    """Turn any exception of a decoder into an `ImageError`."""
     try:
         yield
     except ImageError:
@@ -88,10 +88,10 @@ def _decoding(what: str) -> Iterator[None]:
 
 @contextmanager
 def _silent(name: str) -> Iterator[None]:
-    """Pillow's readers of GIF and TIFF warn of large pictures by themselves; the limit here is the policy's.
+    """Silence the warning of Pillow's GIF and TIFF readers about large images: the policy sets the limit.
 
-    The others warn only in `Image.open`, which is not used: changing the filters is not safe among threads
-    before Python 3.14, and so is left to the two formats that need it.
+    The other readers warn only in `Image.open`, which is not used. Changing the warning filters is not thread-safe
+    before Python 3.14, so this is limited to the two formats that need it.
     """
     if name not in ("GIF", "TIFF"):
         yield
@@ -104,16 +104,16 @@ def _silent(name: str) -> Iterator[None]:
 
 
 def _webp_size(content: bytes) -> tuple[int, int]:
-    """Width and height as the first chunk says: VP8X (extended), VP8L (lossless) or VP8 (lossy)."""
+    """Width and height from the first chunk: VP8X (extended), VP8L (lossless) or VP8 (lossy)."""
     kind, payload = content[12:16], content[20:30]
     if kind == b"VP8X" and len(payload) == 10:
         return _little_endian(payload[4:7]) + 1, _little_endian(payload[7:10]) + 1
     if kind == b"VP8L" and len(payload) >= 5 and payload[0] == 0x2F:
-        bits = _little_endian(payload[1:5])  # 14 bits each, less 1
+        bits = _little_endian(payload[1:5])  # 14 bits each, minus 1
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     if kind == b"VP8 " and len(payload) == 10 and payload[3:6] == b"\x9d\x01\x2a":
         return _little_endian(payload[6:8]) & 0x3FFF, _little_endian(payload[8:10]) & 0x3FFF
-    raise ImageError("the WebP picture has no readable header")
+    raise ImageError("the WebP image has no readable header")
 
 
 def _little_endian(data: bytes) -> int:
@@ -121,7 +121,7 @@ def _little_endian(data: bytes) -> int:
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:
-    """The picture upright and in RGB: transparency over white, 16-bit grey divided by 257.
+    """The image upright and in RGB: transparency over white, 16-bit grey divided by 257.
 
     CMYK is converted by (255 - ink)(255 - black) / 255; colour profiles are not applied.
     """
@@ -130,16 +130,16 @@ def _as_rgb(image: Image.Image) -> Image.Image:
 
 
 def _colours(image: Image.Image) -> Image.Image:
-    # Pillow before 11 opens 16-bit grey PNG files as 32-bit pictures; their values are the same.
+    # Pillow before 11 opens 16-bit grey PNG files as 32-bit images with the same values.
     if image.mode in _SIXTEEN_BIT or (image.mode == "I" and image.format == "PNG"):
         return _from_sixteen_bits(image)
     if image.mode in _PLAIN or image.mode in _WITH_ALPHA:
         return _over_white(image) if image.has_transparency_data else image.convert("RGB")
-    raise ImageError(f"a picture of mode {image.mode!r} has no well-defined conversion to RGB")
+    raise ImageError(f"an image of mode {image.mode!r} has no well-defined conversion to RGB")
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    """Turned as its EXIF orientation says; one that cannot be read says nothing."""
+    """The image turned by its EXIF orientation. Unreadable EXIF data are ignored."""
     from PIL.Image import Transpose
 
     turns = {
@@ -153,7 +153,7 @@ def _upright(image: Image.Image) -> Image.Image:
     }
     try:
         turn = turns.get(image.getexif().get(_ORIENTATION, 1))
-    except Exception:  # noqa: BLE001 - damaged EXIF data raise whatever their parser ran into
+    except Exception:  # noqa: BLE001 - damaged EXIF data can raise anything
         return image
     if turn is None:
         return image
@@ -171,7 +171,7 @@ def _over_white(image: Image.Image) -> Image.Image:
 
 
 def _from_sixteen_bits(image: Image.Image) -> Image.Image:
-    """round(value / 257): 0 stays 0 and 65,535 becomes 255. Pillow's own conversion would cut at 255."""
+    """round(value / 257): 0 stays 0 and 65,535 becomes 255. Pillow's own conversion would clip at 255."""
     import numpy as np
     from PIL import Image
 

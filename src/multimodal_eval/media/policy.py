@@ -1,4 +1,4 @@
-"""What may be opened: from where, and how large."""
+"""Which media may be opened, from where, and how large they may be."""
 
 from __future__ import annotations
 
@@ -10,38 +10,40 @@ from pathlib import Path
 
 from multimodal_eval.core.config import RunConfig
 
+__all__ = ["MediaPolicy", "current_policy", "using"]
+
 MEGAPIXELS = 1_000_000
 MEBIBYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class MediaPolicy:
-    """Which sources are opened and how much is read of them.
+    """Which sources are opened and how much of them is read.
 
-    `root` is the folder that relative paths start from; with it, paths that lead out of it are refused unless
-    `allow_outside`. Without it (a call from Python) any path is taken. `allow_urls` lets http and https through.
+    `root` is the folder that relative paths start from. Paths that lead out of it are refused unless `allow_outside`.
+    Without a root (a call from Python), any path is accepted. `allow_urls` allows http and https URLs.
     """
 
     root: Path | None = None
     allow_outside: bool = False
     allow_urls: bool = False
     max_pixels: int = 40 * MEGAPIXELS
-    max_bytes: int = 128 * MEBIBYTES  # 40 megapixels of three bytes, uncompressed, fit
+    max_bytes: int = 128 * MEBIBYTES  # enough for 40 megapixels of three bytes, uncompressed
     max_seconds: float = 30.0  # for one URL, redirects included
-    max_audio_seconds: float = 600.0  # that a sound may last
+    max_audio_seconds: float = 600.0  # longest audio
 
 
 _current: ContextVar[MediaPolicy] = ContextVar("media_policy", default=MediaPolicy())  # noqa: B039 - it is frozen
 
 
 def current_policy() -> MediaPolicy:
-    """The policy of this context. A thread of a pool starts with the default one: hand it the policy as argument."""
+    """The policy of this context. Threads of a pool start with the default: pass them the policy as an argument."""
     return _current.get()
 
 
 @contextmanager
 def using(policy: MediaPolicy) -> Iterator[MediaPolicy]:
-    """Let `policy` hold inside the block."""
+    """Apply `policy` inside the block."""
     token = _current.set(policy)
     try:
         yield policy
@@ -50,6 +52,6 @@ def using(policy: MediaPolicy) -> Iterator[MediaPolicy]:
 
 
 def policy_of(config: RunConfig) -> MediaPolicy:
-    """Which media a run opens, by its settings."""
+    """The policy that a run's configuration sets."""
     root = None if config.image_root is None else Path(config.image_root)
     return MediaPolicy(root, allow_outside=config.allow_outside_images, allow_urls=config.allow_image_urls)

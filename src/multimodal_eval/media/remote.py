@@ -1,8 +1,8 @@
-"""A picture from the network, asked for so that nobody can turn the question against our own network.
+"""Fetch an image over http or https, protected against server-side request forgery.
 
-A data file names the addresses, and whoever wrote it must not be able to read what only this machine can reach
-(server-side request forgery). So a host is resolved once, every one of its addresses must be public, the connection
-goes to a checked address, and a redirect is a new address with the same checks.
+The URLs come from a data file, and its author must not be able to read what only this machine can reach. So a host is
+resolved once, all its addresses must be public, the connection goes to a checked address, and a redirect goes
+through the same checks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PORTS = {"http": 80, "https": 443}
 _PIECE = 1 << 16
-_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")  # parsers disagree about where these end a host
+_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")  # parsers disagree about whether these end a host
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
 
 Resolver = Callable[[str, int], Sequence[str]]
@@ -39,7 +39,7 @@ class _Target:
     host: str
     port: int
     path: str
-    literal: str | None  # the address, where the host is written as one
+    literal: str | None  # the IP address, if the host is written as one
 
     @property
     def host_header(self) -> str:
@@ -48,13 +48,13 @@ class _Target:
 
 
 class _Deadline:
-    """The moment at which the whole of a fetch must be over."""
+    """The time by which a fetch must be complete."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.end = seconds, time.monotonic() + seconds
 
     def left(self) -> float:
-        """The seconds that are left; an error where there are none."""
+        """The seconds that are left. Raises TimeoutError if there are none."""
         left = self.end - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -62,9 +62,9 @@ class _Deadline:
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Every address of a host, as the system says."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    """All addresses of a host, from the system's resolver."""
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def fetch(
@@ -76,16 +76,16 @@ def fetch(
     is_allowed: Predicate = is_public,
     tls: ssl.SSLContext | None = None,
 ) -> bytes:
-    """The content behind an http or https URL; `ImageError` with the reason where it is refused or fails.
+    """The content of an http or https URL. Raises `ImageError` with the reason if it is refused or fails.
 
-    `resolver`, `is_allowed` and `tls` are there for tests, which have no public network.
+    `resolver`, `is_allowed` and `tls` exist for tests, which have no public network.
     """
     deadline = _Deadline(max_seconds)
     current = url
     try:
         for _ in range(MAX_REDIRECTS + 1):
             target = _parsed(current)
-            content, location = _asked(target, max_bytes, deadline, resolver, is_allowed, tls)
+            content, location = _requested(target, max_bytes, deadline, resolver, is_allowed, tls)
             if location is None:
                 return content
             current = urljoin(current, location)
@@ -100,16 +100,16 @@ def fetch(
 
 def _parsed(url: str) -> _Target:
     if _UNSAFE.search(url):
-        raise ImageError(f"{shorten(url)} holds a space, a control character or a backslash")
+        raise ImageError(f"{shorten(url)} contains a space, a control character or a backslash")
     try:
         parts = urlsplit(url)
         scheme, host, port = parts.scheme.lower(), parts.hostname or "", parts.port
     except ValueError as error:
-        raise ImageError(f"{shorten(url)} is no address: {error}") from None
+        raise ImageError(f"{shorten(url)} is not a URL: {error}") from None
     if scheme not in _PORTS:
         raise ImageError(f"{shorten(url)}: only http and https are fetched")
     if "@" in parts.netloc:
-        raise ImageError("an address with a user name or a password is not fetched")
+        raise ImageError("a URL with a user name or a password is not fetched")
     try:
         host = _ascii(host)
         literal = literal_address(host)
@@ -121,14 +121,14 @@ def _parsed(url: str) -> _Target:
 
 
 def _ascii(host: str) -> str:
-    """The host as the network knows it; fullwidth digits and the like become what they stand for (nameprep, NFKC)."""
+    """The host as the network knows it: fullwidth digits and similar become ASCII (nameprep, NFKC)."""
     name = host.lower() if host.isascii() else host.encode("idna").decode("ascii")
     if not _HOST.fullmatch(name):
-        raise ValueError("it is no host name")
+        raise ValueError("it is not a host name")
     return name
 
 
-def _asked(
+def _requested(
     target: _Target,
     max_bytes: int,
     deadline: _Deadline,
@@ -136,7 +136,7 @@ def _asked(
     is_allowed: Predicate,
     tls: ssl.SSLContext | None,
 ) -> tuple[bytes, str | None]:
-    """The content, or the address to ask instead."""
+    """The content, or the URL of a redirect."""
     addresses = [target.literal] if target.literal else _resolved(target, resolver, deadline)
     for address in addresses:
         if not is_allowed(address):
@@ -150,7 +150,7 @@ def _asked(
             if response.status in _REDIRECTS:
                 location = response.getheader("Location")
                 if not location:
-                    raise ImageError(f"the host {target.host!r} redirects to nowhere")
+                    raise ImageError(f"the host {target.host!r} redirects without a location")
                 return b"", location
             return _content(target, response, max_bytes), None
         finally:
@@ -158,7 +158,7 @@ def _asked(
 
 
 def _resolved(target: _Target, resolver: Resolver, deadline: _Deadline) -> list[str]:
-    """The addresses of the host. The system's resolver knows no time limit, so it is waited for in a thread."""
+    """The addresses of the host. The system's resolver has no time limit, so it runs in a thread."""
     answer: list[Any] = []
 
     def ask() -> None:
@@ -180,7 +180,7 @@ def _resolved(target: _Target, resolver: Resolver, deadline: _Deadline) -> list[
 def _connected(
     target: _Target, addresses: Sequence[str], deadline: _Deadline, tls: ssl.SSLContext | None
 ) -> socket.socket:
-    """A connection to the first of the checked addresses that answers; TLS is checked against the host's name."""
+    """A connection to the first checked address that answers. TLS is checked against the host's name."""
     failure: OSError | None = None
     for address in addresses:
         try:
@@ -218,7 +218,7 @@ def _content(target: _Target, response: http.client.HTTPResponse, max_bytes: int
     if response.status != 200:
         raise ImageError(f"the host {target.host!r} answers {response.status} {response.reason}")
     if response.getheader("Content-Encoding", "identity").lower() != "identity":
-        raise ImageError(f"the host {target.host!r} sends the picture compressed once more, which was not asked for")
+        raise ImageError(f"the host {target.host!r} sends a Content-Encoding that was not requested")
     promised = response.length  # None: chunked, or until the end of the connection
     if promised is not None and promised > max_bytes:
         raise ImageError(f"the host {target.host!r} sends {promised:,} bytes, over the limit of {max_bytes:,}")
@@ -234,13 +234,13 @@ def _content(target: _Target, response: http.client.HTTPResponse, max_bytes: int
 
 
 class _TimedSocket:
-    """What `HTTPResponse` wants of a socket: a file to read from, here one that looks at the clock at every read."""
+    """The part of a socket that `HTTPResponse` needs: a file to read from. It checks the deadline at every read."""
 
     def __init__(self, connection: socket.socket, deadline: _Deadline) -> None:
         self.connection, self.deadline = connection, deadline
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """The buffered stream of what comes in."""
+        """A buffered stream of the incoming bytes."""
         return io.BufferedReader(_TimedStream(self.connection, self.deadline))
 
 

@@ -1,1 +1,1 @@
-"""Encoders and language models behind small protocols; the only room that loads onnxruntime or torch."""
+"""Encoders and language models behind small protocols. No other package loads onnxruntime or torch."""

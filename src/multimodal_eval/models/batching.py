@@ -1,4 +1,4 @@
-"""Texts of equal length together: no padding, and so the same numbers whatever else is in the batch."""
+"""Batches of equally long texts: without padding, a result does not depend on the rest of the batch."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-MOST_THREADS = 8  # each holds the numbers of a batch
-FEWEST_ROWS = 2  # onnxruntime takes other kernels for a single row, with other last digits
+MAX_THREADS = 8  # each holds the arrays of one batch
+MIN_ROWS = 2  # onnxruntime uses a different kernel for a single row, which changes the last digits
 
 
-def side_by_side(work: Callable[[T], None], batches: Iterable[T]) -> None:
-    """Batches beside one another, each on one thread.
+def run_in_parallel(work: Callable[[T], None], batches: Iterable[T]) -> None:
+    """Run the batches in parallel, each on a single thread.
 
-    Several threads over one batch would cut its sums into pieces that depend on their number, with other last digits.
+    Several threads per batch would split its sums differently for each thread count and change the last digits.
     """
     from concurrent.futures import ThreadPoolExecutor
 
     from multimodal_eval.core.machine import cores
 
-    with ThreadPoolExecutor(min(cores(), MOST_THREADS)) as pool:
+    with ThreadPoolExecutor(min(cores(), MAX_THREADS)) as pool:
         list(pool.map(work, batches))
 
 
 def equal_lengths(
-    sequences: Sequence[Sequence[int]], *, tokens: int, fewest: int = FEWEST_ROWS
+    sequences: Sequence[Sequence[int]], *, tokens: int, min_rows: int = MIN_ROWS
 ) -> Iterator[tuple[list[int], list[Sequence[int]]]]:
-    """Batches of positions and rows of one length, of about `tokens` tokens.
+    """Yield batches of about `tokens` tokens: positions and rows, all rows of the same length.
 
-    A row that would stand alone is doubled: there may be more rows than positions.
+    The first row is repeated until a batch has `min_rows` rows, so there may be more rows than positions.
     """
     order = sorted(range(len(sequences)), key=lambda position: len(sequences[position]))
     start = 0
     while start < len(order):
         length = len(sequences[order[start]])
-        most = max(fewest, tokens // max(1, length))
+        max_rows = max(min_rows, tokens // max(1, length))
         end = start
-        while end < len(order) and end - start < most and len(sequences[order[end]]) == length:
+        while end < len(order) and end - start < max_rows and len(sequences[order[end]]) == length:
             end += 1
         positions = order[start:end]
         rows = [sequences[position] for position in positions]
-        yield positions, rows + rows[:1] * (fewest - len(rows))
+        yield positions, rows + rows[:1] * (min_rows - len(rows))
         start = end

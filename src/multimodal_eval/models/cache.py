@@ -1,7 +1,7 @@
-"""Results of models on disk, by content hash, model and revision: what was computed once is read from then on.
+"""A disk cache of model results, keyed by model, revision and content hash.
 
-One SQLite file a model in `$MMEVAL_HOME/cache`. `MMEVAL_CACHE=off` does without. A cache that cannot be read or written
-is no reason to fail: the values are then computed.
+Each model has one SQLite file in `$MMEVAL_HOME/cache`. `MMEVAL_CACHE=off` switches the cache off. If the cache cannot
+be read or written, the values are computed instead.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-_LOOKED_UP_AT_ONCE = 500
-VERSION = 1  # raised when our own part of the computation changes: preparing pictures, tokenizing, pooling
-_WAIT = 30  # seconds for another process that is writing
+_KEYS_PER_QUERY = 500
+VERSION = 1  # increase when our part of the computation changes: image preprocessing, tokenizing, pooling
+_WAIT = 30  # seconds to wait for another process that is writing
 
 
 def digest(content: bytes) -> bytes:
-    """The key of some content."""
+    """The cache key of the content."""
     return blake2b(content, digest_size=16).digest()
 
 
 def cache_folder() -> Path:
-    """Where the cache lies."""
+    """The folder of the cache files."""
     return home() / "cache"
 
 
 class VectorCache:
-    """Float32 vectors of one model (`label` says which, with its revision and all settings that matter)."""
+    """Float32 vectors of one model. `label` names the model, its revision and all settings that change a vector."""
 
     def __init__(self, label: str, *, on: bool = True) -> None:
         self.path = cache_folder() / (re.sub(r"[^A-Za-z0-9.@_-]+", "-", label) + f".v{VERSION}.sqlite")
@@ -51,7 +51,7 @@ class VectorCache:
         self._process = 0
 
     def vectors(self, contents: Sequence[bytes], compute: Callable[[list[int]], Vectors]) -> Vectors:
-        """One row a content, all of one length, as an array. `compute` as in `rows`."""
+        """One row per content as an array; all rows have the same length. `compute` as in `rows`."""
         import numpy as np
 
         rows = self.rows(contents, compute)
@@ -60,9 +60,9 @@ class VectorCache:
     def rows(
         self, contents: Sequence[bytes], compute: Callable[[list[int]], Sequence[Vectors] | Vectors]
     ) -> list[Vectors]:
-        """One row a content, each of any length.
+        """One row per content; rows may differ in length.
 
-        `compute` gets the positions that are neither repeated nor known, and gives their rows.
+        `compute` gets the positions of contents that are not cached, without repetitions, and returns their rows.
         """
         import numpy as np
 
@@ -75,7 +75,7 @@ class VectorCache:
         if missing:
             fresh = compute(missing)
             rows = {keys[i]: np.ascontiguousarray(row, np.float32) for i, row in zip(missing, fresh, strict=True)}
-            self._store({key: row for key, row in rows.items() if not np.isnan(row).any()})  # NaN: it failed
+            self._store({key: row for key, row in rows.items() if not np.isnan(row).any()})  # NaN marks a failure
             known |= rows
         return [known[key] for key in keys]
 
@@ -90,18 +90,18 @@ class VectorCache:
         return self._connection
 
     def _look_up(self, keys: list[bytes]) -> dict[bytes, Vectors]:
-        found: dict[bytes, Vectors] = {}
+        vectors: dict[bytes, Vectors] = {}
 
         def look(connection: sqlite3.Connection) -> None:
-            for start in range(0, len(keys), _LOOKED_UP_AT_ONCE):
-                some = keys[start : start + _LOOKED_UP_AT_ONCE]
-                question = f"SELECT key, value FROM vectors WHERE key IN ({','.join('?' * len(some))})"
-                for key, value in connection.execute(question, some):
+            for start in range(0, len(keys), _KEYS_PER_QUERY):
+                chunk = keys[start : start + _KEYS_PER_QUERY]
+                query = f"SELECT key, value FROM vectors WHERE key IN ({','.join('?' * len(chunk))})"
+                for key, value in connection.execute(query, chunk):
                     if (vector := _unpacked(value)) is not None:
-                        found[key] = vector
+                        vectors[key] = vector
 
         self._try(look)
-        return found
+        return vectors
 
     def _store(self, rows: dict[bytes, Vectors]) -> None:
         def write(connection: sqlite3.Connection) -> None:
@@ -113,7 +113,7 @@ class VectorCache:
         self._try(write)
 
     def _try(self, use: Callable[[sqlite3.Connection], None]) -> None:
-        """Use the connection, one thread at a time; a failure switches the cache off."""
+        """Use the connection in one thread at a time. A failure switches the cache off."""
         if self._off:
             return
         try:
@@ -121,12 +121,12 @@ class VectorCache:
                 use(self._opened())
         except (sqlite3.Error, OSError) as fault:
             self._off = True
-            said = f"the cache {self.path} cannot be used: {fault}. It is done without"
-            if type(fault) is sqlite3.DatabaseError:  # no database, or a broken one
+            message = f"the cache {self.path} cannot be used: {fault}. The run continues without it"
+            if type(fault) is sqlite3.DatabaseError:  # not a database, or a broken one
                 aside = self.path.with_suffix(".broken")
                 self.path.replace(aside)
-                said += f", and was moved to {aside.name}"
-            warnings.warn(said, stacklevel=4)
+                message += f". The file was moved to {aside.name}"
+            warnings.warn(message, stacklevel=4)
 
 
 def _packed(vector: Vectors) -> bytes:
@@ -135,7 +135,7 @@ def _packed(vector: Vectors) -> bytes:
 
 
 def _unpacked(value: object) -> Vectors | None:
-    """The vector, or None where a byte of it was damaged."""
+    """The vector, or None if it is damaged."""
     import numpy as np
 
     if not isinstance(value, bytes) or len(value) < 4:

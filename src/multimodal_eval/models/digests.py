@@ -1,4 +1,4 @@
-"""sha256 of large files, taken once: remembered in `$MMEVAL_HOME/digests.json` by path, size and time of change."""
+"""SHA-256 of large files, computed once: `$MMEVAL_HOME/digests.json` keeps them by path, size and modification time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from multimodal_eval.resources.store import home
 
 
 def sha256_of(*files: Path) -> list[str]:
-    """The sha256 of each file."""
-    place = home() / "digests.json"
+    """The SHA-256 of each file."""
+    path = home() / "digests.json"
     try:
-        known: dict[str, str] = json.loads(place.read_text())
+        known: dict[str, str] = json.loads(path.read_text())
     except (OSError, ValueError):
         known = {}
     keys = [_key(file) for file in files]
@@ -23,7 +23,7 @@ def sha256_of(*files: Path) -> list[str]:
         with file.open("rb") as stream:
             known[key] = file_digest(stream, "sha256").hexdigest()
     if missing:
-        _remember(known, place)
+        _store(known, path)
     return [known[key] for key in keys]
 
 
@@ -32,11 +32,11 @@ def _key(file: Path) -> str:
     return f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns}"
 
 
-def _remember(known: dict[str, str], place: Path) -> None:
-    temporary = place.with_suffix(f".{os.getpid()}")
+def _store(known: dict[str, str], path: Path) -> None:
+    temporary = path.with_suffix(f".{os.getpid()}")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(json.dumps(known))
-        temporary.replace(place)
-    except OSError:  # they are only taken again next time
+        temporary.replace(path)
+    except OSError:  # the digests are computed again next time
         return

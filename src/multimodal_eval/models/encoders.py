@@ -1,12 +1,12 @@
-"""What a metric asks of a model: the protocols, and opening a model by its name.
+"""Protocols of the encoders that metrics use, and functions that open an encoder by name.
 
-| protocol           | gives                                                 | default              |
-|--------------------|-------------------------------------------------------|----------------------|
-| `SentenceEncoder`  | a unit vector a text                                  | all-minilm-l6-v2     |
-| `ImageTextEncoder` | unit vectors of pictures and texts in one space       | openai/clip-vit-base-patch32 |
+| protocol           | returns                                               | default                      |
+|--------------------|-------------------------------------------------------|------------------------------|
+| `SentenceEncoder`  | one unit vector per text                              | all-minilm-l6-v2             |
+| `ImageTextEncoder` | unit vectors of images and texts in the same space    | openai/clip-vit-base-patch32 |
 
-An encoder is opened once a process and shared. Names are those of `mmeval ls resources`, a directory, or a model of the
-Hugging Face hub (ORG/NAME) that was fetched or lies in its cache.
+An encoder is opened once per process and shared. A name is one from `mmeval ls resources`, a directory, or a model of
+the Hugging Face hub (ORG/NAME) that was fetched or is in the hub's cache.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from multimodal_eval.models.clip.pictures import Picture
+    from multimodal_eval.models.clip.lazy_images import LazyImage
 
 DEFAULT_SENTENCE_ENCODER = "all-minilm-l6-v2"
-# Its main branch holds pickles alone; the weights as safetensors stand in this request.
+# The main branch has only pickles; this pull request has the weights as safetensors.
 DEFAULT_IMAGE_TEXT_ENCODER = "openai/clip-vit-base-patch32@refs/pr/15"
 
 
 class SentenceEncoder(Protocol):
-    """Texts to vectors."""
+    """Encodes texts as vectors."""
 
-    label: str  # name and revision, and every setting that changes a number
-    languages: frozenset[str]  # those it was made for
+    label: str  # name, revision, and every setting that changes a result
+    languages: frozenset[str]  # the languages it supports
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row a text, L2-normalised; zeros for a text that holds nothing the encoder knows."""
+        """One row per text, L2-normalised; zeros for a text without a word that the encoder knows."""
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Which of the texts are longer than what the encoder reads of them."""
+        """Whether each text is longer than the encoder reads."""
 
 
-SENTENCE_ENCODERS = ModelKind[SentenceEncoder]("multimodal_eval.models.sentences.by_name:find", kept=4)
+SENTENCE_ENCODERS = ModelKind[SentenceEncoder]("multimodal_eval.models.sentences.by_name:find", max_open=4)
 sentence_encoder_label, check_sentence_encoder = SENTENCE_ENCODERS.label, SENTENCE_ENCODERS.check
 open_sentence_encoder = SENTENCE_ENCODERS.open
 
 
 class ImageTextEncoder(Protocol):
-    """Pictures and texts to vectors that can be compared."""
+    """Encodes images and texts as comparable vectors."""
 
-    label: str  # name and revision, and every setting that changes a number
+    label: str  # name, revision, and every setting that changes a result
 
-    def encode_images(self, pictures: Sequence[Picture]) -> NDArray[np.float32]:
-        """One row a picture, L2-normalised; NaN, and the picture's `fault`, where it could not be opened."""
+    def encode_images(self, images: Sequence[LazyImage]) -> NDArray[np.float32]:
+        """One row per image, L2-normalised. An image that cannot be opened gets NaN, and its `fault` is set."""
 
     def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row a text, L2-normalised."""
+        """One row per text, L2-normalised."""
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Which of the texts are longer than what the encoder reads of them."""
+        """Whether each text is longer than the encoder reads."""
 
 
-IMAGE_TEXT_ENCODERS = ModelKind[ImageTextEncoder]("multimodal_eval.models.clip.by_name:find", kept=2)
+IMAGE_TEXT_ENCODERS = ModelKind[ImageTextEncoder]("multimodal_eval.models.clip.by_name:find", max_open=2)
 image_text_encoder_label, check_image_text_encoder = IMAGE_TEXT_ENCODERS.label, IMAGE_TEXT_ENCODERS.check
 open_image_text_encoder = IMAGE_TEXT_ENCODERS.open

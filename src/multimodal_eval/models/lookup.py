@@ -1,4 +1,4 @@
-"""Looking models up by name: what is known of one before it is loaded, and opening it once a process."""
+"""Look up models by name without loading them, and open each once per process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ModelEntry(Generic[T]):
-    """The label that a model has, whether it is here (`check` raises if not), and how it is opened."""
+    """A model's label, a check that raises if it is not on this machine, and a function that opens it."""
 
     label: str
     check: Callable[[], None]
@@ -23,32 +23,32 @@ class ModelEntry(Generic[T]):
 
 
 class ModelKind(Generic[T]):
-    """One kind of model, of which at most `kept` stay open.
+    """One kind of model. At most `max_open` models stay open.
 
-    `finder` names its function `name -> ModelEntry`, which is imported when it is first asked.
+    `finder` is the import path of a function `name -> ModelEntry`, which is imported on first use.
     """
 
-    def __init__(self, finder: str, kept: int) -> None:
+    def __init__(self, finder: str, max_open: int) -> None:
         self._finder = finder
-        self._opened = lru_cache(maxsize=kept)(lambda name, _home: self.find(name).open())
+        self._opened = lru_cache(maxsize=max_open)(lambda name, _home: self.find(name).open())
 
     def find(self, name: str) -> ModelEntry[T]:
-        """Look a model up without loading it."""
+        """Look up a model without loading it."""
         entry: ModelEntry[T] = pkgutil.resolve_name(self._finder)(name)
         return entry
 
     def label(self, name: str) -> str:
-        """The label that a model has, without loading it. One of the catalogue need not be here."""
+        """The model's label. Loads nothing; a model of the catalogue need not be on this machine."""
         return self.find(name).label
 
     def check(self, name: str) -> None:
-        """An `UnavailableError` that says how to get the model, where it is not on this machine. Loads nothing."""
+        """Raise an `UnavailableError` that says how to get the model if it is not on this machine. Loads nothing."""
         self.find(name).check()
 
     def open(self, name: str) -> T:
-        """The model of that name, shared by all who ask for it."""
+        """The model with that name, shared by all callers."""
         return self._opened(name, str(home()))
 
     def forget(self) -> None:
-        """Open the models anew when they are asked for again."""
+        """Close the open models, so that the next `open` loads them again."""
         self._opened.cache_clear()

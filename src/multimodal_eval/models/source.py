@@ -1,6 +1,6 @@
-"""Finding a model by name: in the catalogue, in a directory, or among what was fetched from the Hugging Face hub.
+"""Find a model by name: in the catalogue, in a directory, or among the models fetched from the Hugging Face hub.
 
-Looking does not load: a missing model is said before a run begins, and weights are opened when they are first used.
+Finding a model does not load it. A missing model is reported before a run starts; weights are opened on first use.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from multimodal_eval.resources.store import folder_of, is_here
 S = TypeVar("S", bound=msgspec.Struct)
 CONFIG = "config.json"
 
-# Other ways to run a model, asked for around its name: `torch:NAME`, `NAME+int8`.
+# Other ways to run a model: `torch:NAME`, `NAME+int8`.
 TORCH, INT8 = "torch:", "+int8"
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model's files. `revision` is a digest of their content, so that a label names exactly these weights."""
+    """A model's files. `revision` is a digest of their content, so a label identifies the exact weights."""
 
     name: str
     folder: Path
     revision: str
-    resource: Resource | None = None  # of the catalogue
+    resource: Resource | None = None  # the catalogue entry
 
     @property
     def label(self) -> str:
-        """For signatures and for the cache."""
+        """Name and revision, for signatures and for the cache."""
         return f"{self.name}@{self.revision}"
 
     @property
@@ -54,12 +54,12 @@ class Model:
         return SafetensorsFile(self.file("model.safetensors"))
 
     def check(self) -> None:
-        """An `UnavailableError` that says how to get the model, where it is not on this machine."""
+        """Raise an `UnavailableError` that says how to get the model if it is not on this machine."""
         if self.resource is not None and not is_here(self.resource):
             raise UnavailableError(f"{self.resource.about}: not on this machine. Get it with: mmeval fetch {self.name}")
 
     def file(self, name: str) -> Path:
-        """One of its files, which must be there."""
+        """The path of one of its files, which must exist."""
         self.check()
         path = self.folder / name
         if not path.is_file():
@@ -68,34 +68,34 @@ class Model:
         return path
 
     def _verify(self, name: str, path: Path) -> None:
-        """Files of the catalogue have the pinned content, or are not opened."""
+        """Refuse a file of the catalogue whose content differs from the pinned checksum."""
         resource = self.resource
         pinned = {} if resource is None else {f.name: f.sha256 for f in (*resource.files, *resource.derived)}
         if name in pinned and sha256_of(path) != [pinned[name]]:
             raise ModelError(
-                f"{path} is not what was fetched: its checksum is another one. "
+                f"{path} has changed since it was fetched: its checksum differs. "
                 f"Delete {self.folder} and get it again with: mmeval fetch {self.name}"
             )
 
     def verify(self) -> None:
-        """The same of all its files, for a program that opens them by itself."""
+        """Verify all its files, for a library that opens them itself."""
         self.check()
         for file in (*self.resource.files, *self.resource.derived) if self.resource is not None else ():
             self.file(file.name)
 
     def json(self, name: str) -> dict[str, object]:
-        """A JSON object among its files."""
+        """The content of one of its JSON files, which must hold an object."""
         path = self.file(name)
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as fault:
-            raise ModelError(f"{path} is no JSON: {fault}") from None
+            raise ModelError(f"{path} is not valid JSON: {fault}") from None
         if not isinstance(content, dict):
-            raise ModelError(f"{path} holds no JSON object")
+            raise ModelError(f"{path} must hold a JSON object. Got {type(content).__name__} instead.")
         return content
 
     def read(self, name: str, kind: type[S]) -> S:
-        """A JSON object among its files as a record; what the record does not name is skipped."""
+        """One of its JSON files as a record. Settings that the record does not name are ignored."""
         content = self.json(name)
         for field in msgspec.structs.fields(kind):
             if field.required and field.encode_name not in content:
@@ -104,7 +104,7 @@ class Model:
 
 
 def as_record(content: object, kind: type[S], place: str) -> S:
-    """JSON content as a record of that kind; a `ModelError` that names the place if a setting has the wrong type."""
+    """Convert JSON content to a record. If a setting has the wrong type, raise a `ModelError` that names the place."""
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as fault:
@@ -118,7 +118,7 @@ class _Family(msgspec.Struct, frozen=True):
 
 
 def find_model(name: str) -> Model:
-    """The model of that name: of the catalogue (here or not: `check` tells), a directory, or of the hub.
+    """The model with that name: from the catalogue (`check` raises if it is missing), a directory, or the hub.
 
     Nothing is downloaded.
     """
@@ -131,7 +131,7 @@ def find_model(name: str) -> Model:
     hub = hub_model(name)
     if hub is None:
         raise UnavailableError(
-            f"no model is named {name!r}: neither a directory nor one of those that `mmeval ls resources` lists"
+            f"no model is named {name!r}: it is neither a directory nor in the list of `mmeval ls resources`"
         )
     snapshot = find_snapshot(hub)
     if snapshot is None:
@@ -140,7 +140,7 @@ def find_model(name: str) -> Model:
 
 
 def fetchable(name: str) -> tuple[str, ...]:
-    """What `mmeval fetch` must be told to get a model, however it shall be run; nothing for a directory."""
+    """The arguments with which `mmeval fetch` gets the model. Empty for a directory."""
     name = name.removeprefix(TORCH).removesuffix(INT8)
     if name in CATALOGUE:
         return (name,)
@@ -149,18 +149,19 @@ def fetchable(name: str) -> tuple[str, ...]:
 
 
 def _digest_of_folder(folder: Path) -> str:
-    """A digest over every file that may change a result; what is only read by people is left out, and so are pickles,
-    which nothing here opens.
+    """A digest of every file that may change a result.
+
+    Documentation is left out, and so are pickles, which are never opened.
     """
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_aside(path))
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_ignored(path))
     if not any(path.suffix in WEIGHTS for path in files):
         unsafe = next((path.name for path in sorted(folder.rglob("*")) if path.suffix in UNSAFE), None)
-        hint = f" {unsafe} may run code when it is opened; convert it to safetensors." if unsafe else ""
-        raise ModelError(f"{folder} holds no weights as {', '.join(WEIGHTS)}.{hint}")
+        hint = f" {unsafe} may run code when it is opened. Convert it to safetensors." if unsafe else ""
+        raise ModelError(f"{folder} has no weights in a supported format ({', '.join(WEIGHTS)}).{hint}")
     names = [path.relative_to(folder).as_posix() for path in files]
     lines = [f"{name} {digest}" for name, digest in zip(names, sha256_of(*files), strict=True)]
     return sha256("\n".join(lines).encode()).hexdigest()[:8]
 
 
-def _is_aside(path: Path) -> bool:
+def _is_ignored(path: Path) -> bool:
     return path.suffix in (*UNSAFE, ".md") or path.name.startswith((".", "LICENSE", "NOTICE", "README"))

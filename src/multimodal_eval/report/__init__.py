@@ -1,1 +1,1 @@
-"""Run folders as a page that a browser shows: it reads run folders only, and computes no score."""
+"""HTML pages over run folders: the report and the viewer. They read run folders and compute no scores."""

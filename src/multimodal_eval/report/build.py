@@ -1,4 +1,4 @@
-"""From runs to a file."""
+"""Build the report of one or more runs."""
 
 from __future__ import annotations
 
@@ -26,23 +26,22 @@ def report_html(
     per_group: int = PER_GROUP,
     fetch: bool = False,
 ) -> str:
-    """The report of one run, or of several over the same samples, as one self-contained page.
+    """The report of one run, or of several runs over the same samples, as one self-contained page.
 
-    `names` are what the runs are called in it, and `version` is that of the program.
-    `comparison` and `sensitivity` are what the commands of those names found. `per_group` samples are shown
-    for each reason, 200 altogether at most. `fetch` lets pictures be fetched from addresses, where the run was
-    allowed to.
+    `names` are the displayed names of the runs, and `version` is the version of the program.
+    `comparison` and `sensitivity` are the results of the commands with these names. Each group shows up to
+    `per_group` samples, at most 200 in total. `fetch` allows fetching images from URLs if the run allowed it.
     """
     content = content_of(runs, names, comparison=comparison, sensitivity=sensitivity, per_group=per_group, fetch=fetch)
     return render(content, version)
 
 
 def write_into(run: Run, page: str) -> Location:
-    """Put the report into the run's own folder."""
+    """Write the report into the run folder."""
     run.folder.storage.write(FILE, lambda path: write_page(path, page))
     return below(run.location, FILE)
 
 
 def write_page(path: Path, page: str) -> None:
-    """The page as a file: UTF-8, the same bytes on every system."""
+    """Write the page as UTF-8, with the same bytes on every system."""
     path.write_bytes(page.encode("utf-8", "replace"))

@@ -1,12 +1,12 @@
-"""What a report says, in the order in which it says it, from run folders alone."""
+"""Collect the content of a report from run folders."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from multimodal_eval.analysis.aligned_scores import headline
 from multimodal_eval.analysis.compare import RunComparison
-from multimodal_eval.analysis.numbers import headline
 from multimodal_eval.analysis.scored_rows import scored_rows
 from multimodal_eval.analysis.sensitivity import Sensitivity
 from multimodal_eval.core.errors import MultimodalEvalError
@@ -29,22 +29,22 @@ class Group:
     title: str
     explanation: str
     samples: list[Shown]
-    elsewhere: list[tuple[str, str]]  # id and group of samples that belong here too
+    elsewhere: list[tuple[str, str]]  # id and group title of samples that also belong here
 
 
 @dataclass(frozen=True)
 class Content:
-    """A whole report. `charts` is what the page's script draws, by the name of the place where it draws it."""
+    """A whole report. The keys of `charts` name the elements in which the page's script draws them."""
 
     title: str
     runs: list[OneRun]
     main: str
-    numbers: list[str]
+    metrics: list[str]
     distributions: dict[str, Distribution]
     comparison: RunComparison | None
     sensitivity: Sensitivity | None
     groups: list[Group]
-    cards: dict[str, list[Block] | None]  # None: a plug-in's, which has none here
+    cards: dict[str, list[Block] | None]  # None if the metric's plug-in is not installed
     charts: dict[str, Chart]
 
 
@@ -57,30 +57,30 @@ def content_of(
     per_group: int = PER_GROUP,
     fetch: bool = False,
 ) -> Content:
-    """Collect what is to be said of the runs; `comparison` and `sensitivity` are what those commands found."""
+    """Collect the content; `comparison` and `sensitivity` are the results of the commands with these names."""
     scored = scored_rows(runs, names)
-    told = [one_run(own) for own in scored]
-    numbers = [name for name in runs[0].entries if all(name in run.entries for run in runs)]
+    run_contents = [one_run(rows) for rows in scored]
+    shared = [name for name in runs[0].entries if all(name in run.entries for run in runs)]
     main = headline(*(run.entries for run in runs))
     chosen = choose(scored, main, per_group)
     shown = shown_samples(scored, chosen, fetch=fetch)
-    spread = {
-        name: found
-        for name in numbers
-        if (found := distribution([own.values[name] for own in scored], runs[0].info.bounds_of(name))) is not None
+    distributions = {
+        name: bins
+        for name in shared
+        if (bins := distribution([rows.values[name] for rows in scored], runs[0].info.bounds_of(name))) is not None
     }
     metrics = dict.fromkeys(name for run in runs for name in run.entries if name != COMPOSITE)
     return Content(
         _title(runs, names),
-        told,
+        run_contents,
         main,
-        numbers,
-        spread,
+        shared,
+        distributions,
         comparison,
         sensitivity,
         _groups(chosen, shown, main, len(runs) > 1),
         {name: _card(name) for name in metrics},
-        charts_of(told, numbers, spread, comparison, sensitivity),
+        charts_of(run_contents, shared, distributions, comparison, sensitivity),
     )
 
 
@@ -91,20 +91,20 @@ def _title(runs: Sequence[Run], names: Sequence[str]) -> str:
 
 def _groups(chosen: Sequence[Chosen], shown: Sequence[list[Shown]], main: str, several: bool) -> list[Group]:
     mean = ", averaged over the runs" if several else ""
-    places = {
-        row: (sample.id, TITLES[one.kind])
-        for one, samples in zip(chosen, shown, strict=True)
-        for row, sample in zip(one.rows, samples, strict=True)
+    shown_in = {
+        row: (sample.id, TITLES[group.kind])
+        for group, samples in zip(chosen, shown, strict=True)
+        for row, sample in zip(group.rows, samples, strict=True)
     }
     return [
         Group(
-            one.kind,
-            TITLES[one.kind],
-            EXPLANATIONS[one.kind].format(main=main, mean=mean),
+            group.kind,
+            TITLES[group.kind],
+            EXPLANATIONS[group.kind].format(main=main, mean=mean),
             samples,
-            [places[row] for row in one.elsewhere],
+            [shown_in[row] for row in group.elsewhere],
         )
-        for one, samples in zip(chosen, shown, strict=True)
+        for group, samples in zip(chosen, shown, strict=True)
     ]
 
 

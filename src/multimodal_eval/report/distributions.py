@@ -1,4 +1,4 @@
-"""How the values of a number are spread: counts of few bins and some quantiles, never the values themselves."""
+"""The distribution of a metric: counts in a few bins and some quantiles, never the values themselves."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from multimodal_eval.analysis.scored_rows import Vector
 
 BINS = 20
 QUANTILES = {"lowest": 0.0, "5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "highest": 1.0}
-_WIDE = 20  # from this ratio on, a number without an upper bound is shown on a logarithmic scale
+_LOGARITHMIC_RATIO = 20  # from this ratio of the extremes, a metric without an upper bound gets a logarithmic scale
 
 Bounds = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Several runs over the same bins."""
+    """The values of several runs in the same bins."""
 
     edges: list[float]
     logarithmic: bool
-    counts: list[list[int]]  # of each run
-    quantiles: list[dict[str, float] | None]  # of each run; None where nothing is scored
+    counts: list[list[int]]  # per run
+    quantiles: list[dict[str, float] | None]  # per run; None if no sample is scored
 
 
 def distribution(values: Sequence[Vector], bounds: Bounds) -> Distribution | None:
-    """Count the scored values of each run; None where no run has any."""
-    scored = [own[~np.isnan(own)] for own in values]
+    """Count the scored values of each run; None if no run has any."""
+    scored = [run[~np.isnan(run)] for run in values]
     everything = np.concatenate(scored)
     if not len(everything):
         return None
     low, high = float(everything.min()), float(everything.max())
-    logarithmic = bounds[1] is None and low > 0 and high / low >= _WIDE
+    logarithmic = bounds[1] is None and low > 0 and high / low >= _LOGARITHMIC_RATIO
     if logarithmic:
         edges = np.geomspace(low, high, BINS + 1)
-        edges[0], edges[-1] = low, high  # rounding must lose no value
+        edges[0], edges[-1] = low, high  # keep rounding from excluding the extremes
     else:
         edges = np.linspace(*_limits(low, high, bounds), BINS + 1)
     return Distribution(
         edges.tolist(),
         logarithmic,
-        [np.histogram(own, edges)[0].tolist() for own in scored],
-        [_quantiles(own) for own in scored],
+        [np.histogram(run, edges)[0].tolist() for run in scored],
+        [_quantiles(run) for run in scored],
     )
 
 
 def _limits(low: float, high: float, bounds: Bounds) -> tuple[float, float]:
-    """The whole range of the number where its values fill a good part of it, else that of the values."""
+    """The whole range of the metric if the values cover at least a third of it, otherwise the range of the values."""
     least, most = bounds
     if least is not None and most is not None and least <= low <= high <= most and (high - low) * 3 >= most - least:
         return least, most
@@ -62,5 +62,5 @@ def _limits(low: float, high: float, bounds: Bounds) -> tuple[float, float]:
 def _quantiles(values: Vector) -> dict[str, float] | None:
     if not len(values):
         return None
-    found: list[Any] = np.quantile(values, list(QUANTILES.values())).tolist()
-    return dict(zip(QUANTILES, found, strict=True))
+    quantiles: list[Any] = np.quantile(values, list(QUANTILES.values())).tolist()
+    return dict(zip(QUANTILES, quantiles, strict=True))

@@ -1,8 +1,8 @@
-"""Which words of an answer stand in its references, and which of the references' words it has.
+"""Mark the words that an answer and its references share.
 
-A word is marked with the length of the longest sequence of words, up to four as CIDEr and BLEU count them, that it
-belongs to and that the other side has too. Case does not matter. This is a help for the eye, not what a metric
-matched: metrics have tokenizers of their own, and some count stems, synonyms or meanings.
+The mark of a word is the length of the longest shared sequence of words that contains it, up to four words as in CIDEr
+and BLEU. Case is ignored. The marks are a reading aid and do not show what a metric matched: metrics have their own
+tokenizers, and some count stems, synonyms or meanings.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 LONGEST = 4
 
-# Letters of scripts that are written without spaces are words of their own.
+# In scripts without spaces, each letter counts as a word.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
-# Signs above and below letters are no letters to `re`; those of India stand with its letters.
+# `re` does not count combining marks as letters. In Indic scripts they share a block with the letters.
 _SIGNS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
 _LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}])"
 _WORD = re.compile(rf"[{_UNSPACED}]|{_LETTER}+(?:['’\-]{_LETTER}+)*")
@@ -26,7 +26,7 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a text; `matched` is 0 where the other side lacks it, else a number of words in sequence."""
+    """A piece of a text; `matched` is the length of the shared sequence in words, or 0."""
 
     text: str
     matched: int
@@ -34,19 +34,19 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Highlighted:
-    """An answer and its references, each cut into spans that together are the whole text."""
+    """An answer and its references, each split into spans that together are the whole text."""
 
     answer: list[Span]
     references: list[list[Span]]
 
 
 def highlighted(answer: str, references: Sequence[str]) -> Highlighted:
-    """Mark what the answer and any of its references have in common."""
+    """Mark the words that the answer shares with any of its references."""
     return Highlighted(marked(answer, references), [marked(reference, [answer]) for reference in references])
 
 
 def marked(text: str, others: Sequence[str]) -> list[Span]:
-    """Mark what a text and any of the others have in common."""
+    """Mark the words that a text shares with any of the others."""
     return _Text(text).spans(_sequences(_Text(other).words for other in others))
 
 
@@ -61,16 +61,16 @@ def _sequences(texts: Iterable[Words]) -> set[Words]:
 
 
 class _Text:
-    """A text, its words as they are compared, and where each stands."""
+    """A text with its normalized words and their positions."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        places = list(_WORD.finditer(text))
-        self.places = [place.span() for place in places]
-        self.words = tuple(unicodedata.normalize("NFC", place[0]).casefold().replace("’", "'") for place in places)
+        matches = list(_WORD.finditer(text))
+        self.positions = [match.span() for match in matches]
+        self.words = tuple(unicodedata.normalize("NFC", match[0]).casefold().replace("’", "'") for match in matches)
 
     def spans(self, other: set[Words]) -> list[Span]:
-        """The text cut where its marks change; what stands between two words of one mark belongs to it."""
+        """Split the text at every change of mark. Characters between two words with the same mark get that mark."""
         return list(_joined(self._pieces(self._matches(other))))
 
     def _matches(self, other: set[Words]) -> list[int]:
@@ -83,7 +83,7 @@ class _Text:
 
     def _pieces(self, longest: Sequence[int]) -> Iterator[Span]:
         end = before = 0
-        for (start, stop), matched in zip(self.places, longest, strict=True):
+        for (start, stop), matched in zip(self.positions, longest, strict=True):
             yield Span(self.text[end:start], matched if matched == before else 0)
             yield Span(self.text[start:stop], matched)
             end, before = stop, matched
@@ -91,7 +91,7 @@ class _Text:
 
 
 def _joined(pieces: Iterable[Span]) -> Iterator[Span]:
-    """Neighbours of one mark as one; nothing empty."""
+    """Merge neighbours with the same mark and drop empty pieces."""
     texts: list[str] = []
     matched = 0
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""Metric cards as blocks that a template can show: the little of Markdown that they are written in."""
+"""Parse metric cards into blocks for a template. Supports only the Markdown that the cards use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\(([^)]+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """A stretch of a line: `text`, `code` or `strong`."""
+    """A piece of a line; `kind` is `text`, `code` or `strong`."""
 
     kind: str
     text: str
@@ -33,43 +33,43 @@ class Block:
 
 
 def blocks(source: str) -> list[Block]:
-    """The blocks of a card, in order. A link becomes its text and its address."""
+    """The blocks of a card, in order. A link becomes its text and its URL."""
     return list(_blocks(source.splitlines()))
 
 
 def inlines(line: str) -> list[Inline]:
-    """A line cut at its code, its strong words and its links."""
-    found: list[Inline] = []
+    """Split a line at its code, strong text and links."""
+    pieces: list[Inline] = []
     end = 0
-    for mark in _INLINE.finditer(line):
-        if mark.start() > end:
-            found.append(Inline("text", line[end : mark.start()]))
-        code, strong, label, address = mark.groups()
+    for match in _INLINE.finditer(line):
+        if match.start() > end:
+            pieces.append(Inline("text", line[end : match.start()]))
+        code, strong, label, url = match.groups()
         if code is not None:
-            found.append(Inline("code", code))
+            pieces.append(Inline("code", code))
         elif strong is not None:
-            found.append(Inline("strong", strong))
+            pieces.append(Inline("strong", strong))
         else:
-            found.append(Inline("text", label if "://" not in address else f"{label} ({address})"))
-        end = mark.end()
+            pieces.append(Inline("text", label if "://" not in url else f"{label} ({url})"))
+        end = match.end()
     if end < len(line):
-        found.append(Inline("text", line[end:]))
-    return found
+        pieces.append(Inline("text", line[end:]))
+    return pieces
 
 
 def _blocks(lines: list[str]) -> Iterator[Block]:
-    place = 0
-    while place < len(lines):
-        line = lines[place]
-        place += 1
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        index += 1
         if not line.strip():
             continue
         if fence := _FENCE.match(line.strip()):
             inner = []
-            while place < len(lines) and not lines[place].strip().startswith(fence[0]):
-                inner.append(lines[place])
-                place += 1
-            place += 1
+            while index < len(lines) and not lines[index].strip().startswith(fence[0]):
+                inner.append(lines[index])
+                index += 1
+            index += 1
             yield Block("preformatted", text="\n".join(inner))
         elif heading := _HEADING.fullmatch(line):
             yield Block("heading", inlines(heading[2]), level=len(heading[1]))
@@ -77,15 +77,15 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
             yield Block("item", inlines(item[2]), level=len(item[1]) // 2)
         elif line.lstrip().startswith("|"):
             rows = [line]
-            while place < len(lines) and lines[place].lstrip().startswith("|"):
-                rows.append(lines[place])
-                place += 1
+            while index < len(lines) and lines[index].lstrip().startswith("|"):
+                rows.append(lines[index])
+                index += 1
             yield Block("table", rows=[_cells(row) for row in rows if not _RULE.fullmatch(row.strip())])
         else:
             paragraph = [line.strip()]
-            while place < len(lines) and _continues(lines[place]):
-                paragraph.append(lines[place].strip())
-                place += 1
+            while index < len(lines) and _continues(lines[index]):
+                paragraph.append(lines[index].strip())
+                index += 1
             yield Block("paragraph", inlines(" ".join(paragraph)))
 
 

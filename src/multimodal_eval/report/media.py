@@ -1,4 +1,4 @@
-"""Pictures and sounds inside a page: small copies as data URIs; what cannot be shown says why."""
+"""Images and audio embedded in a page as data URIs, or the reason why a file cannot be shown."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from PIL import Image
 
 THUMBNAIL = 320  # pixels of the longer side
-AUDIO_BYTES = 200_000  # of one sound
-ALL_AUDIO_BYTES = 1_000_000  # of all sounds of a page
+AUDIO_BYTES = 200_000  # per file
+ALL_AUDIO_BYTES = 1_000_000  # per page
 
-_SOUNDS = (
+_AUDIO_TYPES = (
     (b"fLaC", "audio/flac"),
     (b"OggS", "audio/ogg"),
     (b"ID3", "audio/mpeg"),
@@ -31,8 +31,8 @@ _SOUNDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A small copy, or the reason why there is none."""
+class ShownImage:
+    """A small copy of an image, or the reason why there is none."""
 
     name: str
     uri: str | None = None
@@ -42,8 +42,8 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
-    """A sound, or the reason why it is named only."""
+class ShownAudio:
+    """An audio file, or the reason why it is only named."""
 
     name: str
     uri: str | None = None
@@ -51,33 +51,33 @@ class Sound:
 
 
 def media_policy(config: RunConfig, *, fetch: bool = False) -> MediaPolicy:
-    """What the run was allowed to open; addresses only with `fetch` too."""
+    """The media policy of the run; URLs are allowed only with `fetch`."""
     policy = policy_of(config)
     return replace(policy, allow_urls=fetch and policy.allow_urls)
 
 
 def media_name(source: object) -> str:
-    """What a picture or a sound is called: its path or address; content has no name."""
+    """The displayed name of a media file: its path or URL. Embedded content has no name."""
     if not isinstance(source, str):
         return "(in the run folder)"
     return "(data URI)" if source[:5].lower() == "data:" else source
 
 
-def thumbnail(source: Any, policy: MediaPolicy, longest: int = THUMBNAIL) -> Picture:
-    """A copy of the picture, no larger than `longest`, without what its file says of its making."""
+def thumbnail(source: Any, policy: MediaPolicy, longest: int = THUMBNAIL) -> ShownImage:
+    """A copy of the image without metadata, with sides of at most `longest` pixels."""
     name = media_name(source)
     if is_url(source) and not policy.allow_urls:
-        return Picture(name, reason="lies on the network and is not fetched for a report")
+        return ShownImage(name, reason="the image is on the network and is not fetched for a report")
     try:
         small = _small(source, policy, longest)
     except ImageError as fault:
-        return Picture(name, reason=str(fault))
+        return ShownImage(name, reason=str(fault))
     kind, content = _encoded(small)
-    return Picture(name, f"data:{kind};base64,{b64encode(content).decode()}", small.width, small.height)
+    return ShownImage(name, f"data:{kind};base64,{b64encode(content).decode()}", small.width, small.height)
 
 
-def picture_file(source: Any, policy: MediaPolicy, longest: int) -> tuple[str, bytes]:
-    """The same as a file: its media type and its bytes. Raises `ImageError` with the reason where there is none."""
+def image_file(source: Any, policy: MediaPolicy, longest: int) -> tuple[str, bytes]:
+    """The media type and the bytes of a copy without metadata. Raises `ImageError` if the image cannot be opened."""
     return _encoded(_small(source, policy, longest))
 
 
@@ -89,7 +89,7 @@ def _small(source: Any, policy: MediaPolicy, longest: int) -> Image.Image:
 
 
 def _encoded(image: Image.Image) -> tuple[str, bytes]:
-    """The smaller one of a PNG in 256 colours, for drawings, and a JPEG, for photographs."""
+    """The smaller of a PNG with 256 colours (for drawings) and a JPEG (for photographs)."""
     kinds = {"image/png": _png(image), "image/jpeg": _jpeg(image)}
     kind = min(kinds, key=lambda name: len(kinds[name]))
     return kind, kinds[kind]
@@ -107,49 +107,49 @@ def _jpeg(image: Image.Image) -> bytes:
     return buffer.getvalue()
 
 
-class Sounds:
-    """The sounds of one page, as long as there is room for them."""
+class AudioEmbedder:
+    """Embeds the audio files of one page until their total size reaches the limit."""
 
-    def __init__(self, room: int = ALL_AUDIO_BYTES) -> None:
-        self.room = room
+    def __init__(self, bytes_left: int = ALL_AUDIO_BYTES) -> None:
+        self.bytes_left = bytes_left
 
-    def sound(self, source: Any, policy: MediaPolicy) -> Sound:
-        """The sound as a data URI where it is small enough."""
+    def embed(self, source: Any, policy: MediaPolicy) -> ShownAudio:
+        """The audio as a data URI if it is small enough."""
         name = media_name(source)
         try:
-            kind, content = sound_file(source, replace(policy, max_bytes=AUDIO_BYTES))
+            kind, content = audio_file(source, replace(policy, max_bytes=AUDIO_BYTES))
         except AudioError as fault:
-            return Sound(name, reason=str(fault))
-        if len(content) > self.room:
-            return Sound(name, reason="is left out: the report has enough sounds")
-        self.room -= len(content)
-        return Sound(name, f"data:{kind};base64,{b64encode(content).decode()}")
+            return ShownAudio(name, reason=str(fault))
+        if len(content) > self.bytes_left:
+            return ShownAudio(name, reason="the report has reached its limit for audio")
+        self.bytes_left -= len(content)
+        return ShownAudio(name, f"data:{kind};base64,{b64encode(content).decode()}")
 
 
-def sound_file(source: Any, policy: MediaPolicy) -> tuple[str, bytes]:
-    """A sound's media type and its bytes as they are. Raises `AudioError` where it is no sound that browsers play."""
-    content = _sound_bytes(source, policy)
-    kind = _sound_type(content)
+def audio_file(source: Any, policy: MediaPolicy) -> tuple[str, bytes]:
+    """The media type and the unchanged bytes of an audio file. Raises `AudioError` if browsers cannot play it."""
+    content = _audio_bytes(source, policy)
+    kind = _audio_type(content)
     if kind is None:
-        raise AudioError("is no WAV, FLAC, Ogg or MP3 file")
+        raise AudioError("the audio is not a WAV, FLAC, Ogg or MP3 file")
     return kind, content
 
 
-def _sound_type(content: bytes) -> str | None:
+def _audio_type(content: bytes) -> str | None:
     if is_wav(content):
         return "audio/wav"
-    return next((kind for beginning, kind in _SOUNDS if content.startswith(beginning)), None)
+    return next((kind for prefix, kind in _AUDIO_TYPES if content.startswith(prefix)), None)
 
 
-def _sound_bytes(source: Any, policy: MediaPolicy) -> bytes:
+def _audio_bytes(source: Any, policy: MediaPolicy) -> bytes:
     if isinstance(source, bytes):
         if len(source) > policy.max_bytes:
-            raise AudioError(f"a sound of {len(source):,} bytes, over the limit of {policy.max_bytes:,}")
+            raise AudioError(f"the audio has {len(source):,} bytes, over the limit of {policy.max_bytes:,}")
         return source
     if not isinstance(source, str):
-        raise AudioError(f"a sound must be a path or bytes. Got {shorten(source)} instead")
+        raise AudioError(f"audio must be a path or bytes. Got {shorten(source)} instead")
     if source.lower().startswith("file:"):
         return read_file(path_of_file_url(source, AudioError), policy, AudioError)
     if "://" in source or source[:5].lower() == "data:":
-        raise AudioError("is an address, and sounds are opened by their paths only")
+        raise AudioError(f"{shorten(source)} is a URL, and audio can only be opened from a path")
     return read_file(source, policy, AudioError)

@@ -1,4 +1,4 @@
-"""What is said of one run by itself."""
+"""The content of a report about a single run."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from multimodal_eval.report.remarks import warnings
 
 @dataclass(frozen=True)
 class OneRun:
-    """What is said of one run by itself."""
+    """The content of a report about a single run."""
 
     name: str
     run: Run
     entries: dict[str, MetricEntry | CompositeEntry]
     warnings: list[str]
-    findings: list[Finding] | None  # None where the run was not linted
+    findings: list[Finding] | None  # None if the run was not linted
     slices: list[Slices]
     classification: Classification | None
     dialogue: DialogueReport | None
     config: str
 
 
-def one_run(own: ScoredRows) -> OneRun:
-    """Collect it from the run folder."""
-    run = own.run
+def one_run(rows: ScoredRows) -> OneRun:
+    """Collect the content from the run folder."""
+    run = rows.run
     return OneRun(
-        own.name,
+        rows.name,
         run,
         run.entries,
         warnings(run),

@@ -1,4 +1,4 @@
-"""Somebody's text as a page may show it: escaped, on its own side, its invisible characters visible."""
+"""Untrusted text for a page: escaped, isolated from the surrounding direction, with invisible characters shown."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 from markupsafe import Markup, escape
 
-LONGEST = 4_000  # characters of one text in a page
+LONGEST = 4_000  # characters of a shown text
 
-_KEPT = "\n\t\u200c\u200d"  # line, tab; joiners belong to emoji and to scripts
+_ALLOWED = "\n\t\u200c\u200d"  # newline, tab, and the joiners that emoji and some scripts need
 _HIDDEN_KINDS = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _PRINTABLE = re.compile(r"[\x20-\x7e\n\t]*")
 
 
 def _is_hidden(character: str) -> bool:
-    return character not in _KEPT and unicodedata.category(character) in _HIDDEN_KINDS
+    return character not in _ALLOWED and unicodedata.category(character) in _HIDDEN_KINDS
 
 
 def _code(character: str) -> str:
@@ -24,39 +24,39 @@ def _code(character: str) -> str:
 
 
 def pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """The text in stretches, each with whether it is the code of a character that would be invisible."""
+    """Split the text at its invisible characters. Each piece says whether it is the code of such a character."""
     start = 0
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         if _is_hidden(character):
-            if place > start:
-                yield text[start:place], False
+            if index > start:
+                yield text[start:index], False
             yield _code(character), True
-            start = place + 1
+            start = index + 1
     if start < len(text):
         yield text[start:], False
 
 
 def visible(text: str) -> str:
-    """The text without characters that direct, hide or end it: each stands there by its code."""
+    """Replace each invisible character by its code in brackets."""
     if _PRINTABLE.fullmatch(text):
         return text
     return "".join(f"[{piece}]" if is_code else piece for piece, is_code in pieces(text))
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
-    """The beginning of a text that is too long, and how much more there is."""
+    """Cut a text that is too long and state how many characters are missing."""
     if len(text) <= longest:
         return text
     return f"{text[:longest]} … ({len(text) - longest:,} characters more)"
 
 
 def as_html(text: object) -> Markup:
-    """The text, safe inside an element: escaped, isolated from the direction of what surrounds it."""
+    """The text, escaped and isolated from the surrounding text direction."""
     return Markup("<bdi>{}</bdi>").format(codes_marked(shortened(str(text))))
 
 
 def codes_marked(text: str) -> Markup:
-    """The text escaped, with the codes of invisible characters as elements of their own."""
+    """The escaped text, with the code of each invisible character in a separate element."""
     if _PRINTABLE.fullmatch(text):
         return escape(text)
     marked = Markup('<span class="code-point">{}</span>')

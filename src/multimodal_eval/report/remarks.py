@@ -1,4 +1,4 @@
-"""What a reader of a run's numbers should know besides them."""
+"""Warnings about the scores of a run."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ if TYPE_CHECKING:
 
 
 def warnings(run: Run) -> list[str]:
-    """Everything that a reader of the table should know."""
+    """The warnings to show with the scores of the run."""
     lines = [*run.outcome.notes, *run.info.input_notes]
-    without = 0 if run.info.counts is None else run.info.counts.unmatched_data
-    if without and any(signature.counts_the_corpus for signature in run.info.signatures.values()):
-        lines.append(f"the document frequencies count {without:,} images too that have references and no answer")
-    said: dict[str, list[str]] = {}  # metrics of which the same can be said share a line
+    unanswered = 0 if run.info.counts is None else run.info.counts.unmatched_data
+    if unanswered and any(signature.counts_the_corpus for signature in run.info.signatures.values()):
+        lines.append(f"the document frequencies also count {unanswered:,} images that have references but no answer")
+    names_by_remark: dict[str, list[str]] = {}  # metrics with the same remark share a line
     for name, entry in run.entries.items():
         for line in _remarks(entry):
-            said.setdefault(line, []).append(name)
-    return lines + [f"{', '.join(names)}: {line}" for line, names in said.items()]
+            names_by_remark.setdefault(line, []).append(name)
+    return lines + [f"{', '.join(names)}: {line}" for line, names in names_by_remark.items()]
 
 
 def _remarks(entry: Entry) -> Iterator[str]:
-    """What the table does not show of one metric."""
+    """Remarks on one metric that the table does not show."""
     unscored = entry.n_total - entry.n_scored
     if unscored:
         kinds = ", ".join(f"{count:,} {status}" for status, count in entry.unscored.items())
-        most = entry.reasons[0] if entry.reasons else None
-        example = f"; most often: {most.reason}" if most else ""
+        example = f"; most often: {entry.reasons[0].reason}" if entry.reasons else ""
         yield f"{unscored:,} of {entry.n_total:,} samples unscored ({kinds}){example}"
     for warning, count in entry.warnings.items():
         yield f"{count:,} × {warning.replace('_', ' ')}"

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no file beside it."""
+"""Render the report as one HTML file that needs no network and no other file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from multimodal_eval.report.templating import templates
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("d3.min.js", "plot.umd.min.js", "report.js")
-# Observable Plot puts this style sheet into every chart; report.js names the class.
+# Observable Plot adds this style sheet to every chart; report.js sets the class.
 _PLOT_STYLE = """:where(.mm-chart) {
   --plot-background: white;
   display: block;
@@ -33,7 +33,7 @@ _ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u20
 
 
 def render(content: Content, version: str) -> str:
-    """The page; `version` is that of the program that makes it."""
+    """The page; `version` is the version of the program."""
     environment = templates(_HERE / "templates")
     environment.filters["heat"] = _heat
     page = environment.get_template("report.html.j2")
@@ -49,18 +49,18 @@ def render(content: Content, version: str) -> str:
 
 @cache
 def asset(name: str) -> str:
-    """A file that is shipped beside this one."""
+    """The text of a file in the assets folder."""
     return (_HERE / "assets" / name).read_text(encoding="utf-8")
 
 
 def json_for_script(content: Any) -> Markup:
-    """JSON for a `<script type="application/json">`, which no text in it can end."""
+    """JSON for a `<script type="application/json">`, escaped so that no text in it can close the element."""
     text = json.dumps(msgspec.to_builtins(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(_ESCAPED))
 
 
 def _policy() -> str:
-    """Nothing but our own script and style may run, and nothing may be loaded."""
+    """The content security policy: only our own scripts and styles may run, and nothing may be loaded."""
     scripts = " ".join(_hash(asset(name)) for name in _SCRIPTS)
     styles = f"{_hash(asset('style.css'))} {_hash(_PLOT_STYLE)}"
     return (
@@ -74,5 +74,5 @@ def _hash(text: str) -> str:
 
 
 def _heat(count: int, most: int) -> int:
-    """0 to 5: how strongly a cell is coloured."""
+    """The colour strength of a cell, from 0 to 5."""
     return 0 if not count else 1 + min(4, 4 * count // max(most, 1))

@@ -1,4 +1,4 @@
-"""The chosen samples with all that a page shows of them; only their rows are read."""
+"""The content of the chosen samples. Only their rows are read."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_table import to_samples
 from multimodal_eval.report.choice import Chosen
-from multimodal_eval.report.given import Given, given
 from multimodal_eval.report.highlight import Span, marked
-from multimodal_eval.report.media import Picture, Sound, Sounds, media_name, media_policy, thumbnail
+from multimodal_eval.report.inputs import Inputs, shown_inputs
+from multimodal_eval.report.media import AudioEmbedder, ShownAudio, ShownImage, media_name, media_policy, thumbnail
 from multimodal_eval.report.plain_text import shortened
 
-MOST_PICTURES = 8  # of one sample; a video given as frames would fill the page
+MAX_IMAGES = 8  # per sample; the frames of a video would fill the page
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one run says to a sample."""
+    """The answer of one run to a sample, with its scores."""
 
     run: str
-    spans: list[Span] | None  # None where there is no answer
+    spans: list[Span] | None  # None if there is no answer
     error: str | None
     perplexity: float | None
     scores: dict[str, Explained]
@@ -37,7 +37,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Explained:
-    """A metric's value for one answer, and what the metric says of it."""
+    """The score of a metric for one answer, with its details."""
 
     value: float | None
     status: str
@@ -49,16 +49,16 @@ class Explained:
 
 @dataclass(frozen=True)
 class Shown:
-    """A sample as it is shown."""
+    """A sample, ready to be shown."""
 
     id: str
     measure: float | None
-    pictures: list[Picture]
-    more_pictures: int
-    sound: Sound | None
-    given: Given
+    images: list[ShownImage]
+    more_images: int
+    audio: ShownAudio | None
+    inputs: Inputs
     fields: dict[str, str]
-    references: list[tuple[list[Span], int]]  # each once, with how often it is given
+    references: list[tuple[list[Span], int]]  # unique, each with its count
     annotations: dict[str, str]
     metadata: dict[str, str]
     answers: list[Answer]
@@ -67,45 +67,46 @@ class Shown:
 def shown_samples(scored: Sequence[ScoredRows], chosen: Sequence[Chosen], *, fetch: bool) -> list[list[Shown]]:
     """The samples of each group."""
     rows = sorted({row for group in chosen for row in group.rows})
-    read = [_read(own.run, own.places[rows].tolist()) for own in scored]
-    place = {row: number for number, row in enumerate(rows)}
-    sounds, policy = Sounds(), media_policy(scored[0].run.info.config, fetch=fetch)
+    contents = [_read(run_rows.run, run_rows.row_numbers[rows].tolist()) for run_rows in scored]
+    index = {row: number for number, row in enumerate(rows)}
+    audio, policy = AudioEmbedder(), media_policy(scored[0].run.info.config, fetch=fetch)
 
-    def one(row: int, measure: float | None) -> Shown:
-        samples = [samples[place[row]] for samples, _ in read]
-        stored = [scores[place[row]] for _, scores in read]
+    def shown(row: int, measure: float | None) -> Shown:
+        samples = [samples[index[row]] for samples, _ in contents]
+        stored = [scores[index[row]] for _, scores in contents]
         first = samples[0]
-        said = [sample.generated_answer or "" for sample in samples]
+        answers = [sample.generated_answer or "" for sample in samples]
+        video = None if first.video is None else media_name(first.video)
         images = [*([] if first.image is None else [first.image]), *(first.images or ())]
         return Shown(
             first.id,
             measure,
-            [thumbnail(image, policy) for image in images[:MOST_PICTURES]],
-            max(0, len(images) - MOST_PICTURES),
-            None if first.audio is None else sounds.sound(first.audio, policy),
-            given(first.choices, first.messages, first.boxes, None if first.video is None else media_name(first.video)),
+            [thumbnail(image, policy) for image in images[:MAX_IMAGES]],
+            max(0, len(images) - MAX_IMAGES),
+            None if first.audio is None else audio.embed(first.audio, policy),
+            shown_inputs(first.choices, first.messages, first.boxes, video),
             _fields(first),
-            [(marked(shortened(text), said), count) for text, count in Counter(first.reference_texts).items()],
+            [(marked(shortened(text), answers), count) for text, count in Counter(first.reference_texts).items()],
             _texts(first.annotations or {}),
             _texts(first.metadata),
-            [_answer(own, sample, scores) for own, sample, scores in zip(scored, samples, stored, strict=True)],
+            [_answer(*run_sample) for run_sample in zip(scored, samples, stored, strict=True)],
         )
 
-    return [[one(row, measure) for row, measure in zip(own.rows, own.measure, strict=True)] for own in chosen]
+    return [[shown(row, measure) for row, measure in zip(group.rows, group.measure, strict=True)] for group in chosen]
 
 
-def _read(run: Run, places: Sequence[int]) -> tuple[list[Sample], list[dict[str, Any]]]:
-    """Samples and scores at these places of the run, in the order given."""
+def _read(run: Run, row_numbers: Sequence[int]) -> tuple[list[Sample], list[dict[str, Any]]]:
+    """The samples and scores of these rows of the run, in the given order."""
     ends = np.array(list(accumulate(run.info.parts)))
-    parts = np.searchsorted(ends, places, side="right")
+    parts = np.searchsorted(ends, row_numbers, side="right")
     samples: dict[int, Sample] = {}
     scores: dict[int, dict[str, Any]] = {}
     for part in np.unique(parts).tolist():
-        own = [place for place, number in zip(places, parts, strict=True) if number == part]
-        inside = [place - (int(ends[part - 1]) if part else 0) for place in own]
-        samples |= zip(own, to_samples(run.folder.read_part("samples", part).take(inside)), strict=True)
-        scores |= zip(own, run.folder.read_part("scores", part).take(inside).to_pylist(), strict=True)
-    return [samples[place] for place in places], [scores[place] for place in places]
+        rows = [row for row, row_part in zip(row_numbers, parts, strict=True) if row_part == part]
+        inside = [row - (int(ends[part - 1]) if part else 0) for row in rows]
+        samples |= zip(rows, to_samples(run.folder.read_part("samples", part).take(inside)), strict=True)
+        scores |= zip(rows, run.folder.read_part("scores", part).take(inside).to_pylist(), strict=True)
+    return [samples[row] for row in row_numbers], [scores[row] for row in row_numbers]
 
 
 def _fields(sample: Sample) -> dict[str, str]:
@@ -114,26 +115,26 @@ def _fields(sample: Sample) -> dict[str, str]:
 
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:
-    """Values as text: JSON where they are neither text nor a list of texts."""
+    """The values as text: JSON unless they are strings or lists of strings."""
     return {str(name): _text(value) for name, value in values.items()}
 
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and value and all(isinstance(one, str) and one for one in value):
+    if isinstance(value, list) and value and all(isinstance(item, str) and item for item in value):
         return ", ".join(value)
     return msgspec.json.encode(value, enc_hook=str).decode()
 
 
-def _answer(own: ScoredRows, sample: Sample, scores: dict[str, Any]) -> Answer:
+def _answer(rows: ScoredRows, sample: Sample, scores: dict[str, Any]) -> Answer:
     text = sample.generated_answer
     return Answer(
-        own.name,
+        rows.name,
         None if text is None else marked(shortened(text), sample.reference_texts),
         sample.error,
         sample.perplexity,
-        {name: _explained(scores, name) for name in own.run.entries if f"{name}:status" in scores},
+        {name: _explained(scores, name) for name in rows.run.entries if f"{name}:status" in scores},
     )
 
 

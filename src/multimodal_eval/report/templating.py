@@ -1,4 +1,4 @@
-"""Templates of pages over runs: everything is escaped, and numbers and texts look the same in all of them."""
+"""The Jinja environment of report and viewer: everything is escaped, and all pages format numbers the same way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHARED = Path(__file__).parent / "templates"
 
 
 def templates(folder: Path) -> Environment:
-    """The templates of a folder and those of a report; what one of them is not given is an error, not nothing."""
+    """The templates of a folder and of the report. An undefined variable is an error."""
     environment = Environment(
         loader=FileSystemLoader([folder, _SHARED]),
         autoescape=True,
@@ -31,7 +31,7 @@ def templates(folder: Path) -> Environment:
         "number": number,
         "signed": lambda value: DASH if value is None else f"{value:+.4f}",
         "interval": interval,
-        "fields": to_builtins,  # of a record, without those that have no value
+        "fields": to_builtins,  # of a record, without default values
         "percent": lambda value: DASH if value is None else f"{100 * value:.1f} %",
         "count": lambda value: DASH if value is None else f"{value:,}",
         "spans": spans,
@@ -40,21 +40,21 @@ def templates(folder: Path) -> Environment:
 
 
 def number(value: float | None) -> str:
-    """Four decimals; only displays round. What rounds to zero has no sign."""
+    """Four decimals. A value that rounds to zero has no sign."""
     return DASH if value is None else f"{round(value, 4) + 0.0:,.4f}"
 
 
 def interval(entry: Any) -> str:
-    """low … high, of a record or of a JSON object."""
+    """low … high, from a record or a JSON object."""
     low, high = (entry["low"], entry["high"]) if isinstance(entry, dict) else (entry.low, entry.high)
     return DASH if low is None else f"{number(low)} … {number(high)}"
 
 
-def spans(found: list[Span]) -> Markup:
-    """Marked words: those of one in pale, those of a sequence in strong colour."""
+def spans(pieces: list[Span]) -> Markup:
+    """Highlight shared words: single words in a pale colour, sequences in a strong one."""
     mark = Markup('<mark class="match-{}">{}</mark>')
     shown = [
         mark.format(min(span.matched, 2), codes_marked(span.text)) if span.matched else codes_marked(span.text)
-        for span in found
+        for span in pieces
     ]
     return Markup("<bdi>{}</bdi>").format(Markup("").join(shown))

@@ -1,1 +1,1 @@
-"""Things too large to ship: where they come from, under which licence, and how they are checked."""
+"""Resources that are too large to ship, with their sources, licences and checksums."""

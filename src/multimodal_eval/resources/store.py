@@ -1,4 +1,4 @@
-"""Where fetched resources lie, and getting at their files."""
+"""The folders of fetched resources, and access to their files."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def home() -> Path:
 
 
 def folder_of(resource: Resource) -> Path:
-    """Where a resource lies, or will."""
+    """The folder of a resource, whether it is fetched or not."""
     if isinstance(resource.source, Packaged):
         return Path(__file__).parents[1] / resource.source.folder
     return home() / "resources" / f"{resource.name}-{resource.fingerprint}"
 
 
 def is_here(resource: Resource) -> bool:
-    """Whether every file is there in full. Checksums were taken when it was fetched; `verify` takes them again."""
+    """Whether every file is present with its full size. Checksums are checked by `fetch` and `verify`."""
     folder = folder_of(resource)
     return all(
         (folder / file.name).is_file() and (folder / file.name).stat().st_size == file.size for file in resource.files
@@ -43,18 +43,18 @@ def resource_file(name: str, file: str) -> Path:
 
 
 def verify(resource: Resource, folder: Path | None = None) -> None:
-    """Take every checksum, also of what was made of the files; a wrong one is an error."""
-    place = folder or folder_of(resource)
-    made = [file for file in resource.derived if (place / file.name).exists()]
-    for file in (*resource.files, *made):
-        check_file(resource, file, place / file.name)
+    """Check every checksum, including those of derived files; a wrong one is an error."""
+    root = folder or folder_of(resource)
+    derived = [file for file in resource.derived if (root / file.name).exists()]
+    for file in (*resource.files, *derived):
+        check_file(resource, file, root / file.name)
 
 
 def check_file(resource: Resource, file: File, path: Path) -> None:
-    """Refuse a file whose content is not the pinned one."""
+    """Refuse a file whose checksum differs."""
     if not path.is_file():
         raise FetchError(f"{resource.name}: the file {file.name} is missing")
     with path.open("rb") as stream:
-        found = file_digest(stream, "sha256").hexdigest()
-    if found != file.sha256:
-        raise FetchError(f"{resource.name}: {file.name} has the checksum {found} and should have {file.sha256}")
+        sha256 = file_digest(stream, "sha256").hexdigest()
+    if sha256 != file.sha256:
+        raise FetchError(f"{resource.name}: {file.name} must have the checksum {file.sha256}. Got {sha256} instead.")

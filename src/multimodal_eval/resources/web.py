@@ -1,4 +1,4 @@
-"""Reading from the web into files: where the Hugging Face hub is, one error for whatever goes wrong, checked sizes."""
+"""Downloads: the address of the Hugging Face hub, one error type, checked sizes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from multimodal_eval.resources.catalogue import File
 TIMEOUT = 60
 _CHUNK = 1 << 20
 
-# (file, bytes done, bytes in all)
+# (file, bytes done, total bytes)
 Progress = Callable[[str, int, int], None]
 
 
 def hub_address() -> str:
-    """$HF_ENDPOINT, as the hub's own library takes it, or the hub itself."""
+    """$HF_ENDPOINT, as in the hub's own library, or the public hub."""
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
 @contextmanager
 def reading(url: str, who: str) -> Iterator[IO[bytes]]:
-    """The stream behind an address. A connection that breaks while it is read is a FetchError too."""
+    """The stream of a URL. A connection that breaks while it is read is a FetchError too."""
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as stream:
             yield stream
@@ -36,14 +36,14 @@ def reading(url: str, who: str) -> Iterator[IO[bytes]]:
 
 
 def copy_checked(stream: IO[bytes], target: Path, file: File, progress: Progress) -> None:
-    """Copy with progress; more bytes than announced are refused before they fill the disk, and fewer at the end."""
+    """Copy with progress. More bytes than expected are refused immediately, fewer at the end."""
     target.parent.mkdir(parents=True, exist_ok=True)
     done = 0
     with target.open("wb") as out:
         while chunk := stream.read(_CHUNK):
             done += len(chunk)
             if done > file.size:
-                raise FetchError(f"{file.name} is larger than the {file.size:,} bytes it should have")
+                raise FetchError(f"{file.name} is larger than the expected {file.size:,} bytes")
             out.write(chunk)
             progress(file.name, done, file.size)
     if done != file.size:

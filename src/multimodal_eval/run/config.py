@@ -1,4 +1,4 @@
-"""Reading the settings of a run: one YAML file, or the same words as arguments."""
+"""Read the settings of a run from a YAML file or from arguments."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.resources.catalogue import CATALOGUE
 
-MODEL_OPTIONS = ("encoder", "model")  # of metrics: a name, or a folder
+MODEL_OPTIONS = ("encoder", "model")  # metric options that are a name or a folder
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """YAML that refuses a key given twice; the usual loader keeps the last and says nothing."""
+    """YAML loader that refuses duplicate keys; the default loader silently keeps the last."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: dict[Any, int] = {}
@@ -27,7 +27,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
             key = self.construct_object(key_node, deep=True)
             line = key_node.start_mark.line + 1
             if isinstance(key, str) and seen.setdefault(key, line) != line:
-                raise ConfigError(f"the key {key!r} stands twice, in lines {seen[key]} and {line}")
+                raise ConfigError(f"the key {key!r} occurs twice, in lines {seen[key]} and {line}")
         return dict(super().construct_mapping(node, deep))
 
 
@@ -35,7 +35,7 @@ ConfigSource = str | Path | Mapping[str, Any] | RunConfig | None
 
 
 def load_config(source: ConfigSource) -> RunConfig:
-    """The configuration in a YAML file or a mapping, or as it is."""
+    """The configuration from a YAML file, a mapping or a RunConfig."""
     if source is None:
         return RunConfig()
     if isinstance(source, RunConfig):
@@ -52,26 +52,28 @@ def load_config(source: ConfigSource) -> RunConfig:
     return _converted(content or {}, str(path))
 
 
-def overlaid(source: ConfigSource, **given: Any) -> RunConfig:
-    """The configuration with what was given besides laid over it; None and False mean "not given".
+def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
+    """The configuration with the given settings on top; None and False mean "not given".
 
-    Options are laid over one by one: those of the file that are not given again stay.
+    Metric options are merged one by one: options of the file remain unless they are given again.
     """
-    for key in given:
+    for key in settings:
         if key not in RunConfig.__struct_fields__:
             raise ConfigError(f"no setting is named {key!r}.{did_you_mean(key, RunConfig.__struct_fields__)}")
     base = msgspec.to_builtins(load_config(source))
-    if isinstance(given.get("metrics"), str):
-        given["metrics"] = _listed(given["metrics"])
-    if isinstance(given.get("annotators"), str):
-        given["annotators"] = _listed(given["annotators"])
-    said = {key: msgspec.to_builtins(value) for key, value in given.items() if value is not None and value is not False}
-    if isinstance(said.get("options"), dict):
-        stays = base.get("options", {})
-        given_anew = {metric: {**stays.get(metric, {}), **new} for metric, new in said["options"].items()}
-        said["options"] = {**stays, **given_anew}
-    config = _converted({**base, **said}, "the settings")
-    # A resumed run finds its plug-ins, pictures, and files that options name, again from any working directory.
+    if isinstance(settings.get("metrics"), str):
+        settings["metrics"] = _split(settings["metrics"])
+    if isinstance(settings.get("annotators"), str):
+        settings["annotators"] = _split(settings["annotators"])
+    changes = {
+        key: msgspec.to_builtins(value) for key, value in settings.items() if value is not None and value is not False
+    }
+    if isinstance(changes.get("options"), dict):
+        inherited = base.get("options", {})
+        merged = {metric: {**inherited.get(metric, {}), **new} for metric, new in changes["options"].items()}
+        changes["options"] = {**inherited, **merged}
+    config = _converted({**base, **changes}, "the settings")
+    # Absolute paths: a resumed run must find plug-ins, images and the files in options from any working directory.
     return msgspec.structs.replace(
         config,
         image_root=None if config.image_root is None else str(Path(config.image_root).resolve()),
@@ -83,18 +85,18 @@ def overlaid(source: ConfigSource, **given: Any) -> RunConfig:
     )
 
 
-def _listed(names: str) -> list[str]:
-    """What stands between commas."""
+def _split(names: str) -> list[str]:
+    """The names in a comma-separated list."""
     return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def _absolute(key: str, value: Any) -> Any:
-    """A file's name, or a model's folder, as an absolute path, also behind a colon ("ruwordnet:words.db", "torch:DIR").
+    """The absolute path of a file or a model folder, also after a colon ("ruwordnet:words.db", "torch:DIR").
 
-    Any other value, a name of the catalogue among them, stays as it is.
+    Other values, including names in the catalogue, are returned unchanged.
     """
     if isinstance(value, dict):
-        return {part: _absolute(key, own) for part, own in value.items()}
+        return {part: _absolute(key, item) for part, item in value.items()}
     if not isinstance(value, str) or not value or value in CATALOGUE:
         return value
     head, colon, tail = value.rpartition(":")
@@ -111,14 +113,15 @@ def _converted(content: Any, source: str) -> RunConfig:
         raise ConfigError(f"{source}: {_in_words(str(error))}") from None
 
 
-def _in_words(said: str) -> str:
-    """The decoder's message; an unknown key gets the suggestion that belongs to its place."""
-    unknown = re.match(r"Object contains unknown field `(.*?)`(?: - at `(.*)`)?", said)
+def _in_words(message: str) -> str:
+    """The decoder's message; for an unknown key, a message with the closest known key."""
+    unknown = re.match(r"Object contains unknown field `(.*?)`(?: - at `(.*)`)?", message)
     if not unknown:
-        return said
-    key, place = unknown[1], unknown[2] or ""
-    places = {"$.tasks": TaskConfig, "$.strata": StrataConfig}
-    known = next((own for start, own in places.items() if place.startswith(start)), RunConfig).__struct_fields__
+        return message
+    key, path = unknown[1], unknown[2] or ""
+    sections = {"$.tasks": TaskConfig, "$.strata": StrataConfig}
+    section = next((section for start, section in sections.items() if path.startswith(start)), RunConfig)
+    known = section.__struct_fields__
     return f"no setting is named {key!r}.{did_you_mean(key, known)}"
 
 

@@ -1,4 +1,4 @@
-"""The run in one call: `evaluate`, `resume`, `rescore`."""
+"""Runs in one call: `evaluate`, `resume`, `rescore`."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from multimodal_eval.run.engine.base import Engine, EngineName, Executor
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 
-_OF_THE_ENGINE = {"address", "gpus_per_worker"}
+_ENGINE_SETTINGS = {"address", "gpus_per_worker"}
 _INPUT_SETTINGS = ("limit", "map", "annotators", "allow_partial")
-_OPENED = ("image", "images", "audio", "video", "messages")  # fields that name files
+_MEDIA_FIELDS = ("image", "images", "audio", "video", "messages")  # fields that name files
 
 Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]]
 
@@ -60,20 +60,20 @@ def evaluate(
     workers: int | None = None,
     **settings: Any,
 ) -> Run:
-    """Score samples and give back the run.
+    """Score samples and return the run.
 
-    `data` is a file, a folder of files or a pattern such as `part-*.jsonl` (with `predictions` in another, joined by
-    id), samples or records in memory, or a mapping of parallel lists. `settings` are further keys of the
+    `data` is a file, a folder of files or a pattern such as `part-*.jsonl`, samples or records in memory, or a mapping
+    of parallel lists. Files may have separate `predictions`, joined by id. `settings` are further keys of the
     configuration: `by`, `limit`, `seed`, `map`, `annotators`, `labels`, `unknown_labels`, `options`, `tasks`,
     `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`,
     `allow_image_urls`.
-    Without an `output` folder the run lives in a temporary one, as long as the object does; `save` keeps it. It may be
-    a path, or a URL of any filesystem that fsspec knows (extra `remote`): s3://bucket/runs/first.
-    `engine` says who works on it: this machine ("local") with so many `workers` (all cores), a private Ray cluster
-    ("ray"), or an `Engine` with further settings, such as the address of a cluster. No number depends on it.
+    `output` is a path, or a URL that fsspec supports (extra `remote`): s3://bucket/runs/first. Without it the run is in
+    a temporary folder, which is removed with the object; `save` keeps a copy.
+    `engine` is this machine ("local") with a number of `workers` (all cores by default), a private Ray cluster
+    ("ray"), or an `Engine` with further settings, such as the address of a cluster. Scores do not depend on it.
     """
     chosen = Engine.of(engine, workers)
-    for name in _OF_THE_ENGINE & settings.keys():
+    for name in _ENGINE_SETTINGS & settings.keys():
         raise ConfigError(f"`{name}` is a setting of the engine: engine=Engine('ray', {name}=…)")
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
     path, scratch = _place(output, chosen)
@@ -83,11 +83,11 @@ def evaluate(
 
 
 def _place(output: Location | None, engine: Engine) -> tuple[Location, Path | None]:
-    """The run folder, and the temporary folder around it where none was named."""
+    """The run folder, and the temporary folder that contains it if no output was given."""
     if output is not None:
         return located(output), None
     if engine.address is not None:
-        raise ConfigError("a run on a cluster needs an `output` folder that all of its machines see")
+        raise ConfigError("a run on a cluster needs an `output` folder that all its machines can access")
     scratch = Path(tempfile.mkdtemp(prefix="mmeval-"))
     return scratch / "run", scratch
 
@@ -98,18 +98,18 @@ def planned(
     predictions: str | Path | None,
     fetch: Callable[[list[str]], None] | None = None,
 ) -> tuple[Plan, Input]:
-    """The plan and the opened input; a COCO pair for which nothing was named gets the COCO metrics.
+    """The plan and the opened input; a COCO pair without a task or metrics gets the COCO metrics.
 
-    `fetch` is called with the names of resources that the metrics lack.
-    Pictures that a file names lie in its folder (of a pattern: in front of its first * or ?) unless the configuration
-    says otherwise.
+    `fetch` is called with the names of missing resources.
+    Image paths are relative to the folder of the data file (for a pattern: the folder before its first * or ?), unless
+    the configuration sets another.
     """
     source = open_input(data, predictions, config)
     if config.image_root is not None and not Path(config.image_root).is_dir():
         raise ConfigError(f"`image_root` must be a folder. Got {config.image_root!r} instead.")
     if isinstance(source, FileInput) and config.image_root is None:
         config = msgspec.structs.replace(config, image_root=str(source.data_files.folder.absolute()))
-    elif config.image_root is None:  # samples in memory name any file, relative ones from here
+    elif config.image_root is None:  # samples in memory may refer to any file; relative paths start here
         config = msgspec.structs.replace(config, image_root=str(Path.cwd()), allow_outside_images=True)
     if config.task is None and not config.metrics and isinstance(source, FileInput) and source.is_coco:
         config = msgspec.structs.replace(config, metrics=["coco"])
@@ -122,7 +122,7 @@ def planned(
 def _removed_on_failure(scratch: Path | None) -> Iterator[None]:
     try:
         yield
-    except OpenSamplesError:  # what is scored is kept, and can be resumed
+    except OpenSamplesError:  # the scored parts are kept, and the run can be resumed
         raise
     except BaseException:
         if scratch is not None:
@@ -131,12 +131,12 @@ def _removed_on_failure(scratch: Path | None) -> Iterator[None]:
 
 
 def open_input(data: Data, predictions: str | Path | None, config: RunConfig) -> Input:
-    """The input that a call names."""
+    """Open the input of a call."""
     if isinstance(data, str | Path):
         second = Path(predictions) if predictions is not None else None
         return FileInput(Path(data), second, parse_map(config.map), config.allow_partial, tuple(config.annotators))
     if predictions is not None:
-        raise ConfigError("predictions in a second file go with data in a file; samples in memory hold their answers")
+        raise ConfigError("`predictions` needs data in a file; samples in memory must include their answers")
     return MemoryInput(data, tuple(config.annotators))
 
 
@@ -149,10 +149,10 @@ def resume(
     engine: Engine | EngineName = "local",
     workers: int | None = None,
 ) -> Run:
-    """Continue an interrupted run, on any engine; the results are those of an uninterrupted one.
+    """Continue an interrupted run, on any engine; the results are those of an uninterrupted run.
 
-    `plugins` are the files that define the run's own metrics: those that the run names are not imported. Samples that
-    stayed open are asked for again; with `accept_open` those that fail again are stored as errors.
+    `plugins` are the files that define the run's plug-in metrics: files named in the run are not imported. Open samples
+    are scored again; with `accept_open`, those that fail again are stored as errors.
     """
     chosen = Engine.of(engine, workers)
     folder = RunFolder(location)
@@ -167,29 +167,29 @@ def resume(
             _carry_over(old, plan, folder, executor, progress, accept_open=accept_open)
         else:
             source = partial(_opened_again, info.source, plan)
-            execute.carry_on(plan, source, folder, executor, progress, accept_open=accept_open)
+            execute.continue_run(plan, source, folder, executor, progress, accept_open=accept_open)
     return Run(location)
 
 
 def resumed_plan(location: Location, plugins: Sequence[str | Path] = ()) -> Plan:
-    """The plan that an interrupted run began with."""
+    """The plan of an interrupted run."""
     folder = RunFolder(location)
     info = folder.read_info()
     stored = () if info.rescored_from is None else Run(info.rescored_from).info.signatures
     config = msgspec.structs.replace(info.config, plugins=_trusted(plugins, info.config))
-    with _plugins_named_again(folder, info.config):
+    with _missing_plugins_explained(folder, info.config):
         return make_plan(config, stored=stored)
 
 
 def _trusted(plugins: Sequence[str | Path], config: RunConfig) -> list[str]:
-    """The plug-ins that a call names, and those of the stored configuration that this process has imported itself."""
-    named = [str(Path(plugin).resolve()) for plugin in plugins]
-    return list(dict.fromkeys([*named, *(plugin for plugin in config.plugins if is_loaded(plugin))]))
+    """The plug-ins of a call, and those of the stored configuration that this process has already imported."""
+    paths = [str(Path(plugin).resolve()) for plugin in plugins]
+    return list(dict.fromkeys([*paths, *(plugin for plugin in config.plugins if is_loaded(plugin))]))
 
 
 @contextmanager
-def _plugins_named_again(folder: RunFolder, config: RunConfig) -> Iterator[None]:
-    """Say what to do if a metric is unknown because the run's plug-ins are not imported: a run is data, not code."""
+def _missing_plugins_explained(folder: RunFolder, config: RunConfig) -> Iterator[None]:
+    """Explain an unknown metric whose plug-in was not imported: files named in a run are not trusted."""
     try:
         yield
     except UnknownNameError as unknown:
@@ -197,8 +197,8 @@ def _plugins_named_again(folder: RunFolder, config: RunConfig) -> Iterator[None]
             raise
         again = " ".join(f"--plugin {quote(name)}" for name in config.plugins)
         raise RunFolderError(
-            f"the {unknown.kind} {unknown.name!r} is not registered here. {folder.label} was made with plug-ins, and "
-            f"files that a run names are not imported. If you trust them, name them again: {again}"
+            f"the {unknown.kind} {unknown.name!r} is not registered here. {folder.label} was run with plug-ins, and "
+            f"files named in a run are not imported. If you trust them, name them again: {again}"
         ) from None
 
 
@@ -216,10 +216,10 @@ def rescore(
     engine: Engine | EngineName = "local",
     workers: int | None = None,
 ) -> Run:
-    """The same samples under other weights, tasks or metrics, in a new folder.
+    """Score the same samples with other weights, tasks or metrics, in a new folder.
 
-    Scores whose signature stays the same are taken over; only what is new is computed. `plugins` are the files that
-    define metrics, beside those of `config`: those that the old run names are not imported.
+    Scores with an unchanged signature are reused; only new ones are computed. `plugins` are files that
+    define metrics, in addition to those of `config`: files named in the old run are not imported.
     """
     chosen = Engine.of(engine, workers)
     old = run if isinstance(run, Run) else Run(run)
@@ -231,29 +231,27 @@ def rescore(
 
 
 def rescoring_plan(old: Run, config: ConfigSource, plugins: Sequence[str | Path] = ()) -> Plan:
-    """The old run's settings with the new ones over them; a new task brings its own metrics."""
+    """The plan with the new settings on top of the old run's; a new task brings its own metrics."""
     changes = msgspec.to_builtins(load_config(config))
     for setting in _INPUT_SETTINGS:
         if setting in changes:
-            raise ConfigError(
-                f"{setting!r} says how an input is read, and rescoring reads none: it takes RUN's samples"
-            )
+            raise ConfigError(f"{setting!r} is a setting for reading an input, but rescoring uses the samples of RUN")
     changes["plugins"] = [*changes.get("plugins", []), *_trusted(plugins, old.info.config)]
     inherited = msgspec.to_builtins(old.info.config)
     if changes.get("task", old.info.task) != old.info.task or "tasks" in changes:
         inherited.pop("metrics", None)
     if "metrics" in changes or "metrics" not in inherited:
         inherited.pop("presets", None)
-    wanted = metric_names(overlaid({**inherited, **changes}))
-    kept = {name: own for name, own in inherited.get("options", {}).items() if name in wanted}
-    given = {name: {**kept.get(name, {}), **own} for name, own in changes.pop("options", {}).items()}
-    settings = overlaid({**inherited, **changes, "options": {**kept, **given}})
-    with _plugins_named_again(old.folder, old.info.config):
+    names = metric_names(overlaid({**inherited, **changes}))
+    options_kept = {name: options for name, options in inherited.get("options", {}).items() if name in names}
+    changed = {name: {**options_kept.get(name, {}), **options} for name, options in changes.pop("options", {}).items()}
+    settings = overlaid({**inherited, **changes, "options": {**options_kept, **changed}})
+    with _missing_plugins_explained(old.folder, old.info.config):
         return make_plan(settings, stored=old.info.signatures)
 
 
 def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, progress: Progress) -> None:
-    """Set up a new folder with the old samples, take over what is the same, compute the rest."""
+    """Create a new folder with the old samples, reuse unchanged scores and compute the rest."""
     info = msgspec.structs.replace(
         execute.describe(plan, old.info.source),
         input=old.info.input,
@@ -277,14 +275,14 @@ def _carry_over(
         _refuse_columns(old, plan)
         _take_files(old, folder, reusable)
         info = execute.fit(worker, info, executor, progress)
-    else:  # what is scored already is kept, whatever is refused
+    else:  # scored parts are kept if something is refused
         execute.refuse_changed(worker, info)
         _refuse_unavailable(plan, reusable)
     execute.finish(worker, info, executor, progress)
 
 
 def _refuse_unavailable(plan: Plan, reusable: set[str]) -> None:
-    """Models are needed only for what is computed now."""
+    """Refuse unavailable metrics, except those whose scores are reused."""
     for metric in plan.metrics:
         reason = None if metric.name in reusable else metric.unavailable()
         if reason is not None:
@@ -292,7 +290,7 @@ def _refuse_unavailable(plan: Plan, reusable: set[str]) -> None:
 
 
 def _refuse_columns(old: Run, plan: Plan) -> None:
-    """Slices and strata that the old samples do not have."""
+    """Refuse slices and strata whose columns the old samples do not have."""
     columns = ColumnsSeen(plan.config)
     known: set[str] = set()
     for number in range(len(old.info.parts)) if plan.config.by or plan.config.strata else ():
@@ -300,7 +298,7 @@ def _refuse_columns(old: Run, plan: Plan) -> None:
         columns.see(samples)
         known.update(*(sample.metadata for sample in samples))
         known.update(field for field in FIELDS if any(getattr(sample, field) is not None for sample in samples))
-    columns.refuse_unfit(known)
+    columns.check_columns(known)
 
 
 def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
@@ -311,29 +309,29 @@ def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
 
 
 def _reusable(old: Run, plan: Plan) -> set[str]:
-    """The metrics that would give the same numbers again: same settings over the same corpus and pictures."""
+    """The metrics whose scores would not change: the same settings, corpus and images."""
     before = Worker(plan, old.folder)
     stored, was = old.info.signatures, old.info.config
-    same_pictures = policy_of(was) == policy_of(plan.config)
-    unweighted = msgspec.structs.replace(plan.config, strata=was.strata)  # weights of strata change no sample's score
+    same_media = policy_of(was) == policy_of(plan.config)
+    unweighted = msgspec.structs.replace(plan.config, strata=was.strata)  # strata do not change scores of samples
     return {
         metric.name
         for metric in plan.metrics
-        if (same_pictures or not _opens_media(metric))
+        if (same_media or not _opens_media(metric))
         and stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), unweighted)
     }
 
 
 def _opens_media(metric: Metric) -> bool:
-    """Whether the metric reads files that samples name."""
-    return any(field in _OPENED for need in metric.needs for field in need.split("|"))
+    """Whether the metric reads media files of the samples."""
+    return any(field in _MEDIA_FIELDS for need in metric.needs for field in need.split("|"))
 
 
 def default_folder(plan: Plan, parent: Path = Path("runs")) -> Path:
-    """runs/<time>-<task>, with a number behind it where that exists."""
+    """runs/<time>-<task>, followed by a number if that exists."""
     stem = f"{datetime.now():%Y%m%d-%H%M%S}-{plan.label}"
     for number in range(1, 1000):
         path = parent / (stem if number == 1 else f"{stem}-{number}")
         if not path.exists():
             return path
-    raise RunFolderError(f"{parent / stem} and its next 1000 names are all taken")
+    raise RunFolderError(f"{parent / stem} and the next 1000 names all exist")

@@ -1,4 +1,4 @@
-"""Carrying out a plan in a run folder, from wherever it stands: read the input in parts, fit, score, sum up."""
+"""Execute a plan in a run folder, new or unfinished: read the input in parts, fit, score, aggregate."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.composite_score import composite_signature
-from multimodal_eval.run.engine.base import Died, Executor
+from multimodal_eval.run.engine.base import Crashed, Executor
 from multimodal_eval.run.engine.local import Local
-from multimodal_eval.run.isolation import score_without_poison
+from multimodal_eval.run.isolation import score_without_crashes
 from multimodal_eval.run.part import OpenPart, States, Stored, Worker
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.sums import TreeSum
 
-UNSCORED = "UNSCORED"  # the code of a sample without a value that it must have
-# Whose version may change a number, or how a run is stored.
+UNSCORED = "UNSCORED"  # the code of a sample without a required score
+# Packages whose version may change a score or the stored files.
 PACKAGES = ("numpy", "scipy", "pyarrow", "msgspec", "onnxruntime", "tokenizers", "pillow")
 
 
 def start(
     plan: Plan, source: Input, location: Location, executor: Executor | None = None, progress: Progress = silent
 ) -> None:
-    """Begin a run in a new folder and carry it through. A refused input leaves no folder behind."""
+    """Execute a run in a new folder. A refused input leaves no folder behind."""
     folder = RunFolder.create(location, describe(plan, source.recipe()))
     with folder.locked(), discarded_if_refused(folder):
-        carry_on(plan, lambda: source, folder, executor, progress)
+        continue_run(plan, lambda: source, folder, executor, progress)
 
 
-def carry_on(
+def continue_run(
     plan: Plan,
     source: Callable[[], Input | None],
     folder: RunFolder,
@@ -58,14 +58,14 @@ def carry_on(
     *,
     accept_open: bool = False,
 ) -> None:
-    """Continue from wherever the folder stands; committed parts are kept. `source` is opened only if it is needed."""
+    """Continue a run from the state of its folder; committed parts are kept. `source` is opened only if needed."""
     executor, worker = executor or Local(), Worker(plan, folder, accept_open=accept_open)
     folder.clear_temporary()
     info = folder.read_info()
     if info.state == "reading":
         opened = source()
         if opened is None:
-            raise RunFolderError(f"{folder.label} was interrupted before its samples were stored: start it again")
+            raise RunFolderError(f"{folder.label} was interrupted before its samples were stored. Start a new run")
         folder.clear_samples()
         info = read_input(plan, opened, folder, progress)
         info = fit(worker, info, executor, progress)
@@ -75,7 +75,7 @@ def carry_on(
 
 
 def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress) -> RunInfo:
-    """Check the whole input and store its samples in parts; nothing is scored before all of it is sound."""
+    """Check the whole input and store its samples in parts, before anything is scored."""
     from multimodal_eval.data.runs.sample_table import to_table
 
     problems, summary = Problems(), Summary()
@@ -84,13 +84,13 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
     columns = ColumnsSeen(plan.config)
     for batch in parts_of(samples, plan.part_size):
         columns.see(batch)
-        if not problems.total:  # of a refused input nothing is kept
+        if not problems.total:  # a refused input is not stored
             folder.write_part("samples", len(sizes), to_table(batch, sum(sizes)))
         sizes.append(len(batch))
         progress("reading", sum(sizes), None)
     problems.raise_if_any()
     refuse_empty(summary, _name(source))
-    columns.refuse_unfit([*summary.fields, *summary.metadata])
+    columns.check_columns([*summary.fields, *summary.metadata])
     counts = Counts(summary.samples, summary.blank_answers, summary.unmatched_data, summary.unmatched_predictions)
     info = msgspec.structs.replace(
         folder.read_info(), input=source.describe(), counts=counts, input_notes=summary.notes, parts=sizes
@@ -100,7 +100,7 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
 
 
 def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> RunInfo:
-    """Gather the corpus statistics, then write down the signatures: from here on the run can be resumed."""
+    """Gather the corpus statistics, then store the signatures. After this the run can be resumed."""
     folder, groups = worker.folder, worker.fitting
     if groups:
         sums, large = _fitted(worker, info.parts, executor, progress)
@@ -109,7 +109,7 @@ def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -
             for metric in metrics if state is not None else ():
                 metric.check_state(state)
                 folder.write_state(metric.name, partial(metric.save_state, state))
-                if name in large:  # others are read back as by every worker: plain values may lose their type
+                if name in large:  # small ones are read back, as in every worker: plain values may lose their type
                     worker.keep_state(metric, state)
         folder.clear_scratch()
         if large:
@@ -120,12 +120,12 @@ def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -
 
 
 def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Progress) -> tuple[States, set[str]]:
-    """The sums of small statistics by name; the names of the large ones, whose buckets are summed in the folder."""
+    """The sums of small statistics by name, and the names of large ones, whose buckets are summed in the folder."""
     sums: dict[str, TreeSum] = {}
     large: set[str] = set()
     done, total = 0, sum(sizes)
     for size, states in zip(sizes, executor.map(worker, "fit", range(len(sizes))), strict=True):
-        _refuse_dead(states, "gathering the corpus statistics")
+        _refuse_crashed(states, "gathering the corpus statistics")
         for name, state in states.items():
             if isinstance(state, Stored):
                 large.add(name)
@@ -134,20 +134,20 @@ def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Prog
         done += size
         progress("fitting", done, total)
     for number, result in enumerate(executor.map(worker, "merge", range(worker.buckets)) if large else (), 1):
-        _refuse_dead(result, "adding up the corpus statistics")
+        _refuse_crashed(result, "summing the corpus statistics")
         progress("merging", number, worker.buckets)
-    return {name: own.value for name, own in sums.items()}, large
+    return {name: tree.value for name, tree in sums.items()}, large
 
 
-def _refuse_dead(result: Any, what: str) -> None:
-    if isinstance(result, Died):
-        raise RunFolderError(f"a process died while {what}: {result.reason}")
+def _refuse_crashed(result: Any, what: str) -> None:
+    if isinstance(result, Crashed):
+        raise RunFolderError(f"a process crashed while {what}: {result.reason}")
 
 
 def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> None:
-    """Score the parts that are not committed yet and write the results and their lint."""
+    """Score the parts that are not committed yet, then write the results and lint."""
     from multimodal_eval.data.runs.run_lint import lint_of
-    from multimodal_eval.data.runs.score_table import even_out
+    from multimodal_eval.data.runs.score_table import align_columns
     from multimodal_eval.run.results import results_of
 
     plan, folder = worker.plan, worker.folder
@@ -158,16 +158,16 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
     left: list[OpenPart] = []
     for part, result in zip(todo, executor.map(worker, "score", todo), strict=True):
         size = info.parts[part]
-        if isinstance(result, Died):
-            result = score_without_poison(executor, worker, part, size)
+        if isinstance(result, Crashed):
+            result = score_without_crashes(executor, worker, part, size)
         if isinstance(result, OpenPart):
             left.append(result)
         done += size
         progress("scoring", done, total)
-    folder.clear_temporary()  # of processes that died while they wrote
+    folder.clear_temporary()  # from processes that crashed while writing
     _refuse_open(worker, left)
     _refuse_incomplete(plan, folder, info)
-    even_out(folder, len(info.parts))
+    align_columns(folder, len(info.parts))
     folder.write_results(results_of(plan, folder, info))
     if plan.task is not None and plan.task.headline is not None:
         from multimodal_eval.analysis.classification import store_classification
@@ -180,19 +180,19 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
 
 
 def _refuse_open(worker: Worker, left: Sequence[OpenPart]) -> None:
-    """A failure that says nothing of a sample is never its result: the run stays open until it is asked again."""
+    """Refuse to finish a run with open samples, whose failures say nothing about the samples themselves."""
     if left:
         count = sum(part.samples for part in left)
         plugins = "".join(f" --plugin {quote(plugin)}" for plugin in worker.plan.config.plugins)
         raise OpenSamplesError(
-            f"samples without a result so far: {count:,} ({left[0].reason}). Everything else is kept. "
-            f"Ask again for just them with: mmeval score --resume {worker.folder.label}{plugins}; "
+            f"samples without a result so far: {count:,} ({left[0].reason}). All other scores are kept. "
+            f"Score only these samples again with: mmeval score --resume {worker.folder.label}{plugins}; "
             "with --accept-open, those that fail again are stored as errors"
         )
 
 
 def _refuse_incomplete(plan: Plan, folder: RunFolder, info: RunInfo) -> None:
-    """Refuse a run in which a sample has no value of a metric that must score them all."""
+    """Refuse a run in which a sample has no score for a metric that must score all samples."""
     problems = Problems()
     for name in plan.config.complete:
         for part in range(len(info.parts)):
@@ -215,47 +215,47 @@ def _counting(stage: str, total: int, progress: Progress) -> Callable[[int], Non
 
 
 def signatures(worker: Worker) -> dict[str, StoredSignature]:
-    """The signature of every number of the run."""
+    """The signatures of all metrics and of the composite."""
     plan = worker.plan
-    found = {metric.name: stored_signature(metric, worker.state(metric), plan.config) for metric in plan.metrics}
+    by_name = {metric.name: stored_signature(metric, worker.state(metric), plan.config) for metric in plan.metrics}
     if plan.composite and plan.task is not None:
         signature = composite_signature(plan.task).extended(**strata_settings(plan.config.strata))
-        found[COMPOSITE] = StoredSignature(str(signature), signature.to_dict())
-    return found
+        by_name[COMPOSITE] = StoredSignature(str(signature), signature.to_dict())
+    return by_name
 
 
 def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSignature:
-    """The signature as run.json keeps it, with the options as they were given."""
+    """The signature as stored in run.json, with the options as they were given."""
     signature = metric.signature(state)
-    if config.patterns != ERROR_PATTERNS:  # they decide which samples are scored at all
+    if config.patterns != ERROR_PATTERNS:  # they decide which samples are scored
         signature = signature.extended(errors=",".join(config.patterns) or "none")
     signature = signature.extended(**strata_settings(config.strata))
     return StoredSignature(str(signature), _as_stored(signature.to_dict()), _as_stored(metric.options))
 
 
 def _as_stored(values: Mapping[str, Any]) -> JsonObject:
-    """Values as run.json gives them back: a tuple is a list there."""
+    """Values as they are read back from run.json: a tuple becomes a list."""
     content: JsonObject = msgspec.json.decode(msgspec.json.encode(dict(values), enc_hook=str))
     return content
 
 
 def refuse_changed(worker: Worker, info: RunInfo) -> None:
-    """Half of a run with one metric and half with another would not be a run."""
-    now = signatures(worker)
-    for name in {*now, *info.signatures}:
-        before, after = info.signatures.get(name), now.get(name)
+    """Refuse to continue a run if a signature has changed."""
+    current = signatures(worker)
+    for name in {*current, *info.signatures}:
+        before, after = info.signatures.get(name), current.get(name)
         if before != after:
             raise RunFolderError(
-                f"{worker.folder.label} was begun with {before and before.text} and would go on with "
-                f"{after and after.text}. Start a new run, or go back to what it was begun with"
+                f"{worker.folder.label} was started with {before and before.text} and would continue with "
+                f"{after and after.text}. Start a new run, or restore what it was started with"
             )
 
 
 @contextmanager
 def discarded_if_refused(folder: RunFolder) -> Iterator[None]:
-    """Remove a folder that was just created if its input or its settings turn out to be refused.
+    """Remove a new folder if its input or its settings are refused.
 
-    Once something is scored it is kept, and so is what only waits for an answer.
+    The folder is kept if scoring has started or if some samples are only open.
     """
     try:
         yield
@@ -268,7 +268,7 @@ def discarded_if_refused(folder: RunFolder) -> Iterator[None]:
 
 
 def describe(plan: Plan, source: Source | None) -> RunInfo:
-    """What run.json says from the start. `source` tells how to open the input again."""
+    """The initial content of run.json. `source` describes how to open the input again."""
     return RunInfo(
         format=RUN_FORMAT,
         state="reading",
@@ -303,7 +303,7 @@ MEDIA_BYTES = 64 << 20
 
 
 def parts_of(samples: Iterable[Sample], most: int) -> Iterator[list[Sample]]:
-    """Lists of at most `most` samples; one that has come to 64 MB of media takes no more."""
+    """Lists of at most `most` samples; a list ends early once it has 64 MB of media."""
     part: list[Sample] = []
     size = 0
     for sample in samples:
@@ -317,7 +317,7 @@ def parts_of(samples: Iterable[Sample], most: int) -> Iterator[list[Sample]]:
 
 
 def _media_of(sample: Sample) -> Iterator[Any]:
-    """Every image, audio and video that the sample carries or names."""
+    """Every image, audio and video in the sample, as content or path."""
     for media in (sample.image, sample.audio, sample.video, *(sample.images or ())):
         if media is not None:
             yield media
@@ -326,7 +326,7 @@ def _media_of(sample: Sample) -> Iterator[Any]:
 
 
 def _media_bytes(media: Any) -> int:
-    """Bytes and data URIs as long as they are, which a path is too; of a picture in memory its pixels."""
+    """The length of bytes, data URIs and paths; the size of the pixels of an image in memory."""
     if isinstance(media, str | bytes):
         return len(media)
     width, height = getattr(media, "size", (0, 0))

@@ -1,4 +1,4 @@
-"""Meta-evaluation of what a user brings: judgments of Flickr8k, a file with human scores, or a run folder."""
+"""Meta-evaluation of Flickr8k judgments, a file with human scores, or a run folder."""
 
 from __future__ import annotations
 
@@ -39,20 +39,22 @@ from multimodal_eval.run.evaluate import evaluate
 from multimodal_eval.stats.correlation import COEFFICIENTS
 from multimodal_eval.stats.intervals import Vector
 
+__all__ = ["Request", "meta_evaluate"]
+
 FLICKR8K_METRICS = ("bleu.bleu_1", "coco")
 _DELIMITED = (".csv", ".tsv")
 _FLAGS = {"format_in": "--format-in", "options": "--option", "plugins": "--plugin"}
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is compared with what."""
+    """The human scores, the metrics and the settings of a meta-evaluation."""
 
     human: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()
-    lower: tuple[str, ...] = ()  # those of `scores` that are better when lower
+    lower: tuple[str, ...] = ()  # those of `scores` for which lower is better
     format_in: str | None = None
-    coefficient: str | None = None  # that the metrics are compared by
+    coefficient: str | None = None  # by which the metrics are compared
     options: dict[str, JsonObject] | None = None
     plugins: tuple[str, ...] = ()
     map: dict[str, str] | None = None
@@ -61,60 +63,60 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def meta_evaluate(data: Location, request: Request | None = None, *, progress: Progress = silent) -> MetaEvaluation:
-    """Every coefficient of every metric with its interval, and all pairs of metrics compared.
+    """Compute every coefficient of every metric with its interval, and compare all pairs of metrics.
 
-    `data` is a folder with the judgments of Flickr8k, a file with columns of human scores, or a run folder.
+    `data` is a folder with the Flickr8k judgments, a file with columns of human scores, or a run folder.
     """
-    asked = request or Request()
-    if asked.coefficient is not None and asked.coefficient not in COEFFICIENTS:
-        raise UnknownNameError("coefficient", asked.coefficient, COEFFICIENTS)
-    if set(asked.metrics) & set(asked.scores):
+    request = request or Request()
+    if request.coefficient is not None and request.coefficient not in COEFFICIENTS:
+        raise UnknownNameError("coefficient", request.coefficient, COEFFICIENTS)
+    if set(request.metrics) & set(request.scores):
         raise ConfigError("a metric and a column of scores have the same name")
-    table = _table(located(data), asked, progress)
-    return meta_evaluation(table, asked.coefficient, allow_partial=asked.allow_partial, progress=progress)
+    table = _table(located(data), request, progress)
+    return meta_evaluation(table, request.coefficient, allow_partial=request.allow_partial, progress=progress)
 
 
-def _table(path: Location, asked: Request, progress: Progress) -> JudgedSamples:
-    if isinstance(path, str) or (path / "run.json").is_file():  # of a URL only runs are read
-        _refuse(asked, "a run folder", "format_in", "options", "map", "limit", "plugins")
-        _require_human(asked)
-        return _run_table(Run(path), asked, asked.metrics)
+def _table(path: Location, request: Request, progress: Progress) -> JudgedSamples:
+    if isinstance(path, str) or (path / "run.json").is_file():  # a URL can only be a run
+        _refuse(request, "a run folder", "format_in", "options", "map", "limit", "plugins")
+        _require_human(request)
+        return _run_table(Run(path), request, request.metrics)
     if path.is_dir():
-        return _flickr8k_table(path, asked, progress)
-    if asked.format_in is not None:
-        raise ConfigError(f"--format-in {asked.format_in} reads a folder, and {path} is none")
-    return _file_table(path, asked, progress)
+        return _flickr8k_table(path, request, progress)
+    if request.format_in is not None:
+        raise ConfigError(f"--format-in {request.format_in} needs a folder, but {path} is not a folder")
+    return _file_table(path, request, progress)
 
 
-def _require_human(asked: Request) -> None:
-    if not asked.human:
+def _require_human(request: Request) -> None:
+    if not request.human:
         raise NothingNamedError("name the column of human scores: --human COLUMN")
 
 
-def _refuse(asked: Request, what: str, *settings: str) -> None:
-    """A setting that would have no effect is a mistake."""
+def _refuse(request: Request, what: str, *settings: str) -> None:
+    """Refuse settings that would have no effect."""
     for setting in settings:
-        if getattr(asked, setting):
+        if getattr(request, setting):
             raise ConfigError(f"{_FLAGS.get(setting, f'--{setting}')} has no effect on {what}")
 
 
-def _flickr8k_table(folder: Path, asked: Request, progress: Progress) -> JudgedSamples:
-    here = formats_in(folder)
-    kind = asked.format_in or (here[0] if len(here) == 1 else None)
+def _flickr8k_table(folder: Path, request: Request, progress: Progress) -> JudgedSamples:
+    present = formats_in(folder)
+    kind = request.format_in or (present[0] if len(present) == 1 else None)
     if kind is None:
         names = (
-            " and ".join(ANNOTATIONS[kind] for kind in here)
+            " and ".join(ANNOTATIONS[kind] for kind in present)
             or f"neither run.json nor {', '.join(ANNOTATIONS.values())}"
         )
-        choice = f" Choose with --format-in {' or '.join(here)}." if here else ""
-        raise InputError([Problem(code="FORMAT", message=f"the folder holds {names}.{choice}", file=str(folder))])
+        choice = f" Choose with --format-in {' or '.join(present)}." if present else ""
+        raise InputError([Problem(code="FORMAT", message=f"the folder has {names}.{choice}", file=str(folder))])
     if kind not in ANNOTATIONS:
         raise UnknownNameError("format", kind, ANNOTATIONS)
-    _refuse(asked, "the judgments of Flickr8k", "human", "scores", "lower", "map", "limit")
-    judged = read_flickr8k(folder, kind, allow_partial=asked.allow_partial)
-    metrics = asked.metrics or FLICKR8K_METRICS
-    run = _scored(judged.samples, asked, metrics, progress)
-    table = _run_table(run, msgspec.structs.replace(asked, human=judged.human), metrics)
+    _refuse(request, "the Flickr8k judgments", "human", "scores", "lower", "map", "limit")
+    judged = read_flickr8k(folder, kind, allow_partial=request.allow_partial)
+    metrics = request.metrics or FLICKR8K_METRICS
+    run = _scored(judged.samples, request, metrics, progress)
+    table = _run_table(run, msgspec.structs.replace(request, human=judged.human), metrics)
     table.left_out = judged.left_out
     table.notes = [*judged.notes, *table.notes]
     if kind == "flickr8k-expert":  # the coefficient of the published figures
@@ -122,40 +124,40 @@ def _flickr8k_table(folder: Path, asked: Request, progress: Progress) -> JudgedS
     return table
 
 
-def _file_table(path: Path, asked: Request, progress: Progress) -> JudgedSamples:
-    _require_human(asked)
-    if not asked.metrics and not asked.scores:
+def _file_table(path: Path, request: Request, progress: Progress) -> JudgedSamples:
+    _require_human(request)
+    if not request.metrics and not request.scores:
         raise NothingNamedError("name metrics (--metrics cider_d) or columns of scores (--scores COLUMN)")
-    if asked.metrics:
-        return _run_table(_scored(path, asked, asked.metrics, progress), asked, asked.metrics)
-    _refuse(asked, "columns of scores", "options", "plugins")
+    if request.metrics:
+        return _run_table(_scored(path, request, request.metrics, progress), request, request.metrics)
+    _refuse(request, "columns of scores", "options", "plugins")
     problems, summary = Problems(), Summary()
-    source = FileInput(path, None, parse_map(asked.map), asked.allow_partial)
-    samples = list(source.samples(problems, summary, asked.limit))
+    source = FileInput(path, None, parse_map(request.map), request.allow_partial)
+    samples = list(source.samples(problems, summary, request.limit))
     problems.raise_if_any()
     refuse_empty(summary, str(path))
-    return _sample_table(samples, asked, str(path))
+    return _sample_table(samples, request, str(path))
 
 
-def _scored(data: Any, asked: Request, metrics: Sequence[str], progress: Progress) -> Run:
-    """A run over the input; a part `bleu.bleu_1` is computed by its metric."""
+def _scored(data: Any, request: Request, metrics: Sequence[str], progress: Progress) -> Run:
+    """A run on the input; a part such as `bleu.bleu_1` is computed by its metric."""
     names = list(dict.fromkeys(name if name in PRESETS else name.partition(".")[0] for name in metrics))
     return evaluate(
         data,
         metrics=names or None,
-        options=asked.options,
-        plugins=list(asked.plugins) or None,
-        map=asked.map,
-        limit=asked.limit,
-        allow_partial=asked.allow_partial,
+        options=request.options,
+        plugins=list(request.plugins) or None,
+        map=request.map,
+        limit=request.limit,
+        allow_partial=request.allow_partial,
         progress=progress,
     )
 
 
-def _run_table(run: Run, asked: Request, metrics: Sequence[str]) -> JudgedSamples:
-    """The human scores of a run's samples beside its own numbers."""
+def _run_table(run: Run, request: Request, metrics: Sequence[str]) -> JudgedSamples:
+    """The human scores of a run's samples and the scores of the run."""
     source = run.info.source
-    table = _sample_table(list(run.samples()), asked, None if source is None else source.data)
+    table = _sample_table(list(run.samples()), request, None if source is None else source.data)
     scores = run.scores()
     known = [name for name in scores.column_names if ":" not in name and name not in ("row", "id", "group")]
     for name in _columns_of(run, metrics, known):
@@ -169,52 +171,52 @@ def _run_table(run: Run, asked: Request, metrics: Sequence[str]) -> JudgedSample
         if entry.signature is not None:
             table.signatures[name] = entry.signature
         if lower:
-            table.notes.append(f"{name} is better when lower; its values are taken with the opposite sign")
+            table.notes.append(f"lower values of {name} are better; their sign is reversed")
     table.notes += _absent(run, metrics)
     return table
 
 
 def _columns_of(run: Run, metrics: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The run's columns that are asked for: a preset stands for those of its metrics that the run has."""
+    """The requested columns of the run; a preset selects those of its metrics that the run has."""
     if not metrics:
         return [name for name in run.entries if name in known]
     names = [[m for m in PRESETS[name] if m in run.metrics] if name in PRESETS else [name] for name in metrics]
-    return list(dict.fromkeys(name for some in names for name in some))
+    return list(dict.fromkeys(name for group in names for name in group))
 
 
 def _absent(run: Run, metrics: Sequence[str]) -> list[str]:
-    """What is asked for by a preset and not there."""
+    """Notes on the metrics of presets that the run does not have."""
     absent = [name for preset in metrics for name in PRESETS.get(preset, ()) if name not in run.metrics]
-    return [f"{name} is left out. {resolve(name).unavailable() or 'The run does not hold it.'}" for name in absent]
+    return [f"{name} is left out. {resolve(name).unavailable() or 'The run does not have it.'}" for name in absent]
 
 
-def _sample_table(samples: Sequence[Sample], asked: Request, file: str | None) -> JudgedSamples:
+def _sample_table(samples: Sequence[Sample], request: Request, file: str | None) -> JudgedSamples:
     """Human scores and columns of scores, from the samples' metadata."""
-    for name in asked.lower:
-        if name not in asked.scores:
-            raise ConfigError(f"--lower {name}: that is none of --scores {','.join(asked.scores)}")
+    for name in request.lower:
+        if name not in request.scores:
+            raise ConfigError(f"--lower {name}: not one of --scores {','.join(request.scores)}")
     problems = Problems()
     delimited = file is not None and bare_suffix(Path(file)) in _DELIMITED
     known = sorted(set().union(*(sample.metadata for sample in samples)))
     columns: dict[str, Vector] = {}
-    for name in (*asked.human, *asked.scores):
+    for name in (*request.human, *request.scores):
         if name in known:
             columns[name] = np.array([_number(s, name, delimited, problems, file) for s in samples], dtype=np.float64)
         else:
             message = f"no sample has a column {name!r}.{did_you_mean(name, known)}"
             problems.add("UNKNOWN_COLUMN", message, file=file, field=name)
     problems.raise_if_any()
-    signs = {name: -1.0 if name in asked.lower else 1.0 for name in asked.scores}
+    signs = {name: -1.0 if name in request.lower else 1.0 for name in request.scores}
     return JudgedSamples(
         clusters=[f"id {s.id}" if s.group is None else f"group {s.group}" for s in samples],
-        human=np.stack([columns[name] for name in asked.human], axis=1),
-        metrics={name: signs[name] * columns[name] for name in asked.scores},
-        notes=[f"{name} is better when lower; its values are taken with the opposite sign" for name in asked.lower],
+        human=np.stack([columns[name] for name in request.human], axis=1),
+        metrics={name: signs[name] * columns[name] for name in request.scores},
+        notes=[f"lower values of {name} are better; their sign is reversed" for name in request.lower],
     )
 
 
 def _number(sample: Sample, column: str, delimited: bool, problems: Problems, file: str | None) -> float:
-    """The sample's number in a column; NaN where there is none. A CSV file holds numbers as text."""
+    """The sample's number in a column; NaN if it is missing. In a CSV file numbers are text."""
     value: Any = sample.metadata.get(column)
     if value is None:
         return np.nan

@@ -1,4 +1,4 @@
-"""From a configuration to a plan: which metrics run, which cannot, and how the composite is made."""
+"""Make a plan from a configuration: which metrics run, which cannot, and the composite."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from multimodal_eval.analysis.slices import check_strata
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
 from multimodal_eval.core.metric import Bounds, Metric
+from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.records import COMPOSITE
-from multimodal_eval.core.registry import PLUGIN, entry_points, load_plugin, origin
+from multimodal_eval.core.registry import PLUGIN, entry_points, load_plugin
 from multimodal_eval.data.labels.taxonomy import load_taxonomy
 from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.metrics_registry import make_task, resolve
@@ -31,23 +32,23 @@ class Plan:
     config: RunConfig
     task: Task | None
     metrics: tuple[Metric, ...]
-    unavailable: dict[str, str]  # metric -> why, where the user chose to go on without
+    unavailable: dict[str, str]  # metric -> reason, if the user chose to continue without it
     composite: bool
     notes: tuple[str, ...] = ()
 
     @property
     def part_size(self) -> int:
-        """Samples a part: few where each is costly, so that little is lost with an unfinished part."""
+        """Samples per part: few if a model scores them, so that an unfinished part loses little work."""
         return PART_SIZE_WITH_MODEL if any(m.placement == "model" for m in self.metrics) else PART_SIZE
 
     @property
-    def travels(self) -> bool:
-        """Whether another process can make the same plan."""
-        return not self.homebound
+    def is_portable(self) -> bool:
+        """Whether another process can import all metrics of the plan."""
+        return not self.process_local
 
     @property
-    def homebound(self) -> list[str]:
-        """The metrics that are defined in this process alone."""
+    def process_local(self) -> list[str]:
+        """The metrics that are defined only in this process."""
         offered = {entry.module for entry in entry_points().values()}
         modules = {metric.name: origin(metric)[0] for metric in self.metrics}
         return [
@@ -57,8 +58,8 @@ class Plan:
         ]
 
     @property
-    def spelled_out(self) -> RunConfig:
-        """The configuration with all that a task brings: it makes the same plan where that task is not known."""
+    def expanded_config(self) -> RunConfig:
+        """The configuration including the task definition, for processes that do not know the task."""
         names = [*(metric.name for metric in self.metrics), *self.unavailable]
         tasks: dict[str, TaskConfig] = {}
         if self.task is not None:
@@ -73,13 +74,13 @@ class Plan:
 
     @property
     def names(self) -> list[str]:
-        """Every number that results.json will hold."""
+        """The names of all metrics and the composite in results.json."""
         names = [metric.name for metric in self.metrics] + list(self.unavailable)
         return [*names, COMPOSITE] if self.composite else names
 
     @property
     def bounds(self) -> dict[str, Bounds]:
-        """Where the values of each number can lie; a composite lies in [0, 1] unless it is a metric of its own."""
+        """The range of each metric. A composite is in [0, 1], unless it is the headline metric itself."""
         bounds = {metric.name: metric.bounds for metric in self.metrics}
         if self.composite and self.task is not None:
             bounds[COMPOSITE] = bounds.get(self.task.headline or "", (0, 1))
@@ -87,14 +88,14 @@ class Plan:
 
     @property
     def label(self) -> str:
-        """What the run folder is named after."""
+        """The part of the run folder's name that describes the run."""
         return self.task.name if self.task else "metrics"
 
 
 def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
-    """Look everything up; what is unknown, unavailable or contradictory is said before anything is read.
+    """Resolve all names, and refuse unknown, unavailable or contradictory settings before anything is read.
 
-    `stored` are metrics that have scores already, and so may need no model any more.
+    `stored` are metrics that already have scores and therefore may not need a model.
     """
     for plugin in config.plugins:
         load_plugin(plugin)
@@ -107,10 +108,10 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     names = metric_names(config)
     for name in config.options:
         if name not in names:
-            raise ConfigError(f"options are given for {name!r}, which this run does not compute: {', '.join(names)}")
+            raise ConfigError(f"`options`: this run does not compute {name!r}. It computes {', '.join(names)}")
     for name in config.complete:
         if name not in names:
-            raise ConfigError(f"`complete` names {name!r}, which this run does not compute: {', '.join(names)}")
+            raise ConfigError(f"`complete`: this run does not compute {name!r}. It computes {', '.join(names)}")
     config = _settled(_with_labels(config, names), names)
     metrics, unavailable = _split(names, config, stored)
     if unavailable and not config.skip_unavailable:
@@ -123,7 +124,7 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
 
 
 def needed_resources(config: RunConfig) -> list[str]:
-    """What the metrics of a run lack of the things that `mmeval fetch` brings."""
+    """The missing resources of a run's metrics that `mmeval fetch` can download."""
     for plugin in config.plugins:
         load_plugin(plugin)
     needed: list[str] = []
@@ -137,49 +138,49 @@ def needed_resources(config: RunConfig) -> list[str]:
 
 
 def _settled(config: RunConfig, names: list[str]) -> RunConfig:
-    """The configuration with what metrics would take from the environment: a resumed run does not ask it again."""
+    """The configuration with options that metrics read from the environment, so that a resumed run uses the same."""
     options = dict(config.options)
     for name in names:
-        own = options.get(name, {})
-        decided = resolve(name).configure(own).settled_options()
-        if decided:
-            options[name] = {**own, **decided}
+        configured = options.get(name, {})
+        settled = resolve(name).configure(configured).settled_options()
+        if settled:
+            options[name] = {**configured, **settled}
     return msgspec.structs.replace(config, options=options)
 
 
 def _with_labels(config: RunConfig, names: list[str]) -> RunConfig:
-    """The configuration with the labels themselves in place of their file: a resumed run does not read it again."""
+    """The configuration with the labels instead of their file, so that a resumed run does not read it again."""
     if config.labels is None:
         return config
     if not any(resolve(name).known_options({"labels": config.labels}) for name in names):
-        raise ConfigError(f"labels are given, and no metric of this run compares labels: {', '.join(names)}")
+        raise ConfigError(f"labels are given, but no metric of this run compares labels: {', '.join(names)}")
     return msgspec.structs.replace(config, labels=load_taxonomy(config.labels).to_builtins())
 
 
 def metric_names(config: RunConfig) -> list[str]:
-    """The metrics and presets that a configuration asks for."""
+    """The metrics and presets in a configuration."""
     task = make_task(config)
     return list(dict.fromkeys(config.metrics or (task.metrics if task else [])))
 
 
 def _without_presets(config: RunConfig) -> RunConfig:
-    """Presets replaced by those of their metrics that can run here and now: a resumed run computes the same ones."""
+    """Replace presets by their metrics that can run here now, so that a resumed run computes the same metrics."""
     presets = [entry for entry in config.metrics or () if entry in PRESETS]
     if not presets:
         return config
-    here = metrics_registry.list_available()
+    available = metrics_registry.list_available()
     members = {
-        preset: [name for name in PRESETS[preset] if name in here and _can_run(name, preset, config)]
+        preset: [name for name in PRESETS[preset] if name in available and _can_run(name, preset, config)]
         for preset in presets
     }
     metrics = [name for entry in config.metrics or () for name in members.get(entry, [entry])]
-    options = {name: dict(own) for name, own in config.options.items() if name not in presets}
-    for preset in presets:  # options of a preset are those of each of its metrics that has them
+    options = {name: dict(values) for name, values in config.options.items() if name not in presets}
+    for preset in presets:  # an option of a preset applies to each of its metrics that has it
         for name in members[preset]:
             shared = resolve(name).known_options(config.options.get(preset, {}))
             options[name] = {**shared, **options.get(name, {})}
     return msgspec.structs.replace(
-        config, metrics=metrics, options={name: own for name, own in options.items() if own}, presets=presets
+        config, metrics=metrics, options={name: values for name, values in options.items() if values}, presets=presets
     )
 
 
@@ -190,9 +191,9 @@ def _can_run(name: str, preset: str, config: RunConfig) -> bool:
 
 
 def _left_out_of_presets(config: RunConfig, names: list[str]) -> list[str]:
-    """Said of the configuration alone, so that a resumed run says the same."""
+    """Notes that depend only on the configuration, so that a resumed run has the same."""
     return [
-        f"{preset} without {name}, which could not run here; `mmeval ls metrics` tells why"
+        f"{preset} without {name}, which could not run here; `mmeval ls metrics` shows why"
         for preset in config.presets
         for name in PRESETS[preset]
         if name not in names
@@ -203,13 +204,13 @@ def _refuse_bad_pattern(pattern: str) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ConfigError(f"the error pattern {pattern!r} is no regular expression: {error}") from None
+        raise ConfigError(f"the error pattern {pattern!r} is not a regular expression: {error}") from None
 
 
 def _split(names: list[str], config: RunConfig, stored: Collection[str]) -> tuple[list[Metric], dict[str, str]]:
     metrics, unavailable = [], {}
     labels = {} if config.labels is None else {"labels": config.labels}
-    # The settings of a run that are also options, of the metrics that have them.
+    # Settings of the run that are passed as options to the metrics that have them.
     shared = {"seed": config.seed, "unknown_labels": config.unknown_labels, **labels}
     for name in names:
         metric = resolve(name)
@@ -222,10 +223,10 @@ def _split(names: list[str], config: RunConfig, stored: Collection[str]) -> tupl
     return metrics, unavailable
 
 
-def _refusal(unavailable: dict[str, str], others: list[str]) -> str:
+def _refusal(unavailable: dict[str, str], available: list[str]) -> str:
     lines = [f"{name}: {reason}" for name, reason in unavailable.items()]
-    if others:
-        lines.append(f"To do without: --metrics {','.join(others)}")
+    if available:
+        lines.append(f"To run without them: --metrics {','.join(available)}")
     lines.append("To leave them unscored: --skip-unavailable")
     return "\n".join(lines)
 
@@ -238,21 +239,21 @@ def _composite(task: Task | None, names: list[str]) -> tuple[bool, list[str]]:
         return False, []
     absent = [part for part in parts if part not in names]
     if absent and (task.on_missing == "error" or len(absent) == len(parts)):
-        return False, [f"no composite: {', '.join(absent)} not among the metrics of this run"]
+        return False, [f"no composite: {', '.join(absent)} not in the metrics of this run"]
     _refuse_unfit_parts(task, [part for part in parts if part in names])
     return True, []
 
 
 def _refuse_unfit_parts(task: Task, parts: list[str]) -> None:
-    """A part must grow with quality and lie in [0, 1], by itself or divided by a maximum."""
+    """Refuse parts for which lower is better, or that are not in [0, 1] even after division by a maximum."""
     for part in parts if task.weights else ():
         metric = resolve(part)
         if metric.direction == "lower":
-            raise ConfigError(f"{part} is better when lower and cannot be part of a composite")
+            raise ConfigError(f"{part} cannot be part of a composite, because lower values of it are better")
         if metric.bounds[0] not in (None, 0):
-            raise ConfigError(f"{part} starts at {metric.bounds[0]:g} and a composite adds numbers from 0")
+            raise ConfigError(f"{part} starts at {metric.bounds[0]:g}, but a composite adds values from 0 to 1")
         if metric.bounds[1] not in (None, 1) and part not in task.maximum:
             raise ConfigError(
-                f"{part} goes up to {metric.bounds[1]:g} and a composite adds numbers up to 1. "
+                f"{part} goes up to {metric.bounds[1]:g}, but a composite adds values from 0 to 1. "
                 f"Set `maximum: {{{part}: …}}` in the task"
             )

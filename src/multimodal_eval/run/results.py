@@ -1,4 +1,4 @@
-"""From the scored rows to results.json: every number with its interval, its coverage and its signature."""
+"""Aggregate the scored rows to results.json: every metric with its interval, coverage and signature."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
 
 
 def _composite_aggregate(plan: Plan) -> Aggregate:
-    """The mean, unless the task's headline is a metric with an aggregate of its own."""
-    own = _headline(plan)
-    return mean_estimate if own is None else own.aggregate
+    """The aggregate of the task's headline metric, or the mean."""
+    headline = _headline(plan)
+    return mean_estimate if headline is None else headline.aggregate
 
 
 def _headline(plan: Plan) -> Metric | None:
@@ -113,7 +113,7 @@ def _entry(
 
 def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregate, averaging: Averaging) -> Figure:
     present = ~np.isnan(values)
-    # Statistics belong to the scored rows; a part that some of them lack can only be averaged.
+    # Statistics cover exactly the scored rows; a part with other rows can only be averaged.
     stats = column.stats if np.array_equal(present, column.scored) else None
     return averaging.of(present).figure(aggregate, Rows(values[present], stats))
 
@@ -132,14 +132,14 @@ def _never_scored(total: int, reason: str) -> MetricEntry:
 
 
 def _counts(column: pa.ChunkedArray) -> dict[str, int]:
-    """How often each value occurs, most frequent first, equals by name."""
+    """How often each value occurs, most frequent first, ties by name."""
     counts = Counter({item["values"]: item["counts"] for item in pc.value_counts(column.drop_null()).to_pylist()})
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _slices(folder: RunFolder, parts: int, columns: Sequence[str]) -> dict[str, dict[str, NDArray[np.int64]]]:
-    """For each column the rows of each of its values, values sorted."""
-    rows: dict[str, dict[str, array[int]]] = {column: {} for column in columns}  # 8 bytes a row
+    """For each column, the rows of each of its values; values are sorted."""
+    rows: dict[str, dict[str, array[int]]] = {column: {} for column in columns}  # 8 bytes per row
     row = 0
     for part in range(parts) if columns else ():
         for sample in folder.read_samples(part, {field_of(column) for column in columns}):
@@ -153,7 +153,7 @@ def _slices(folder: RunFolder, parts: int, columns: Sequence[str]) -> dict[str, 
 
 
 class _SliceTables:
-    """The same aggregates over each slice alone."""
+    """The same aggregates within each slice."""
 
     def __init__(self, rows: Mapping[str, Mapping[str, NDArray[np.int64]]]) -> None:
         self._rows = rows
@@ -168,7 +168,7 @@ class _SliceTables:
         averaging: Averaging,
         aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
     ) -> None:
-        """Add a number to every slice."""
+        """Add a metric to every slice."""
         for by, values in self._rows.items():
             for value, rows in values.items():
                 entry = _entry(column.at(rows), aggregate, averaging.of(rows).alone(), aggregate_part)

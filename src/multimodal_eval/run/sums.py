@@ -1,4 +1,4 @@
-"""The sum of states as they come."""
+"""Sum states one by one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 
 class TreeSum:
-    """Neighbours are added, then neighbours of those: n log n where one long chain would copy n^2.
+    """Pairwise sum of states: O(n log n) copies instead of O(n^2) for one long chain.
 
-    Always the same tree, whoever made the states; only log n of them are alive at a time.
+    The tree depends only on the number of states, and only log n sums are in memory at a time.
     """
 
     def __init__(self) -> None:
-        self._stack: list[tuple[int, Any]] = []  # (how many leaves, their sum), leaves falling
+        self._stack: list[tuple[int, Any]] = []  # (number of leaves, their sum), leaves descending
 
     def add(self, state: Any) -> None:
-        """Add one state more."""
+        """Add one state."""
         stack = self._stack
         stack.append((1, state))
         while len(stack) > 1 and stack[-1][0] == stack[-2][0]:
@@ -25,7 +25,7 @@ class TreeSum:
 
     @property
     def value(self) -> Any:
-        """The sum so far, None where nothing was added."""
+        """The sum so far; None if nothing was added."""
         total = None
         for _, state in reversed(self._stack):
             total = state if total is None else add(state, total)

@@ -1,7 +1,7 @@
-"""Inter-annotator agreement: the public functions in one place.
+"""Inter-annotator agreement: the public functions.
 
-Ratings are arrays of units x annotators. Every figure comes back as an `Agreement`: a value with its
-bootstrap interval, or None with the reason why there is none.
+Ratings are arrays of units x annotators. Every function returns `Agreement` records: a value with its
+bootstrap interval, or None and the reason why the value is undefined.
 """
 
 from __future__ import annotations

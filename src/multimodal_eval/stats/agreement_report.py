@@ -1,4 +1,4 @@
-"""All that is said of one set of ratings: agreement, annotators, pairs, one label a unit, and the gold labels."""
+"""The full report on a set of ratings: agreement, annotators, pairs, consensus labels, and accuracy against gold."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from multimodal_eval.stats.resampling import (
     with_interval,
 )
 
-MOST_PAIRED = 20  # annotators; their pairs grow with the square
-MOST_CLASSES = 200  # labels of a confusion matrix
+MAX_PAIRED_ANNOTATORS = 20  # the number of pairs grows quadratically
+MAX_CLASSES = 200  # in a confusion matrix
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """How many units there are, and how many ratings they have."""
+    """The number of units, and how many of them have no, one or several ratings."""
 
     total: int
     no_rating: int
@@ -42,7 +42,7 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Annotator:
-    """One annotator: how many labels of each kind, and how good they seem."""
+    """One annotator: label counts, agreement with the others, and accuracy."""
 
     name: str
     n_ratings: int
@@ -54,7 +54,7 @@ class Annotator:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Cohen's kappa of two annotators."""
+    """Cohen's kappa between two annotators."""
 
     annotators: tuple[str, str]
     kappa: Agreement
@@ -62,7 +62,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """One label a unit by Dawid-Skene, beside the majority vote."""
+    """One label per unit by Dawid-Skene, compared with the majority vote."""
 
     n_units: int
     differs_from_majority: int
@@ -77,7 +77,7 @@ class Consensus:
 
 @dataclass(frozen=True, slots=True)
 class ReportedSettings:
-    """What changes a number, as the report says it."""
+    """The settings that affect the results, as shown in the report."""
 
     weights: Weights | None
     grouped: bool
@@ -87,7 +87,7 @@ class ReportedSettings:
 
 @dataclass(frozen=True, slots=True)
 class AgreementReport:
-    """Everything; `labels` counts the ratings, most frequent first, and is None for numbers on a scale."""
+    """The report. `labels` counts the ratings, most frequent first; None at the interval and ratio levels."""
 
     level: Level
     settings: ReportedSettings
@@ -101,7 +101,7 @@ class AgreementReport:
 
 
 class Bootstrap(TypedDict):
-    """The arguments of every figure with a bootstrap."""
+    """The arguments that every function with a bootstrap takes."""
 
     groups: Codes | None
     resamples: int
@@ -110,7 +110,7 @@ class Bootstrap(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the figures are made."""
+    """The settings of a report."""
 
     level: Level = "nominal"
     weights: Weights | None = None
@@ -120,19 +120,19 @@ class Settings:
 
     @property
     def resampling(self) -> Bootstrap:
-        """What every figure with a bootstrap takes."""
+        """The arguments that every function with a bootstrap takes."""
         return {"groups": self.groups, "resamples": self.resamples, "seed": self.seed}
 
     @property
     def reported(self) -> ReportedSettings:
-        """What changes a number, as the report says it."""
+        """The settings that affect the results."""
         return ReportedSettings(self.weights, self.groups is not None, self.resamples, self.seed)
 
 
 def agreement_report(
     ratings: Ratings, annotators: list[str], settings: Settings, gold: Codes | None = None
 ) -> AgreementReport:
-    """The report of ratings whose columns are `annotators`; `gold` has one code a unit, -1 where there is none."""
+    """The report on ratings whose columns are `annotators`; `gold` has one code per unit, -1 if there is none."""
     notes: list[str] = []
     categories = settings.level in ("nominal", "ordinal")
     shares = percent_agreement(ratings, **settings.resampling)
@@ -144,19 +144,19 @@ def agreement_report(
         figures[1:1] = kappas
         model = _model(ratings, notes)
     else:
-        notes.append(f"kappa and Dawid-Skene take labels; at the level {settings.level!r} alpha is the figure to read")
+        notes.append(f"kappa and Dawid-Skene need labels; at the level {settings.level!r} use alpha")
     counts = _counts_by_annotator(ratings)
     names = [_shown(value) for value in ratings.values.tolist()]
     people = [
         Annotator(
             name,
-            int(own.sum()),
-            {label: int(count) for label, count in zip(names, own, strict=True) if count} if categories else {},
+            int(label_totals.sum()),
+            {label: int(n) for label, n in zip(names, label_totals, strict=True) if n} if categories else {},
             shares.annotators[index],
             _estimated_accuracy(model, ratings.codes[:, index], settings) if model else None,
             _gold_accuracy(ratings.codes[:, index], gold, settings) if gold is not None else None,
         )
-        for index, (name, own) in enumerate(zip(annotators, counts, strict=True))
+        for index, (name, label_totals) in enumerate(zip(annotators, counts, strict=True))
     ]
     totals = sorted(zip(names, counts.sum(axis=0).tolist(), strict=True), key=lambda item: (-item[1], item[0]))
     return AgreementReport(
@@ -181,12 +181,12 @@ def _units(ratings: Ratings) -> Units:
     compared = per_unit >= 2
     lowest = np.where(ratings.codes < 0, len(ratings.values), ratings.codes).min(axis=1)
     unanimous = compared & (lowest == ratings.codes.max(axis=1))
-    none, one = int((per_unit == 0).sum()), int((per_unit == 1).sum())
-    return Units(len(per_unit), none, one, int(compared.sum()), int(unanimous.sum()))
+    unrated, single = int((per_unit == 0).sum()), int((per_unit == 1).sum())
+    return Units(len(per_unit), unrated, single, int(compared.sum()), int(unanimous.sum()))
 
 
 def _counts_by_annotator(ratings: Ratings) -> Vector:
-    """Annotators x labels."""
+    """Label counts, annotators x labels."""
     return np.asarray(label_counts(ratings.codes.T, len(ratings.values)).toarray())
 
 
@@ -199,21 +199,21 @@ def _kappas(
         fleiss = undefined("Fleiss' kappa", int((rated > 0).sum()), ratings.annotators, reason)
     else:
         fleiss = fleiss_kappa(ratings, **settings.resampling)
-    if len(annotators) > MOST_PAIRED:
-        notes.append(f"no pairs: {len(annotators)} annotators, and pairs are shown for up to {MOST_PAIRED}")
+    if len(annotators) > MAX_PAIRED_ANNOTATORS:
+        notes.append(f"no pairs: {len(annotators)} annotators, but pairs are shown for up to {MAX_PAIRED_ANNOTATORS}")
         return [fleiss], []
-    found = pairwise_kappas(ratings, weights=settings.weights, **settings.resampling)
-    pairs = [Pair((annotators[a], annotators[b]), kappa) for (a, b), kappa in found.pairs.items()]
-    return [fleiss, found.mean], pairs
+    kappas = pairwise_kappas(ratings, weights=settings.weights, **settings.resampling)
+    pairs = [Pair((annotators[a], annotators[b]), kappa) for (a, b), kappa in kappas.pairs.items()]
+    return [fleiss, kappas.mean], pairs
 
 
 def _model(ratings: Ratings, notes: list[str]) -> DawidSkene | None:
-    if len(ratings.values) > MOST_CLASSES:
-        notes.append(f"no Dawid-Skene: {len(ratings.values):,} labels, and it takes up to {MOST_CLASSES}")
+    if len(ratings.values) > MAX_CLASSES:
+        notes.append(f"no Dawid-Skene: {len(ratings.values):,} labels, but it takes up to {MAX_CLASSES}")
         return None
     model = dawid_skene(ratings)
     if not model.converged:
-        notes.append(f"Dawid-Skene has not converged after {model.iterations} iterations; read it with care")
+        notes.append(f"Dawid-Skene has not converged after {model.iterations} iterations; interpret it with care")
     return model
 
 
@@ -239,20 +239,20 @@ def _consensus(
 
 
 def _estimated_accuracy(model: DawidSkene, codes: Codes, settings: Settings) -> Agreement:
-    """How often the annotator is right according to the model: the mean posterior of what they said."""
+    """How often the annotator is right according to the model: the mean posterior of their labels."""
     rated = np.flatnonzero(codes >= 0)
     right = model.posterior[rated, codes[rated]]
     return _mean("accuracy estimated by Dawid-Skene", right, rated, settings, ", given the fitted model")
 
 
 def _gold_accuracy(codes: Codes, gold: Codes, settings: Settings) -> Agreement:
-    """The share of labels that are the gold one, over the units that have both."""
+    """The share of labels that equal the gold label, over the units that have both."""
     both = np.flatnonzero((codes >= 0) & (gold >= 0))
     return _mean("accuracy against gold", (codes[both] == gold[both]).astype(np.float64), both, settings)
 
 
-def _mean(name: str, values: Vector, units: Codes, settings: Settings, given: str = "") -> Agreement:
-    """The mean of one value a unit, with the same kind of interval as all other figures."""
+def _mean(name: str, values: Vector, units: Codes, settings: Settings, method_suffix: str = "") -> Agreement:
+    """The mean of one value per unit, with a bootstrap interval."""
     if not len(values):
         return undefined(name, 0, 1, "no unit has both labels")
     distinct, pattern = np.unique(values, return_inverse=True)
@@ -261,5 +261,5 @@ def _mean(name: str, values: Vector, units: Codes, settings: Settings, given: st
     statistics = side_by_side([distinct, np.ones(len(distinct))])
     (interval,) = estimate(statistics, pattern, lambda totals: ratio(totals[:, :1], totals[:, 1:]), plan)
     assert interval is not None
-    found = with_interval(name, interval, len(values), 1)
-    return replace(found, method=found.method + given)
+    mean = with_interval(name, interval, len(values), 1)
+    return replace(mean, method=mean.method + method_suffix)

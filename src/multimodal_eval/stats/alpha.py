@@ -1,4 +1,4 @@
-"""Krippendorff's alpha: how far annotators agree beyond chance, for any number of them, with gaps, at any level."""
+"""Krippendorff's alpha: agreement beyond chance for any number of annotators and any level, with missing ratings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from multimodal_eval.stats.resampling import (
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MOST_RATIO_VALUES = 5000  # chance at the ratio level takes every pair of values
+MAX_RATIO_VALUES = 5000  # expected disagreement at the ratio level is a sum over all pairs of values
 _ROUNDING = 1e-12
 
 
@@ -52,26 +52,26 @@ def krippendorff_alpha(
     The distance d2 is [c != k] (nominal), (r_c - r_k)^2 with the mid-ranks r_c = n_1 + … + n_c - n_c / 2
     (ordinal), (c - k)^2 (interval) or ((c - k) / (c + k))^2 (ratio).
 
-    `ratings` are units x annotators, NaN, None or "" where one is missing (see `as_ratings`); units with
-    fewer than two ratings say nothing and are left out. `groups`: integer codes, one a unit, for a
-    bootstrap over groups. The value is None where all ratings are one label: nothing could have disagreed.
+    `ratings` are units x annotators. Missing ratings are NaN, None or "" (see `as_ratings`). Units with
+    fewer than two ratings are left out. `groups` are integer codes, one per unit, for a bootstrap over
+    groups. The value is None if all ratings have the same label, because no disagreement was possible.
 
     Reference:
         Krippendorff (2011). Computing Krippendorff's Alpha-Reliability. University of Pennsylvania.
         Hayes and Krippendorff (2007). Answering the Call for a Standard Reliability Measure for Coding Data.
     """
-    given = as_ratings(ratings, order)
-    _check_level(given, level)
-    pairable = given.per_unit >= 2
-    units = given.only(pairable)
+    table = as_ratings(ratings, order)
+    _check_level(table, level)
+    pairable = table.per_unit >= 2
+    units = table.only(pairable)
     n_units, n_annotators = len(units.codes), units.annotators
     name = f"Krippendorff's alpha ({level})"
     if not n_units:
         return undefined(name, n_units, n_annotators, NO_PAIRS)
-    distinct, pattern = patterns(np.sort(units.codes, axis=1))  # who said it does not matter here
-    counts = label_counts(distinct, len(given.values))
+    distinct, pattern = patterns(np.sort(units.codes, axis=1))  # alpha does not depend on who gave which rating
+    counts = label_counts(distinct, len(table.values))
     plan = Resampling(resamples, seed, groups).only(pairable)
-    (interval,) = estimate(*_statistics(counts, given.values, pattern, level), plan)
+    (interval,) = estimate(*_statistics(counts, table.values, pattern, level), plan)
     if interval is None:
         return undefined(name, n_units, n_annotators, ONE_LABEL)
     return with_interval(name, interval, n_units, n_annotators)
@@ -84,17 +84,17 @@ def _check_level(ratings: Ratings, level: str) -> None:
         return
     if level == "ordinal":
         if not ratings.ordered:
-            raise ConfigError("ordinal labels need an order, from the lowest to the highest, or must be numbers")
+            raise ConfigError("ordinal labels must be numbers, or need an order from lowest to highest")
         return
     if ratings.values.dtype.kind not in "biuf":
         example = shorten(ratings.values[0].item())
         raise ConfigError(f"the level {level!r} needs numbers. Got {example}.")
     if level == "ratio":
         if ratings.values.min(initial=0) < 0:
-            raise ConfigError(f"the level 'ratio' needs numbers from 0 up. Got {ratings.values.min().item()!r}.")
-        if len(ratings.values) > MOST_RATIO_VALUES:
+            raise ConfigError(f"the level 'ratio' needs non-negative numbers. Got {ratings.values.min().item()!r}.")
+        if len(ratings.values) > MAX_RATIO_VALUES:
             raise ConfigError(
-                f"the level 'ratio' takes up to {MOST_RATIO_VALUES:,} different numbers. "
+                f"the level 'ratio' takes up to {MAX_RATIO_VALUES:,} different numbers. "
                 f"Got {len(ratings.values):,}. Round them, or use the level 'interval'."
             )
 
@@ -102,12 +102,12 @@ def _check_level(ratings: Ratings, level: str) -> None:
 def _statistics(
     counts: csr_array, values: NDArray[Any], pattern: Codes, level: Level
 ) -> tuple[csr_array, Codes, Figures]:
-    """The additive statistics of a pattern, and alpha as a function of their totals."""
+    """The additive statistics of each pattern, and alpha as a function of their totals."""
     row, low, high, coincidence = _coincidences(counts)
 
     def observed(distances: Vector) -> Vector:
         sums = np.bincount(row, weights=2 * coincidence * distances, minlength=counts.shape[0])
-        return sums.astype(np.float64)  # of no pairs at all, bincount makes whole numbers
+        return sums.astype(np.float64)  # bincount returns integers if there are no pairs
 
     if level == "nominal":
         return side_by_side([observed(np.ones(len(row))), counts]), pattern, _nominal
@@ -120,7 +120,7 @@ def _statistics(
     numbers = np.asarray(values, dtype=np.float64)
     if level == "ratio":
         return side_by_side([observed(_ratio_distance(numbers[low], numbers[high])), counts]), pattern, _ratio(numbers)
-    # alpha knows no shift and no scale; near 0 and 1 the sums of squares lose no digits
+    # Alpha is invariant to shift and scale; standardising keeps the precision of the sums of squares.
     middle = counts.sum(axis=0) @ numbers / counts.sum()
     spread = np.abs(numbers - middle).max() or 1.0
     centred = (numbers - middle) / spread
@@ -134,22 +134,22 @@ def _statistics(
 
 
 def _coincidences(counts: csr_array) -> tuple[Codes, Codes, Codes, Vector]:
-    """(row, c, k, n_uc n_uk / (m_u - 1)) of every two labels c < k that occur in one row."""
+    """(row, c, k, n_uc n_uk / (m_u - 1)) for every two labels c < k that occur in the same row."""
     counts.sort_indices()
     kinds = np.diff(counts.indptr)
     row = np.repeat(np.arange(counts.shape[0]), kinds)
-    # Each entry meets the entries behind it in its row.
-    behind = counts.indptr[row + 1] - np.arange(counts.nnz) - 1
-    left = np.repeat(np.arange(counts.nnz), behind)
-    ends = np.cumsum(behind)
-    right = left + 1 + np.arange(len(left)) - np.repeat(ends - behind, behind)
-    others = counts.sum(axis=1) - 1
-    coincidence = counts.data[left] * counts.data[right] / others[row[left]]
+    # Each entry is paired with the entries after it in its row.
+    after = counts.indptr[row + 1] - np.arange(counts.nnz) - 1
+    left = np.repeat(np.arange(counts.nnz), after)
+    ends = np.cumsum(after)
+    right = left + 1 + np.arange(len(left)) - np.repeat(ends - after, after)
+    other_ratings = counts.sum(axis=1) - 1
+    coincidence = counts.data[left] * counts.data[right] / other_ratings[row[left]]
     return row[left], counts.indices[left], counts.indices[right], coincidence
 
 
 def _alpha(observed: Vector, expected: Vector, n: Vector) -> Vector:
-    """1 - (n - 1) sum o d2 / sum n_c n_k d2: the formula with its fractions cleared."""
+    """1 - (n - 1) sum o d2 / sum n_c n_k d2."""
     return (1 - ratio((n - 1) * observed, expected))[:, None]
 
 
@@ -162,7 +162,7 @@ def _nominal(totals: Vector) -> Vector:
 def _interval(totals: Vector) -> Vector:
     observed, n, sums, squares = totals.T
     expected = 2 * (n * squares - sums**2)
-    # A resample of one value only leaves rounding here, not 0.
+    # In a resample with a single distinct value, this is a rounding error instead of 0.
     return _alpha(observed, np.where(expected > _ROUNDING * n * squares, expected, 0.0), n)
 
 

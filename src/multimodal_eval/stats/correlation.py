@@ -1,4 +1,4 @@
-"""How well does a metric agree with people? Five coefficients, each with the influence of every judgment on it.
+"""Agreement of a metric with human judgments: five coefficients, each with one influence value per judgment.
 
 With C concordant, D discordant and T_h, T_m, T_hm tied pairs (for people, for the metric, for both) of P = n(n-1)/2:
 
@@ -6,12 +6,11 @@ With C concordant, D discordant and T_h, T_m, T_hm tied pairs (for people, for t
     tau-c  = 2 m (C - D) / ( n^2 (m - 1) ),  m the smaller number of distinct values
     acc_eq = (C + T_hm) / P, metric ties meaning |difference| <= epsilon, epsilon chosen to maximise it
 
-Spearman is Pearson's r of the mid-ranks. A coefficient that is not defined has the value None and a reason.
+Spearman is Pearson's r of the mid-ranks. An undefined coefficient has the value None and a reason.
 
-The first three are functions of U-statistics, so the first-order effect of judgment i on them is that of its pairs'
-mean: psi_i = 2 (mean over j of h(i, j) - U). Standard errors, intervals and the test of two metrics on the same
-judgments use these influence values, summed within clusters; nothing is drawn at random, and nothing is repeated
-thousands of times.
+The first three are functions of U-statistics, so the first-order effect of judgment i on them comes from the mean over
+its pairs: psi_i = 2 (mean over j of h(i, j) - U). Standard errors, intervals and the test of two metrics on the same
+judgments use these influence values, summed within clusters. No resampling is involved.
 
 References:
     Kendall (1945). The treatment of ties in ranking problems. Biometrika 33. Stuart (1953). The estimation and
@@ -32,25 +31,37 @@ import numpy as np
 from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector, number_of_units, standard_error
 from multimodal_eval.stats.pairs import PairIndex
 
+__all__ = [
+    "Coefficient",
+    "Difference",
+    "coefficient_interval",
+    "kendall_tau_b",
+    "kendall_tau_c",
+    "paired_difference",
+    "pearson",
+    "spearman",
+    "tie_calibrated_accuracy",
+]
+
 Numbers = Sequence[float] | Vector
 
 ONE_PAIR = "2 judgments make a single pair"
-ROUNDING = 1e-12  # differences below are those of floating-point sums
+ROUNDING = 1e-12  # smaller differences are rounding errors
 
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """A coefficient and one influence value a judgment, or None with the reason why it is not defined."""
+    """A coefficient and one influence value per judgment, or None and the reason why it is undefined."""
 
     value: float | None
     influence: Vector | None = None
     reason: str | None = None
-    epsilon: float | None = None  # of acc_eq: differences of the metric up to it count as ties
+    epsilon: float | None = None  # acc_eq only: metric differences up to epsilon count as ties
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """By how much one coefficient is above another on the same judgments; None where there is no telling."""
+    """The difference of two coefficients on the same judgments; None if it is undefined."""
 
     value: float | None
     stderr: float | None
@@ -61,7 +72,7 @@ class Difference:
 
 
 def kendall_tau_b(human: Numbers, metric: Numbers) -> Coefficient:
-    """(C - D) / sqrt((P - T_h)(P - T_m)): pairs ordered alike less pairs ordered differently, ties left out of both."""
+    """(C - D) / sqrt((P - T_h)(P - T_m)): concordant minus discordant pairs, corrected for ties."""
     h, m = _checked(human, metric)
     undefined = _too_few(h) or _constant(h, m)
     if undefined:
@@ -77,7 +88,7 @@ def kendall_tau_b(human: Numbers, metric: Numbers) -> Coefficient:
 
 
 def kendall_tau_c(human: Numbers, metric: Numbers) -> Coefficient:
-    """2 m (C - D) / (n^2 (m - 1)), m the smaller number of distinct values: for tables that are no square."""
+    """2 m (C - D) / (n^2 (m - 1)), m the smaller number of distinct values: for rectangular tables."""
     h, m = _checked(human, metric)
     undefined = _too_few(h) or _constant(h, m)
     if undefined:
@@ -90,11 +101,11 @@ def kendall_tau_c(human: Numbers, metric: Numbers) -> Coefficient:
 
 
 def tie_calibrated_accuracy(human: Numbers, metric: Numbers, *, epsilon: float | None = None) -> Coefficient:
-    """acc_eq: the share of pairs that people and the metric order alike or both call tied.
+    """acc_eq: the share of pairs that people and the metric order the same way or both call tied.
 
-    The metric calls a pair tied where its values are at most `epsilon` apart. Without one, the epsilon is taken that
-    maximises the share (the smallest of several), found exactly. At a maximum the share does not change with epsilon
-    to first order, so the influence values are those of a fixed one.
+    The metric calls a pair tied if its values are at most `epsilon` apart. By default, epsilon is the smallest value
+    that maximises the share, found exactly. At a maximum the share does not change with epsilon to first order, so the
+    influence values are those for a fixed epsilon.
     """
     h, m = _checked(human, metric)
     if epsilon is not None and not epsilon >= 0:
@@ -109,18 +120,18 @@ def tie_calibrated_accuracy(human: Numbers, metric: Numbers, *, epsilon: float |
 
 
 def spearman(human: Numbers, metric: Numbers) -> Coefficient:
-    """Pearson's r of the ranks, tied values sharing the middle one of theirs.
+    """Pearson's r of the mid-ranks.
 
-    With F the mid-ranks in [0, 1] less 1/2 (G likewise) and S = mean(F G), a judgment counts by its own product and
-    by the ranks that it moves: psi_i(S) = F_i G_i + mean_j d(x_i, x_j) G_j + mean_j d(y_i, y_j) F_j - 3 S, where
-    d(a, b) = 1, 1/2 or 0 for a < b, a = b, a > b.
+    With F the mid-ranks in [0, 1] minus 1/2 (G likewise) and S = mean(F G), a judgment affects S through its product
+    and through the ranks of the others: psi_i(S) = F_i G_i + mean_j d(x_i, x_j) G_j + mean_j d(y_i, y_j) F_j - 3 S,
+    where d(a, b) = 1, 1/2 or 0 for a < b, a = b, a > b.
     """
     h, m = _checked(human, metric)
     undefined = _too_few(h) or _constant(h, m)
     if undefined:
         return undefined
     (f, f_codes), (g, g_codes) = _mid_ranks(h), _mid_ranks(m)
-    product, square_f, square_g = (float(np.mean(one * other)) for one, other in ((f, g), (f, f), (g, g)))
+    product, square_f, square_g = (float(np.mean(left * right)) for left, right in ((f, g), (f, f), (g, g)))
     product_psi = f * g + _moved(f_codes, g) + _moved(g_codes, f) - 3 * product
     square_f_psi = f * f + 2 * _moved(f_codes, f) - 3 * square_f
     square_g_psi = g * g + 2 * _moved(g_codes, g) - 3 * square_g
@@ -134,7 +145,7 @@ def pearson(human: Numbers, metric: Numbers) -> Coefficient:
     if undefined:
         return undefined
     a, b = _centred(h), _centred(m)
-    product, square_a, square_b = (float(np.mean(one * other)) for one, other in ((a, b), (a, a), (b, b)))
+    product, square_a, square_b = (float(np.mean(left * right)) for left, right in ((a, b), (a, a), (b, b)))
     return _ratio(product, a * b - product, (square_a, a * a - square_a), (square_b, b * b - square_b))
 
 
@@ -150,10 +161,10 @@ COEFFICIENTS: dict[str, Callable[[Numbers, Numbers], Coefficient]] = {
 def coefficient_interval(
     coefficient: Coefficient, clusters: Codes | None = None, *, share: bool = False, level: float = LEVEL
 ) -> Interval | None:
-    """The interval of a coefficient by Fisher's z, of a `share` by the logit; None for an undefined coefficient.
+    """The interval of a coefficient by Fisher's z, or of a `share` by the logit; None for an undefined coefficient.
 
-    With z = atanh(r), SE(z) = SE(r) / (1 - r^2), and the ends are tanh(z ± t SE(z)); for a share p it is
-    logit(p) and p (1 - p). t has C - 1 degrees of freedom for C clusters. The ends stay inside the range.
+    With z = atanh(r), SE(z) = SE(r) / (1 - r^2), and the bounds are tanh(z ± t SE(z)). For a share p, z = logit(p) and
+    SE(z) = SE(p) / (p (1 - p)). t has C - 1 degrees of freedom for C clusters. The bounds stay inside the valid range.
     """
     from scipy.special import expit, logit, stdtrit
 
@@ -167,7 +178,7 @@ def coefficient_interval(
         return Interval(value, error, None, None, f"no interval: {ONE_PAIR}")
     slope = value * (1 - value) if share else 1 - value * value
     if error <= ROUNDING or slope <= ROUNDING:
-        return Interval(value, error, None, None, "no interval: every judgment agrees alike, the standard error is 0")
+        return Interval(value, error, None, None, "no interval: the standard error is 0")
     half = float(stdtrit(count - 1, (1 + level) / 2)) * error / slope
     centre = float(logit(value)) if share else float(np.arctanh(value))
     low, high = ((expit if share else np.tanh)(centre + side * half) for side in (-1, 1))
@@ -175,25 +186,25 @@ def coefficient_interval(
 
 
 def paired_difference(
-    one: Coefficient, other: Coefficient, clusters: Codes | None = None, *, level: float = LEVEL
+    first: Coefficient, second: Coefficient, clusters: Codes | None = None, *, level: float = LEVEL
 ) -> Difference:
-    """one - other on the same judgments, with the standard error of their difference of influence values.
+    """first - second on the same judgments, with the standard error of the difference of their influence values.
 
-    p is that of a t test with C - 1 degrees of freedom for C clusters. Judgments that both metrics rank alike cancel
-    out, so the test sees differences that two overlapping intervals hide.
+    p is that of a t test with C - 1 degrees of freedom for C clusters. Judgments that both metrics rank the same way
+    cancel out, so the test can detect a difference even if the two intervals overlap.
     """
     from scipy.special import stdtr, stdtrit
 
-    if one.value is None or other.value is None or one.influence is None or other.influence is None:
-        return Difference(None, None, None, None, None, f"undefined: {one.reason or other.reason}")
-    influence = one.influence - other.influence
-    value, count = one.value - other.value, number_of_units(influence, clusters)
+    if first.value is None or second.value is None or first.influence is None or second.influence is None:
+        return Difference(None, None, None, None, None, f"undefined: {first.reason or second.reason}")
+    influence = first.influence - second.influence
+    value, count = first.value - second.value, number_of_units(influence, clusters)
     error = standard_error(influence, clusters)
     if error is None:
         return Difference(value, None, None, None, None, "no test: 1 cluster")
     if error <= ROUNDING:
         if abs(value) <= ROUNDING:
-            return Difference(0.0, 0.0, 0.0, 0.0, 1.0, "the two rank every judgment alike")
+            return Difference(0.0, 0.0, 0.0, 0.0, 1.0, "both metrics rank every judgment the same way")
         reason = ONE_PAIR if len(influence) == 2 else "the standard error is 0"
         return Difference(value, error, None, None, None, f"no test: {reason}")
     half = float(stdtrit(count - 1, (1 + level) / 2)) * error
@@ -204,7 +215,9 @@ def paired_difference(
 def _checked(human: Numbers, metric: Numbers) -> tuple[Vector, Vector]:
     h, m = np.asarray(human, dtype=np.float64), np.asarray(metric, dtype=np.float64)
     if h.ndim != 1 or h.shape != m.shape:
-        raise ValueError(f"human and metric must be vectors of one length. Got shapes {h.shape} and {m.shape} instead.")
+        raise ValueError(
+            f"human and metric must be vectors of the same length. Got shapes {h.shape} and {m.shape} instead."
+        )
     for name, values in (("human", h), ("metric", m)):
         if not np.isfinite(values).all():
             raise ValueError(f"The {name!r} scores must be finite. Got {values[~np.isfinite(values)][0]} instead.")
@@ -212,7 +225,7 @@ def _checked(human: Numbers, metric: Numbers) -> tuple[Vector, Vector]:
 
 
 def _too_few(human: Vector) -> Coefficient | None:
-    return Coefficient(None, reason=f"{len(human)} judgments make no pair") if len(human) < 2 else None
+    return Coefficient(None, reason=f"{len(human)} judgments, so there is no pair") if len(human) < 2 else None
 
 
 def _constant(human: Vector, metric: Vector) -> Coefficient | None:
@@ -230,7 +243,7 @@ def _u_statistic(sums: Codes) -> tuple[float, Vector]:
 
 
 def _mid_ranks(values: Vector) -> tuple[Vector, Codes]:
-    """Mid-ranks in [0, 1] less 1/2, and the ranks of the distinct values."""
+    """Mid-ranks in [0, 1] minus 1/2, and the ranks of the distinct values."""
     _, codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
     middle = np.cumsum(sizes) - sizes / 2
     return middle[codes] / len(values) - 0.5, codes
@@ -238,24 +251,24 @@ def _mid_ranks(values: Vector) -> tuple[Vector, Codes]:
 
 def _moved(codes: Codes, weights: Vector) -> Vector:
     """mean_j d(x_i, x_j) w_j, d being 1 for x_i < x_j and 1/2 for x_i = x_j."""
-    own = np.bincount(codes, weights=weights)
-    found: Vector = (own.sum() - np.cumsum(own) + own / 2)[codes] / len(codes)
-    return found
+    totals = np.bincount(codes, weights=weights)
+    means: Vector = (totals.sum() - np.cumsum(totals) + totals / 2)[codes] / len(codes)
+    return means
 
 
 def _centred(values: Vector) -> Vector:
-    """Less the mean, and scaled so that no square overflows; r does not change."""
+    """Centred, and scaled so that no square overflows; r does not change."""
     scaled = values / np.max(np.abs(values))
     centred = scaled - scaled.mean()
-    found: Vector = centred / np.max(np.abs(centred))
-    return found
+    normalised: Vector = centred / np.max(np.abs(centred))
+    return normalised
 
 
-def _ratio(product: float, product_psi: Vector, one: tuple[float, Vector], other: tuple[float, Vector]) -> Coefficient:
-    """product / sqrt(one * other), with influence values by the delta method."""
-    scale = sqrt(one[0] * other[0])
+def _ratio(product: float, product_psi: Vector, a: tuple[float, Vector], b: tuple[float, Vector]) -> Coefficient:
+    """product / sqrt(a * b), with influence values by the delta method; each argument is a value and its influences."""
+    scale = sqrt(a[0] * b[0])
     value = max(-1.0, min(1.0, product / scale))
-    psi = product_psi / scale - value / 2 * (one[1] / one[0] + other[1] / other[0])
+    psi = product_psi / scale - value / 2 * (a[1] / a[0] + b[1] / b[0])
     return Coefficient(value, psi)
 
 

@@ -1,4 +1,4 @@
-"""One label a unit out of several annotators' labels: majority vote, and the model of Dawid and Skene."""
+"""One label per unit from several annotators' labels: majority vote, and the model of Dawid and Skene."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 
 TOLERANCE = 1e-6
-MOST_ITERATIONS = 500
+MAX_ITERATIONS = 500
 SMOOTHING = 0.01
 
 
@@ -25,9 +25,9 @@ SMOOTHING = 0.01
 class DawidSkene:
     """The fitted model.
 
-    `labels` is the likeliest class of each unit (-1 without a rating), `posterior` its probabilities
-    (units x classes), `priors` the classes' shares, `confusion[a, k, l]` the probability that annotator a
-    says l where k is true, and `log_likelihood` that of the ratings.
+    `labels` is the most likely class of each unit (-1 without a rating), `posterior` the probabilities
+    (units x classes), `priors` the shares of the classes, `confusion[a, k, l]` the probability that
+    annotator a chooses l if k is true, and `log_likelihood` that of the ratings.
     """
 
     labels: Codes
@@ -40,13 +40,13 @@ class DawidSkene:
 
 
 def majority_vote(ratings: ArrayLike | Ratings, n_classes: int | None = None) -> Codes:
-    """The class that most annotators chose, the smallest of several; -1 where nobody chose any."""
+    """The class that most annotators chose, the smallest one in a tie; -1 for units without a rating."""
     votes, pattern = _votes(*_class_codes(ratings, n_classes))
     return _smallest_best(votes, votes.sum(axis=1) > 0)[pattern]
 
 
 def majority_ties(ratings: ArrayLike | Ratings, n_classes: int | None = None) -> int:
-    """In how many units two classes or more have the most votes."""
+    """The number of units in which two or more classes have the most votes."""
     votes, pattern = _votes(*_class_codes(ratings, n_classes))
     tied = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
     return int((tied & (votes.sum(axis=1) > 0))[pattern].sum())
@@ -58,16 +58,16 @@ def dawid_skene(
     *,
     smoothing: float = SMOOTHING,
     tolerance: float = TOLERANCE,
-    max_iterations: int = MOST_ITERATIONS,
+    max_iterations: int = MAX_ITERATIONS,
 ) -> DawidSkene:
-    """Maximum likelihood by EM for annotators who err each in their own way, independently given the true class.
+    """Maximum likelihood by EM. Each annotator has a confusion matrix; errors are independent given the true class.
 
     E: T_uk ~ pi_k prod_a theta[a, k, r_ua] over the annotators who rated u;
     M: pi_k = mean_u T_uk, theta[a, k, l] ~ smoothing + sum_u T_uk [r_ua = l].
 
-    It starts from the votes' shares and stops when no parameter moves by more than `tolerance`. `smoothing`
-    is added to every cell of a confusion matrix, so that no annotator is held to be incapable of an error.
-    `ratings` are units x annotators of class indices, -1 or NaN where one is missing; equal rows are handled once.
+    EM starts from the shares of the votes and stops when no parameter changes by more than `tolerance`.
+    `smoothing` is added to every cell of the confusion matrices, so that no error has probability 0.
+    `ratings` are class indices, units x annotators; -1 or NaN is missing. Equal rows are computed once.
 
     Reference:
         Dawid and Skene (1979). Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm.
@@ -92,8 +92,8 @@ def dawid_skene(
         posterior, evidence = _expect(priors, confusion, chosen)
         before = priors, confusion
         priors, confusion = _maximise(posterior, weights, chosen, annotators, smoothing)
-        moved = max(np.abs(priors - before[0]).max(), np.abs(confusion - before[1]).max())
-        converged = bool(moved <= tolerance)
+        change = max(np.abs(priors - before[0]).max(), np.abs(confusion - before[1]).max())
+        converged = bool(change <= tolerance)
     posterior, evidence = _expect(priors, confusion, chosen)
     labels = _smallest_best(posterior, rated)
     likelihood = float(weights @ evidence)
@@ -118,7 +118,7 @@ def _class_codes(ratings: ArrayLike | Ratings, n_classes: int | None) -> tuple[C
 
 
 def _votes(codes: Codes, classes: int) -> tuple[Vector, Codes]:
-    """How often each class was chosen, a row for each distinct set of votes, and the row of each unit."""
+    """The class counts of each distinct set of votes, and for each unit the index of its set."""
     distinct, pattern = patterns(np.sort(codes, axis=1))
     return label_counts(distinct, classes).toarray(), pattern
 
@@ -128,12 +128,12 @@ def _rated(codes: Codes) -> NDArray[np.bool_]:
 
 
 def _indicators(codes: Codes, classes: int) -> csr_array:
-    """Patterns x (annotator, class): 1 where the annotator chose the class."""
+    """Patterns x (annotator, class): 1 if the annotator chose the class."""
     from scipy.sparse import csr_array
 
     rows, columns = np.nonzero(codes >= 0)
-    where = columns * classes + codes[rows, columns]
-    return csr_array((np.ones(len(rows)), (rows, where)), shape=(len(codes), codes.shape[1] * classes))
+    cells = columns * classes + codes[rows, columns]
+    return csr_array((np.ones(len(rows)), (rows, cells)), shape=(len(codes), codes.shape[1] * classes))
 
 
 def _maximise(
@@ -158,6 +158,6 @@ def _expect(priors: Vector, confusion: Vector, chosen: csr_array) -> tuple[Vecto
 
 
 def _smallest_best(table: Vector, rated: NDArray[np.bool_]) -> Codes:
-    """The column of each row's maximum, the first of those that differ by rounding only."""
-    nearly = table >= table.max(axis=1, keepdims=True) * (1 - 1e-9)
-    return np.where(rated, nearly.argmax(axis=1), MISSING)
+    """The column of each row's maximum; the first one if several are equal up to rounding."""
+    highest = table >= table.max(axis=1, keepdims=True) * (1 - 1e-9)
+    return np.where(rated, highest.argmax(axis=1), MISSING)

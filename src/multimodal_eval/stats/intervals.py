@@ -1,4 +1,4 @@
-"""Standard errors and intervals from influence values, clustered where samples belong together.
+"""Standard errors and intervals from influence values, with or without clusters of samples.
 
 References:
     Miller (2024). Adding Error Bars to Evals. arXiv:2411.00640, section 2.2.
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from multimodal_eval.core.score import Estimate
 
 LEVEL = 0.95
-ROUNDING = 1e-12  # what floating-point sums of equal numbers may be apart, as a share of their size
-LARGE_CLUSTER = 0.1  # share of the samples from which on one cluster makes the interval doubtful
+ROUNDING = 1e-12  # relative rounding error of floating-point sums
+LARGE_CLUSTER = 0.1  # share of the samples above which a cluster makes the interval unreliable
 
 Vector = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -25,7 +25,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate with its uncertainty; `stderr`, `low` and `high` are None where there is no telling."""
+    """An estimate with its uncertainty; `stderr`, `low` and `high` are None if they cannot be computed."""
 
     value: float
     stderr: float | None
@@ -37,8 +37,8 @@ class Interval:
 def standard_error(influence: Vector, clusters: Codes | None = None, *, corrected: bool = True) -> float | None:
     """SE = (1/n) sqrt( C/(C-1) * sum over clusters c of (sum over i in c of psi_i)^2 ).
 
-    Without `clusters` each sample is its own: for a mean this is the usual s / sqrt(n).
-    `clusters` are integer codes. None where there is but one cluster. `corrected=False` leaves out C/(C-1).
+    Without `clusters` each sample is a cluster, and for a mean this is the usual s / sqrt(n).
+    `clusters` are integer codes. None if there is only one cluster. `corrected=False` omits C/(C-1).
     """
     sums = cluster_sums(influence, clusters)
     count = len(sums)
@@ -48,7 +48,7 @@ def standard_error(influence: Vector, clusters: Codes | None = None, *, correcte
 
 
 def cluster_sums(values: Vector, clusters: Codes | None) -> Vector:
-    """The sum of the values in each cluster that has any; the values themselves without clusters."""
+    """The sum of the values in each non-empty cluster; the values themselves without clusters."""
     if clusters is None:
         return values
     sums: Vector = np.bincount(clusters, weights=values)[np.bincount(clusters) > 0].astype(np.float64)
@@ -58,9 +58,9 @@ def cluster_sums(values: Vector, clusters: Codes | None) -> Vector:
 def interval(
     estimate: Estimate, clusters: Codes | None = None, *, values: Vector | None = None, level: float = LEVEL
 ) -> Interval:
-    """Wilson's interval for the mean of values that are all 0 or 1, the t interval for everything else.
+    """Wilson's interval for the mean of values that are all 0 or 1, the bootstrap for strata, else the t interval.
 
-    `values` are the rows' values where the estimate is their mean. A sum over strata is resampled within them.
+    `values` are the values of the rows if the estimate is their mean.
     """
     if estimate.strata is not None:
         from multimodal_eval.stats.stratified import stratified_interval
@@ -72,10 +72,10 @@ def interval(
 
 
 def t_interval(estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL) -> Interval:
-    """estimate ± t * SE, with t of C - 1 degrees of freedom for C clusters.
+    """estimate ± t * SE, where t has C - 1 degrees of freedom for C clusters.
 
-    Where errors multiply, the same of the logarithm, whose standard error is SE / estimate: the interval is
-    estimate * exp(± t * SE / estimate), and never reaches 0.
+    If errors multiply, the interval is computed for the logarithm, whose standard error is SE / estimate:
+    estimate * exp(± t * SE / estimate). It stays above 0.
     """
     from scipy.special import stdtrit
 
@@ -87,7 +87,7 @@ def t_interval(estimate: Estimate, clusters: Codes | None = None, level: float =
     method = f"{level:.0%} t interval, {_units(count, clusters)}"
     if estimate.multiplies and estimate.value > 0:
         method = method.replace("t interval", "t interval of the logarithm")
-        factor = exp(min(half / estimate.value, 700))  # beyond that no floating-point number is left
+        factor = exp(min(half / estimate.value, 700))  # a larger exponent overflows
         return Interval(estimate.value, error, estimate.value / factor, estimate.value * factor, method)
     return Interval(estimate.value, error, estimate.value - half, estimate.value + half, method)
 
@@ -97,8 +97,8 @@ def wilson_interval(estimate: Estimate, clusters: Codes | None = None, level: fl
 
         ( p + z^2/2n ± z sqrt( p(1-p)/n + z^2/4n^2 ) ) / ( 1 + z^2/n )
 
-    With clusters n is the effective number p(1-p) / SE^2, at most that of the samples (that of the clusters where all
-    have the same share), and z the t quantile of C - 1 degrees of freedom.
+    With clusters, n is the effective number of samples p(1-p) / SE^2, at most the number of samples (the number of
+    clusters if all have the same share), and z is the t quantile with C - 1 degrees of freedom.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -119,14 +119,14 @@ def wilson_interval(estimate: Estimate, clusters: Codes | None = None, level: fl
 
 
 def number_of_units(influence: Vector, clusters: Codes | None) -> int:
-    """Clusters, or samples where there are none."""
+    """The number of clusters, or of samples without clusters."""
     return len(influence) if clusters is None else int((np.bincount(clusters) > 0).sum())
 
 
 def _units(count: int, clusters: Codes | None) -> str:
-    """The units in words; a cluster with a large share of the samples is named: intervals then cover too little."""
-    said = f"{count} {'sample' if clusters is None else 'cluster'}{'' if count == 1 else 's'}"
+    """The units in words. A very large cluster is mentioned, because the coverage of the interval is then too low."""
+    units = f"{count} {'sample' if clusters is None else 'cluster'}{'' if count == 1 else 's'}"
     if clusters is None or count < 2:
-        return said
+        return units
     largest = float(np.bincount(clusters).max()) / len(clusters)
-    return f"{said}, one of them {largest:.0%} of the samples" if largest > max(LARGE_CLUSTER, 2 / count) else said
+    return f"{units}, one of them {largest:.0%} of the samples" if largest > max(LARGE_CLUSTER, 2 / count) else units

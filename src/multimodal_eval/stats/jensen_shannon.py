@@ -1,4 +1,4 @@
-"""The distance between two distributions of labels."""
+"""The Jensen-Shannon distance between two label distributions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from multimodal_eval.core.errors import ConfigError
 def jensen_shannon(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     """sqrt( (KL(p || m) + KL(q || m)) / 2 ), m = (p + q) / 2, in nats: from 0 to sqrt(log 2).
 
-    The last axis holds the labels; shares or counts, they are brought to the sum 1. This is the distance,
-    as scipy.spatial.distance.jensenshannon has it: its square is the divergence.
+    The last axis holds the labels. Shares and counts are both accepted and normalised to sum to 1. This is the
+    distance, as in scipy.spatial.distance.jensenshannon; its square is the divergence.
 
     Reference:
         Lin (1991). Divergence Measures Based on the Shannon Entropy. Endres and Schindelin (2003): the metric.
@@ -24,13 +24,13 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
         raise ConfigError(f"two distributions must have the same labels. Got {left.shape[-1]} and {right.shape[-1]}.")
     middle = (left + right) / 2
     divergence = (rel_entr(left, middle) + rel_entr(right, middle)).sum(axis=-1) / 2
-    return np.asarray(np.sqrt(np.maximum(divergence, 0)))  # rounding can leave -1e-17
+    return np.asarray(np.sqrt(np.maximum(divergence, 0)))  # rounding can give -1e-17
 
 
 def _distribution(shares: ArrayLike) -> NDArray[np.float64]:
     table = np.asarray(shares, dtype=np.float64)
     if table.ndim == 0 or not np.isfinite(table).all() or (table < 0).any():
-        raise ConfigError("a distribution must hold finite numbers from 0 up")
+        raise ConfigError("a distribution must contain finite non-negative numbers")
     total = table.sum(axis=-1, keepdims=True)
     if (total <= 0).any():
         raise ConfigError("a distribution must not be all zeros")

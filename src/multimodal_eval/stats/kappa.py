@@ -1,4 +1,4 @@
-"""Cohen's and Fleiss' kappa: agreement beyond chance, of two annotators and of several."""
+"""Cohen's and Fleiss' kappa: agreement beyond chance between two or several annotators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Weights = Literal["linear", "quadratic"]
 
 @dataclass(frozen=True, slots=True)
 class PairwiseKappas:
-    """Cohen's kappa of every two annotators, by their columns, and the mean over the pairs that have one."""
+    """Cohen's kappa of every pair of annotators (column indices), and the mean over the pairs with a defined kappa."""
 
     mean: Agreement
     pairs: dict[tuple[int, int], Agreement]
@@ -53,8 +53,8 @@ def cohen_kappa(
 ) -> Agreement:
     """kappa = 1 - sum_ij w_ij p_ij / sum_ij w_ij p_i. p_.j over the units that both annotators rated.
 
-    p_ij is the share of units that `a` calls i and `b` calls j. The weights are w_ij = [i != j], or |i - j|
-    (linear) or (i - j)^2 (quadratic) of the labels' places in their order.
+    p_ij is the share of units that `a` labels i and `b` labels j. The weights are w_ij = [i != j], or |i - j|
+    (linear) or (i - j)^2 (quadratic), where i and j are positions in the order of the labels.
 
     Reference:
         Cohen (1960). A Coefficient of Agreement for Nominal Scales. Weighted: Cohen (1968).
@@ -77,47 +77,47 @@ def pairwise_kappas(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> PairwiseKappas:
-    """`cohen_kappa` of every two annotators, and its mean over the pairs (Light's kappa).
+    """`cohen_kappa` of every pair of annotators, and the mean over the pairs (Light's kappa).
 
     All intervals come from the same resamples of the units that two or more annotators rated.
 
     Reference:
         Light (1971). Measures of Response Agreement for Qualitative Data. Psychological Bulletin 76, 365-377.
     """
-    given = as_ratings(ratings, order)
-    if weights is not None and not given.ordered:
-        raise ConfigError("a weighted kappa needs labels in an order, or numbers")
+    table = as_ratings(ratings, order)
+    if weights is not None and not table.ordered:
+        raise ConfigError("a weighted kappa needs numbers, or labels with an order")
     kind = "Cohen's kappa" + (f" ({weights} weights)" if weights else "")
-    pairable = given.per_unit >= 2
-    units = given.only(pairable)
+    pairable = table.per_unit >= 2
+    units = table.only(pairable)
     pairs = list(combinations(range(units.codes.shape[1]), 2))
     if not pairs or not pairable.any():
         reason = NO_PAIRS
         nothing = undefined(kind, 0, 2, reason)
         return PairwiseKappas(undefined(f"mean {kind}", 0, 0, reason), dict.fromkeys(pairs, nothing))
     distinct, pattern = patterns(units.codes)
-    labels = len(given.values)
-    table = side_by_side([_pair_statistics(distinct[:, pair], labels, weights) for pair in pairs])
+    labels = len(table.values)
+    statistics = side_by_side([_pair_statistics(distinct[:, pair], labels, weights) for pair in pairs])
     plan = Resampling(resamples, seed, groups).only(pairable)
-    *own, mean = estimate(table, pattern, _kappas(len(pairs), labels, weights), plan)
-    found = {}
-    for pair, interval in zip(pairs, own, strict=True):
+    *intervals, mean = estimate(statistics, pattern, _kappas(len(pairs), labels, weights), plan)
+    kappas = {}
+    for pair, interval in zip(pairs, intervals, strict=True):
         both = int((units.codes[:, pair] >= 0).all(axis=1).sum())
-        reason = ONE_LABEL if both else "no unit has a rating of both"
-        found[pair] = with_interval(kind, interval, both, 2) if interval else undefined(kind, both, 2, reason)
+        reason = ONE_LABEL if both else "no unit is rated by both"
+        kappas[pair] = with_interval(kind, interval, both, 2) if interval else undefined(kind, both, 2, reason)
     name = f"mean {kind}"
     if mean is None:
-        return PairwiseKappas(undefined(name, len(units.codes), units.annotators, "no pair has a kappa"), found)
-    return PairwiseKappas(with_interval(name, mean, len(units.codes), units.annotators), found)
+        return PairwiseKappas(undefined(name, len(units.codes), units.annotators, "no pair has a kappa"), kappas)
+    return PairwiseKappas(with_interval(name, mean, len(units.codes), units.annotators), kappas)
 
 
 def _pair_statistics(codes: Codes, labels: int, weights: Weights | None) -> csr_array:
-    """Disagreement and the labels of either annotator, of each pattern that both rated."""
+    """The disagreement and both annotators' labels for each pattern that both rated."""
     both = (codes >= 0).all(axis=1, keepdims=True)
-    seen = np.where(both, codes, MISSING)
-    apart = np.abs(seen[:, 0] - seen[:, 1]).astype(np.float64)
-    apart = apart**2 if weights == "quadratic" else apart if weights == "linear" else np.minimum(apart, 1)
-    return side_by_side([apart, label_counts(seen[:, :1], labels), label_counts(seen[:, 1:], labels)])
+    rated = np.where(both, codes, MISSING)
+    distance = np.abs(rated[:, 0] - rated[:, 1]).astype(np.float64)
+    distance = distance**2 if weights == "quadratic" else distance if weights == "linear" else np.minimum(distance, 1)
+    return side_by_side([distance, label_counts(rated[:, :1], labels), label_counts(rated[:, 1:], labels)])
 
 
 def _kappas(pairs: int, labels: int, weights: Weights | None) -> Figures:
@@ -133,16 +133,17 @@ def _kappas(pairs: int, labels: int, weights: Weights | None) -> Figures:
 
 
 def _expected(left: Vector, right: Vector, n: Vector, weights: Weights | None) -> Vector:
-    """sum_ij w_ij n_i. n_.j, in closed form, so that many labels need no table of pairs."""
+    """sum_ij w_ij n_i. n_.j in closed form, without a labels x labels table."""
     if weights is None:
         return np.asarray(n**2 - (left * right).sum(axis=-1))
     if weights == "linear":
         # |i - j| is the number of thresholds between i and j
-        below, beside = np.cumsum(left, axis=-1), np.cumsum(right, axis=-1)
-        return np.asarray((below * (n[..., None] - beside) + beside * (n[..., None] - below)).sum(axis=-1))
-    place = np.arange(left.shape[-1], dtype=np.float64)
-    squares = left @ place**2 + right @ place**2
-    return np.asarray(n * squares - 2 * (left @ place) * (right @ place))
+        left_up_to, right_up_to = np.cumsum(left, axis=-1), np.cumsum(right, axis=-1)
+        left_above, right_above = n[..., None] - left_up_to, n[..., None] - right_up_to
+        return np.asarray((left_up_to * right_above + right_up_to * left_above).sum(axis=-1))
+    position = np.arange(left.shape[-1], dtype=np.float64)
+    squares = left @ position**2 + right @ position**2
+    return np.asarray(n * squares - 2 * (left @ position) * (right @ position))
 
 
 def fleiss_kappa(
@@ -155,16 +156,17 @@ def fleiss_kappa(
     """kappa = (P - P_e) / (1 - P_e) for units that all have the same number m of ratings.
 
     P = mean over units of (sum_c n_uc^2 - m) / (m (m - 1)), P_e = sum_c p_c^2, p_c the share of label c.
-    Units without a rating are left out; other gaps are refused: use `krippendorff_alpha` then.
+    Units without a rating are left out. Units with different numbers of ratings are an error: use
+    `krippendorff_alpha` for them.
 
     Reference:
         Fleiss (1971). Measuring Nominal Scale Agreement Among Many Raters. Psychological Bulletin 76, 378-382.
     """
-    given = as_ratings(ratings)
-    rated = given.per_unit > 0
-    units = given.only(rated)
+    table = as_ratings(ratings)
+    rated = table.per_unit > 0
+    units = table.only(rated)
     distinct, pattern = patterns(np.sort(units.codes, axis=1))
-    counts = label_counts(distinct, len(given.values))
+    counts = label_counts(distinct, len(table.values))
     return _fleiss(counts, pattern, units.annotators, Resampling(resamples, seed, groups).only(rated))
 
 
@@ -175,12 +177,12 @@ def fleiss_kappa_of_counts(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Agreement:
-    """`fleiss_kappa` of a table units x labels that says how many annotators chose each label."""
+    """`fleiss_kappa` of a units x labels table of how many annotators chose each label."""
     from scipy.sparse import csr_array
 
     table = np.asarray(counts)
     if table.ndim != 2 or table.dtype.kind not in "iuf" or (table < 0).any() or (table != np.floor(table)).any():
-        raise ConfigError("counts must be a table units x labels of whole numbers from 0 up")
+        raise ConfigError("counts must be a units x labels table of non-negative whole numbers")
     rated = table.sum(axis=1) > 0
     distinct, pattern = np.unique(table[rated], axis=0, return_inverse=True)
     annotators = int(table.sum(axis=1).max(initial=0))
@@ -215,9 +217,9 @@ def _fleiss(counts: csr_array, pattern: Codes, annotators: int, plan: Resampling
 
 
 def unequal_raters(raters: NDArray[Any]) -> str | None:
-    """Why Fleiss' kappa cannot take units with so many ratings each; None where it can."""
+    """Why Fleiss' kappa is undefined for units with these numbers of ratings; None if it is defined."""
     least, most = int(raters.min()), int(raters.max())
     if least == most:
         return None
-    needs = "Fleiss' kappa needs the same number for all; Krippendorff's alpha takes gaps"
-    return f"units have {least} to {most} ratings, and {needs}"
+    needs = "Fleiss' kappa needs the same number for every unit; Krippendorff's alpha allows missing ratings"
+    return f"units have {least} to {most} ratings, but {needs}"

@@ -1,19 +1,19 @@
-"""Macro F1 of rows that count for one gold label or for several, with everything beside it: classes and confusions.
+"""Macro F1 of rows with one or several gold labels, with scores per class and the confusion matrix.
 
-Everything works on whole-number codes: an index into the taxonomy's `labels`, or -1 for "not a label of the taxonomy".
-With p the predicted label of a row and G the gold labels that it counts for, every score is made of three additive
+Labels are integer codes: an index into the taxonomy's `labels`, or -1 for "not a label of the taxonomy".
+With p the predicted label of a row and G its gold labels, every score is computed from three additive
 statistics per class k: hits H_k (rows with p = k in G), gold N_k (rows with k in G), predicted P_k (rows with p = k):
 
     precision_k = H_k / P_k    recall_k = H_k / N_k    F_k = 2 H_k / D_k,  D_k = N_k + P_k    macro F1 = (1/K) sum_k F_k
 
-over all K labels of the taxonomy, 0 if a denominator is 0, as scikit-learn with `labels=` and `zero_division=0`. A row
-with several gold labels that misses all of them costs one false negative of each and one false positive, so that
-N_k = H_k + FN_k still holds; the sum of N_k may then exceed the number of rows. The influence values are
+over all K labels of the taxonomy, 0 if a denominator is 0, as in scikit-learn with `labels=` and `zero_division=0`. A
+row that misses all of its several gold labels counts as one false negative for each of them and one false positive.
+N_k = H_k + FN_k still holds, but the sum of N_k may exceed the number of rows. The influence values are
 
     psi_i = (n/K) sum_k [ 2 h_ik - F_k (g_ik + p_ik) ] / D_k,   SE = sqrt(sum psi^2) / n
 
 Reference:
-    Opitz and Burst (2019). Macro F1 and Macro F1. arXiv:1911.03347: the mean of the F_k is the one to use.
+    Opitz and Burst (2019). Macro F1 and Macro F1. arXiv:1911.03347: recommends the mean of the F_k.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.stats.intervals import Codes, Interval, Vector, t_interval, wilson_interval
 
-FEW_GOLD = 10  # with fewer gold examples of a class the interval covers too little
+FEW_GOLD = 10  # with fewer gold examples of a class, the coverage of the interval is too low
 NONE = -1
 
 Mask = NDArray[np.bool_]
@@ -46,11 +46,11 @@ class ClassScores(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ClassificationScores:
-    """One way of scoring, over the rows that have a gold label (`kept`, a mask of all rows).
+    """The scores over the rows that have a gold label (`kept`, a mask over all rows).
 
-    `right` says of each kept row whether it counts as correct. `confusion[g, p]` counts kept rows by effective gold and
-    prediction; a prediction outside the taxonomy has no column, so a row's sum is the class's gold minus those.
-    A miss of a row with several gold labels is in the row of each of them.
+    `right` is a mask over the kept rows that count as correct. `confusion[g, p]` counts kept rows by effective gold
+    label and prediction. Predictions outside the taxonomy have no column, so the rows of the matrix do not sum to the
+    gold counts if there are any. A miss of a row with several gold labels is counted for each of them.
     """
 
     labels: tuple[str, ...]
@@ -64,12 +64,12 @@ class ClassificationScores:
 
     @property
     def n_scored(self) -> int:
-        """Rows that count."""
+        """The number of rows with a gold label."""
         return len(self.right)
 
     @property
     def n_skipped(self) -> int:
-        """Rows without a gold label."""
+        """The number of rows without a gold label."""
         return len(self.kept) - len(self.right)
 
     @property
@@ -80,17 +80,17 @@ class ClassificationScores:
 
     @property
     def precision(self) -> Vector:
-        """By class; 0 if the class was never predicted."""
+        """Per class; 0 if the class is never predicted."""
         return _ratio(self.hits, self.predicted)
 
     @property
     def recall(self) -> Vector:
-        """By class; 0 if the class is never gold."""
+        """Per class; 0 if the class is never gold."""
         return _ratio(self.hits, self.gold)
 
     @property
     def f1(self) -> Vector:
-        """By class; 0 if the class is neither gold nor predicted."""
+        """Per class; 0 if the class is neither gold nor predicted."""
         return _ratio(2 * self.hits, self.gold + self.predicted)
 
     @property
@@ -105,23 +105,24 @@ class ClassificationScores:
 
     @property
     def few_gold(self) -> list[str]:
-        """Classes with gold examples too few for the interval of macro F1 to be trusted."""
+        """Classes with too few gold examples for a reliable interval of macro F1."""
         return [label for label, count in zip(self.labels, self.gold.tolist(), strict=True) if count < FEW_GOLD]
 
     def macro_f1_interval(self, clusters: Codes | None = None) -> Interval:
-        """The t interval of macro F1; `clusters` are codes of ALL rows."""
-        return t_interval(self.macro_f1, of_kept(clusters, self.kept))
+        """The t interval of macro F1; `clusters` has the codes of ALL rows."""
+        return t_interval(self.macro_f1, kept_clusters(clusters, self.kept))
 
     def accuracy_interval(self, clusters: Codes | None = None) -> Interval:
-        """Wilson's interval of the accuracy; `clusters` are codes of ALL rows."""
-        return wilson_interval(self.accuracy, of_kept(clusters, self.kept))
+        """Wilson's interval of the accuracy; `clusters` has the codes of ALL rows."""
+        return wilson_interval(self.accuracy, kept_clusters(clusters, self.kept))
 
 
 def classification_scores(labels: Sequence[str], kept: Mask, predicted: Codes, golds: Codes) -> ClassificationScores:
-    """The scores of the kept rows, each with the gold labels that it counts for (rows x labels, -1 behind them)."""
+    """The scores of the kept rows; `golds` has the gold labels of each row (rows x labels, padded with -1)."""
     classes, rows = len(labels), len(golds)
-    owners, places = np.nonzero(golds >= 0) if golds.shape[1] > 1 else (np.arange(rows), np.zeros(rows, dtype=np.int64))
-    charged = golds[owners, places]
+    single = (np.arange(rows), np.zeros(rows, dtype=np.int64))
+    owners, columns = np.nonzero(golds >= 0) if golds.shape[1] > 1 else single
+    charged = golds[owners, columns]
     hit = charged == predicted[owners]
     right = np.zeros(rows, dtype=np.bool_)
     right[owners[hit]] = True
@@ -133,14 +134,14 @@ def classification_scores(labels: Sequence[str], kept: Mask, predicted: Codes, g
     loss = _ratio(2 * hits, sizes + guesses) * share
     influence: Vector = -np.bincount(owners, weights=loss[charged], minlength=rows).astype(np.float64)
     influence[owners[hit]] += 2 * share[charged[hit]]
-    influence -= np.append(loss, 0.0)[predicted]  # code -1 takes the last, which is 0
+    influence -= np.append(loss, 0.0)[predicted]  # code -1 selects the last entry, which is 0
     value = macro_f1_of_sums(np.concatenate([hits, sizes, guesses]))
     estimate = Estimate(value, influence * (rows / classes), corrected=False)
     return ClassificationScores(tuple(labels), kept, right, hits, sizes, guesses, confusion, estimate)
 
 
 def row_statistics(predicted: int, golds: Sequence[int], classes: int) -> tuple[float, ...]:
-    """The additive statistics of one row that counts for these golds: hits, gold and predicted of each class."""
+    """The additive statistics of one row with these gold labels: hits, gold and predicted for each class."""
     table = [0.0] * (3 * classes)
     for gold in golds:
         table[classes + gold] = 1.0
@@ -151,7 +152,7 @@ def row_statistics(predicted: int, golds: Sequence[int], classes: int) -> tuple[
 
 
 def macro_f1_of_sums(sums: ArrayLike) -> float:
-    """Macro F1 of summed statistics: hits, gold and predicted of each class, one after the other."""
+    """Macro F1 of summed statistics: the hits of all classes, then gold, then predicted."""
     hits, gold, predicted = np.asarray(sums).reshape(3, -1)
     return float(_ratio(2 * hits, gold + predicted).mean())
 
@@ -165,8 +166,8 @@ def macro_f1_gradient(sums: Vector) -> Vector:
     return np.concatenate([2 * share, by_size, by_size])
 
 
-def of_kept(clusters: Codes | None, kept: Mask) -> Codes | None:
-    """The clusters of the rows that are kept."""
+def kept_clusters(clusters: Codes | None, kept: Mask) -> Codes | None:
+    """The clusters of the kept rows."""
     return None if clusters is None else clusters[kept]
 
 
@@ -175,7 +176,6 @@ def _counts(codes: Codes, classes: int) -> Codes:
     return np.bincount(known, minlength=classes).astype(np.int64)
 
 
-def _ratio(over: ArrayLike, under: ArrayLike) -> Vector:
-    below = np.asarray(under, dtype=np.float64)
-    above = np.asarray(over, dtype=np.float64)
+def _ratio(numerator: ArrayLike, denominator: ArrayLike) -> Vector:
+    above, below = np.asarray(numerator, dtype=np.float64), np.asarray(denominator, dtype=np.float64)
     return np.divide(above, below, out=np.zeros(len(below)), where=below > 0)

@@ -1,18 +1,18 @@
-"""Classification scored against several annotators: strict, any-match, majority vote, soft; any taxonomy.
+"""Classification scored against several annotators: strict, any-match, majority vote and soft.
 
-Everything works on whole-number codes: `predicted` (n,), `gold` (n,) and `annotations` (n, annotators), a code being an
-index into the taxonomy's `labels` and -1 "not a label of the taxonomy". Rows without a valid gold label are skipped and
-counted; a prediction outside the taxonomy is wrong and charged to the gold label alone. "Alphabetical" is the order of
-`sorted(labels)`, whatever the order of the codes.
+Labels are integer codes: `predicted` (n,), `gold` (n,) and `annotations` (n, annotators). A code is an index into the
+taxonomy's `labels`, or -1 for "not a label of the taxonomy". Rows without a valid gold label are skipped and counted.
+A prediction outside the taxonomy is wrong, and only the gold label is charged. "Alphabetical" is the order of
+`sorted(labels)`, independent of the codes.
 
-With p the prediction and G the set of valid labels that annotators gave, the golds that a row counts for are
+With p the prediction and G the set of valid labels from annotators, the effective gold labels of a row are
 
     strict           {the one gold label}
     any-match        {p} if p in G, else {the alphabetically first of G}     (charge "first")
                      {p} if p in G, else all of G                            (charge "all")
     majority vote    {the label given most often, ties broken alphabetically}
 
-and the score is the macro F1 of macro_f1.py. The soft score of a row is the share of the valid annotations that are p.
+and the score is the macro F1 of macro_f1.py. The soft score of a row is the share of valid annotations equal to p.
 """
 
 from __future__ import annotations
@@ -30,7 +30,18 @@ from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.stats.dawid_skene import majority_vote
 from multimodal_eval.stats.intervals import Codes, Interval, Vector, interval, t_interval
 from multimodal_eval.stats.jensen_shannon import jensen_shannon
-from multimodal_eval.stats.macro_f1 import NONE, ClassificationScores, Mask, classification_scores, of_kept
+from multimodal_eval.stats.macro_f1 import NONE, ClassificationScores, Mask, classification_scores, kept_clusters
+
+__all__ = [
+    "HumanCeiling",
+    "SoftScores",
+    "human_ceiling",
+    "score_any_match",
+    "score_distributions",
+    "score_majority",
+    "score_soft",
+    "score_strict",
+]
 
 Charge = Literal["first", "all"]
 NO_ANNOTATION = "no annotator has given a label of the taxonomy"
@@ -38,31 +49,31 @@ NO_ANNOTATION = "no annotator has given a label of the taxonomy"
 
 @dataclass(frozen=True, slots=True)
 class SoftScores:
-    """A mean over the rows that annotators labelled: shares of annotators, or distances of distributions."""
+    """Values per annotated row: shares of annotators, or distances between distributions."""
 
     kept: Mask
     values: Vector  # one per kept row
 
     @property
     def n_skipped(self) -> int:
-        """Rows that no annotator labelled."""
+        """The number of rows without an annotation."""
         return len(self.kept) - len(self.values)
 
     @property
     def mean(self) -> Estimate:
-        """The score."""
+        """The mean over the kept rows."""
         return mean_estimate(Rows(self.values))
 
     def interval(self, clusters: Codes | None = None) -> Interval:
-        """The interval of the mean; `clusters` are codes of ALL rows."""
-        return interval(self.mean, of_kept(clusters, self.kept), values=self.values)
+        """The interval of the mean; `clusters` has the codes of ALL rows."""
+        return interval(self.mean, kept_clusters(clusters, self.kept), values=self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class HumanCeiling:
-    """Each annotator scored against the others by the any-match rule, and the mean over annotators.
+    """Each annotator scored against the others by any-match, and the mean over annotators.
 
-    `by_annotator` has None for an annotator who shares no row with another.
+    `by_annotator` is None for an annotator who shares no row with another.
     """
 
     by_annotator: tuple[ClassificationScores | None, ...]
@@ -79,73 +90,72 @@ class HumanCeiling:
 
 
 def score_strict(predicted: ArrayLike, gold: ArrayLike, labels: Sequence[str]) -> ClassificationScores:
-    """Against one gold label per row; rows without one are skipped."""
-    said, right = _codes("predicted", predicted, labels, 1), _codes("gold", gold, labels, 1)
-    _same_length(predicted=said, gold=right)
-    kept = right >= 0
-    _refuse_nothing(kept, "no row has a gold label of the taxonomy")
-    return classification_scores(labels, kept, said[kept], right[kept, None])
+    """Score against one gold label per row; rows without one are skipped."""
+    predictions, golds = _codes("predicted", predicted, labels, 1), _codes("gold", gold, labels, 1)
+    _check_same_length(predicted=predictions, gold=golds)
+    kept = golds >= 0
+    _require_rows(kept, "no row has a gold label of the taxonomy")
+    return classification_scores(labels, kept, predictions[kept], golds[kept, None])
 
 
 def score_any_match(
     predicted: ArrayLike, annotations: ArrayLike, labels: Sequence[str], *, charge: Charge = "first"
 ) -> ClassificationScores:
-    """Right if any annotator agrees; rows without a valid annotation are skipped."""
+    """A row is right if any annotator agrees; rows without a valid annotation are skipped."""
     if charge not in get_args(Charge):
         raise ConfigError(f"the option `charge` must be first or all. Got {charge!r} instead.")
-    said, given = _codes("predicted", predicted, labels, 1), _codes("annotations", annotations, labels, 2)
-    _same_length(predicted=said, annotations=given)
-    kept = np.count_nonzero(given >= 0, axis=1) > 0
-    _refuse_nothing(kept, NO_ANNOTATION)
-    said, given = _where(kept, said), _where(kept, given)
-    return classification_scores(labels, kept, said, any_match_golds(said, given, labels, charge=charge))
+    predictions, table = _codes("predicted", predicted, labels, 1), _codes("annotations", annotations, labels, 2)
+    _check_same_length(predicted=predictions, annotations=table)
+    kept = np.count_nonzero(table >= 0, axis=1) > 0
+    _require_rows(kept, NO_ANNOTATION)
+    predictions, table = _select(kept, predictions), _select(kept, table)
+    return classification_scores(labels, kept, predictions, any_match_golds(predictions, table, labels, charge=charge))
 
 
 def score_majority(predicted: ArrayLike, annotations: ArrayLike, labels: Sequence[str]) -> ClassificationScores:
-    """Strict scoring against the majority vote."""
+    """Score strictly against the majority vote."""
     gold = majority_codes(annotations, labels)
-    _refuse_nothing(gold >= 0, NO_ANNOTATION)
+    _require_rows(gold >= 0, NO_ANNOTATION)
     return score_strict(predicted, gold, labels)
 
 
 def score_soft(predicted: ArrayLike, annotations: ArrayLike, labels: Sequence[str]) -> SoftScores:
-    """The share of the valid annotations that are the predicted label, row by row."""
-    said, given = _codes("predicted", predicted, labels, 1), _codes("annotations", annotations, labels, 2)
-    _same_length(predicted=said, annotations=given)
-    shares = soft_shares(said, given)
+    """For each row, the share of valid annotations that equal the predicted label."""
+    predictions, table = _codes("predicted", predicted, labels, 1), _codes("annotations", annotations, labels, 2)
+    _check_same_length(predicted=predictions, annotations=table)
+    shares = soft_shares(predictions, table)
     kept = ~np.isnan(shares)
-    _refuse_nothing(kept, NO_ANNOTATION)
+    _require_rows(kept, NO_ANNOTATION)
     return SoftScores(kept, shares[kept])
 
 
 def score_distributions(distributions: ArrayLike, annotations: ArrayLike, labels: Sequence[str]) -> SoftScores:
     """The Jensen-Shannon distance (nats, lower is better) of predicted distributions (n, K) to the annotators'."""
-    given = _codes("annotations", annotations, labels, 2)
+    table = _codes("annotations", annotations, labels, 2)
     predicted = np.asarray(distributions, dtype=np.float64)
-    if predicted.shape != (len(given), len(labels)):
-        wanted = f"{len(given)} rows of {len(labels)} shares"
-        raise ConfigError(f"the predicted distributions must be {wanted}. Got an array of shape {predicted.shape}.")
-    kept = np.count_nonzero(given >= 0, axis=1) > 0
-    _refuse_nothing(kept, NO_ANNOTATION)
-    return SoftScores(kept, jensen_shannon(predicted[kept], annotator_shares(given[kept], len(labels))))
+    if predicted.shape != (len(table), len(labels)):
+        expected = f"{len(table)} rows of {len(labels)} shares"
+        raise ConfigError(f"the predicted distributions must be {expected}. Got an array of shape {predicted.shape}.")
+    kept = np.count_nonzero(table >= 0, axis=1) > 0
+    _require_rows(kept, NO_ANNOTATION)
+    return SoftScores(kept, jensen_shannon(predicted[kept], annotator_shares(table[kept], len(labels))))
 
 
 def human_ceiling(annotations: ArrayLike, labels: Sequence[str], *, charge: Charge = "first") -> HumanCeiling | None:
-    """The mean over annotators, each scored against the others by the any-match rule; None if no two share a row.
+    """Each annotator scored against the others by any-match, and the mean; None if no two annotators share a row.
 
-    With A annotators who can be scored, on n_j of the n rows each, psi_i = (1/A) sum_j (n / n_j) psi_ij.
+    With A scored annotators j, each on n_j of the n rows, psi_i = (1/A) sum_j (n / n_j) psi_ij.
     """
-    given = _codes("annotations", annotations, labels, 2)
+    table = _codes("annotations", annotations, labels, 2)
     scored: list[ClassificationScores | None] = []
-    for annotator in range(given.shape[1]):
-        others = np.delete(given, annotator, axis=1)
-        mine = given[:, annotator] >= 0
-        kept = mine & (others >= 0).any(axis=1)
+    for annotator in range(table.shape[1]):
+        others = np.delete(table, annotator, axis=1)
+        kept = (table[:, annotator] >= 0) & (others >= 0).any(axis=1)
         if not kept.any():
             scored.append(None)
             continue
-        scores = score_any_match(given[kept, annotator], others[kept], labels, charge=charge)
-        scored.append(replace(scores, kept=kept))  # as a mask of all rows
+        scores = score_any_match(table[kept, annotator], others[kept], labels, charge=charge)
+        scored.append(replace(scores, kept=kept))  # as a mask over all rows
     present = [scores for scores in scored if scores is not None]
     if not present:
         return None
@@ -156,31 +166,31 @@ def human_ceiling(annotations: ArrayLike, labels: Sequence[str], *, charge: Char
     )
 
 
-# the rules, row by row
+# The rules, row by row.
 
 
 def any_match_golds(predicted: Codes, annotations: Codes, labels: Sequence[str], *, charge: Charge = "first") -> Codes:
-    """The golds that each row counts for under any-match (rows x labels), -1 behind them; only -1 without any label."""
+    """The effective gold labels of each row under any-match (rows x labels), padded with -1; all -1 without a label."""
     hit = ((annotations == predicted[:, None]).any(axis=1)) & (predicted >= 0)
     golds = np.where(hit, predicted, _first(annotations, labels))[:, None]
     if charge == "first" or annotations.shape[1] < 2:
         return golds
-    every = np.sort(annotations, axis=1)
-    every[:, 1:][every[:, 1:] == every[:, :-1]] = NONE  # each label once
-    return np.where(hit[:, None], np.where(np.arange(every.shape[1]) == 0, golds, NONE), every)
+    distinct = np.sort(annotations, axis=1)
+    distinct[:, 1:][distinct[:, 1:] == distinct[:, :-1]] = NONE  # keep each label once
+    return np.where(hit[:, None], np.where(np.arange(distinct.shape[1]) == 0, golds, NONE), distinct)
 
 
 def majority_codes(annotations: ArrayLike, labels: Sequence[str]) -> Codes:
-    """The label that annotators gave most often, each of them counting; ties broken alphabetically; -1 without any."""
-    given = _codes("annotations", annotations, labels, 2)
+    """The label that annotators gave most often, ties broken alphabetically; -1 without a valid annotation."""
+    table = _codes("annotations", annotations, labels, 2)
     by_rank, ranks = _alphabet(labels)
-    if not given.shape[1]:
-        return np.full(len(given), NONE, dtype=np.int64)
-    return by_rank[majority_vote(np.where(given >= 0, ranks[given], NONE), len(labels))]
+    if not table.shape[1]:
+        return np.full(len(table), NONE, dtype=np.int64)
+    return by_rank[majority_vote(np.where(table >= 0, ranks[table], NONE), len(labels))]
 
 
 def soft_shares(predicted: Codes, annotations: Codes) -> Vector:
-    """The share of a row's valid annotations that are the predicted label; NaN if there is none."""
+    """The share of a row's valid annotations that equal the predicted label; NaN without a valid annotation."""
     answered = np.count_nonzero(annotations >= 0, axis=1)
     agreeing = np.count_nonzero((annotations == predicted[:, None]) & (annotations >= 0), axis=1)
     shares: Vector = np.divide(agreeing, answered, out=np.full(len(answered), np.nan), where=answered > 0)
@@ -188,7 +198,7 @@ def soft_shares(predicted: Codes, annotations: Codes) -> Vector:
 
 
 def annotator_shares(annotations: Codes, classes: int) -> Vector:
-    """The distribution of each row's valid annotations over the classes; zeros if there is none."""
+    """The distribution of each row's valid annotations over the classes; zeros without a valid annotation."""
     rows, columns = np.nonzero(annotations >= 0)
     counts = np.bincount(rows * classes + annotations[rows, columns], minlength=len(annotations) * classes)
     table = counts.reshape(len(annotations), classes).astype(np.float64)
@@ -206,7 +216,7 @@ def _first(annotations: Codes, labels: Sequence[str]) -> Codes:
 
 
 def _alphabet(labels: Sequence[str]) -> tuple[Codes, Codes]:
-    """Codes by alphabetical rank, and ranks by code; code -1 has the rank K and the rank K the code -1."""
+    """Codes by alphabetical rank, and ranks by code; code -1 has rank K and vice versa."""
     order = sorted(range(len(labels)), key=lambda code: labels[code])
     ranks = np.empty(len(labels) + 1, dtype=np.int64)
     ranks[order], ranks[NONE] = np.arange(len(labels)), len(labels)
@@ -222,32 +232,32 @@ def _mean_of_estimates(estimates: Sequence[tuple[Estimate, Mask]]) -> Estimate:
 
 
 def _codes(name: str, values: ArrayLike, labels: Sequence[str], dimensions: int) -> Codes:
-    """The codes as whole numbers, every negative one -1."""
+    """The codes as integers, with every negative code replaced by -1."""
     if len(set(labels)) < len(labels) or not labels:
-        raise ConfigError(f"a taxonomy names at least one label, and each once. Got {list(labels)!r}.")
+        raise ConfigError(f"a taxonomy must have at least one label, and each once. Got {list(labels)!r}.")
     table = np.asarray(values)
     if table.ndim != dimensions:
         raise ConfigError(f"`{name}` must have {dimensions} dimension{'s'[: dimensions - 1]}. Got {table.ndim}.")
     if table.size and table.dtype.kind not in "iu":
-        raise ConfigError(f"`{name}` must hold whole-number codes. Got {table.dtype}.")
+        raise ConfigError(f"`{name}` must contain integer codes. Got {table.dtype}.")
     if table.size and int(table.max()) >= len(labels):
-        raise ConfigError(f"`{name}` holds the code {int(table.max())}, and there are {len(labels)} labels.")
+        raise ConfigError(f"`{name}` contains the code {int(table.max())}, but there are only {len(labels)} labels.")
     codes = table.astype(np.int64, copy=False)
     return np.maximum(codes, NONE) if codes.size and int(codes.min()) < NONE else codes
 
 
-def _same_length(**tables: Codes) -> None:
+def _check_same_length(**tables: Codes) -> None:
     lengths = {name: len(table) for name, table in tables.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise InputError([Problem(code="LENGTH", message=f"the rows differ in number: {told}")])
+        details = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise InputError([Problem(code="LENGTH", message=f"the numbers of rows differ: {details}")])
 
 
-def _refuse_nothing(kept: Mask, message: str) -> None:
+def _require_rows(kept: Mask, message: str) -> None:
     if not kept.any():
         raise InputError([Problem(code="NOTHING_TO_SCORE", message=message)])
 
 
-def _where(kept: Mask, table: Codes) -> Codes:
-    """Some rows; the table itself if it is all of them, since copying a million rows costs."""
+def _select(kept: Mask, table: Codes) -> Codes:
+    """The kept rows; returns the table itself if all rows are kept, to avoid copying millions of rows."""
     return table if kept.all() else table[kept]

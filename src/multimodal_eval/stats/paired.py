@@ -1,7 +1,7 @@
-"""Two systems on the same samples: the difference with its interval, a randomization test, what could be detected.
+"""Two systems on the same samples: the difference with its interval, a randomization test, and the power of the test.
 
-Every number, a mean or not, enters as one value a sample: the estimate plus the sample's influence value. Their mean is
-the estimate, and for a mean they are the samples' own values.
+Every metric, a mean or not, is represented by one value per sample: the estimate plus the sample's influence value.
+The mean of these values is the estimate. For a mean, they are the values of the samples.
 
 References:
     Miller (2024). Adding Error Bars to Evals. arXiv:2411.00640, sections 3 and 5.
@@ -30,26 +30,28 @@ from multimodal_eval.stats.intervals import (
     number_of_units,
 )
 
+__all__ = ["Comparison", "compare", "detectable_effect", "holm", "randomization_p_values", "sample_size"]
+
 ROUNDS = 10_000
 POWER = 0.8
-FEWEST_UNITS = 6  # below, no p-value of the randomization reaches .05: 2 / 2^5 is .0625
-_TOO_MANY = 1e12  # samples that nobody will have
+MIN_UNITS = 6  # with fewer, no p-value of the randomization test reaches .05: 2 / 2^5 is .0625
+_TOO_MANY = 1e12  # an unrealistic number of samples
 
 Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is said of the difference b - a."""
+    """The difference b - a."""
 
     difference: Interval
     p_value: float | None
-    detectable: float | None  # the smallest true difference that a test of this size finds with 80 % probability
-    needed: int | None  # samples that it takes to find a difference as large as this one (or `effect`) as surely
+    detectable: float | None  # the smallest true difference that this many samples detect with 80 % probability
+    needed: int | None  # samples needed to detect the observed difference (or `effect`) with the same probability
 
 
 def pseudo_values(estimate: Estimate) -> Vector:
-    """One value a sample, whose mean is the estimate: estimate + psi_i, or the contributions of a weighted sum."""
+    """One value per sample, with the estimate as mean: estimate + psi_i, or the contributions to a weighted sum."""
     values = estimate.contributions
     return estimate.value + estimate.influence if values is None else values
 
@@ -65,8 +67,8 @@ def compare(
     level: float = LEVEL,
     effect: float | None = None,
 ) -> list[Comparison]:
-    """b - a for several numbers at once, over the same samples in the same order; all share their random signs."""
-    differences = [two.minus(one) for one, two in zip(a, b, strict=True)]
+    """b - a for several metrics over the same samples in the same order; all metrics share the random signs."""
+    differences = [second.minus(first) for first, second in zip(a, b, strict=True)]
     p_values = randomization_p_values(
         [pseudo_values(difference) for difference in differences], clusters, rounds=rounds, seed=seed, threads=threads
     )
@@ -79,19 +81,19 @@ def compare(
 def _comparison(
     difference: Estimate, p_value: float, clusters: Codes | None, level: float, effect: float | None
 ) -> Comparison:
-    found = interval(difference, clusters, level=level)
-    if found.stderr is None:
-        return Comparison(found, None, None, None)
+    estimate = interval(difference, clusters, level=level)
+    if estimate.stderr is None:
+        return Comparison(estimate, None, None, None)
     units = number_of_units(difference.influence, clusters)
-    if units < FEWEST_UNITS:
-        return Comparison(found, p_value, None, None)
-    detectable = detectable_effect(found.stderr, units, level=level)
-    wanted = abs(found.value) if effect is None else effect
-    if wanted <= ROUNDING * max(1.0, float(np.abs(difference.influence).max())):
-        return Comparison(found, p_value, detectable, None)
+    if units < MIN_UNITS:
+        return Comparison(estimate, p_value, None, None)
+    detectable = detectable_effect(estimate.stderr, units, level=level)
+    target = abs(estimate.value) if effect is None else effect
+    if target <= ROUNDING * max(1.0, float(np.abs(difference.influence).max())):
+        return Comparison(estimate, p_value, detectable, None)
     samples = len(difference.influence)
-    needed = max(samples * (detectable / wanted) ** 2, FEWEST_UNITS * samples / units)
-    return Comparison(found, p_value, detectable, ceil(needed) if needed < _TOO_MANY else None)
+    needed = max(samples * (detectable / target) ** 2, MIN_UNITS * samples / units)
+    return Comparison(estimate, p_value, detectable, ceil(needed) if needed < _TOO_MANY else None)
 
 
 def randomization_p_values(
@@ -104,8 +106,8 @@ def randomization_p_values(
 ) -> list[float]:
     """p = (1 + #{|D*| >= |D|}) / (rounds + 1) for each column of paired differences.
 
-    D is the sum of the differences and D* the same with the sign of every cluster (sample) drawn anew: as if each one's
-    two systems had changed places or not. The numbers depend on the seed alone, not on threads.
+    D is the sum of the differences, and D* the sum with a random sign for every cluster (or sample), which swaps the
+    two systems or not. The p-values depend on the seed, but not on the number of threads.
     """
     from multimodal_eval._native import flipped_sums
 
@@ -122,7 +124,7 @@ def randomization_p_values(
 def detectable_effect(stderr: float, units: int | None = None, *, level: float = LEVEL, power: float = POWER) -> float:
     """The minimum detectable effect: (z_{1-a/2} + z_power) * SE.
 
-    For so many samples or clusters z is the quantile of t with one degree of freedom less than `units`.
+    With `units` samples or clusters, z is the quantile of t with `units` - 1 degrees of freedom.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -145,8 +147,9 @@ def sample_size(
 
         n = (z_{1-a/2} + z_power)^2 (omega^2 + s_A^2/K_A + s_B^2/K_B) / effect^2
 
-    `variance` (omega^2) is that of the two systems' expected differences over questions, `variance_a` and `variance_b`
-    those of an answer drawn anew, with `answers_a` and `answers_b` answers a question. Not rounded. Miller, equation 9.
+    `variance` (omega^2) is the variance of the systems' expected differences over questions; `variance_a` and
+    `variance_b` are the variances of repeated answers to a question, with `answers_a` and `answers_b` answers per
+    question. The result is not rounded. Miller, equation 9.
     """
     from scipy.special import ndtri
 
@@ -155,7 +158,7 @@ def sample_size(
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """p-values adjusted for their number: the k-th smallest of m times m - k + 1, never falling, at most 1."""
+    """Holm-adjusted p-values: the k-th smallest of m is multiplied by m - k + 1; non-decreasing, at most 1."""
     known = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0
@@ -166,5 +169,5 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def ranks(better: NDArray[np.bool_]) -> list[int | None]:
-    """The rank of each system: one more than those that are better than it; better[i, j]: i is better than j."""
+    """The rank of each system: one more than the number of better systems; better[i, j]: i is better than j."""
     return [int(1 + better[:, j].sum()) for j in range(better.shape[1])]

@@ -1,4 +1,4 @@
-"""Percent agreement: how often two ratings of one unit are the same, chance not taken into account."""
+"""Percent agreement: how often two ratings of the same unit are equal, not corrected for chance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME = "percent agreement"
 
 @dataclass(frozen=True, slots=True)
 class PercentAgreement:
-    """Over all pairs of ratings, and over the pairs that each annotator (column) is part of."""
+    """Percent agreement over all pairs of ratings, and for each annotator (column) over their pairs."""
 
     overall: Agreement
     annotators: tuple[Agreement, ...]
@@ -39,41 +39,41 @@ def percent_agreement(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> PercentAgreement:
-    """sum_u (equal pairs of ratings of u) / sum_u m_u (m_u - 1) / 2; for an annotator, over their own pairs."""
-    given = as_ratings(ratings)
-    pairable = given.per_unit >= 2
-    units = given.only(pairable)
+    """sum_u (equal pairs of ratings of u) / sum_u m_u (m_u - 1) / 2; for an annotator, over their pairs."""
+    table = as_ratings(ratings)
+    pairable = table.per_unit >= 2
+    units = table.only(pairable)
     columns = units.codes.shape[1]
     if not pairable.any():
         nothing = undefined(NAME, 0, 0, NO_PAIRS)
         return PercentAgreement(nothing, (nothing,) * columns)
     distinct, pattern = patterns(units.codes)
-    equal, met = _pairs(distinct)
+    equal, total = _pairs(distinct)
     plan = Resampling(resamples, seed, groups).only(pairable)
 
     def shares(totals: Vector) -> Vector:
-        equal, met = totals[:, :columns], totals[:, columns:]
-        overall = ratio(equal.sum(axis=1), met.sum(axis=1))
-        return np.column_stack([overall, ratio(equal, met)])
+        equal, total = totals[:, :columns], totals[:, columns:]
+        overall = ratio(equal.sum(axis=1), total.sum(axis=1))
+        return np.column_stack([overall, ratio(equal, total)])
 
-    overall, *own = estimate(side_by_side([equal, met]), pattern, shares, plan)
+    overall, *by_annotator = estimate(side_by_side([equal, total]), pattern, shares, plan)
     assert overall is not None  # some unit has two ratings
-    units_of = (units.codes >= 0).sum(axis=0)
+    rated_units = (units.codes >= 0).sum(axis=0)
     annotators = tuple(
         with_interval(NAME, interval, int(rated), units.annotators)
         if interval
-        else undefined(NAME, 0, units.annotators, "rated no unit that another annotator rated")
-        for interval, rated in zip(own, units_of, strict=True)
+        else undefined(NAME, 0, units.annotators, "shares no unit with another annotator")
+        for interval, rated in zip(by_annotator, rated_units, strict=True)
     )
     return PercentAgreement(with_interval(NAME, overall, len(units.codes), units.annotators), annotators)
 
 
 def _pairs(codes: Codes) -> tuple[Vector, Vector]:
-    """Of each pattern and annotator: the other ratings that are the same, and the other ratings."""
+    """For each pattern and annotator: the number of equal other ratings, and of all other ratings."""
     rated = codes >= 0
-    met = rated * (rated.sum(axis=1, keepdims=True) - 1).astype(np.float64)
+    total = rated * (rated.sum(axis=1, keepdims=True) - 1).astype(np.float64)
     equal = np.zeros(codes.shape)
     for column in range(codes.shape[1]):
-        own = codes[:, column : column + 1]
-        equal[:, column] = ((codes == own) & (own >= 0)).sum(axis=1) - rated[:, column]
-    return equal, met
+        rating = codes[:, column : column + 1]
+        equal[:, column] = ((codes == rating) & (rating >= 0)).sum(axis=1) - rated[:, column]
+    return equal, total

@@ -1,4 +1,4 @@
-"""Ratings as arrays: what annotators said of units, with gaps, in the form that every agreement figure starts from."""
+"""Ratings of units by annotators as arrays of codes, the input of every agreement statistic."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ MISSING = -1
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """One row a unit, one column an annotator; a code is an index into `values`, -1 where there is no rating."""
+    """One row per unit, one column per annotator; a code is an index into `values`, -1 if there is no rating."""
 
     codes: Codes
-    values: NDArray[Any]  # numbers or texts, from the lowest to the highest
-    ordered: bool  # whether the order of `values` means anything
+    values: NDArray[Any]  # numbers or strings, in ascending order
+    ordered: bool  # whether the order of `values` is meaningful
 
     @property
     def per_unit(self) -> Codes:
-        """How many ratings each unit has."""
+        """The number of ratings of each unit."""
         return np.asarray(np.count_nonzero(self.codes >= 0, axis=1), dtype=np.int64)
 
     def only(self, units: NDArray[np.bool_]) -> Ratings:
-        """The ratings of some units."""
+        """The ratings of the selected units."""
         return Ratings(self.codes[units], self.values, self.ordered)
 
     @property
     def annotators(self) -> int:
-        """How many annotators rated anything."""
+        """The number of annotators with at least one rating."""
         return int(np.count_nonzero((self.codes >= 0).any(axis=0)))
 
 
 def as_ratings(ratings: ArrayLike | Ratings, order: Sequence[Any] | None = None) -> Ratings:
     """Ratings from an array of units x annotators.
 
-    Missing is NaN among numbers, and None, NaN or "" among texts. `order` lists every label, the lowest
-    first; without it numbers stand in their order and texts in the alphabet's, which says nothing.
+    Missing ratings are NaN among numbers, and None, NaN or "" among strings. `order` lists every label, lowest
+    first. By default, numbers are in numerical order, and strings are sorted but not considered ordered.
     """
     if isinstance(ratings, Ratings):
         return ratings
@@ -54,13 +54,13 @@ def as_ratings(ratings: ArrayLike | Ratings, order: Sequence[Any] | None = None)
     if table.ndim != 2:
         raise ConfigError(f"ratings must be an array of units x annotators. Got {table.ndim} dimensions instead.")
     present = _present(table)
-    given = table[present]
+    items = table[present]
     if table.dtype.kind not in "biuf":
-        given = _of_one_kind(given)
-    values, codes = np.unique(given, return_inverse=True)
+        items = _of_one_kind(items)
+    values, codes = np.unique(items, return_inverse=True)
     ordered = values.dtype.kind in "biuf"
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ConfigError("ratings must be finite numbers; NaN stands for a missing one. Got infinity.")
+        raise ConfigError("ratings must be finite numbers, or NaN if missing. Got infinity.")
     if order is not None:
         values, codes = _in_order(values, codes, order)
         ordered = True
@@ -70,7 +70,7 @@ def as_ratings(ratings: ArrayLike | Ratings, order: Sequence[Any] | None = None)
 
 
 def _present(table: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where there is a rating."""
+    """A mask of the cells with a rating."""
     if table.dtype.kind in "biu":
         return np.ones(table.shape, dtype=np.bool_)
     if table.dtype.kind == "f":
@@ -79,37 +79,37 @@ def _present(table: NDArray[Any]) -> NDArray[np.bool_]:
     return np.array(filled, dtype=np.bool_).reshape(table.shape)
 
 
-def _of_one_kind(given: NDArray[Any]) -> NDArray[Any]:
-    """Objects as texts or as numbers; a mixture has no order and is refused."""
-    items = given.tolist()
-    texts = [item for item in items if isinstance(item, str)]
-    if len(texts) == len(items):
+def _of_one_kind(objects: NDArray[Any]) -> NDArray[Any]:
+    """Objects as strings or as numbers; a mixture has no order and is an error."""
+    items = objects.tolist()
+    strings = [item for item in items if isinstance(item, str)]
+    if len(strings) == len(items):
         return np.array(items, dtype=str)
-    others = [item for item in items if not isinstance(item, str)]
-    if texts:
-        raise ConfigError(f"ratings mix texts and other values: {shorten(texts[0])} and {shorten(others[0])}")
-    for item in others:
+    non_strings = [item for item in items if not isinstance(item, str)]
+    if strings:
+        raise ConfigError(f"ratings mix strings and other values: {shorten(strings[0])} and {shorten(non_strings[0])}")
+    for item in non_strings:
         if not is_number(item):
-            raise ConfigError(f"a rating must be a number or a text. Got {shorten(item)} instead.")
-    return np.array(others, dtype=np.float64)
+            raise ConfigError(f"a rating must be a number or a string. Got {shorten(item)} instead.")
+    return np.array(non_strings, dtype=np.float64)
 
 
 def _in_order(values: NDArray[Any], codes: Codes, order: Sequence[Any]) -> tuple[NDArray[Any], Codes]:
-    place = {label: index for index, label in enumerate(order)}
-    if len(place) < len(order):
-        raise ConfigError(f"the order names a label twice: {shorten(list(order))}")
+    positions = {label: index for index, label in enumerate(order)}
+    if len(positions) < len(order):
+        raise ConfigError(f"the order lists a label twice: {shorten(list(order))}")
     for value in values.tolist():
-        if value not in place:
+        if value not in positions:
             raise ConfigError(f"the label {value!r} is not in the order.{did_you_mean(value, list(map(str, order)))}")
-    to_place = np.array([place[value] for value in values.tolist()], dtype=np.int64)
-    return np.array(order), to_place[codes.reshape(-1)]
+    new_codes = np.array([positions[value] for value in values.tolist()], dtype=np.int64)
+    return np.array(order), new_codes[codes.reshape(-1)]
 
 
 def patterns(codes: Codes) -> tuple[Codes, Codes]:
-    """The distinct rows, sorted, and the index of each unit's row.
+    """The distinct rows, sorted, and for each unit the index of its row.
 
-    A million units with three annotators and nine labels have at most a thousand patterns: what is
-    computed once a pattern costs next to nothing.
+    A million units with three annotators and nine labels have at most a thousand patterns, so computing
+    statistics once per pattern is cheap.
     """
     if not len(codes):
         return codes, np.zeros(0, dtype=np.int64)
@@ -123,7 +123,7 @@ def patterns(codes: Codes) -> tuple[Codes, Codes]:
 
 
 def label_counts(codes: Codes, labels: int) -> csr_array:
-    """n_uc: how often each label occurs in each row, as a sparse matrix rows x labels."""
+    """n_uc: how often each label occurs in each row, as a sparse rows x labels matrix."""
     from scipy.sparse import csr_array
 
     rows, columns = np.nonzero(codes >= 0)

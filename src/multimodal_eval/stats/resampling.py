@@ -1,7 +1,7 @@
-"""Intervals for agreement figures: the percentile bootstrap over units, or over groups of units.
+"""Intervals for agreement statistics: the percentile bootstrap over units, or over groups of units.
 
-Every figure is a function of statistics that add up over units. So a resample is a vector of weights,
-its statistics are one matrix product, and units with the same ratings are drawn together.
+Every agreement value is a function of statistics that add up over units. A resample is therefore a vector
+of weights, its statistics are one matrix product, and units with the same ratings are drawn together.
 
 Reference:
     Efron and Tibshirani (1993). An Introduction to the Bootstrap. Chapman & Hall, chapters 6 and 13.
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from multimodal_eval.stats.ratings import Codes
 
 Vector = NDArray[np.float64]
-# Totals of the statistics (resamples x statistics) -> figures (resamples x figures), NaN where undefined.
+# Totals of the statistics (resamples x statistics) -> values (resamples x values), NaN if undefined.
 Figures = Callable[[Vector], Vector]
 
 RESAMPLES = 1000
 NO_PAIRS = "no unit has two ratings"
-ONE_LABEL = "all ratings are one label: nothing could have disagreed"
-_CELLS = 1 << 22  # of the largest array of a resampling step: 32 MB
+ONE_LABEL = "all ratings have the same label, so no disagreement was possible"
+_MAX_CELLS = 1 << 22  # in the largest array of a resampling step: 32 MB
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """An agreement figure with its interval; `value` is None where it is undefined, and `reason` says why."""
+    """An agreement value with its interval; if it is undefined, `value` is None and `reason` says why."""
 
     name: str
     value: float | None
@@ -52,9 +52,9 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How intervals are made: so many resamples (0: none) of units, or of the groups they belong to.
+    """The settings of the bootstrap: the number of resamples (0: no interval) of units, or of groups of units.
 
-    `groups` are integer codes, one a unit.
+    `groups` are integer codes, one per unit.
     """
 
     resamples: int = RESAMPLES
@@ -62,29 +62,29 @@ class Resampling:
     groups: Codes | None = None
 
     def only(self, units: NDArray[np.bool_]) -> Resampling:
-        """The same for some of the units."""
+        """The same settings for the selected units."""
         if self.groups is None:
             return self
         if len(self.groups) != len(units):
-            raise ConfigError(f"there must be one group a unit. Got {len(self.groups)} groups, {len(units)} units.")
+            raise ConfigError(f"there must be one group per unit. Got {len(self.groups)} groups, {len(units)} units.")
         return Resampling(self.resamples, self.seed, self.groups[units])
 
 
 def undefined(name: str, n_units: int, n_annotators: int, reason: str) -> Agreement:
-    """A figure that has no value."""
+    """An undefined agreement value."""
     return Agreement(name, None, None, None, None, n_units, n_annotators, "no interval: no value", reason)
 
 
 def with_interval(name: str, interval: Interval, n_units: int, n_annotators: int) -> Agreement:
-    """A figure whose interval is known."""
+    """An agreement value with its interval."""
     low, high = interval.low, interval.high
     return Agreement(name, interval.value, interval.stderr, low, high, n_units, n_annotators, interval.method)
 
 
 def estimate(statistics: csr_array, pattern: Codes, figures: Figures, plan: Resampling) -> list[Interval | None]:
-    """The figures over all units, each with its interval; None where a figure is undefined.
+    """The values over all units, each with its interval; None if a value is undefined.
 
-    `statistics` has one row a pattern, `pattern` names the row of each unit.
+    `statistics` has one row per pattern; `pattern` is the row index of each unit.
     """
     counts = np.bincount(pattern, minlength=statistics.shape[0]).astype(np.float64)
     values = figures((counts @ statistics)[None, :])[0]
@@ -99,15 +99,15 @@ def estimate(statistics: csr_array, pattern: Codes, figures: Figures, plan: Resa
         sampled = _resampled(drawn, chances, draws, figures, plan)
     else:
         sampled = np.zeros((0, len(values)))
-    told = f"{draws:,} {noun}s" if draws > 1 else f"1 {noun}"
+    units = f"{draws:,} {noun}s" if draws > 1 else f"1 {noun}"
     return [
-        None if np.isnan(value) else _percentiles(float(value), own[~np.isnan(own)], len(own), told)
-        for value, own in zip(values, sampled.T, strict=True)
+        None if np.isnan(value) else _percentiles(float(value), column[~np.isnan(column)], len(column), units)
+        for value, column in zip(values, sampled.T, strict=True)
     ]
 
 
 def _by_group(statistics: csr_array, pattern: Codes, groups: Codes) -> csr_array:
-    """The sums of the statistics over each group's units."""
+    """The sums of the statistics over the units of each group."""
     from scipy.sparse import csr_array
 
     _, group = np.unique(groups, return_inverse=True)
@@ -116,40 +116,39 @@ def _by_group(statistics: csr_array, pattern: Codes, groups: Codes) -> csr_array
 
 
 def _resampled(drawn: csr_array, chances: Vector, draws: int, figures: Figures, plan: Resampling) -> Vector:
-    """The figures of every resample, a few resamples at a time so that memory stays bounded."""
+    """The values of every resample, computed in blocks to bound the memory."""
     random = np.random.default_rng(plan.seed)
-    step = max(1, _CELLS // max(drawn.shape))
-    found = []
+    step = max(1, _MAX_CELLS // max(drawn.shape))
+    blocks = []
     for start in range(0, plan.resamples, step):
         size = min(step, plan.resamples - start)
-        found.append(figures(random.multinomial(draws, chances, size=size).astype(np.float64) @ drawn))
-    return np.concatenate(found)
+        blocks.append(figures(random.multinomial(draws, chances, size=size).astype(np.float64) @ drawn))
+    return np.concatenate(blocks)
 
 
-def _percentiles(value: float, sampled: Vector, resamples: int, told: str) -> Interval:
-    """The middle 95 % of the resamples; those in which the figure is undefined are left out and counted."""
+def _percentiles(value: float, sampled: Vector, resamples: int, units: str) -> Interval:
+    """The middle 95 % of the resamples; resamples in which the value is undefined are left out and counted."""
     if not resamples:
-        return Interval(value, None, None, None, f"no interval: {told}" if told.startswith("1 ") else "no interval")
+        return Interval(value, None, None, None, f"no interval: {units}" if units.startswith("1 ") else "no interval")
     lost = resamples - len(sampled)
     if lost > resamples / 2:
         return Interval(value, None, None, None, f"no interval: undefined in {lost:,} of {resamples:,} resamples")
     low, high = np.quantile(sampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    method = f"{LEVEL:.0%} percentile bootstrap, {resamples:,} resamples of {told}"
+    method = f"{LEVEL:.0%} percentile bootstrap, {resamples:,} resamples of {units}"
     if lost:
         method += f", {lost:,} of them undefined and left out"
     return Interval(value, float(np.std(sampled, ddof=1)), float(low), float(high), method)
 
 
 def side_by_side(blocks: Sequence[Any]) -> csr_array:
-    """Statistics of the same patterns as one sparse table; a vector is one column."""
+    """Statistics of the same patterns as one sparse table; a vector becomes one column."""
     from scipy.sparse import csr_array, hstack
 
     return csr_array(hstack([csr_array(block[:, None] if block.ndim == 1 else block) for block in blocks]))
 
 
 def ratio(numerator: Vector, denominator: Vector) -> Vector:
-    """Their ratio; NaN, the mark of an undefined figure, where the denominator is not above 0."""
-    fine = denominator > 0
+    """The ratio, NaN (undefined) where the denominator is not positive."""
     out = np.full(numerator.shape, np.nan)
-    np.divide(numerator, denominator, out=out, where=fine)
+    np.divide(numerator, denominator, out=out, where=denominator > 0)
     return out

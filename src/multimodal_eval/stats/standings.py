@@ -1,8 +1,9 @@
-"""Many systems on the same samples: who is better than whom beyond chance, and so which rank each holds.
+"""Ranks of many systems on the same samples, from tests of all pairs.
 
-Every pair is tested by a paired t test over clusters, within strata where there are any, and the p-values are corrected
-after Holm for their number. Randomization, which `paired` uses for a few systems, cannot serve here: 50 systems make
-1,225 pairs, and p-values of 10,000 rounds are never small enough to survive a correction for so many.
+Every pair is compared by a paired t test over clusters, within strata if there are any, with Satterthwaite's degrees of
+freedom (number of clusters - 1 without strata). The p-values are Holm-corrected. The randomization test in `paired`
+cannot be used here: 50 systems make 1,225 pairs, and the p-values of 10,000 rounds are never small enough to survive a
+correction for so many.
 
 References:
     Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. Scandinavian Journal of Statistics 6.
@@ -28,10 +29,10 @@ from multimodal_eval.stats.stratified import degrees_of_freedom, unit_effects
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """For each system its rank; for each pair (i, j), i before j, the Holm-corrected p-value of their difference.
+    """The rank of each system, and for each pair (i, j) with i < j the Holm-corrected p-value of their difference.
 
-    A rank is one more than the number of systems that are better beyond chance, so that systems of which that cannot be
-    said share it. Ranks and p-values are None where a stratum has a single cluster: nothing can be told then.
+    A rank is one more than the number of systems that are significantly better; systems that cannot be distinguished
+    share a rank. Ranks and p-values are None if a stratum has a single cluster, because there is no test then.
     """
 
     ranks: list[int | None]
@@ -41,15 +42,15 @@ class Standings:
 def standings(
     estimates: Sequence[Estimate], clusters: Codes | None = None, *, higher_is_better: bool = True, level: float = LEVEL
 ) -> Standings:
-    """Compare each system with each; the estimates are over the same rows in the same order."""
+    """Compare all pairs of systems; the estimates are over the same rows in the same order."""
     units = [unit_effects(estimate, clusters) for estimate in estimates]
     strata = units[0][1]
     counts = np.bincount(strata)
-    known = not (counts == 1).any()
+    testable = not (counts == 1).any()
     pairs = list(combinations(range(len(estimates)), 2))
-    effects = [own for own, _ in units]
+    effects = [system_effects for system_effects, _ in units]
     raw = [
-        _p_value(estimates[a].value - estimates[b].value, effects[a] - effects[b], strata, counts) if known else None
+        _p_value(estimates[a].value - estimates[b].value, effects[a] - effects[b], strata, counts) if testable else None
         for a, b in pairs
     ]
     adjusted = holm(raw)
@@ -57,14 +58,14 @@ def standings(
     for (a, b), p_value in zip(pairs, adjusted, strict=True):
         difference = estimates[a].value - estimates[b].value
         if p_value is not None and p_value < 1 - level and difference:
-            first = (difference > 0) == higher_is_better
-            better[(a, b) if first else (b, a)] = True
-    told: list[int | None] = ranks(better) if known or not pairs else [None] * len(estimates)
-    return Standings(told, dict(zip(pairs, adjusted, strict=True)))
+            first_is_better = (difference > 0) == higher_is_better
+            better[(a, b) if first_is_better else (b, a)] = True
+    ranking: list[int | None] = ranks(better) if testable or not pairs else [None] * len(estimates)
+    return Standings(ranking, dict(zip(pairs, adjusted, strict=True)))
 
 
 def _p_value(difference: float, effects: Vector, strata: Codes, counts: Codes) -> float:
-    """Two-sided, of t = difference / SE, with Satterthwaite's degrees of freedom."""
+    """The two-sided p-value of t = difference / SE, with Satterthwaite's degrees of freedom."""
     from scipy.special import stdtr
 
     sampled = counts > 1

@@ -1,14 +1,14 @@
-"""Weighted sums over strata, whose units are clusters of samples: the contest's dialogues within their types.
+"""Weighted sums over strata of clusters of samples, such as dialogues within types.
 
     estimate = sum over strata j of (w_j / N_j) * sum over clusters i of j of (mean of the samples of i)
 
-Each stratum is a sample of its own, so that variances add up:
+The strata are independent samples, so the variances add up:
 
     SE^2 = sum over j of w_j^2 s_j^2 / N_j        s_j: standard deviation of the clusters' means, with N_j - 1
 
-The interval is the percentile bootstrap within strata. Drawing N_j - 1 of the N_j clusters makes its variance that of
-the formula; N_j draws would give (N_j - 1) / N_j of it, too little where strata are small. For the same reason the
-percentiles are those of t: with few clusters, further out than 2.5 and 97.5.
+The interval is the percentile bootstrap within strata. A resample draws N_j - 1 of the N_j clusters, so its variance
+matches the formula. N_j draws would give (N_j - 1) / N_j of it, which is too little for small strata. For the same
+reason the percentiles are those of t: with few clusters, further out than 2.5 and 97.5.
 
 References:
     Rao and Wu (1988). Resampling Inference with Complex Survey Data. JASA 83(401), 231-241, section 2.
@@ -30,33 +30,33 @@ from multimodal_eval.core.score import Estimate
 from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector
 
 RESAMPLES = 2000
-LARGE = 10_000  # clusters from which on a stratum's resampled mean is normal for all that anybody can see
+LARGE = 10_000  # with more clusters, the resampled mean of a stratum is practically normal
 _SEED = 0
-_KEPT_DRAWS = 8  # drawings of different sizes: those of a whole run, and of each of its strata alone
+_CACHED_DRAWS = 8  # draws of different sizes: for a whole run, and for each of its strata
 _BLOCK = 100  # resamples at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """The stratum of each row, and what each stratum is called and weighs."""
+    """The stratum of each row, and the name and weight of each stratum."""
 
     codes: Codes
     names: tuple[str, ...]
     weights: tuple[float, ...]
 
     def of(self, rows: NDArray[np.bool_] | Codes) -> Strata:
-        """The same for some of the rows."""
+        """The strata of the selected rows."""
         return Strata(self.codes[rows], self.names, self.weights)
 
     def empty(self) -> list[str]:
-        """Those that have a weight and no row."""
+        """The names of the strata that have a weight but no rows."""
         counts = np.bincount(self.codes, minlength=len(self.names)).tolist()
         return [name for name, weight, n in zip(self.names, self.weights, counts, strict=True) if weight and not n]
 
 
 @dataclass(frozen=True, slots=True)
 class _Units:
-    """The clusters in the order of their codes: which stratum, and which rows."""
+    """The clusters in the order of their codes, with their strata and rows."""
 
     row_unit: Codes  # of each row
     sizes: Vector  # rows of each cluster
@@ -71,15 +71,15 @@ def _units(codes: Codes, clusters: Codes | None, strata: int) -> _Units:
     of_unit = np.zeros(units, dtype=np.int64)
     of_unit[row_unit] = codes
     if not np.array_equal(of_unit[row_unit], codes):
-        raise ConfigError("a group of samples must lie in one stratum, and one lies in several")
+        raise ConfigError("a group of samples must be in one stratum, but one is in several")
     sizes = np.bincount(row_unit, minlength=units).astype(np.float64)
     return _Units(row_unit, sizes, of_unit, np.bincount(of_unit, minlength=strata))
 
 
 def stratified_mean(values: Vector, clusters: Codes | None, strata: Strata) -> Estimate:
-    """The weighted sum over strata, summed exactly: neither the order of clusters nor of samples changes a digit.
+    """The weighted sum over strata, summed exactly: the order of clusters and samples does not change a digit.
 
-    `clusters` are integer codes; without them each sample is one. A stratum with a weight must have a cluster.
+    `clusters` are integer codes; without them each sample is a cluster. A stratum with a weight must have a cluster.
     """
     units = _units_of(clusters, strata)
     means = _cluster_means(values, units)
@@ -97,12 +97,12 @@ def stratified_mean(values: Vector, clusters: Codes | None, strata: Strata) -> E
 
 
 def row_weights(clusters: Codes | None, strata: Strata) -> Vector:
-    """What each row counts for in `stratified_mean`, as a multiple of what it counts for in a plain mean."""
+    """The weight of each row in `stratified_mean`, relative to its weight in a plain mean."""
     return _row_weights(_units_of(clusters, strata), strata)
 
 
 def _row_weights(units: _Units, strata: Strata) -> Vector:
-    """The cluster's share of its stratum's weight, divided among the cluster's rows."""
+    """The cluster's share of the weight of its stratum, divided among the rows of the cluster."""
     shares = np.array(strata.weights) / np.maximum(units.counts, 1)
     rows: Vector = len(strata.codes) * shares[strata.codes] / units.sizes[units.row_unit]
     return rows
@@ -110,12 +110,12 @@ def _row_weights(units: _Units, strata: Strata) -> Vector:
 
 def _units_of(clusters: Codes | None, strata: Strata) -> _Units:
     if empty := strata.empty():
-        raise ConfigError(f"strata that have a weight and no sample: {', '.join(empty)}")
+        raise ConfigError(f"strata that have a weight but no sample: {', '.join(empty)}")
     return _units(strata.codes, clusters, len(strata.names))
 
 
 def _cluster_means(values: Vector, units: _Units) -> Vector:
-    if len(units.sizes) == len(values):  # each is one
+    if len(units.sizes) == len(values):  # each row is a cluster
         means = np.empty(len(values))
         means[units.row_unit] = values
         return means
@@ -126,32 +126,32 @@ def _cluster_means(values: Vector, units: _Units) -> Vector:
 
 
 def mean_of_clusters(values: Vector, clusters: Codes | None) -> Estimate:
-    """The mean of the clusters' means: one stratum with the weight 1."""
+    """The mean of the cluster means: a single stratum with weight 1."""
     return stratified_mean(values, clusters, Strata(np.zeros(len(values), dtype=np.int64), ("all",), (1.0,)))
 
 
 def stratified_interval(estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL) -> Interval:
-    """The estimate with its standard error and its bootstrap interval; none where a stratum has but one cluster."""
+    """The estimate with its standard error and bootstrap interval; no interval if a stratum has only one cluster."""
     strata = stratum_effects(estimate, clusters)
     count = sum(map(len, strata.values()))
     unit = "sample" if clusters is None else "cluster"
-    told = f"{count:,} {unit}{'' if count == 1 else 's'}" + (f" in {len(strata)} strata" if len(strata) > 1 else "")
+    units = f"{count:,} {unit}{'' if count == 1 else 's'}" + (f" in {len(strata)} strata" if len(strata) > 1 else "")
     if any(len(effects) == 1 for effects in strata.values()):
-        alone = told if count == 1 else f"{told}, one of which has a single {unit}"
-        return Interval(estimate.value, None, None, None, f"no interval: {alone}")
-    sampled = estimate.value + sum((_resampled(own, code) for code, own in strata.items()), np.zeros(RESAMPLES))
-    variances = np.array([_variance(own) for own in strata.values()])
-    tail = _tail(variances, np.array([len(own) for own in strata.values()]), level)
+        reason = units if count == 1 else f"{units}, one of which has a single {unit}"
+        return Interval(estimate.value, None, None, None, f"no interval: {reason}")
+    sampled = estimate.value + sum((_resampled(effects, code) for code, effects in strata.items()), np.zeros(RESAMPLES))
+    variances = np.array([_variance(effects) for effects in strata.values()])
+    tail = _tail(variances, np.array([len(effects) for effects in strata.values()]), level)
     low, high = np.quantile(sampled, [tail, 1 - tail])
     within = " within strata" if len(strata) > 1 else ""
-    method = f"{level:.0%} percentile bootstrap{within}, {RESAMPLES:,} resamples, {told}"
+    method = f"{level:.0%} percentile bootstrap{within}, {RESAMPLES:,} resamples, {units}"
     return Interval(estimate.value, sqrt(fsum(variances)), float(low), float(high), method)
 
 
 def _tail(variances: Vector, counts: Codes, level: float) -> float:
-    """The share of the resamples beyond each end: that of the normal distribution beyond the quantile of t.
+    """The share of the resamples outside each bound: the normal probability beyond the quantile of t.
 
-    Percentiles of a bootstrap are those of a normal interval, too narrow for few clusters by as much as z is below t.
+    Bootstrap percentiles correspond to a normal interval, which is too narrow for few clusters by the ratio of z to t.
     """
     from scipy.special import ndtr, stdtrit
 
@@ -161,33 +161,32 @@ def _tail(variances: Vector, counts: Codes, level: float) -> float:
 
 
 def degrees_of_freedom(variances: Vector, counts: Codes) -> float:
-    """Satterthwaite's: (sum_j v_j)^2 / sum_j v_j^2 / (N_j - 1), for v_j what stratum j adds to the variance.
+    """Satterthwaite's: (sum_j v_j)^2 / sum_j (v_j^2 / (N_j - 1)), where v_j is the variance from stratum j.
 
-    A heavy stratum with few clusters leaves few of them, however many clusters the others have; one stratum alone has
-    N - 1.
+    The result is small if a heavy stratum has few clusters. For a single stratum it is N - 1.
     """
     return 1 / fsum((variances / fsum(variances)) ** 2 / (counts - 1))
 
 
 def stratum_effects(estimate: Estimate, clusters: Codes | None) -> dict[int, Vector]:
-    """For each stratum with a weight what its clusters move the estimate by, sorted.
+    """The effects of the clusters on the estimate, for each stratum with a weight.
 
-    Sorted, so that draws, which know places only, do not depend on the order of the clusters.
+    They are sorted because draws are positions: the result must not depend on the order of the clusters.
     """
     effects, strata = unit_effects(estimate, clusters)
     return {code: np.sort(effects[strata == code]) for code in np.unique(strata).tolist()}
 
 
 def unit_effects(estimate: Estimate, clusters: Codes | None) -> tuple[Vector, Codes]:
-    """What each cluster moves the estimate by, clusters in the order of their codes, and the stratum of each.
+    """The effect of each cluster on the estimate, in the order of the cluster codes, and the stratum of each.
 
-    Without strata all are of one; those of a stratum without a weight are left out.
+    Without strata, all clusters are in one stratum. Clusters of a stratum without a weight are left out.
     """
     strata = np.zeros(len(estimate.influence), dtype=np.int64) if estimate.strata is None else estimate.strata
-    inside = strata >= 0
-    codes = strata[inside]
-    units = _units(codes, None if clusters is None else clusters[inside], int(codes.max()) + 1)
-    return np.bincount(units.row_unit, weights=estimate.influence[inside]) / len(estimate.influence), units.strata
+    weighted = strata >= 0
+    codes = strata[weighted]
+    units = _units(codes, None if clusters is None else clusters[weighted], int(codes.max()) + 1)
+    return np.bincount(units.row_unit, weights=estimate.influence[weighted]) / len(estimate.influence), units.strata
 
 
 def _variance(effects: Vector) -> float:
@@ -195,7 +194,7 @@ def _variance(effects: Vector) -> float:
 
 
 def _resampled(effects: Vector, code: int) -> Vector:
-    """What every resample of a stratum adds to the estimate."""
+    """The deviation from the estimate in every resample of a stratum."""
     count = len(effects)
     if count > LARGE:
         return np.random.default_rng([_SEED, code]).normal(scale=sqrt(_variance(effects)), size=RESAMPLES)
@@ -204,11 +203,11 @@ def _resampled(effects: Vector, code: int) -> Vector:
     return np.concatenate(sums) * (count / (count - 1))
 
 
-@lru_cache(maxsize=_KEPT_DRAWS)
+@lru_cache(maxsize=_CACHED_DRAWS)
 def _draws(count: int, code: int) -> NDArray[np.uint8]:
     """How often each of `count` clusters is drawn in each resample of `count - 1`, independently of other strata.
 
-    The same for every number and every run; nobody is drawn over 255 times where there are but as many draws as others.
+    The same draws are used for every metric and run. The counts fit into a byte in practice.
     """
     random = np.random.default_rng([_SEED, code, count])
     drawn = np.empty((RESAMPLES, count), dtype=np.uint8)

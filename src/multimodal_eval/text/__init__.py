@@ -1,1 +1,1 @@
-"""Words: tokenizers, document frequencies, languages, parts of speech, synonyms."""
+"""Text processing: tokenizers, document frequencies, languages, parts of speech, synonyms."""

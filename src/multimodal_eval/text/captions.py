@@ -1,4 +1,4 @@
-"""Samples as the compiled core takes them, and the corpus that CIDEr and CIDEr-D share."""
+"""Samples as input of the compiled core, and the corpus that CIDEr and CIDEr-D share."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from multimodal_eval.text.tokenizers import check_tokenizer
 
 # The type of a metric's option `df`.
 FrequenciesName = Annotated[
-    str, "the images whose n-grams weigh words: corpus (the run's own), coco-val2014, or a file of frequencies"
+    str, "the images whose frequencies weight n-grams: corpus (those of the run), coco-val2014, or a file"
 ]
 
 
 def captions_of(samples: Sequence[Sample], tokenizer: str, *, with_ngrams: bool = True) -> Captions:
-    """Answers and references, tokenized; ready for any caption metric (without n-grams: for ROUGE-L alone)."""
+    """Tokenized answers and references for any caption metric. Without n-grams, only for ROUGE-L."""
     answers = [sample.generated_answer or "" for sample in samples]
     references = [sample.reference_texts for sample in samples]
     return Captions(answers, references, check_tokenizer(tokenizer), with_ngrams=with_ngrams)
 
 
-def refuse_no_list(metric: str, references: Sequence[str]) -> None:
-    """A text alone would be taken for a list of its letters."""
+def require_references(metric: str, references: Sequence[str]) -> None:
+    """Raise `ConfigError` for an empty list, and for a string, which would count as a list of its letters."""
     if isinstance(references, str) or not references:
         got = repr(references) if isinstance(references, str) else "an empty list"
         raise ConfigError(f"{metric} needs a list of at least one reference. Got {got} instead.")
@@ -34,24 +34,24 @@ def refuse_no_list(metric: str, references: Sequence[str]) -> None:
 def one_caption(
     metric: str, candidate: str, references: Sequence[str], tokenizer: str, *, with_ngrams: bool = True
 ) -> Captions:
-    """A single caption with its references, for a metric's function of plain texts."""
-    refuse_no_list(metric, references)
+    """One caption with its references, for metric functions that take strings."""
+    require_references(metric, references)
     return Captions([candidate], [list(references)], check_tokenizer(tokenizer), with_ngrams=with_ngrams)
 
 
 def document_frequencies(
     samples: Iterable[Sample], *, tokenizer: str = "ptb", df: str = "corpus"
 ) -> DocumentFrequencies | None:
-    """The run's own table, one image a sample that has references; None where another table is asked for."""
+    """The run's table, with one image per sample that has references. None if `df` names another table."""
     if df != "corpus":
-        named_frequencies(df, tokenizer)  # a table that cannot be used is said before anything is scored
+        named_frequencies(df, tokenizer)  # a table that cannot be used fails before anything is scored
         return None
     sets = (texts for sample in samples if (texts := sample.reference_texts))
     return DocumentFrequencies.of(sets, tokenizer)
 
 
 def named_frequencies(df: str = "coco-val2014", tokenizer: str = "ptb") -> DocumentFrequencies:
-    """The table that the option `df` names: the shipped one, or a file."""
+    """The table that the option `df` names: the shipped table or a file."""
     if not isinstance(df, str):
         raise ConfigError(f"the option `df` must be 'corpus', 'coco-val2014' or a file. Got {df!r} instead.")
     table = coco_val2014() if df in ("corpus", "coco-val2014") else from_file(df)

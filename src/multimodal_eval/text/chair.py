@@ -1,9 +1,10 @@
-"""What the two CHAIR metrics count: COCO's 80 objects that an answer mentions, and those that are not in the picture.
+"""Find COCO's 80 objects in an answer, for the two CHAIR metrics: all mentions, and those that are not in the image.
 
-`coco_objects.tsv` lists how captions name each object, in the singular; a name of one word counts where it is a noun
-("an orange cat" has no orange, "they train" no train), and a longer name goes before a shorter one ("hot dog" is no
-dog). Names in the line `-` mention nothing ("train station"). Some names are made here: "baby elephant" and "elephant
-calf" are elephants and no person or cow, "toy bear" and "stuffed dog" are teddy bears, "passenger jet" is no person.
+`coco_objects.tsv` lists the names of each object in captions, in the singular. A name of one word counts only as a
+noun ("an orange cat" has no orange, "they train" no train). A longer name takes precedence over a shorter one ("hot
+dog" is not a dog). Names in the line `-` mention nothing ("train station"). Some names are generated: "baby elephant"
+and "elephant calf" are elephants, not a person or a cow; "toy bear" and "stuffed dog" are teddy bears; "passenger jet"
+is not a person.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from itertools import product
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.text.pos import split_words, tag
-from multimodal_eval.text.remembered import remembered
+from multimodal_eval.text.text_cache import cached_by_text
 from multimodal_eval.text.wordnet import open_wordnet
 
 NEEDS = ("generated_answer", "references|metadata.objects")
@@ -47,7 +48,7 @@ Name = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """An object that a text mentions, and the words that do."""
+    """An object that a text mentions, and the words that mention it."""
 
     object: str
     words: str
@@ -55,14 +56,14 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class ObjectCounts:
-    """The mentions of an answer, and those of objects that the picture does not have."""
+    """The mentions in an answer, and those of objects that are not in the image."""
 
     mentioned: tuple[Mention, ...]
     hallucinated: tuple[Mention, ...]
 
     @property
     def details(self) -> dict[str, list[str]]:
-        """Which words mention objects, and which of these are hallucinated."""
+        """The words that mention objects, and those that mention hallucinated ones."""
         return {
             "mentioned_objects": [mention.words for mention in self.mentioned],
             "hallucinated_objects": [mention.words for mention in self.hallucinated],
@@ -70,25 +71,25 @@ class ObjectCounts:
 
 
 def object_counts(sample: Sample) -> ObjectCounts:
-    """What a sample's answer mentions, against the objects of its references and its list together."""
+    """The objects that a sample's answer mentions, compared with those of its references and its list."""
     present = set(objects_of(_listed(sample)))
     for text in sample.reference_texts:
         present |= _objects_in(text)
-    said = tuple(mentions(sample.generated_answer or ""))
-    return ObjectCounts(said, tuple(mention for mention in said if mention.object not in present))
+    mentioned = tuple(mentions(sample.generated_answer or ""))
+    return ObjectCounts(mentioned, tuple(mention for mention in mentioned if mention.object not in present))
 
 
 def texts_of(sample: Sample) -> list[str]:
-    """The texts in which objects are looked for."""
+    """The texts that are searched for objects."""
     return [sample.generated_answer or "", *sample.reference_texts]
 
 
 def is_blank(sample: Sample) -> bool:
-    """Whether the answer has nothing in it."""
+    """Whether the answer is missing or only white space."""
     return not (sample.generated_answer or "").strip()
 
 
-@remembered
+@cached_by_text
 def _objects_in(text: str) -> frozenset[str]:
     return frozenset(mention.object for mention in mentions(text))
 
@@ -105,31 +106,31 @@ def _listed(sample: Sample) -> Sequence[str]:
 
 
 def mentions(text: str) -> list[Mention]:
-    """The objects that a text mentions, each time it does, in order."""
+    """Every mention of an object in a text, in order."""
     words = split_words(text)
     forms = [_forms(word.lower()) for word in words]
     tags = tag(words)
-    found: list[Mention] = []
+    mentioned: list[Mention] = []
     start = 0
     while start < len(words):
         length, category = _longest(forms, tags, start)
         if category:
-            found.append(Mention(category, " ".join(words[start : start + length]).lower()))
+            mentioned.append(Mention(category, " ".join(words[start : start + length]).lower()))
         start += length
-    return found
+    return mentioned
 
 
 def objects_of(names: Iterable[str]) -> set[str]:
-    """The objects that a list of names holds, by any of their names; names of other things are left out."""
-    found = set()
+    """The objects in a list of names, by any of their names. Names of other things are ignored."""
+    objects = set()
     for name in names:
         forms = [_forms(word.lower()) for word in split_words(name)[: _longest_name() + 1]]
-        found |= {_names()[choice] for choice in product(*forms) if _names().get(choice)}
-    return found
+        objects |= {_names()[choice] for choice in product(*forms) if _names().get(choice)}
+    return objects
 
 
 def _longest(forms: Sequence[Sequence[str]], tags: Sequence[str], start: int) -> tuple[int, str]:
-    """The words of the longest name that starts here, and its object; one word and none where there is no name."""
+    """The number of words of the longest name that starts here, and its object; (1, "") if no name starts here."""
     for length in range(min(_longest_name(), len(forms) - start), 0, -1):
         if length == 1 and tags[start] not in ("NOUN", "PROPN"):
             break
@@ -140,20 +141,20 @@ def _longest(forms: Sequence[Sequence[str]], tags: Sequence[str], start: int) ->
 
 
 def _forms(word: str) -> list[str]:
-    """The word as it stands and its singulars: "glasses" are glasses, or more than one glass."""
+    """The word itself and its singulars: "glasses" can be glasses or the plural of glass."""
     return list(dict.fromkeys([word, *open_wordnet().lemmas(word, "NOUN")]))
 
 
 @cache
 def _names() -> dict[Name, str]:
-    """The object of each name; empty for a name that mentions none. What is listed goes before what is made."""
+    """The object of each name, empty if it mentions none. Listed names take precedence over generated ones."""
     listed = {
         tuple(name.split()): "" if category == "-" else category for category, names in _lines() for name in names
     }
-    return dict(_made_names(listed)) | listed
+    return dict(_generated_names(listed)) | listed
 
 
-def _made_names(listed: dict[Name, str]) -> Iterator[tuple[Name, str]]:
+def _generated_names(listed: dict[Name, str]) -> Iterator[tuple[Name, str]]:
     for name, category in listed.items():
         if category in _ANIMALS:
             yield from (((toy, *name), "teddy bear") for toy in _TOYS)

@@ -1,4 +1,4 @@
-"""In how many images' references each n-gram occurs: the corpus that CIDEr weighs words with."""
+"""Document frequencies: in how many images' references each n-gram occurs. CIDEr weights n-grams with them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from multimodal_eval._native import Captions, FrequencyTable
 from multimodal_eval.core.errors import ConfigError, InputError, Problem
 from multimodal_eval.text.tokenizers import check_tokenizer
 
-_AT_ONCE = 10_000  # reference sets tokenized in one go
-_CONDENSED = b"MMEVAL-DF-CONDENSED\n"  # in front of a table without the n-grams of a single image
+__all__ = ["DocumentFrequencies", "coco_val2014", "from_file"]
+
+_BATCH = 10_000  # reference sets tokenized together
+_CONDENSED = b"MMEVAL-DF-CONDENSED\n"  # prefix of a table without the n-grams of a single image
 
 
 class DocumentFrequencies:
-    """Number of images, and for each n-gram (n = 1 to 4) the images whose references hold it; `+` merges shards.
+    """The number of images, and of those whose references contain each n-gram (n = 1 to 4). `+` merges shards.
 
-    The table is exact: n-grams are kept as such (a node is a shorter n-gram and a token), not as hashes, so that no two
-    can be taken for one another. `source` names a table that is no run's own; a `condensed` one lacks the n-grams of a
-    single image, and can be merged no more.
+    The table is exact: it stores n-grams (a node is a shorter n-gram and a token), not hashes, which could collide.
+    `source` names a table that does not come from the run. A `condensed` table lacks the n-grams of a single image
+    and cannot be merged.
     """
 
     def __init__(
@@ -33,11 +35,11 @@ class DocumentFrequencies:
 
     @classmethod
     def of(cls, reference_sets: Iterable[Sequence[str]], tokenizer: str = "ptb") -> DocumentFrequencies:
-        """Count the images in which each n-gram occurs, however often it does in one."""
+        """Count the images in which each n-gram occurs. Repetitions within an image count once."""
         check_tokenizer(tokenizer)
         sets = iter(reference_sets)
-        total = _counted([list(references) for references in islice(sets, _AT_ONCE)], tokenizer)
-        while batch := [list(references) for references in islice(sets, _AT_ONCE)]:
+        total = _counted([list(references) for references in islice(sets, _BATCH)], tokenizer)
+        while batch := [list(references) for references in islice(sets, _BATCH)]:
             total.merge(_counted(batch, tokenizer))
         return cls(total)
 
@@ -50,12 +52,12 @@ class DocumentFrequencies:
         return len(self.table)
 
     def count(self, ngram: Sequence[str]) -> int:
-        """In how many images an n-gram, given as tokens, occurs."""
+        """The number of images in which an n-gram, given as tokens, occurs."""
         return self.table.count(list(ngram))
 
     def __add__(self, other: DocumentFrequencies) -> DocumentFrequencies:
         if self.is_condensed or other.is_condensed:
-            raise ValueError("a condensed table lacks the n-grams of a single image: it cannot be merged any more")
+            raise ValueError("a condensed table cannot be merged, because it lacks the n-grams of a single image")
         total = FrequencyTable()
         total.merge(self.table)
         total.merge(other.table)
@@ -69,21 +71,21 @@ class DocumentFrequencies:
     def condensed(self) -> DocumentFrequencies:
         """The table without the n-grams of a single image, once all shards are merged.
 
-        Exact for CIDEr: idf is ln |I| - ln max(1, df), the same for an n-gram of one image and for one that is not in
+        Exact for CIDEr: idf is ln |I| - ln max(1, df), the same for an n-gram of one image as for one that is not in
         the table.
         """
         if self.is_condensed:
             return self
-        self.check()  # which needs the whole
+        self.check()  # needs the complete table
         return DocumentFrequencies(self.table.with_at_least(2), self.source, is_condensed=True)
 
     def pack(self, buckets: int) -> list[bytes]:
-        """The table in `buckets` pieces, cut by the first tokens of the n-grams: the same token, the same piece."""
+        """The table in `buckets` pieces. N-grams with the same first token are in the same piece."""
         return self.table.pack(buckets)
 
     @classmethod
     def merged(cls, pieces: Iterable[bytes]) -> bytes:
-        """One bucket of all shards in one condensed table; the first byte says whether any n-gram has a weight."""
+        """One bucket of all shards as one condensed table. The first byte tells whether any n-gram has a weight."""
         bucket = FrequencyTable()
         for piece in pieces:
             bucket.merge_packed(piece)
@@ -92,16 +94,16 @@ class DocumentFrequencies:
     @classmethod
     def united(cls, buckets: Iterable[bytes]) -> DocumentFrequencies:
         """The condensed table of all buckets."""
-        table, weighs = FrequencyTable(), False
+        table, has_weights = FrequencyTable(), False
         for bucket in buckets:
-            weighs = weighs or bucket[:1] == b"\1"
+            has_weights = has_weights or bucket[:1] == b"\1"
             table.unite(FrequencyTable.from_bytes(bucket[1:]))
-        if table.images < 2 or not weighs:
+        if table.images < 2 or not has_weights:
             raise _too_small()
         return cls(table, is_condensed=True)
 
     def to_bytes(self) -> bytes:
-        """The same bytes for equal tables, however they were put together."""
+        """The same bytes for equal tables, in whatever order they were merged."""
         return (_CONDENSED if self.is_condensed else b"") + self.table.to_bytes()
 
     def save(self, path: str | Path) -> None:
@@ -109,7 +111,7 @@ class DocumentFrequencies:
         data = self.to_bytes()
         Path(path).write_bytes(data)
         if self.is_condensed:
-            self.digest = sha256(data).hexdigest()  # which is asked for next, and takes as long to work out
+            self.digest = sha256(data).hexdigest()  # needed next, and slow to compute again
 
     @classmethod
     def load(cls, path: str | Path) -> DocumentFrequencies:
@@ -127,41 +129,43 @@ class DocumentFrequencies:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> DocumentFrequencies:
-        """What `to_bytes` made; a ValueError on anything else."""
+        """Read what `to_bytes` wrote. Raises ValueError for anything else."""
         is_condensed = data.startswith(_CONDENSED)
         return cls(FrequencyTable.from_bytes(data.removeprefix(_CONDENSED)), is_condensed=is_condensed)
 
     def check(self) -> None:
-        """Refuse a corpus in which every weight would be 0."""
+        """Raise `InputError` if every weight would be 0."""
         if not self._has_weights:
             raise _too_small()
 
     @cached_property
     def _has_weights(self) -> bool:
-        return self.is_condensed or (self.images > 1 and self.table.varies())  # one without is never condensed
+        return self.is_condensed or (self.images > 1 and self.table.varies())  # condensing checks the weights
 
     def fit_for(self, tokenizer: str) -> DocumentFrequencies:
-        """This table, if it can weigh the tokens of that tokenizer."""
+        """This table, if it was built with that tokenizer."""
         self.check()
         if self.table.tokenizer != check_tokenizer(tokenizer):
             name = self.source or "the table of document frequencies"
-            raise ConfigError(f"{name} holds {self.table.tokenizer!r} tokens and cannot weigh {tokenizer!r} tokens")
+            raise ConfigError(
+                f"{name} has {self.table.tokenizer!r} tokens and cannot be used with {tokenizer!r} tokens"
+            )
         return self
 
     @cached_property
     def settings(self) -> dict[str, str]:
-        """What the signature says of this table."""
+        """The entry of this table in the signature."""
         return {"df": self.source or f"corpus@{self.digest[:8]}"}
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the condensed table: tables that weigh every n-gram alike have the same."""
+        """The SHA-256 of the condensed table: the same for tables with the same weights."""
         return sha256(self.condensed().to_bytes()).hexdigest()
 
 
 def _too_small() -> InputError:
     message = (
-        "CIDEr weighs words by how few images they occur in, and no two images of the corpus have different "
+        "CIDEr weights words by how few images they occur in, and no two images of the corpus have different "
         "references: every weight would be 0."
     )
     hint = "Score more images together, or set the option `df: coco-val2014`."
@@ -174,13 +178,13 @@ def _counted(reference_sets: list[list[str]], tokenizer: str) -> FrequencyTable:
 
 @cache
 def coco_val2014() -> DocumentFrequencies:
-    """The shipped table: the 40,504 images of COCO val2014, n-grams with df >= 2 (0 and 1 weigh the same)."""
+    """The shipped table: the 40,504 images of COCO val2014, n-grams with df >= 2 (0 and 1 have the same weight)."""
     packed = (files("multimodal_eval.text") / "coco_val2014.df").read_bytes()
     return DocumentFrequencies(FrequencyTable.from_bytes(packed), "coco-val2014")
 
 
 def from_file(path: str) -> DocumentFrequencies:
-    """A table that a user names; the signature carries its digest."""
+    """The table in a user's file. Its digest is part of the signature."""
     try:
         stat = Path(path).stat()
     except OSError as error:

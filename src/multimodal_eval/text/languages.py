@@ -1,6 +1,6 @@
-"""Script and language of a text, by Unicode ranges and by the small words that every sentence needs.
+"""Script and language of a text, by Unicode ranges and by function words.
 
-Made to be sure rather than complete: a text that could be either of two languages is neither.
+Prefers certainty to coverage: a text that could be in two languages is assigned to neither.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Literal
 
 LANGUAGES = ("en", "ru", "de", "fr", "es", "it", "pt", "nl")
-LOOKED_AT = 5_000  # characters: enough to know a script
+EXAMINED = 5_000  # characters: enough to identify a script
 
-# First code point of each range, and its script ("" for what tells nothing).
+# First code point of each range, and its script ("" for none).
 _RANGES = (
     (0x0, ""), (0x41, "Latin"), (0x5B, ""), (0x61, "Latin"), (0x7B, ""), (0xC0, "Latin"), (0x2B0, ""),
     (0x370, "Greek"), (0x400, "Cyrillic"), (0x530, "Armenian"), (0x590, "Hebrew"), (0x600, "Arabic"), (0x700, ""),
@@ -35,7 +35,7 @@ _LATIN = re.compile("[A-Za-z]")
 
 
 class _Scripts(dict[int, str | None]):
-    """A letter becomes the sign of its script, anything else goes; found out once a character."""
+    """A translation table: a letter becomes the code of its script, anything else is deleted. Filled on demand."""
 
     def __missing__(self, code: int) -> str | None:
         name = _RANGES[bisect_right(_STARTS, code) - 1][1]
@@ -47,16 +47,16 @@ _SCRIPTS = _Scripts()
 
 
 def script_counts(text: str) -> dict[str, int]:
-    """How many letters of each script stand in a text."""
-    looked_at = text[:LOOKED_AT]
+    """The number of letters of each script in a text."""
+    examined = text[:EXAMINED]
     if text.isascii():
-        return {"Latin": len(_LATIN.findall(looked_at))}
-    signs = looked_at.translate(_SCRIPTS)
-    return {_NAMES[ord(sign) - 0x41]: signs.count(sign) for sign in set(signs)}
+        return {"Latin": len(_LATIN.findall(examined))}
+    codes = examined.translate(_SCRIPTS)
+    return {_NAMES[ord(code) - 0x41]: codes.count(code) for code in set(codes)}
 
 
 def script_of(text: str) -> str | None:
-    """The script of at least 3 letters in 5; None for a mixture, and for a text with fewer than two letters."""
+    """The script of at least 3 in 5 letters. None for a mixture, and for a text with fewer than two letters."""
     return _dominant(script_counts(text))
 
 
@@ -75,19 +75,19 @@ def is_off_script(answer: str, references: Sequence[str]) -> bool:
     script = script_of(answer)
     if script is None:
         return False
-    own, letters = 0, 0
+    shared, letters = 0, 0
     for reference in references:
         counts = script_counts(reference)
         if _dominant(counts) == script:
             return False
-        own += counts.get(script, 0)
+        shared += counts.get(script, 0)
         letters += sum(counts.values())
-    return letters > 1 and 5 * own < letters
+    return letters > 1 and 5 * shared < letters
 
 
-# Small words of each language. A word of several languages stands in each of them and tells nothing between those.
-# The last row is there so that Danish, Norwegian and Swedish are not taken for French or English; they are not judged.
-_SMALL_WORDS = {
+# Function words of each language. A word of several languages is in each list and does not separate those languages.
+# The last row keeps Danish, Norwegian and Swedish from being taken for French or English. It is never a result.
+_FUNCTION_WORDS = {
     "en": "a an the and or of in on at to with for from by is are was were be it its this that there his her "
     "their he she they you we i as not but has have had into over up down next near front two one some "
     "while who which what out off through across him them",
@@ -108,37 +108,37 @@ _SMALL_WORDS = {
     "om er hij zij ze we ik je niet ook als dat die dit deze wordt worden heeft hebben staat zit",
     "": "og och på med af av til till som det den de en et ett i er är att om for var han hun",
 }
-# One byte a language, so that the counts of a text are a sum of numbers.
+# One byte per language, so that the counts of a text are a sum of integers.
 _HITS: dict[str, int] = {}
-for _number, _words in enumerate(_SMALL_WORDS.values()):
+for _number, _words in enumerate(_FUNCTION_WORDS.values()):
     for _word in set(_words.split()):
         _HITS[_word] = _HITS.get(_word, 0) + (1 << 8 * _number)
 _KNOWN = frozenset(_HITS)
 
 
 def hits(words: Iterable[str]) -> bytes:
-    """How many different small words of each language stand among some words."""
-    return sum(map(_HITS.__getitem__, _KNOWN.intersection(words))).to_bytes(len(_SMALL_WORDS), "little")
+    """The number of distinct function words of each language among some words."""
+    return sum(map(_HITS.__getitem__, _KNOWN.intersection(words))).to_bytes(len(_FUNCTION_WORDS), "little")
 
 
-@lru_cache(maxsize=65_536)  # few counts differ
+@lru_cache(maxsize=65_536)  # counts repeat often
 def language_of(counts: bytes) -> int | None:
-    """The number of the one language with the most small words, at least two."""
+    """The index of the language with the most function words, at least two. None for a tie."""
     most = max(counts)
-    number = counts.index(most)
-    return number if most > 1 and counts.count(most) == 1 and number < len(LANGUAGES) else None
+    index = counts.index(most)
+    return index if most > 1 and counts.count(most) == 1 and index < len(LANGUAGES) else None
 
 
 def is_off_language(answer: bytes, references: bytes) -> bool:
-    """Whether both languages are known and differ, by at least two of the answer's small words.
+    """Whether both languages are known and differ by at least two of the answer's function words.
 
-    By a single one, "man in furry hat" would be German.
+    With a single one, "man in furry hat" would be German.
     """
-    said, wanted = language_of(answer), language_of(references)
-    return said is not None and wanted is not None and answer[said] - answer[wanted] >= 2
+    actual, expected = language_of(answer), language_of(references)
+    return actual is not None and expected is not None and answer[actual] - answer[expected] >= 2
 
 
-# Words that another word must follow. English and German prepositions are left out: "he has his coat on".
+# Words that cannot end a sentence. English and German prepositions are left out: "he has his coat on".
 _UNFINISHED = {
     "en": "a an the and or of my your their our",
     "ru": "и в во на с со к ко у о об из от до для по за под над при или",
@@ -149,24 +149,24 @@ _UNFINISHED = {
     "pt": "o a os as um uma de do da dos das e ou com em no na nos nas por para ao",
     "nl": "de het een en of van voor met te",
 }
-_MUST_GO_ON: dict[str, int] = {}
+_CANNOT_END: dict[str, int] = {}
 for _number, _words in enumerate(_UNFINISHED.values()):
     for _word in _words.split():
-        _MUST_GO_ON[_word] = _MUST_GO_ON.get(_word, 0) | 1 << _number
+        _CANNOT_END[_word] = _CANNOT_END.get(_word, 0) | 1 << _number
 
 
-def languages_that_go_on(word: str) -> int:
-    """The languages, as bits, in which a sentence does not end in this word."""
-    return _MUST_GO_ON.get(word, 0)
+def unfinished_languages(word: str) -> int:
+    """The languages, as bits, in which a sentence cannot end with this word."""
+    return _CANNOT_END.get(word, 0)
 
 
 Language = Literal["en", "ru"]
 
 
 def language_of_texts(texts: Iterable[str]) -> Language:
-    """Russian where at least half of the texts' Latin and Cyrillic letters are Cyrillic, else English.
+    """Russian if at least half of the texts' Latin and Cyrillic letters are Cyrillic, else English.
 
-    Texts in one language borrow names from the other; what has no letters at all is the same in both.
+    A mixture is common: texts in one language borrow names from the other.
     """
     latin = cyrillic = 0
     for text in texts:
@@ -180,22 +180,23 @@ def language_of_texts(texts: Iterable[str]) -> Language:
 
 
 UNFIT = "language_unfit"
-_SCRIPT_OF = {"ru": "Cyrillic"}  # the others of `LANGUAGES` are written in Latin letters
+_SCRIPT_OF = {"ru": "Cyrillic"}  # the other `LANGUAGES` are written in Latin letters
 _WORD = re.compile(r"\w+")
 
 
 def fits(text: str, languages: frozenset[str]) -> bool:
-    """False where less than a fifth of the letters, or the language of the small words, is one of `languages`.
+    """Whether a text may be in one of `languages`.
 
-    An empty set stands for a model of which nothing is known: everything fits.
+    False if less than a fifth of its letters are in their scripts, or if its function words are those of another
+    language. An empty set means that the languages are unknown: everything fits.
     """
     if not languages:
         return True
     counts = script_counts(text)
-    own = sum(counts.get(script, 0) for script in {_SCRIPT_OF.get(language, "Latin") for language in languages})
-    if sum(counts.values()) > 1 and 5 * own < sum(counts.values()):
+    letters = sum(counts.get(script, 0) for script in {_SCRIPT_OF.get(language, "Latin") for language in languages})
+    if sum(counts.values()) > 1 and 5 * letters < sum(counts.values()):
         return False
-    small = hits(_WORD.findall(text.lower()))
-    number = language_of(small)
-    best = max(small[LANGUAGES.index(language)] for language in languages)
-    return number is None or small[number] - best < 2  # by a single word "man in furry hat" would be German
+    word_counts = hits(_WORD.findall(text.lower()))
+    detected = language_of(word_counts)
+    best = max(word_counts[LANGUAGES.index(language)] for language in languages)
+    return detected is None or word_counts[detected] - best < 2  # with one word, "man in furry hat" would be German

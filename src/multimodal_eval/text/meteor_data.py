@@ -1,7 +1,7 @@
-"""METEOR 1.5's lists and paraphrases as one file that is mapped into memory, made once of what `mmeval fetch` brings.
+"""METEOR 1.5's word lists and paraphrases in one memory-mapped file, built once from the files of `mmeval fetch`.
 
-The program reads 272 MB of text at every start, which takes seconds and over a gigabyte; the mapped file opens in
-milliseconds, and only the pages that are asked for are ever read.
+The original program reads 272 MB of text at every start, which takes seconds and over a gigabyte of memory. The mapped
+file opens in milliseconds, and only the pages in use are read.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-TABLE = "meteor-1.table"  # the number is that of the layout: another layout is made anew beside it
+TABLE = "meteor-1.table"  # the number is the version of the layout: another version gets another file
 LANGUAGES = ("en", "ru")
-# Denkowski and Lavie's, for ranking: tuned for English, and those for every other language.
+# Denkowski and Lavie's parameters for ranking: for English, and for languages without tuned ones.
 _PARAMETERS = {
     "en": (0.85, 0.20, 0.60, 0.75, 1.0, 0.6, 0.8, 0.6),
     "ru": (0.75, 1.40, 0.70, 0.50, 1.0, 0.5, 0.0, 0.5),
 }
 _CHUNK = 1 << 20
-_opening = Lock()  # a table that is missing is made by one thread
+_opening = Lock()  # only one thread builds a missing table
 
 
 def resource_name(language: str) -> str:
-    """The resource with a language's data."""
+    """The name of the resource with a language's data."""
     if language not in LANGUAGES:
         raise ConfigError(f"the option `language` must be one of {', '.join(LANGUAGES)}. Got {language!r} instead.")
     return f"meteor-1.5-{language}"
@@ -53,7 +53,7 @@ def parameters(language: str) -> Vector:
 
 
 def open_program(language: str, stemmer: str) -> Meteor15:
-    """METEOR 1.5 over its data; opened once a process. The table's checksum is taken first."""
+    """METEOR 1.5 with its data, opened once per process. The table's checksum is verified first."""
     folder = resource_file(resource_name(language), TABLE).parent
     with _opening:
         return _open(str(folder), language, stemmer)
@@ -67,27 +67,28 @@ def _open(folder: str, language: str, stemmer: str) -> Meteor15:
     (table,) = resource.derived
     try:
         check_file(resource, table, place / table.name)
-    except FetchError:  # not there, or damaged: made of the files that were fetched
-        _make_again(resource, place)
+    except FetchError:  # missing or damaged: rebuild it from the fetched files
+        _rebuild(resource, place)
     mapped = np.memmap(place / table.name, dtype=np.uint8, mode="r")
     return Meteor15(mapped, stemmer, language != "en", parameters(language))
 
 
-def _make_again(resource: Resource, folder: Path) -> None:
+def _rebuild(resource: Resource, folder: Path) -> None:
     try:
         (folder / TABLE).unlink(missing_ok=True)
         verify(resource, folder)
         prepare(folder)
         verify(resource, folder)
     except (FetchError, OSError, EOFError, RuntimeError, zlib.error) as failure:
+        reason = str(failure).removesuffix(".")
         raise UnavailableError(
-            f"METEOR's data in {folder} cannot be used: {failure}. Remove the folder and get them again with: "
+            f"METEOR's data in {folder} cannot be used: {reason}. Remove the folder and fetch the data again with: "
             f"mmeval fetch {resource.name}"
         ) from None
 
 
 def prepare(folder: Path, progress: Callable[[str, int, int], None] = lambda name, done, total: None) -> None:
-    """Make the table of the files in a folder. An interrupted attempt leaves no table."""
+    """Build the table from the files in a folder. An interrupted attempt leaves no table."""
     builder = MeteorDataBuilder()
     adders = {
         "words": builder.add_function_words,
@@ -95,15 +96,15 @@ def prepare(folder: Path, progress: Callable[[str, int, int], None] = lambda nam
         "exceptions": builder.add_exceptions,
         "prefixes": builder.add_prefixes,
     }
-    for ending, add in adders.items():
-        for file in folder.glob(f"*.{ending}"):
+    for suffix, add in adders.items():
+        for file in folder.glob(f"*.{suffix}"):
             add(file.read_bytes())
     for packed in folder.glob("paraphrase-*.gz"):
         size = packed.stat().st_size
         with packed.open("rb") as stream, gzip.GzipFile(fileobj=stream) as lines:
             while chunk := lines.read(_CHUNK):
                 builder.add_paraphrases(chunk)
-                progress("paraphrases, sorted", stream.tell(), size)
+                progress("sorting paraphrases", stream.tell(), size)
     content = builder.finish()
     scratch = folder / f".{TABLE}-{uuid4().hex}"
     try:

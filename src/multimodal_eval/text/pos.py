@@ -1,9 +1,9 @@
-"""Parts of speech of English captions: an averaged perceptron that reads from left to right.
+"""Tag the parts of speech of English captions, with an averaged perceptron that reads from left to right.
 
-A word has the tags that `word_classes` allows; where these are several, the one with the largest sum of weights wins.
-The features of a word are itself, its endings and shape, its neighbours, the two tags before it, and the noun phrase
-that is open before it: behind "a street light" a plural cannot stand, so "lights" is a verb there. The tags are those
-of Universal Dependencies. The weights were trained on captions of ours: tools/train_tagger.py.
+`word_classes` limits the tags of a word; of several, the one with the largest sum of weights wins. The features are
+the word, its endings and shape, its neighbours, the two tags before it, and the noun phrase that is open before it: a
+plural cannot follow "a street light", so "lights" is a verb there. The tags are those of Universal Dependencies. The
+weights were trained on this project's captions: tools/train_tagger.py.
 
 Reference:
     Collins (2002). Discriminative Training Methods for Hidden Markov Models: Theory and Experiments with Perceptron
@@ -24,7 +24,7 @@ from multimodal_eval.text.word_classes import neighbours, possible_tags, shape
 
 Weights = Mapping[str, Mapping[str, int]]
 
-LANGUAGES = frozenset({"en"})  # what it can tag
+LANGUAGES = frozenset({"en"})  # languages it can tag
 
 _SINGULAR = frozenset("a an another every each one".split())
 _PLURAL = frozenset("two three four five six several many these those some few both various".split())
@@ -38,7 +38,7 @@ _CONTRACTION = re.compile(r"(.+?)(n['’]t|['’](?:s|re|ve|ll|d|m))", re.IGNORE
 
 
 def split_words(text: str) -> list[str]:
-    """A text as the words and signs that `tag` expects: case kept, "dog's" and "isn't" split in two."""
+    """The words and punctuation marks of a text for `tag`: case kept, "dog's" and "isn't" split in two."""
     words: list[str] = []
     for match in _WORD.finditer(text):
         word = match[0]
@@ -48,7 +48,7 @@ def split_words(text: str) -> list[str]:
 
 
 def tag(words: Sequence[str]) -> list[str]:
-    """The universal part-of-speech tag of each word of a text; sentences end at `.`, `!` and `?`."""
+    """The universal part-of-speech tag of each word of a text. Sentences end at `.`, `!` and `?`."""
     tags: list[str] = []
     for sentence in _sentences(words):
         tags += tag_sentence(sentence, shipped_weights())
@@ -57,12 +57,12 @@ def tag(words: Sequence[str]) -> list[str]:
 
 @cache
 def tagger_label() -> str:
-    """What signatures say of this tagger."""
+    """This tagger's name in signatures."""
     return f"captions-1@{sha256(_packed()).hexdigest()[:8]}"
 
 
 def tag_sentence(words: Sequence[str], weights: Weights) -> list[str]:
-    """The tags that some weights give."""
+    """The tags of a sentence with the given weights."""
     sentence = Sentence(words)
     for index in range(len(words)):
         candidates = sentence.candidates(index)
@@ -75,30 +75,30 @@ def tag_sentence(words: Sequence[str], weights: Weights) -> list[str]:
 
 
 def scores(features: Sequence[str], candidates: Sequence[str], weights: Weights) -> dict[str, int]:
-    """The sum of weights of each of these tags."""
+    """The sum of weights of each candidate tag."""
     rows = [row for row in map(weights.get, features) if row]
     return {name: sum(row.get(name, 0) for row in rows) for name in candidates}
 
 
 class Sentence:
-    """Words that are being tagged: `tags` holds those of the words so far.
+    """A sentence while it is tagged: `tags` holds the tags so far.
 
-    What the features ask of the words further away is kept up to date by `add`, so that a word costs the same in a
-    sentence of any length.
+    `add` updates the facts about distant words that features need, so that the cost per word does not depend on the
+    sentence length.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        shouted = not any(character.islower() for word in words for character in word)  # capitals tell nothing there
+        all_caps = not any(character.islower() for word in words for character in word)  # capitals carry no information
         self.words = [word[:LONGEST_WORD].lower() for word in words]
-        self.capitals = [word[:1].isupper() and not shouted for word in words]
+        self.capitals = [word[:1].isupper() and not all_caps for word in words]
         self.shapes = [shape(word) for word in self.words]
         self.tags: list[str] = []
-        self._phrase_start, self._phrase_nouns = 0, 0  # of the run of nouns and adjectives that is open
+        self._phrase_start, self._phrase_nouns = 0, 0  # of the open run of nouns and adjectives
         self._finite_before = False
         self._last_finite = max((index for index in range(len(words)) if self._is_surely_finite(index)), default=-1)
 
     def add(self, name: str) -> None:
-        """Settle the tag of the next word."""
+        """Set the tag of the next word."""
         word = self.words[len(self.tags)]
         self.tags.append(name)
         if name in _NOMINAL and word not in _PLURAL:
@@ -108,11 +108,11 @@ class Sentence:
         self._finite_before |= name == "AUX" or (name == "VERB" and not word.endswith("ing"))
 
     def _is_surely_finite(self, index: int) -> bool:
-        """Whether a word can be nothing but a finite verb."""
+        """Whether a word can only be a finite verb."""
         return self.words[index] in _FORMS_OF_BE or self.shapes[index].startswith("-s")
 
     def candidates(self, index: int) -> tuple[str, ...]:
-        """The tags that the word can have; words whose tag a rule settles have one."""
+        """The possible tags of the word; a single one if a rule decides."""
         word = self.words[index]
         if word in _FORMS_OF_BE:  # "there is" is a verb, any other form of "be" an auxiliary or copula
             return ("VERB",) if self._word(index - 1) == "there" else ("AUX",)
@@ -123,7 +123,7 @@ class Sentence:
         return tuple(name for name in tags if name != excluded) if len(tags) > 1 else tags
 
     def _excluded_by_word_before(self, index: int) -> str:
-        """No noun follows "they", and behind "the" and "his" a verb can only be a participle."""
+        """The impossible tag: NOUN after "they"; VERB, except for participles, after "the" and "his"."""
         before = self._word(index - 1)
         if before in _SUBJECTS and self.shapes[index][1] != "-":
             return "NOUN"
@@ -132,7 +132,7 @@ class Sentence:
         return ""
 
     def features(self, index: int) -> list[str]:
-        """What is seen of a word and its surroundings, as strings."""
+        """The features of a word and its context, as strings."""
         word, form = self.words[index], self.shapes[index]
         before, before_that = self._tag(index - 1), self._tag(index - 2)
         left, right = self._word(index - 1), self._word(index + 1)
@@ -187,7 +187,7 @@ class Sentence:
         return features
 
     def _open_noun_phrase(self, index: int) -> tuple[str, int, str]:
-        """What opened the run of nouns and adjectives before a word, its nouns (2: or more), the last one's number."""
+        """What opened the noun phrase before a word, its count of nouns (at most 2), and the last noun's number."""
         start, nouns = self._phrase_start, self._phrase_nouns
         opener = self._word(start - 1)
         opened_by = "sg" if opener in _SINGULAR else "pl" if opener in _PLURAL else self._tag(start - 1)
@@ -195,7 +195,7 @@ class Sentence:
         return opened_by, min(nouns, 2), number
 
     def _finite_verbs(self, index: int) -> str:
-        """Whether a finite verb stands before the word, and whether one surely comes behind it: two signs."""
+        """Whether a finite verb precedes the word, and whether one surely follows it, as two characters."""
         return ("f" if self._finite_before else "-") + ("f" if self._last_finite > index else "-")
 
     def _word(self, index: int) -> str:
@@ -218,7 +218,7 @@ def _sentences(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 @cache
 def shipped_weights() -> Weights:
-    """The trained weights, in hundredths."""
+    """The trained weights, times 100."""
     return read_weights(gzip.decompress(_packed()).decode("utf-8"))
 
 

@@ -1,6 +1,6 @@
-"""Synonym sources by name. A source's label stands in the signature of every metric that uses it.
+"""Synonym sources by name. A source's label is part of the signature of every metric that uses it.
 
-Another source comes in by `register_synonyms`, or as an entry point in the group `multimodal_eval.synonyms`.
+Add a source with `register_synonyms`, or as an entry point in the group `multimodal_eval.synonyms`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from threading import RLock
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError, UnknownNameError, shorten
-from multimodal_eval.core.registry import installed_entry_points, origin
+from multimodal_eval.core.metric_table import origin
+from multimodal_eval.core.registry import installed_entry_points
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+__all__ = ["SynonymSource", "get_synonyms", "list_synonyms", "register_synonyms"]
 
 ENTRY_POINT_GROUP = "multimodal_eval.synonyms"
 DEFAULTS = {"en": "wordnet", "ru": "wiktionary"}
@@ -24,25 +27,25 @@ DEFAULTS = {"en": "wordnet", "ru": "wiktionary"}
 
 @runtime_checkable
 class SynonymSource(Protocol):
-    """Which words mean the same: two words are synonyms when their sets of synsets intersect."""
+    """A source of synonyms: two words are synonyms if they share a synset."""
 
-    label: str  # what the signature says
+    label: str  # for signatures
 
     def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
         """Sorted synset numbers of each lower-case word; empty for an unknown word."""
         ...
 
 
-Factory = Callable[..., SynonymSource]  # of the language and, where the source takes one, of the argument
+Factory = Callable[..., SynonymSource]  # arguments: the language and, if the source takes one, the argument
 
 
 class NoSynonyms:
-    """Every word stands for itself alone."""
+    """A source without synonyms."""
 
     label = "none"
 
     def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
-        """Nothing, for each word."""
+        """An empty list of synsets for each word."""
         return [() for _ in words]
 
 
@@ -64,24 +67,26 @@ _lock = RLock()
 def register_synonyms(
     name: str, factory: Factory, *, languages: Collection[str] | None = None, argument: str | None = None
 ) -> None:
-    """Add a source: `factory(language)` gives it, or `factory(language, argument)` for names such as 'mine:FILE'.
+    """Add a source: `factory(language)` opens it, or `factory(language, argument)` for names such as 'mine:FILE'.
 
-    `languages` are those that it has words of (all where not said); `argument` is what stands behind the colon,
-    as the help shows it. The same factory may come again (a notebook cell), another may not.
+    `languages` are the languages of its words (default: all). `argument` is the placeholder after the colon in the
+    help text. The same factory may be registered again (a notebook cell), another one with the same name may not.
     """
     if not name.replace("_", "").replace("-", "").isalnum() or name == "default":
-        raise ConfigError(f"{name!r} cannot name a synonym source: use letters, digits, '_' and '-', and not default")
+        raise ConfigError(
+            f"{name!r} cannot name a synonym source: use letters, digits, '_' and '-', and a name other than 'default'"
+        )
     old = _registered.get(name)
     if old is not None and origin(old.factory) != origin(factory):
         raise DuplicateNameError(
-            f"a synonym source named {name!r} is registered already, by {'.'.join(origin(old.factory))}. "
+            f"a synonym source named {name!r} is already registered, by {'.'.join(origin(old.factory))}. "
             "Give yours another name."
         )
     _registered[name] = _Registered(factory, None if languages is None else tuple(languages), argument)
 
 
 def get_synonyms(name: str, language: str) -> SynonymSource:
-    """The source of that name, opened once a process: 'default', 'none', 'wordnet', 'ruwordnet:words.db' and so on."""
+    """The source with that name ('default', 'none', 'wordnet', 'ruwordnet:words.db', …), opened once per process."""
     if not isinstance(name, str):
         raise UnknownNameError("synonym source", name, _names())
     chosen = DEFAULTS.get(language, name) if name == "default" else name
@@ -100,7 +105,7 @@ def get_synonyms(name: str, language: str) -> SynonymSource:
 
 
 def list_synonyms(language: str | None = None) -> list[str]:
-    """The names of all sources, or of those for a language, sorted."""
+    """The sorted names of all sources, or of those for a language."""
     fitting = {
         source.shown(name)
         for name, source in _registered.items()
@@ -112,7 +117,7 @@ def list_synonyms(language: str | None = None) -> list[str]:
 
 @cache
 def entry_points() -> dict[str, EntryPoint]:
-    """The sources that installed distributions offer, by name, not yet imported."""
+    """The sources of installed distributions by name, not imported yet."""
     taken = {name: source.factory for name, source in _registered.items()}
     return installed_entry_points(ENTRY_POINT_GROUP, "synonym source", taken)
 
@@ -123,7 +128,7 @@ def _names() -> set[str]:
 
 def _find(name: str) -> _Registered | None:
     if name not in _registered and name in entry_points():
-        factory = entry_points()[name].load()  # importing it may have registered it with its languages
+        factory = entry_points()[name].load()  # the import may register it, with its languages
         if name not in _registered:
             register_synonyms(name, factory)
     return _registered.get(name)
@@ -141,7 +146,7 @@ def _open(source: _Registered, language: str, argument: str) -> SynonymSource:
 
 
 def _stamp(argument: str) -> tuple[int, int] | None:
-    """Changes when the file that an argument names does; no argument names none, not the working folder."""
+    """Modification time and size of the file that an argument names; None if there is no argument or no file."""
     if not argument:
         return None
     try:

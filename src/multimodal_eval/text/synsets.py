@@ -1,4 +1,4 @@
-"""Synsets as numbers: what every synonym source is made of."""
+"""Synsets as numbers, shared by all synonym sources."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from threading import RLock
 from typing import Generic, TypeVar
 
-LONGEST_WORD = 100  # letters; the longest entry of WordNet has 71, and a longer token is no word
-REMEMBERED_WORDS = 1 << 15  # look-ups that a source keeps at hand
+LONGEST_WORD = 100  # letters; the longest entry of WordNet has 71, and a longer token is not a word
+CACHED_WORDS = 1 << 15  # size of a source's cache
 
 T = TypeVar("T")
 
 
 class Lazy(Generic[T]):
-    """A value that the first call makes and all others share, whichever threads call."""
+    """A value that the first call creates and all later calls share. Thread-safe."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make: Callable[[], T] | None = make
@@ -31,10 +31,10 @@ class Lazy(Generic[T]):
 
 
 def numbered(groups: Iterable[Iterable[str]], first: int = 0) -> dict[str, tuple[int, ...]]:
-    """The sorted numbers, from `first` on, of the groups that each word is in.
+    """The sorted numbers, starting at `first`, of the groups that contain each word.
 
-    Which words have a number in common is the same as with all groups, yet fewer are kept: a group of one
-    word only for a word that is in no larger one (so that two forms of this word still meet), and none twice.
+    Groups that do not change which words share a number are dropped: duplicates, and groups of one word that is also
+    in a larger group. Other groups of one word stay, so that two forms of the word still share a number.
     """
     larger: set[tuple[str, ...]] = set()
     single: set[str] = set()

@@ -1,4 +1,4 @@
-"""Tokenizers by name. The name stands in the signature of every metric that uses one."""
+"""Tokenizers by name. The name is part of the signature of every metric that uses one."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from typing import Annotated, Literal
 from multimodal_eval._native import tokenize as _tokenize
 from multimodal_eval.core.errors import UnknownNameError
 
+__all__ = ["TOKENIZERS", "Tokenizer", "get_tokenizer", "tokenize"]
+
 Tokenizer = Callable[[str], list[str]]
 # The type of a metric's option `tokenizer`.
 TokenizerName = Annotated[Literal["ptb", "13a", "whitespace", "unicode"], "how texts are split into words"]
 
 TOKENIZERS: dict[str, str] = {
-    "ptb": "Penn Treebank tokens as coco-caption keeps them: lower case, without punctuation",
-    "13a": "mteval-v13a as sacrebleu runs it: punctuation split off, case kept",
-    "whitespace": "pieces between white space, as they stand",
+    "ptb": "Penn Treebank tokens as in coco-caption: lower case, without punctuation",
+    "13a": "mteval-v13a as in sacrebleu: punctuation split off, case kept",
+    "whitespace": "split at white space, otherwise unchanged",
     "unicode": "runs of letters, marks and digits of any script, lower case; Han and Kana by character",
 }
 
 
 def check_tokenizer(name: str) -> str:
-    """The name, if a tokenizer has it."""
+    """The name, if a tokenizer with it exists."""
     if not isinstance(name, str) or name not in TOKENIZERS:
         raise UnknownNameError("tokenizer", name, TOKENIZERS)
     return name
@@ -34,7 +36,7 @@ def tokenize(texts: Sequence[str], tokenizer: str = "ptb") -> list[list[str]]:
 
 
 def get_tokenizer(name: str) -> Tokenizer:
-    """The tokenizer of that name, as a function of one text."""
+    """The tokenizer with that name, as a function of one text."""
     check_tokenizer(name)
     return partial(_tokens_of, name)
 

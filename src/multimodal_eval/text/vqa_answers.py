@@ -1,17 +1,18 @@
-"""Answers in the form in which the VQA evaluation compares them.
+"""Normalise answers as the official VQA evaluation does before it compares them.
 
-The steps of the official program, in its order: line breaks and tabs become spaces; punctuation goes; case goes;
-number words become digits; articles go; contractions get their apostrophe back. What it does to punctuation:
+The steps of the official program, in order: replace line breaks and tabs by spaces; remove punctuation; convert to
+lower case; replace number words by digits; remove articles; restore the apostrophes of contractions. The rules for
+punctuation:
 
-- a mark of `;/[]"{}()=+\\_-><@`,?!` is removed where any mark of its kind stands beside a space, or where the text
-  has a comma between two digits; else it becomes a space ("black-white" is two words, "1,000" is 1000);
-- then full stops that no digit follows are removed, the first 32 of them ("3.5" stays, "5." does not).
+- All marks of a kind in `;/[]"{}()=+\\_-><@`,?!` are removed if one of them is next to a space, or if the text has a
+  comma between two digits. Otherwise they become spaces ("black-white" is two words, "1,000" is 1000).
+- Then the first 32 full stops that no digit follows are removed ("3.5" stays, "5." becomes "5").
 
 Apostrophes and colons stay.
 
 References:
     Antol et al. (2015). VQA: Visual Question Answering. ICCV. arXiv:1505.00468.
-    Goyal et al. (2017). Making the V in VQA Matter. CVPR. arXiv:1612.00837; the evaluation program that goes with them.
+    Goyal et al. (2017). Making the V in VQA Matter. CVPR. arXiv:1612.00837; and its evaluation program.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from collections.abc import Iterator
 _MARKS = ';/[]"{}()=+\\_-><@`,?!'
 _COMMA_IN_NUMBER = re.compile(r"\d,\d")
 _FULL_STOP = re.compile(r"\.(?!\d)")
-_FULL_STOPS = 32  # a flag that the program hands over in the place of a count
+_FULL_STOPS = 32  # the program passes a regular expression flag as the count
 _ARTICLES = frozenset({"a", "an", "the"})
 _NUMBERS = {
     word: str(number) for number, word in enumerate("zero one two three four five six seven eight nine ten".split())
 } | {"none": "0"}
 
-# Contracted forms by their endings. Those that another word would be without its apostrophe ("we'll", "she'd", "it's")
-# are not among them, nor is anything with "I", which no lower-case text holds.
+# Contractions by their endings. Those that are another word without the apostrophe ("we'll", "she'd", "it's") are left
+# out, as are those with "I", which a lower-case text does not contain.
 _ENDINGS = {
     "n't": "ai are ca could did does do had has have is might must need ought sha should was were wo would",
     "'ve": "could might must not should they we what where who would you",
@@ -44,7 +45,7 @@ _ENDINGS = {
     "'am": "ma",
     "'clock": "o",
 }
-_OTHERS = ("'twas", "'ow's'at")
+_OTHER_CONTRACTIONS = ("'twas", "'ow's'at")
 
 
 def _one_apostrophe_missing(word: str) -> Iterator[str]:
@@ -54,30 +55,30 @@ def _one_apostrophe_missing(word: str) -> Iterator[str]:
 
 
 def _contractions() -> dict[str, str]:
-    """Each form with one apostrophe left out -> the form."""
+    """Each contraction by its spellings with one apostrophe missing."""
     words = [stem + ending for ending, stems in _ENDINGS.items() for stem in stems.split()]
-    return {spelt: word for word in (*words, *_OTHERS) for spelt in _one_apostrophe_missing(word)}
+    return {misspelt: word for word in (*words, *_OTHER_CONTRACTIONS) for misspelt in _one_apostrophe_missing(word)}
 
 
 _CONTRACTIONS = _contractions()
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks and tabs, and without white space around it."""
+    """The text with line breaks and tabs as spaces, stripped."""
     return text.replace("\n", " ").replace("\t", " ").strip()
 
 
 def normalise_vqa_answer(text: str) -> str:
-    """The answer as the VQA evaluation compares it; "The two dogs." is "2 dogs"."""
+    """The answer as the VQA evaluation compares it: "The two dogs." becomes "2 dogs"."""
     words = [_NUMBERS.get(word, word) for word in _without_punctuation(one_line(text)).lower().split()]
     return " ".join(_CONTRACTIONS.get(word, word) for word in words if word not in _ARTICLES)
 
 
 def _without_punctuation(text: str) -> str:
-    """Whether a mark goes or becomes a space is decided by the text as it was, for each kind of mark."""
+    """The text without punctuation. The original text decides, for each kind of mark, whether it becomes a space."""
     has_long_number = _COMMA_IN_NUMBER.search(text) is not None
     bare = text
     for mark in _MARKS:
-        goes = has_long_number or f"{mark} " in text or f" {mark}" in text
-        bare = bare.replace(mark, "" if goes else " ")
+        is_removed = has_long_number or f"{mark} " in text or f" {mark}" in text
+        bare = bare.replace(mark, "" if is_removed else " ")
     return _FULL_STOP.sub("", bare, count=_FULL_STOPS)

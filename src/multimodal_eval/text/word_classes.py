@@ -1,8 +1,8 @@
-"""What a word can be before its sentence is looked at: the classes that English, WordNet and COCO's captions give it.
+"""The possible tags of a word without its sentence, and other facts about it for the tagger.
 
-Three sources. Closed classes (articles, prepositions, pronouns, auxiliaries) are written out here. WordNet says which
-of noun, verb, adjective and adverb another word can be, and by which ending. COCO's captions say, through the shipped
-document frequencies, what stands beside it: after "two" stand plurals, after "is" participles and adjectives.
+There are three sources. Closed classes (articles, prepositions, pronouns, auxiliaries) are listed here. WordNet tells
+whether another word can be a noun, verb, adjective or adverb, and with which ending. The shipped document frequencies
+of COCO's captions tell which words are next to it: plurals follow "two", participles and adjectives follow "is".
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 
 from multimodal_eval.text.document_frequencies import coco_val2014
-from multimodal_eval.text.synsets import REMEMBERED_WORDS
+from multimodal_eval.text.synsets import CACHED_WORDS
 from multimodal_eval.text.wordnet import PARTS, open_wordnet
 
 _BY_CLASSES = {
@@ -49,7 +49,7 @@ _BY_CLASSES = {
 }
 _CLOSED = {word: tuple(sorted(classes.split())) for classes, words in _BY_CLASSES.items() for word in words.split()}
 
-# Neighbours that tell something, by the sign under which they are counted.
+# Informative neighbours, by the code of their class.
 _NEIGHBOURS: Mapping[str, str] = {
     "S": "a an another each every",
     "D": "the this his her its their",
@@ -63,15 +63,15 @@ _NEIGHBOURS: Mapping[str, str] = {
     "cats cows boys girls",
 }
 _LEFT, _RIGHT = "SDQBTPN", "SDBPWN"
-_SHARES = (0.03, 0.15, 0.4)  # where a share of neighbours becomes noticeable, usual, the rule
+_SHARES = (0.03, 0.15, 0.4)  # shares of neighbours from which they are noticeable, common, the rule
 _RARE = 4  # images
 
 
-@lru_cache(maxsize=REMEMBERED_WORDS)
+@lru_cache(maxsize=CACHED_WORDS)
 def shape(word: str) -> str:
-    """How WordNet knows a lower-case word as noun, verb, adjective and adverb: four signs.
+    """The forms that WordNet knows of a lower-case word as noun, verb, adjective and adverb: four characters.
 
-    `-` not at all, `0` as it stands, else inflected: noun `s`; verb `s`, `g` (-ing), `d` (-ed) or `i` (irregular);
+    `-`: none; `0`: the base form; otherwise inflected: noun `s`; verb `s`, `g` (-ing), `d` (-ed) or `i` (irregular);
     adjective `c`.
     """
     wordnet = open_wordnet()
@@ -86,20 +86,20 @@ def _verb_form(word: str) -> str:
     return next((sign for ending, sign in (("ing", "g"), ("ed", "d"), ("s", "s")) if word.endswith(ending)), "i")
 
 
-@lru_cache(maxsize=REMEMBERED_WORDS)
+@lru_cache(maxsize=CACHED_WORDS)
 def possible_tags(word: str, capital: bool) -> tuple[str, ...]:
-    """The universal tags that a lower-case word can have, sorted; `capital`: it is written with one."""
+    """The sorted universal tags that a lower-case word can have. `capital`: the text has it with a capital letter."""
     if not any(character.isalnum() for character in word):
         return _CLOSED.get(word, ("PUNCT",))
     if word in _CLOSED:
         return _CLOSED[word]
     if word[0].isdigit():
         return ("NUM",)
-    found = shape(word)
-    tags = {tag for tag, sign in zip(PARTS, found, strict=True) if sign != "-"}
-    if found[1] in "gdi":  # participles
+    form = shape(word)
+    tags = {tag for tag, sign in zip(PARTS, form, strict=True) if sign != "-"}
+    if form[1] in "gdi":  # participles
         tags.add("ADJ")
-    if found[1] == "g":  # gerunds
+    if form[1] == "g":  # gerunds
         tags.add("NOUN")
     if not tags:
         tags = _tags_by_ending(word)
@@ -107,7 +107,7 @@ def possible_tags(word: str, capital: bool) -> tuple[str, ...]:
 
 
 def _tags_by_ending(word: str) -> set[str]:
-    """For words that WordNet does not know."""
+    """The possible tags of a word that WordNet does not know."""
     tags = {"NOUN", "ADJ"}
     if word.endswith(("s", "ing", "ed")):
         tags.add("VERB")
@@ -116,11 +116,11 @@ def _tags_by_ending(word: str) -> set[str]:
     return tags
 
 
-@lru_cache(maxsize=REMEMBERED_WORDS)
+@lru_cache(maxsize=CACHED_WORDS)
 def neighbours(word: str) -> str:
-    """What stands before and behind a lower-case word in COCO's captions; empty for a word that is rare there.
+    """How often each class of neighbours is next to a lower-case word in COCO's captions; empty for a rare word.
 
-    A digit from 0 (hardly ever) to 3 (the rule) for each class of neighbours, left ones first.
+    A digit from 0 (hardly ever) to 3 (the rule) for each class, left neighbours first.
     """
     frequencies = coco_val2014()
     images = frequencies.count([word])

@@ -1,12 +1,12 @@
-"""English synonyms: the single words of WordNet 3.0, and the inflected forms that lead to them.
+"""English synonyms: the single words of WordNet 3.0 and their inflected forms.
 
-A form leads to every base form that WordNet's own rules give: through its lists of irregular forms and by detaching
-endings, for each part of speech by itself. Where one step of detaching finds no word, another follows. A base form
-counts with all its synsets, of whatever part of speech, as in METEOR itself ("covered" is to cover, and so a cover).
+WordNet's rules give the base forms of a form: by its lists of irregular forms, and by detaching endings, separately for
+each part of speech. If one step of detaching finds no word, another follows. A base form counts with all its synsets of
+any part of speech, as in METEOR itself ("covered" is a form of the verb "cover" and therefore matches the noun too).
 
-`lemmas` is more careful and knows how English spells the forms of a regular word (plurals, -s, -ed, -ing, -er and
--est): "riding" can only come from "ride", since "rid" would double its last letter, and "rides" only from "ride", since
-"rid" takes no -es. Which syllable of a longer word is stressed is not known: "admit" is taken to become "admiting".
+`lemmas` is stricter and checks the English spelling of regular forms (plurals, -s, -ed, -ing, -er and -est): "riding"
+can only come from "ride", because "rid" would double its last letter, and "rides" only from "ride", because "rid" does
+not take -es. The stress of longer words is not known: "admit" is expected to become "admiting".
 
 Reference:
     Fellbaum (1998). WordNet: An Electronic Lexical Database. MIT Press. The rules: morphy(7WN) of WordNet 3.0.
@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from multimodal_eval.text.synsets import LONGEST_WORD, REMEMBERED_WORDS, Lazy
+from multimodal_eval.text.synsets import CACHED_WORDS, LONGEST_WORD, Lazy
 
-PARTS = ("NOUN", "VERB", "ADJ", "ADV")  # in the table's order, by their universal tags
+PARTS = ("NOUN", "VERB", "ADJ", "ADV")  # universal tags, in the table's order
 
 Endings = Mapping[str, Sequence[tuple[str, str]]]
 
-# What an ending becomes, by the last letter of the form: nouns, verbs, adjectives, adverbs.
+# Endings and their replacements, by the last letter of the form: nouns, verbs, adjectives, adverbs.
 _ENDINGS: Sequence[Endings] = (
     {
         "s": (
@@ -51,38 +51,38 @@ _ENDINGS: Sequence[Endings] = (
     {},
 )
 
-_DOUBLES_ITS_END = re.compile(r"(?:[^aeiou]|qu)*[aeiou][^aeiouwxy]")  # one syllable with a short vowel: rid, star
+_DOUBLES_LAST_LETTER = re.compile(r"(?:[^aeiou]|qu)*[aeiou][^aeiouwxy]")  # one syllable with a short vowel: rid, star
 _TAKES_ES = re.compile(r".*(?:s|x|z|ch|sh|o)")
 _ENDS_IN_Y = re.compile(r".*[^aeiou]y")
 
 
 class WordNet:
-    """Synonyms of English words; the table is read on first use."""
+    """Synonyms of English words. The table is read on first use."""
 
     label = "wordnet-3.0"
 
     def __init__(self) -> None:
         self._parts = Lazy(_read_table)
-        self._remembered = lru_cache(maxsize=REMEMBERED_WORDS)(self._look_up)
-        self._remembered_lemmas = lru_cache(maxsize=REMEMBERED_WORDS)(self._lemmas)
+        self._cached_synsets = lru_cache(maxsize=CACHED_WORDS)(self._look_up)
+        self._cached_lemmas = lru_cache(maxsize=CACHED_WORDS)(self._lemmas)
 
     def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
         """Sorted synset numbers of each lower-case word; empty for an unknown word."""
-        return [self._remembered(word) if len(word) <= LONGEST_WORD else () for word in words]
+        return [self._cached_synsets(word) if len(word) <= LONGEST_WORD else () for word in words]
 
     def lemmas(self, word: str, part: str) -> tuple[str, ...]:
-        """The base forms that a lower-case word has as NOUN, VERB, ADJ or ADV; none for a word unknown as such.
+        """The base forms of a lower-case word as NOUN, VERB, ADJ or ADV; empty if it is unknown as such.
 
-        Base forms that would be inflected otherwise are left out where there are others: "riding" is to ride, and not
-        to rid. METEOR's synonyms know no such care.
+        Base forms with a different regular spelling are dropped if others remain: "riding" comes from "ride", not
+        from "rid". METEOR's synonyms skip this check.
         """
-        return self._remembered_lemmas(word, part) if len(word) <= LONGEST_WORD else ()
+        return self._cached_lemmas(word, part) if len(word) <= LONGEST_WORD else ()
 
     def _lemmas(self, word: str, part: str) -> tuple[str, ...]:
         table = self._parts()[PARTS.index(part)]
-        found = tuple(dict.fromkeys(table.lemmas(word)))
+        lemmas = tuple(dict.fromkeys(table.lemmas(word)))
         irregular = table.irregular.get(word, "").split()
-        return tuple(lemma for lemma in found if lemma in irregular or is_regular_form(word, lemma)) or found
+        return tuple(lemma for lemma in lemmas if lemma in irregular or is_regular_form(word, lemma)) or lemmas
 
     def _look_up(self, word: str) -> tuple[int, ...]:
         lemmas = {lemma for part in self._parts() for lemma in part.lemmas(word)}
@@ -92,33 +92,33 @@ class WordNet:
 
 @cache
 def open_wordnet() -> WordNet:
-    """The one of this process."""
+    """The WordNet that the whole process shares."""
     return WordNet()
 
 
 @dataclass(frozen=True, slots=True)
 class _PartOfSpeech:
-    """The nouns, say: word -> numbers, irregular form -> base forms, both as the table writes them."""
+    """One part of speech: word -> synset numbers, irregular form -> base forms, both as strings of the table."""
 
     numbers: dict[str, str]
     irregular: dict[str, str]
     endings: Endings
 
     def lemmas(self, form: str) -> list[str]:
-        """The base forms that a form may have."""
-        found = [form] if form in self.numbers else []
+        """The possible base forms of a form."""
+        lemmas = [form] if form in self.numbers else []
         if form in self.irregular:
-            found += self.irregular[form].split()
+            lemmas += self.irregular[form].split()
         if form[-1:] in self.endings:
             shorter = self._shortened([form])
-            found += [word for word in shorter if word in self.numbers]
-            while shorter and not found:
+            lemmas += [word for word in shorter if word in self.numbers]
+            while shorter and not lemmas:
                 shorter = self._shortened(shorter)
-                found = [word for word in shorter if word in self.numbers]
-        return found
+                lemmas = [word for word in shorter if word in self.numbers]
+        return lemmas
 
     def _shortened(self, forms: Iterable[str]) -> list[str]:
-        """Each once, in an order that is the same in every process."""
+        """The forms with their endings replaced, without duplicates, in a stable order."""
         shorter = (
             form[: -len(ending)] + base
             for form in forms
@@ -141,7 +141,7 @@ def _read_block(text: str) -> dict[str, str]:
 
 
 def is_regular_form(form: str, lemma: str) -> bool:
-    """Whether the form is the lemma itself or is spelled as one of its regular forms."""
+    """Whether the form is the lemma itself or one of its regular forms."""
     return form == lemma or form in _with_s(lemma) or form in _with_vowel(lemma)
 
 
@@ -154,11 +154,11 @@ def _with_s(lemma: str) -> set[str]:
 
 
 def _with_vowel(lemma: str) -> set[str]:
-    """With -ed, -er, -est and -ing."""
+    """The forms with -ed, -er, -est and -ing."""
     if lemma.endswith("e"):
         stem, before_ing = lemma[:-1], lemma if lemma.endswith(("ee", "oe", "ye")) else lemma[:-1]
     elif _ENDS_IN_Y.fullmatch(lemma):
         stem, before_ing = f"{lemma[:-1]}i", lemma
     else:
-        stem = before_ing = lemma + lemma[-1] if _DOUBLES_ITS_END.fullmatch(lemma) else lemma
+        stem = before_ing = lemma + lemma[-1] if _DOUBLES_LAST_LETTER.fullmatch(lemma) else lemma
     return {f"{stem}ed", f"{stem}er", f"{stem}est", f"{before_ing}ing"}

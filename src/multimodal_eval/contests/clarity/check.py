@@ -1,4 +1,4 @@
-"""A submission before its upload: everything that would be refused, and what is merely odd."""
+"""Check a submission before its upload: report everything that would be refused, and what is merely unusual."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A submission without a problem: how often each label is predicted, and what is odd about it."""
+    """A submission without problems: how often each label is predicted, and notes on anything unusual."""
 
     file: str
     form: str
@@ -28,46 +28,47 @@ class Checked:
 
 
 def check(path: Path, data: Path | None = None, task: TaskName | None = None) -> Checked:
-    """Refuse a submission with all of its problems, or tell what is in it. `data` are the rows that it must answer."""
+    """Summarize a submission, or refuse it with all of its problems. `data` is the file whose rows it must predict."""
     problems = Problems()
-    found = read_predictions(path, problems, only=task, derive=False)
-    if task is not None and found.rows and task not in found.tasks:
-        hint = f"It holds {' and '.join(found.tasks)} labels." if found.tasks else None
+    predictions = read_predictions(path, problems, only=task, derive=False)
+    if task is not None and predictions.rows and task not in predictions.tasks:
+        hint = f"It has {' and '.join(predictions.tasks)} labels." if predictions.tasks else None
         problems.add("NO_PREDICTION", f"no label of the task {task} is predicted.", file=str(path), hint=hint)
     if data is not None:
-        paired(read_dataset(data, problems), found, problems)
+        paired(read_dataset(data, problems), predictions, problems)
     problems.raise_if_any()
-    counts = {name: Counter(row.labels[name] for row in found.rows) for name in found.tasks}
+    counts = {name: Counter(row.labels[name] for row in predictions.rows) for name in predictions.tasks}
     return Checked(
         str(path),
-        "zip" if found.is_zip else "table",
-        len(found.rows),
-        {name: {label: counts[name][label] for label in TASKS[name].labels} for name in found.tasks},
+        "zip" if predictions.is_zip else "table",
+        len(predictions.rows),
+        {name: {label: counts[name][label] for label in TASKS[name].labels} for name in predictions.tasks},
         None if data is None else str(data),
-        [*_spelling(found), *_oddities(found, counts)],
+        [*_spelling_notes(predictions), *_label_notes(predictions, counts)],
     )
 
 
-def _spelling(found: Predictions) -> list[str]:
-    """The contest's program may know no aliases."""
-    if not found.respelled:
+def _spelling_notes(predictions: Predictions) -> list[str]:
+    """A note on labels in other spellings: the contest's own program may not accept aliases."""
+    respelled = predictions.respelled
+    if not respelled:
         return []
-    shown = ", ".join(
-        f"{shorten(given)} for {label!r} ({count:,})" for (given, label), count in found.respelled.most_common(SHOWN)
+    examples = ", ".join(
+        f"{shorten(original)} for {label!r} ({count:,})" for (original, label), count in respelled.most_common(SHOWN)
     )
-    more = ", …" if len(found.respelled) > SHOWN else ""
-    told = f"labels that are not spelled as in the taxonomy: {found.respelled.total():,}, {shown}{more}"
-    return [f"{told}. They are understood here; another program may not understand them."]
+    more = ", …" if len(respelled) > SHOWN else ""
+    note = f"labels that are not spelled as in the taxonomy: {respelled.total():,}, {examples}{more}"
+    return [f"{note}. They are accepted here; another program may not accept them."]
 
 
-def _oddities(found: Predictions, counts: dict[TaskName, Counter[str | None]]) -> list[str]:
+def _label_notes(predictions: Predictions, counts: dict[TaskName, Counter[str | None]]) -> list[str]:
     notes = []
-    for name, own in counts.items():
-        never = [label for label in TASKS[name].labels if not own[label]]
-        if len(own) == 1:
-            notes.append(f"every row has the same {name} label, {next(iter(own))!r}")
+    for name, label_counts in counts.items():
+        never = [label for label in TASKS[name].labels if not label_counts[label]]
+        if len(label_counts) == 1:
+            notes.append(f"every row has the same {name} label, {next(iter(label_counts))!r}")
         elif never:
-            notes.append(f"never predicted in the task {name}, so that its F1 is 0: {', '.join(never)}")
-    if contradicting := found.contradictions():
-        notes.append(f"rows whose predicted clarity label is not that of their evasion label: {contradicting:,}")
+            notes.append(f"labels that are never predicted in the task {name}, with an F1 of 0: {', '.join(never)}")
+    if contradicting := predictions.contradictions():
+        notes.append(f"rows whose predicted clarity label contradicts their evasion label: {contradicting:,}")
     return notes

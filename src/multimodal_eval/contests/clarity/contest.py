@@ -1,4 +1,4 @@
-"""CLARITY files as runs: one run per task, whose tables are in classification.json beside the results."""
+"""CLARITY files as runs: one run per task, with its tables in classification.json next to the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import default_folder
 from multimodal_eval.run.plan import make_plan
 
-OF_ANNOTATORS = ("f1_any_match", "f1_majority", "soft_score")
+ANNOTATOR_METRICS = ("f1_any_match", "f1_majority", "soft_score")
 SHOWN_LABELS = 5
 ADVICE = "To count it as wrong: --unknown-labels wrong."
 
@@ -42,11 +42,11 @@ class ClarityContest:
 
     @property
     def numbers(self) -> list[str]:
-        """What a run of it will have; those of annotators only if there are any."""
-        return ["f1_strict", *OF_ANNOTATORS, COMPOSITE]
+        """The names of the metrics and composites of a run; those that need annotators only if there are any."""
+        return ["f1_strict", *ANNOTATOR_METRICS, COMPOSITE]
 
     def accepts(self, path: Path) -> bool:
-        """Tables and zips."""
+        """Accept tables and zips."""
         return path.is_file() and (path.suffix.lower() == ".zip" or bare_suffix(path) in SUFFIXES)
 
     def prepare(self, submission: Path) -> Prepared:
@@ -66,24 +66,25 @@ def prepare(
 ) -> dict[TaskName, Prepared]:
     """Read and check everything, and plan a run for each task.
 
-    Without a `task` those are scored that predictions and data have labels for; `both` refuses files that lack one.
+    Without `task`, every task is scored for which predictions and data have labels; `both` refuses files without
+    labels for both tasks.
     """
     problems, files = Problems(), [Path(data), Path(predictions)]
     dataset = read_dataset(files[0], problems, group)
     predicted = read_predictions(files[1], problems, only=task, unknown_labels=unknown_labels, advice=ADVICE)
-    asked: tuple[TaskName, ...] = (task,) if task is not None else tuple(TASKS) if both else ()
-    for name in asked:
+    required: tuple[TaskName, ...] = (task,) if task is not None else tuple(TASKS) if both else ()
+    for name in required:
         if name not in predicted.tasks and predicted.rows:
-            hint = f"They hold {' and '.join(predicted.tasks)} labels." if predicted.tasks else None
+            hint = f"The file has {' and '.join(predicted.tasks)} labels." if predicted.tasks else None
             problems.add("NO_PREDICTION", f"no label of the task {name} is predicted.", file=str(files[1]), hint=hint)
     pairs = paired(dataset, predicted, problems)
     problems.raise_if_any()
     labelled = {
         name: LabelledTask(TASKS[name], samples_of(TASKS[name], pairs, dataset.annotators))
-        for name in asked or predicted.tasks
+        for name in required or predicted.tasks
     }
     usable = {name: rows for name, rows in labelled.items() if rows.has_gold}
-    for name in labelled.keys() - usable.keys() if asked or not usable else ():
+    for name in labelled.keys() - usable.keys() if required or not usable else ():
         _note_no_gold(TASKS[name], dataset, problems)
     problems.raise_if_any()
     return {
@@ -95,15 +96,15 @@ def prepare(
 
 
 def _note_no_gold(task: ClarityTask, dataset: Dataset, problems: Problems) -> None:
-    people = (dataset.annotators or ["annotator1"]) if task.name == "evasion" else []
-    columns = ", ".join(f"`{column}`" for column in [task.gold_column, *people])
+    annotators = (dataset.annotators or ["annotator1"]) if task.name == "evasion" else []
+    columns = ", ".join(f"`{column}`" for column in [task.gold_column, *annotators])
     message = f"no row has a label of the task {task.name} in {columns}."
     problems.add("NO_GOLD", message, file=str(dataset.path), hint="There is nothing to score against.")
 
 
 @dataclass(frozen=True)
 class LabelledTask:
-    """The samples of a task, and what their labels tell before anything is scored."""
+    """The samples of a task, and properties of their labels that are known before scoring."""
 
     task: ClarityTask
     samples: list[Sample]
@@ -120,7 +121,7 @@ class LabelledTask:
 
     @property
     def is_annotated(self) -> bool:
-        """Whether an annotator has given a label of the taxonomy."""
+        """Whether any annotator has given a label of the taxonomy."""
         return any(map(self.task.knows, self.annotations))
 
     @property
@@ -129,53 +130,55 @@ class LabelledTask:
         return any(map(self.task.knows, self.golds)) or (self.task.name == "evasion" and self.is_annotated)
 
     def notes(self, predicted: Predictions) -> list[str]:
-        """What a reader of the scores should know about what was read."""
+        """Notes on the input that a reader of the scores should know."""
         task, notes = self.task, []
         if task.name == "clarity" and predicted.derived:
-            notes.append("clarity predictions are derived from the evasion predictions, through the taxonomy")
+            notes.append("clarity predictions are derived from the evasion predictions through the taxonomy")
         if task.name == "clarity" and self.is_annotated:
-            notes.append("annotators' clarity labels are derived from their evasion labels, through the taxonomy")
+            notes.append("annotators' clarity labels are derived from their evasion labels through the taxonomy")
         if contradicting := predicted.contradictions():
-            notes.append(f"rows whose predicted clarity label is not that of their evasion label: {contradicting:,}")
+            notes.append(f"rows whose predicted clarity label contradicts their evasion label: {contradicting:,}")
         if unknown := predicted.unknown[task.name]:
-            told = _told(unknown.most_common())
-            notes.append(f"{unknown.total():,} predictions are no label of the task and count as wrong: {told}")
+            listed = _listed(unknown.most_common())
+            notes.append(f"{unknown.total():,} predictions are not labels of the task and count as wrong: {listed}")
         for labels, what in ((self.annotations, "annotations"), (self.golds, "gold labels")):
             if outside := Counter(label_text(label).strip() for label in labels if label and not task.knows(label)):
-                told = _told(sorted(outside.items(), key=lambda item: (-item[1], item[0])))
-                notes.append(f"{outside.total():,} {what} are outside the taxonomy and left out: {told}")
+                listed = _listed(sorted(outside.items(), key=lambda item: (-item[1], item[0])))
+                notes.append(f"{outside.total():,} {what} are outside the taxonomy and left out: {listed}")
         return notes
 
 
-def _told(counts: list[tuple[str, int]]) -> str:
+def _listed(counts: list[tuple[str, int]]) -> str:
     shown = ", ".join(f"{shorten(label) if label else 'blank'} ({count:,})" for label, count in counts[:SHOWN_LABELS])
     return shown if len(counts) <= SHOWN_LABELS else f"{shown}, …"
 
 
 def _config(rows: LabelledTask, unknown_labels: UnknownLabels) -> RunConfig:
-    """The official score is any-match for evasion as soon as annotators hold data; they give no clarity labels."""
+    """The official score of evasion is any-match if there are annotations; annotators give no clarity labels."""
     name = rows.task.name
     official = "f1_any_match" if name == "evasion" and rows.is_annotated else "f1_strict"
     return overlaid(
         None,
         task=name,
-        tasks={name: {"metrics": ["f1_strict", *(OF_ANNOTATORS if rows.is_annotated else ())], "headline": official}},
+        tasks={
+            name: {"metrics": ["f1_strict", *(ANNOTATOR_METRICS if rows.is_annotated else ())], "headline": official}
+        },
         labels=list(rows.task.labels),
         unknown_labels=unknown_labels,
-        skip_lint=True,  # it looks for doubtful texts, and labels repeat by nature
+        skip_lint=True,  # lint checks free text; labels repeat by nature
         error_patterns=[],  # a contest counts a generator's error message as a wrong label
     )
 
 
-def carry_out(
+def score_tasks(
     prepared: dict[TaskName, Prepared], output: Location | None, progress: Progress = silent
 ) -> dict[TaskName, Run]:
-    """Score and store. One task's run is `output` itself, of two each has its folder in it; default: below runs/."""
+    """Score and store each task: a single one in `output` itself, two in folders below it; default: below runs/."""
     paths: dict[TaskName, Location] = {
-        name: default_folder(own.plan) if output is None else output if len(prepared) == 1 else below(output, name)
-        for name, own in prepared.items()
+        name: default_folder(task.plan) if output is None else output if len(prepared) == 1 else below(output, name)
+        for name, task in prepared.items()
     }
-    for path in paths.values():  # before the first is written
+    for path in paths.values():  # check all before the first is written
         if storage_at(path).is_taken():
-            raise RunFolderError(f"{path} exists already. Name another folder with -o")
-    return {name: own.score(paths[name], progress) for name, own in prepared.items()}
+            raise RunFolderError(f"{path} already exists. Name another folder with -o")
+    return {name: task.score(paths[name], progress) for name, task in prepared.items()}

@@ -1,4 +1,4 @@
-"""The CLARITY dataset: questions, answers, the gold labels and those of the annotators."""
+"""The CLARITY dataset: questions, answers, gold labels and annotators' labels."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.contests.clarity.predictions import Predicted, Predictions, first_columns, id_map, lost_rows
+from multimodal_eval.contests.clarity.predictions import Predicted, Predictions, first_columns, has_refused_rows, id_map
 from multimodal_eval.contests.clarity.tasks import TASKS, ClarityTask
 from multimodal_eval.core.errors import did_you_mean, shorten
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.inputs import checked_records, checker_of
 from multimodal_eval.data.readers.problems import Problems
 
-ANNOTATOR = re.compile(r"annotator[ _-]?(\d+)", re.IGNORECASE)  # `annotator_id` is none
+ANNOTATOR = re.compile(r"annotator[ _-]?(\d+)", re.IGNORECASE)  # does not match `annotator_id`
 SHOWN_IDS = 10
 Cell = Any  # of a label column: text, once the rows are checked
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One checked row; `cells` are the columns that are not fields of a sample, the labels among them."""
+    """One checked row; `cells` are the columns that are not fields of a sample, including the labels."""
 
     id: str
     question: str | None
@@ -34,16 +34,16 @@ Pair = tuple[Row, Predicted]
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The checked rows, in the order of the file, and the columns in which annotators have given labels."""
+    """The checked rows, in the order of the file, and the columns with annotators' labels."""
 
     path: Path
     rows: list[Row]
     annotators: list[str]
-    refused: bool  # whether the reader could not take some row
+    refused: bool  # whether the reader refused any row
 
 
 def read_dataset(path: Path, problems: Problems, group: str | None = None) -> Dataset:
-    """The rows of a file. `group` names the column that says which rows belong together, for the intervals."""
+    """Read the rows of a file. `group` names the column by which the intervals are clustered."""
     columns = first_columns(path)
     mapping = id_map(columns, "index", "id") | ({} if group is None else {"group": (group,)})
     checker = checker_of(path, problems, mapping)
@@ -58,9 +58,9 @@ def read_dataset(path: Path, problems: Problems, group: str | None = None) -> Da
     if rows and group in checker.unused_map:
         hint = did_you_mean(group, columns).strip() + "."
         problems.add("UNKNOWN_COLUMN", f"no column is named {group!r}.", file=str(path), hint=hint)
-    numbers = {column: int(found[1]) for column in checker.metadata_columns if (found := ANNOTATOR.fullmatch(column))}
+    numbers = {column: int(match[1]) for column in checker.metadata_columns if (match := ANNOTATOR.fullmatch(column))}
     annotators = sorted(numbers, key=numbers.__getitem__)
-    return Dataset(path, rows, annotators, lost_rows(problems, before))
+    return Dataset(path, rows, annotators, has_refused_rows(problems, before))
 
 
 def _check_labels(line: int, row: Row, file: str, problems: Problems) -> None:
@@ -72,18 +72,18 @@ def _check_labels(line: int, row: Row, file: str, problems: Problems) -> None:
 
 
 def paired(data: Dataset, predictions: Predictions, problems: Problems) -> list[Pair]:
-    """Each row of the data with its prediction: by id, or by the order of the rows where it is a zip."""
+    """Each row of the data with its prediction: by id, or by row order for a zip."""
     if predictions.is_zip:
         return _by_order(data, predictions, problems)
     by_id = {row.id: row for row in predictions.rows}
     without = [row.id for row in data.rows if row.id not in by_id]
     known = {row.id for row in data.rows}
     extra = [row.id for row in predictions.rows if row.id not in known]
-    # A row that was refused for another reason would turn up here once more, as one without its partner.
-    lacking = [] if predictions.refused else without
-    foreign = [] if data.refused else [name for name in extra if name is not None]
-    if lacking or foreign:
-        _note_unmatched(data, predictions, problems, lacking, foreign)
+    # A row that was refused for another reason would be reported here again, as unmatched.
+    unpredicted = [] if predictions.refused else without
+    unknown = [] if data.refused else [name for name in extra if name is not None]
+    if unpredicted or unknown:
+        _note_unmatched(data, predictions, problems, unpredicted, unknown)
     return [(row, by_id[row.id]) for row in data.rows if row.id in by_id]
 
 
@@ -92,7 +92,7 @@ def _by_order(data: Dataset, predictions: Predictions, problems: Problems) -> li
         return list(zip(data.rows, predictions.rows, strict=True))
     if predictions.rows and not data.refused:
         message = (
-            f"the submission has {len(predictions.rows):,} lines and {data.path} {len(data.rows):,} rows: "
+            f"the submission has {len(predictions.rows):,} lines, but {data.path} has {len(data.rows):,} rows: "
             "line i must be the label of row i."
         )
         problems.add("LENGTH", message, file=str(predictions.path))
@@ -115,7 +115,7 @@ def _note_unmatched(
 def samples_of(task: ClarityTask, pairs: list[Pair], annotators: list[str]) -> list[Sample]:
     """The samples of a task: gold label, predicted label, and the annotators' labels, as the taxonomy spells them.
 
-    Labels outside the taxonomy stay as they are, so that the run shows what was left out.
+    Labels outside the taxonomy stay unchanged, so that the run shows what was left out.
     """
     return [_sample(task, row, predicted, annotators) for row, predicted in pairs]
 

@@ -1,4 +1,4 @@
-"""CLARITY's labels: nine evasion techniques under three degrees of clarity, and the names people write for them.
+"""CLARITY's labels: nine evasion techniques under three degrees of clarity, and their common aliases.
 
 Reference:
     Thomas, Filandrianos, Lymperaiou, Zerva and Stamou (2024). "I Never Said That": A dataset, taxonomy and baselines on
@@ -44,16 +44,16 @@ ALIASES: dict[str, str] = {
 
 _CANONICAL = frozenset((*CLARITY_LABELS, *EVASION_LABELS))
 _BY_FORM = {folded(label): label for label in _CANONICAL} | ALIASES
-_PREFIX = re.compile(r"\d+(?:\.\d+)*\s*[.):-]?\s*(?=[^\d.\s])")  # "2.3 " or "1. ", but not a label that is a number
+_PREFIX = re.compile(r"\d+(?:\.\d+)*\s*[.):-]?\s*(?=[^\d.\s])")  # "2.3 " or "1. ", but not a purely numeric label
 _TRAILING = " \t\r\n.,;:!?…)\"'”’»-–—"
 
 
 def normalize_label(label: str | None) -> str:
-    """The canonical label that a text stands for; "" for None and blanks.
+    """The canonical form of a label; "" for None and blanks.
 
-    Canonical labels pass through at once. Else case and white space do not count, a numeric prefix
-    ("2.3 Partial/half-answer") and punctuation at the end are dropped, and aliases are resolved. What is no label of
-    either task comes back without these trimmings, and is for the caller to report.
+    Case and white space are ignored, a numeric prefix ("2.3 Partial/half-answer") and punctuation at the end are
+    dropped, and aliases are resolved. A text that is not a label of either task is returned without prefix and
+    punctuation; the caller has to report it.
     """
     if type(label) is str and label in _CANONICAL:
         return label
@@ -67,7 +67,7 @@ def normalize_label(label: str | None) -> str:
 
 
 def evasion_to_clarity(label: str | None) -> str:
-    """The clarity label above an evasion label; "" for None and blanks."""
+    """The clarity label to which an evasion label belongs; "" for None and blanks."""
     canonical = normalize_label(label)
     if not canonical:
         return ""

@@ -1,8 +1,8 @@
 """CLARITY's scores: clarity (3 classes), and evasion (9 classes) strict, against several annotators, by majority vote.
 
-All labels pass through `normalize_label`. Macro F1 is over all labels of the task, an absent class counting 0
-(`zero_division`), as scikit-learn has it with `labels=` the taxonomy. Each score is a dict, `Scored`. These functions
-score lists; `mmeval clarity` scores files, and both score by stats/multi_annotator.py.
+All labels pass through `normalize_label`. Macro F1 is the mean over all labels of the task; an absent class counts 0
+(`zero_division`), as in scikit-learn with `labels=` set to the taxonomy. Each score is a dict, `Scored`. These
+functions score lists, and `mmeval clarity` scores files; both use stats/multi_annotator.py.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Scored(TypedDict):
     unknown_predictions: dict[str, int]  # of scored rows; they count as wrong
     n_invalid_annotations: int
     invalid_annotations: dict[str, int]  # gold labels outside the taxonomy; they are dropped
-    few_gold: list[str]  # classes with fewer than 10 gold examples: the interval of macro F1 covers too little
+    few_gold: list[str]  # classes with fewer than 10 gold examples: the interval of macro F1 is too narrow
 
 
 class AnyMatch(Scored):
-    """The same with the option of any-match."""
+    """The same, with the option of any-match."""
 
     charge: Charge
 
@@ -80,7 +80,7 @@ class AnnotatorScored(TypedDict):
 
 
 class HumanCeiling(TypedDict):
-    """The mean over annotators; None for one who shares no row with another."""
+    """The mean over annotators; an annotator who shares no row with another is None."""
 
     macro_f1: float
     macro_f1_interval: list[float] | None
@@ -91,7 +91,7 @@ class HumanCeiling(TypedDict):
 
 
 class Agreement(TypedDict):
-    """Krippendorff's nominal alpha; None with a reason if it is undefined."""
+    """Krippendorff's nominal alpha, or None with a reason if it is undefined."""
 
     krippendorff_alpha: float | None
     krippendorff_alpha_interval: list[float | None] | None
@@ -101,7 +101,7 @@ class Agreement(TypedDict):
 
 
 class Evaluation(TypedDict):
-    """Everything side by side; `reasons` says why a score is None."""
+    """All scores; `reasons` says why a score is None."""
 
     task1_clarity: Scored | None
     task2_evasion_strict: Scored | None
@@ -126,10 +126,10 @@ def compute_evasion_f1_strict(predictions: Iterable[Label], gold_labels: Iterabl
 def compute_evasion_f1_multiannotator(
     predictions: Iterable[Label], annotator_labels: Iterable[Sequence[Label]], *, charge: Charge = "first"
 ) -> AnyMatch:
-    """Task 2 against one list of annotators' labels per example: correct if ANY agrees.
+    """Task 2 against one list of annotators' labels per example: correct if ANY annotator agrees.
 
-    gold_set = {annotators} ∩ valid labels; the effective gold label is the prediction if it is in gold_set, else
-    sorted(gold_set)[0]; with an empty gold_set the example is skipped. `charge="all"` charges a miss to every label of
+    gold_set = {annotators} ∩ valid labels. The effective gold label is the prediction if it is in gold_set, else
+    sorted(gold_set)[0]; an example with an empty gold_set is skipped. `charge="all"` charges a miss to every label of
     gold_set instead of the first.
     """
     return _any_match(_Predictions.of(EVASION, predictions), _annotations(annotator_labels), charge)
@@ -141,26 +141,26 @@ def compute_evasion_f1_majority(predictions: Iterable[Label], annotator_labels: 
 
 
 def compute_evasion_soft(predictions: Iterable[Label], annotator_labels: Iterable[Sequence[Label]]) -> Soft:
-    """The mean share of annotators who chose the predicted label, over rows that any annotator labelled."""
+    """The mean share of annotators who chose the predicted label, over rows with any annotation."""
     return _soft(_Predictions.of(EVASION, predictions), _annotations(annotator_labels))
 
 
 def majority_vote_gold(annotator_labels: Iterable[Sequence[Label]]) -> list[str]:
-    """The mode of each example's valid labels, repeats counting, ties broken alphabetically; "" if there is none."""
+    """The most frequent valid label of each example, ties broken alphabetically; "" if there is none."""
     codes = multi_annotator.majority_codes(_annotations(annotator_labels).codes, EVASION.labels)
-    names = [*EVASION.labels, ""]  # code -1 is the last
+    names = [*EVASION.labels, ""]  # code -1 indexes the last
     return [names[code] for code in codes.tolist()]
 
 
 def compute_human_ceiling(
     annotator_labels: Iterable[Sequence[Label]], *, charge: Charge = "first"
 ) -> HumanCeiling | None:
-    """Each annotator scored against the others by the any-match rule, and the mean; None if no two share a row."""
+    """Each annotator scored against the others by any-match, and the mean; None if no two annotators share a row."""
     return _ceiling(_annotations(annotator_labels), charge)
 
 
 def compute_agreement(annotator_labels: Iterable[Sequence[Label]]) -> Agreement:
-    """Krippendorff's nominal alpha with its bootstrap interval; None with a reason if it is undefined."""
+    """Krippendorff's nominal alpha with its bootstrap interval, or None with a reason if it is undefined."""
     return _agreement(_annotations(annotator_labels))
 
 
@@ -171,44 +171,45 @@ def evaluate_all(
     clarity_golds: Iterable[Label] | None = None,
     annotator_labels: Iterable[Sequence[Label]] | None = None,
 ) -> Evaluation:
-    """Everything side by side; what cannot be computed is None, and `reasons` says why.
+    """All scores; a score that cannot be computed is None, and `reasons` says why.
 
-    Multi-annotator scores are there as soon as any annotator's cell holds a label; strict scores as soon as any row has
-    its gold label. Without `clarity_preds` they are derived from `evasion_preds` through the taxonomy.
+    Multi-annotator scores need at least one annotator's label, strict scores at least one gold label. Without
+    `clarity_preds`, they are derived from `evasion_preds` through the taxonomy.
     The effective gold label of any-match depends on the prediction (two different constant predictors can both reach
-    accuracy 1), so the strict, soft and majority scores, the agreement and the human ceiling are beside it.
+    accuracy 1). Therefore the strict, soft and majority scores, the agreement and the human ceiling are included.
     """
     evasion_preds = None if evasion_preds is None else list(evasion_preds)
-    said = None if evasion_preds is None else _Predictions.of(EVASION, evasion_preds)
-    clear = _clarity_predictions(evasion_preds, clarity_preds)
+    evasion = None if evasion_preds is None else _Predictions.of(EVASION, evasion_preds)
+    clarity = _clarity_predictions(evasion_preds, clarity_preds)
     golds = None if evasion_golds is None else EVASION.encode(list(evasion_golds))
     clear_golds = None if clarity_golds is None else CLARITY.encode(list(clarity_golds))
-    people = None if annotator_labels is None else _annotations(annotator_labels)
+    annotations = None if annotator_labels is None else _annotations(annotator_labels)
     for predictions, other, what in (
-        (clear, clear_golds, "gold labels"),
-        (said, golds, "gold labels"),
-        (said or clear, people, "lists of annotators' labels"),
+        (clarity, clear_golds, "gold labels"),
+        (evasion, golds, "gold labels"),
+        (evasion or clarity, annotations, "lists of annotators' labels"),
     ):
         if predictions is not None and other is not None:
             _refuse_unequal(predictions, other, what)
     board = _Scoreboard()
-    no_clear = NO_CLARITY_PREDICTIONS if clear is None else _nothing(clear_golds, NO_CLARITY_GOLD)
-    no_evasion = NO_EVASION_PREDICTIONS if said is None else None
-    no_strict = no_evasion or _nothing(golds, NO_EVASION_GOLD)
-    no_people = _nothing(people, NO_ANNOTATIONS)
-    board.add("task1_clarity", no_clear, _strict, clear, clear_golds, NO_CLARITY_GOLD)
-    board.add("task2_evasion_strict", no_strict, _strict, said, golds, NO_EVASION_GOLD)
-    board.add("task2_evasion_multiannotator", no_evasion or no_people, _any_match, said, people, "first")
-    board.add("task2_evasion_majority_vote", no_evasion or no_people, _majority, said, people)
-    board.add("task2_evasion_soft", no_evasion or no_people, _soft, said, people)
-    board.add("task2_human_ceiling", no_people, _ceiling, people, "first", otherwise=NO_TWO_ANNOTATORS)
-    board.add("task2_agreement", no_people, _agreement, people)
+    no_clarity = NO_CLARITY_PREDICTIONS if clarity is None else _missing_reason(clear_golds, NO_CLARITY_GOLD)
+    no_evasion = NO_EVASION_PREDICTIONS if evasion is None else None
+    no_strict = no_evasion or _missing_reason(golds, NO_EVASION_GOLD)
+    no_annotations = _missing_reason(annotations, NO_ANNOTATIONS)
+    no_match = no_evasion or no_annotations
+    board.add("task1_clarity", no_clarity, _strict, clarity, clear_golds, NO_CLARITY_GOLD)
+    board.add("task2_evasion_strict", no_strict, _strict, evasion, golds, NO_EVASION_GOLD)
+    board.add("task2_evasion_multiannotator", no_match, _any_match, evasion, annotations, "first")
+    board.add("task2_evasion_majority_vote", no_match, _majority, evasion, annotations)
+    board.add("task2_evasion_soft", no_match, _soft, evasion, annotations)
+    board.add("task2_human_ceiling", no_annotations, _ceiling, annotations, "first", otherwise=NO_TWO_ANNOTATORS)
+    board.add("task2_agreement", no_annotations, _agreement, annotations)
     return cast(Evaluation, {**board.scores, "reasons": board.reasons})
 
 
 @dataclass(frozen=True, slots=True)
 class _Predictions:
-    """Predicted labels as they were written, and as codes of a taxonomy."""
+    """Predicted labels in their original spelling, and as codes of a taxonomy."""
 
     taxonomy: Taxonomy
     cells: list[Label]
@@ -219,9 +220,9 @@ class _Predictions:
         listed = list(cells)
         return cls(taxonomy, listed, taxonomy.encode(listed).codes)
 
-    def unknown(self, kept: Mask) -> Counter[str]:
-        """Those of the kept rows that are not a label of the taxonomy, as they were written; "" for blank ones."""
-        rows = np.flatnonzero(kept & (self.codes < 0)).tolist()
+    def unknown(self, scored: Mask) -> Counter[str]:
+        """Predictions of the scored rows that are outside the taxonomy, as originally spelled; "" if blank."""
+        rows = np.flatnonzero(scored & (self.codes < 0)).tolist()
         return Counter(label_text(self.cells[row]).strip() for row in rows)
 
 
@@ -231,33 +232,35 @@ class _Scoreboard:
         self.reasons: dict[str, str] = {}
 
     def add(self, key: str, missing: str | None, compute: Callable[..., Any], *data: Any, otherwise: str = "") -> None:
-        """A score, or None with the reason why there is none."""
+        """Add a score, or None with the reason."""
         self.scores[key] = None if missing else compute(*data)
         if self.scores[key] is None:
             self.reasons[key] = missing or otherwise
 
 
-def _strict(said: _Predictions, gold: Encoded, nothing: str) -> Scored:
-    _refuse_unequal(said, gold, "gold labels")
+def _strict(predictions: _Predictions, gold: Encoded, reason: str) -> Scored:
+    _refuse_unequal(predictions, gold, "gold labels")
     if _known(gold) is None:
-        raise InputError([Problem(code="NO_REFERENCE", message=nothing + _examples(gold.unknown))])
-    return _scored(multi_annotator.score_strict(said.codes, gold.codes, said.taxonomy.labels), said, gold)
+        raise InputError([Problem(code="NO_REFERENCE", message=reason + _examples(gold.unknown))])
+    scores = multi_annotator.score_strict(predictions.codes, gold.codes, predictions.taxonomy.labels)
+    return _scored(scores, predictions, gold)
 
 
-def _any_match(said: _Predictions, given: Encoded, charge: Charge) -> AnyMatch:
-    _refuse_unfit(said, given)
-    scores = multi_annotator.score_any_match(said.codes, given.codes, EVASION.labels, charge=charge)
-    return {**_scored(scores, said, given), "charge": charge}
+def _any_match(predictions: _Predictions, annotations: Encoded, charge: Charge) -> AnyMatch:
+    _refuse_unfit(predictions, annotations)
+    scores = multi_annotator.score_any_match(predictions.codes, annotations.codes, EVASION.labels, charge=charge)
+    return {**_scored(scores, predictions, annotations), "charge": charge}
 
 
-def _majority(said: _Predictions, given: Encoded) -> Scored:
-    _refuse_unfit(said, given)
-    return _scored(multi_annotator.score_majority(said.codes, given.codes, EVASION.labels), said, given)
+def _majority(predictions: _Predictions, annotations: Encoded) -> Scored:
+    _refuse_unfit(predictions, annotations)
+    scores = multi_annotator.score_majority(predictions.codes, annotations.codes, EVASION.labels)
+    return _scored(scores, predictions, annotations)
 
 
-def _soft(said: _Predictions, given: Encoded) -> Soft:
-    _refuse_unfit(said, given)
-    scores = multi_annotator.score_soft(said.codes, given.codes, EVASION.labels)
+def _soft(predictions: _Predictions, annotations: Encoded) -> Soft:
+    _refuse_unfit(predictions, annotations)
+    scores = multi_annotator.score_soft(predictions.codes, annotations.codes, EVASION.labels)
     return {
         "soft_score": scores.mean.value,
         "soft_score_interval": _ends(scores.interval()),
@@ -267,8 +270,8 @@ def _soft(said: _Predictions, given: Encoded) -> Soft:
     }
 
 
-def _ceiling(given: Encoded, charge: Charge) -> HumanCeiling | None:
-    ceiling = multi_annotator.human_ceiling(given.codes, EVASION.labels, charge=charge)
+def _ceiling(annotations: Encoded, charge: Charge) -> HumanCeiling | None:
+    ceiling = multi_annotator.human_ceiling(annotations.codes, EVASION.labels, charge=charge)
     if ceiling is None:
         return None
     return {
@@ -276,19 +279,20 @@ def _ceiling(given: Encoded, charge: Charge) -> HumanCeiling | None:
         "macro_f1_interval": _ends(ceiling.macro_f1_interval()),
         "accuracy": ceiling.accuracy.value,
         "accuracy_interval": _ends(ceiling.accuracy_interval()),
-        "annotators": [
-            None if one is None else {"macro_f1": one.macro_f1.value, "accuracy": one.accuracy.value, "n": one.n_scored}
-            for one in ceiling.by_annotator
-        ],
+        "annotators": [None if scores is None else _annotator_scored(scores) for scores in ceiling.by_annotator],
         "charge": charge,
     }
 
 
-def _agreement(given: Encoded) -> Agreement:
+def _annotator_scored(scores: ClassificationScores) -> AnnotatorScored:
+    return {"macro_f1": scores.macro_f1.value, "accuracy": scores.accuracy.value, "n": scores.n_scored}
+
+
+def _agreement(annotations: Encoded) -> Agreement:
     from multimodal_eval.stats.alpha import krippendorff_alpha
     from multimodal_eval.stats.ratings import Ratings
 
-    alpha = krippendorff_alpha(Ratings(given.codes, np.array(EVASION.labels), ordered=False))
+    alpha = krippendorff_alpha(Ratings(annotations.codes, np.array(EVASION.labels), ordered=False))
     return {
         "krippendorff_alpha": alpha.value,
         "krippendorff_alpha_interval": None if alpha.low is None else [alpha.low, alpha.high],
@@ -305,7 +309,7 @@ def _annotations(annotator_labels: Iterable[Sequence[Label]]) -> Encoded:
 def _clarity_predictions(
     evasion_preds: list[Label] | None, clarity_preds: Iterable[Label] | None
 ) -> _Predictions | None:
-    """As given, or derived from the evasion predictions; what is not an evasion label is unknown."""
+    """The clarity predictions, if necessary derived from the evasion predictions (unknown labels stay unknown)."""
     if clarity_preds is not None:
         return _Predictions.of(CLARITY, clarity_preds)
     if evasion_preds is None:
@@ -315,19 +319,19 @@ def _clarity_predictions(
 
 
 def _known(encoded: Encoded | None) -> Encoded | None:
-    """None if not one label is of the taxonomy."""
+    """The same labels, or None if none of them is in the taxonomy."""
     return encoded if encoded is not None and bool((encoded.codes >= 0).any()) else None
 
 
-def _nothing(encoded: Encoded | None, reason: str) -> str | None:
-    """The reason why there is nothing to score against, with what was there instead; None if there is something."""
+def _missing_reason(encoded: Encoded | None, reason: str) -> str | None:
+    """The reason why there is nothing to score against, with examples of unknown labels; None if there is something."""
     if _known(encoded) is not None:
         return None
     return reason + ("" if encoded is None else _examples(encoded.unknown))
 
 
-def _scored(scores: ClassificationScores, said: _Predictions, gold: Encoded) -> Scored:
-    unknown = said.unknown(scores.kept)
+def _scored(scores: ClassificationScores, predictions: _Predictions, gold: Encoded) -> Scored:
+    unknown = predictions.unknown(scores.kept)
     return {
         "macro_f1": scores.macro_f1.value,
         "macro_f1_interval": _ends(scores.macro_f1_interval()),
@@ -356,22 +360,22 @@ def _ends(interval: Interval) -> list[float] | None:
     return None if interval.low is None or interval.high is None else [interval.low, interval.high]
 
 
-def _refuse_unequal(said: _Predictions, other: Encoded, what: str) -> None:
-    if len(said.codes) != len(other.codes):
-        message = f"{len(said.codes)} predictions stand beside {len(other.codes)} {what}"
+def _refuse_unequal(predictions: _Predictions, other: Encoded, what: str) -> None:
+    if len(predictions.codes) != len(other.codes):
+        message = f"there are {len(predictions.codes)} predictions but {len(other.codes)} {what}"
         raise InputError([Problem(code="LENGTH", message=message)])
 
 
-def _refuse_unfit(said: _Predictions, given: Encoded) -> None:
-    """Refuse another number of lists of labels than predictions, and lists without any label."""
-    _refuse_unequal(said, given, "lists of annotators' labels")
-    if _known(given) is None:
+def _refuse_unfit(predictions: _Predictions, annotations: Encoded) -> None:
+    """Refuse annotations whose number differs from the predictions, or that hold no label."""
+    _refuse_unequal(predictions, annotations, "lists of annotators' labels")
+    if _known(annotations) is None:
         hint = "Score against the single label instead: compute_evasion_f1_strict."
-        message = NO_ANNOTATIONS + _examples(given.unknown)
+        message = NO_ANNOTATIONS + _examples(annotations.unknown)
         raise InputError([Problem(code="NO_REFERENCE", message=f"{message}.", hint=hint)])
 
 
 def _examples(unknown: Counter[str]) -> str:
-    """The labels that were there and are not in the taxonomy."""
+    """The most frequent labels outside the taxonomy."""
     shown = ", ".join(f"{label!r} ({count:,})" for label, count in unknown.most_common(5))
     return f"; outside the taxonomy: {shown}" if unknown else ""

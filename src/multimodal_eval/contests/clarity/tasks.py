@@ -1,4 +1,4 @@
-"""The two tasks of CLARITY: their labels, and the columns in which data and predictions hold them."""
+"""The two tasks of CLARITY: their labels, and the columns that hold them in data and predictions."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class ClarityTask:
         return f"{self.name}_pred"
 
     def read(self, label: str | None) -> str | None:
-        """A label as the taxonomy spells it; one that is not in it stays as it is, and a blank one is None."""
-        found = normalize_label(label)
-        return found if found in self.labels else (label or "").strip() or None
+        """A label as the taxonomy spells it; an unknown label stays unchanged, and a blank one is None."""
+        canonical = normalize_label(label)
+        return canonical if canonical in self.labels else (label or "").strip() or None
 
     def read_annotation(self, label: str | None) -> str | None:
-        """The same of an annotator, who gives evasion labels: they tell the clarity label through the taxonomy."""
+        """The same for an annotator's evasion label; for clarity, it is mapped through the taxonomy."""
         evasion = normalize_label(label)
         return self.read(EVASION_TO_CLARITY.get(evasion, label) if self.name == "clarity" else label)
 
@@ -42,8 +42,8 @@ class ClarityTask:
         """Whether a label is in the taxonomy."""
         return label in self.labels
 
-    def near(self, label: str) -> str:
-        """What a person may have meant."""
+    def suggestion(self, label: str) -> str:
+        """A hint for an unknown label."""
         (other,) = (task for task in TASKS.values() if task is not self)
         if normalize_label(label) in other.labels:
             return f"That is a label of the task {other.name}."

@@ -1,16 +1,1 @@
-"""The multimodal dialogue contest: its files, its score, and the perplexities that it asks for."""
-
-from multimodal_eval.contests.dialogue.dialogues import WEIGHTS, Dialogue, Reply, Surprise
-from multimodal_eval.contests.dialogue.integral import IntegralScore, TypeScore, integral_score
-from multimodal_eval.evaluation.metrics.hidden_metric import hidden_rule
-
-__all__ = [
-    "WEIGHTS",
-    "Dialogue",
-    "IntegralScore",
-    "Reply",
-    "Surprise",
-    "TypeScore",
-    "hidden_rule",
-    "integral_score",
-]
+"""The multimodal dialogue contest: its files, its score, and the perplexities that it requires."""

@@ -1,4 +1,4 @@
-"""Submissions to the dialogue contest as runs: a sample is a reply, a group a dialogue, a stratum a type."""
+"""Submissions to the dialogue contest as runs: a sample is a reply, a group is a dialogue, a stratum is a type."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.contests.dialogue.dialogues import TYPE, WEIGHTS, Asked, samples_of, type_of
+from multimodal_eval.contests.dialogue.dialogues import TYPE, WEIGHTS, DialogueQuestions, samples_of, type_of
 from multimodal_eval.contests.dialogue.files import GoldDialogue, read_gold, read_questions
 from multimodal_eval.contests.dialogue.submission import (
-    asked,
+    dialogue_questions,
+    mismatched_media,
     note_missing,
     note_unscored,
-    other_media,
     read_submission,
 )
 from multimodal_eval.contests.protocol import Prepared
@@ -34,6 +34,8 @@ from multimodal_eval.run.config import load_config, overlaid
 from multimodal_eval.run.execute import UNSCORED
 from multimodal_eval.run.plan import make_plan
 
+__all__ = ["DialogueContest", "PreparedReplies", "Settings", "open_contest"]
+
 TASK = "dialogue"
 PARTS = {"meteor": 0.5, "hidden_metric": 0.5}
 OUTPUT, PERPLEXITIES = "output.json", "ppl_output.json"
@@ -44,21 +46,21 @@ Config = str | Path | Mapping[str, Any] | None
 
 @dataclass(frozen=True)
 class DialogueContest:
-    """Gold and settings; a submission is a folder with output.json and ppl_output.json."""
+    """Gold data and settings; a submission is a folder with output.json and ppl_output.json."""
 
     files: tuple[Path, ...]
     gold: dict[str, GoldDialogue]
-    asked: Asked
+    questions: DialogueQuestions
     config: RunConfig
     notes: tuple[str, ...]
 
     @property
     def numbers(self) -> list[str]:
-        """What a run of it will have."""
+        """The names of the metrics and composites that a run will have."""
         return make_plan(self.config).names
 
     def accepts(self, path: Path) -> bool:
-        """Folders."""
+        """Accept folders."""
         return path.is_dir()
 
     def prepare(self, submission: Path) -> Prepared:
@@ -67,10 +69,10 @@ class DialogueContest:
 
 
 class PreparedReplies(Prepared):
-    """A submission of which every reply must be scored: one that is left out would raise its dialogue's mean."""
+    """A submission in which every reply must be scored: leaving one out could raise its dialogue's mean."""
 
     def score(self, location: Location, progress: Progress = silent) -> Run:
-        """Score it into a new run folder; nothing is left of a submission on which the rule fails."""
+        """Score the submission and store it in a new run folder, which is removed if the rule fails on a reply."""
         try:
             return super().score(location, progress)
         except InputError as refusal:
@@ -81,7 +83,7 @@ class PreparedReplies(Prepared):
             raise
 
     def _refuse(self, folder: RunFolder, unscored: Sequence[Problem]) -> None:
-        """Say it of replies, and of the file that their perplexities are in."""
+        """Report the problems by reply and by the file with their perplexities."""
         problems, rule = Problems(), str(self.plan.config.options["hidden_metric"]["rule"])
         file = folder.read_info().input[-1].path
         folder.discard()
@@ -93,7 +95,7 @@ class PreparedReplies(Prepared):
 
 @dataclass(frozen=True)
 class Settings:
-    """What changes the score; None: what the configuration says, then what the contest says."""
+    """Settings that change the score; None means the value of the configuration, then the contest's default."""
 
     weights: Mapping[str, float] | None = None
     rule: str | None = None
@@ -115,48 +117,48 @@ def open_contest(
     plugins: Sequence[str] | None = None,
     skip_lint: bool = False,
 ) -> DialogueContest:
-    """Read and check the gold, and the questions if they are given, and settle the settings.
+    """Read and check the gold file, and the questions if they are given, and determine the settings.
 
-    What is not said here comes from `config` (weights: `strata.weights`; the rule: `options.hidden_metric.rule`), then
-    from the contest.
+    Settings that are not given here come from `config` (weights: `strata.weights`; the rule:
+    `options.hidden_metric.rule`), then from the contest's defaults.
     """
     plugins = [*load_config(config).plugins, *(plugins or ())]
     for plugin in plugins:
         load_plugin(plugin)
     problems, files = Problems(), [Path(gold)]
     dialogues = read_gold(files[0], problems)
-    said, notes = Asked(), list[str]()
+    by_dialogue, notes = DialogueQuestions(), list[str]()
     if questions is not None:
         files.append(Path(questions))
         turns = read_questions(files[1], problems)
-        said = asked(turns, dialogues, files[1], problems)
-        if others := other_media(turns, dialogues):
-            shown = ", ".join(map(repr, others[:SHOWN]))
-            notes.append(f"{len(others):,} dialogues have other parts than their type names: {shown}")
+        by_dialogue = dialogue_questions(turns, dialogues, files[1], problems)
+        if mismatched := mismatched_media(turns, dialogues):
+            shown = ", ".join(map(repr, mismatched[:SHOWN]))
+            notes.append(f"{len(mismatched):,} dialogues have parts that do not match their type: {shown}")
     problems.raise_if_any()
-    settled, absent = contest_config(
+    run_config, absent = contest_config(
         Settings(weights, rule, language, synonyms, present_types_only),
-        {own.type for own in dialogues.values()},
-        {language for own in dialogues.values() for language in own.languages},
+        {dialogue.type for dialogue in dialogues.values()},
+        {language for dialogue in dialogues.values() for language in dialogue.languages},
         config,
         plugins=plugins or None,
         skip_lint=skip_lint,
         image_root=str(files[-1].absolute().parent),
     )
     if absent:
-        used = settled.strata.weights if settled.strata else {}
-        told = ", ".join(f"{name} {weight:g}" for name, weight in used.items() if weight)
-        notes.append(f"no dialogue is of the type {', '.join(absent)}; the weights of the others are scaled up: {told}")
-    return DialogueContest(tuple(files), dialogues, said, settled, tuple(notes))
+        used = run_config.strata.weights if run_config.strata else {}
+        shown = ", ".join(f"{name} {weight:g}" for name, weight in used.items() if weight)
+        notes.append(f"no dialogue has the type {', '.join(absent)}; the other weights are scaled up: {shown}")
+    return DialogueContest(tuple(files), dialogues, by_dialogue, run_config, tuple(notes))
 
 
 def prepare(contest: DialogueContest, output: str | Path, perplexities: str | Path) -> PreparedReplies:
-    """The plan and the samples of one submission; all that is wrong with its files is raised together."""
-    plan = make_plan(contest.config)  # first: in a process of its own, it is what brings a plug-in's rule
+    """The plan and the samples of one submission; all problems of its files are raised together."""
+    plan = make_plan(contest.config)  # first, because it loads the plug-in with the rule in a worker process
     problems = Problems()
     files = Path(output), Path(perplexities)
     dialogues = read_submission(contest.gold, *files, problems)
-    samples = [sample for own in dialogues for sample in samples_of(own, contest.asked)]
+    samples = [sample for dialogue in dialogues for sample in samples_of(dialogue, contest.questions)]
     rule = get_rule(str(contest.config.options["hidden_metric"]["rule"]))
     note_missing(samples, rule, str(perplexities), problems)
     problems.raise_if_any()
@@ -175,45 +177,45 @@ def contest_config(
     meteor = {"variant": "fmean", "language": AUTO, **base.options.get("meteor", {})}
     meteor |= {} if settings.language is None else {"language": settings.language}
     meteor |= {} if settings.synonyms is None else {"synonyms": settings.synonyms}
-    if meteor["language"] == AUTO and len(languages) == 1:  # the data of the other language is not needed then
+    if meteor["language"] == AUTO and len(languages) == 1:  # so that data for the other language is not needed
         (meteor["language"],) = languages
     _refuse_unavailable(meteor)
     hidden = {"rule": "confidence", **base.options.get("hidden_metric", {})}
     hidden |= {} if settings.rule is None else {"rule": settings.rule}
-    settled = overlaid(
+    run_config = overlaid(
         config,
         task=TASK,
         tasks={TASK: {"metrics": list(PARTS), "weights": PARTS}},
         options={"meteor": meteor, "hidden_metric": hidden},
         strata=StrataConfig(by=TYPE, weights=used),
         by=list(dict.fromkeys([TYPE, *base.by])),
-        error_patterns=[],  # a contest counts a generator's error message as the answer that it is
-        complete=["hidden_metric"],  # a reply without a value would raise its dialogue's mean
+        error_patterns=[],  # a contest counts a generator's error message as an ordinary answer
+        complete=["hidden_metric"],  # leaving a reply out could raise its dialogue's mean
         **more,
     )
-    return settled, absent
+    return run_config, absent
 
 
 def _refuse_unavailable(meteor: Mapping[str, object]) -> None:
-    """Before any submission is read: what is missing is missing for all of them."""
+    """Refuse before any submission is read, because missing data affects all of them."""
     metric = compute_meteor.configure(meteor)
     reason = metric.unavailable()
     if reason is not None:
-        without = "" if metric.variant == "1.5" else "\nTo do without Russian synonyms: --synonyms ru=none"
-        raise UnavailableError(f"{metric.name}: {reason}{without}")
+        advice = "" if metric.variant == "1.5" else "\nTo score without Russian synonyms: --synonyms ru=none"
+        raise UnavailableError(f"{metric.name}: {reason}{advice}")
 
 
 def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
-    """Weights by type: the contest's, or those given; a type that they do not name has the weight 0."""
+    """Weights by type; the default is the contest's, and a type that is not named has the weight 0."""
     if weights is None:
         return dict(WEIGHTS)
     known: dict[str, float] = {}
     for name, weight in weights.items():
-        meant = type_of(name)
-        if meant is None or meant in known:
-            fault = "occurs twice among the types" if meant else "is no type of dialogue"
+        dialogue_type = type_of(name)
+        if dialogue_type is None or dialogue_type in known:
+            fault = "occurs twice among the types" if dialogue_type else "is not a dialogue type"
             raise ConfigError(f"WEIGHTS: {name!r} {fault}. Known: {', '.join(WEIGHTS)}")
-        known[meant] = weight
+        known[dialogue_type] = weight
     check_weights(known, "the dialogue types")
     return {name: float(known.get(name, 0)) for name in WEIGHTS}
 
@@ -221,19 +223,19 @@ def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
 def present_weights(
     weights: Mapping[str, float], types: Set[str], *, present_only: bool
 ) -> tuple[dict[str, float], list[str]]:
-    """The weights to score with, and the types left out: those without a dialogue, if that is allowed.
+    """The weights to score with, and the types that are left out because they have no dialogue.
 
-    The weights of the others are then divided by their sum. Otherwise a type with a weight and no dialogue is an
-    error: the score would be out of less than 1.
+    With `present_only`, the weights of the other types are divided by their sum. Otherwise a type with a weight but no
+    dialogue is an error, because the highest possible score would be less than 1.
     """
     absent = [name for name, weight in weights.items() if weight > 0 and name not in types]
     if absent and not present_only:
         raise ConfigError(
-            f"WEIGHTS: no dialogue has the type {', '.join(absent)}, and it has a weight. "
-            "To score the others alone, with their weights scaled up to 1: --present-types-only"
+            f"WEIGHTS: no dialogue has the type {', '.join(absent)}, which has a weight. "
+            "To score only the other types, with weights scaled up to 1: --present-types-only"
         )
-    kept = {name: weight for name, weight in weights.items() if name not in absent}
-    total = fsum(kept.values())
+    present = {name: weight for name, weight in weights.items() if name not in absent}
+    total = fsum(present.values())
     if total <= 0:
         raise ConfigError("WEIGHTS: none of the types that have dialogues has a weight")
-    return ({name: weight / total for name, weight in kept.items()} if absent else kept), absent
+    return ({name: weight / total for name, weight in present.items()} if absent else present), absent

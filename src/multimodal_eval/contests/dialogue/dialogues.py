@@ -1,6 +1,6 @@
-"""A dialogue: its type, and replies, each with the answer, what would have been right, and the model's perplexity.
+"""A dialogue: its type, and replies, each with the answer, the variants of the correct answer, and the perplexity.
 
-The four types say what is put into a dialogue, and how much it counts.
+The type says which media a dialogue contains, and determines its weight.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from multimodal_eval.text.languages import Language, language_of_texts
 
 TEXT, IMAGE, AUDIO, IMAGE_AUDIO = "Text2Text", "Image2Text", "Audio2Text", "Image-Audio2Text"
 
-# What the contest gives to each type. Weights of one's own: >= 0, and they sum to 1.
+# The contest's weight of each type. Custom weights must be >= 0 and sum to 1.
 WEIGHTS: dict[str, float] = {TEXT: 0.1, IMAGE: 0.2, AUDIO: 0.3, IMAGE_AUDIO: 0.4}
 
 _MODALITIES = {
@@ -26,14 +26,14 @@ _MODALITIES = {
 
 
 def type_of(spelling: str) -> str | None:
-    """The type that a spelling means: Text2Text, Text+Text, text-to-text …; None for what is none of the four."""
+    """The type for any of its spellings (Text2Text, Text+Text, text-to-text …); None if it is not one of the four."""
     words = re.split(r"[^a-z]+to[^a-z]+|[^a-z]+", spelling.strip().lower())
     return _MODALITIES.get(tuple(words))
 
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """What a model says of a reply: the perplexity of its answer, or of several candidates, one of them right."""
+    """The model's perplexity of its answer, or of several candidates, one of which is correct."""
 
     perplexity: float | None = None
     candidates: tuple[float, ...] | None = None
@@ -42,17 +42,17 @@ class Surprise:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer of a model, with the variants of the right one."""
+    """One answer of a model, with the variants of the correct answer."""
 
     answer: str
     variants: tuple[str, ...]
     surprise: Surprise = Surprise()
-    language: Language | None = None  # of the variants, where that has been told already
+    language: Language | None = None  # of the variants, if already known
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """Some replies, in their order."""
+    """The replies of a dialogue, in their order."""
 
     id: str
     type: str
@@ -61,7 +61,7 @@ class Dialogue:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the model was asked: the texts of a turn, and its first picture and sound, by the names of their files."""
+    """A question to the model: the texts of a turn, and the paths of its first image and audio file."""
 
     text: str | None = None
     image: str | None = None
@@ -69,42 +69,42 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The questions of each dialogue, where a file of them is given."""
+class DialogueQuestions:
+    """The questions of each dialogue; empty if there is no file of questions."""
 
     questions: dict[str, tuple[Question, ...]] = field(default_factory=dict)
 
-    def of(self, dialogue: str, place: int) -> Question:
+    def of(self, dialogue: str, index: int) -> Question:
         """The question of one reply."""
-        own = self.questions.get(dialogue, ())
-        return own[place] if place < len(own) else Question()
+        questions = self.questions.get(dialogue, ())
+        return questions[index] if index < len(questions) else Question()
 
 
-TYPE = "dialogue_type"  # the metadata that the strata of a run go by
+TYPE = "dialogue_type"  # the metadata field that defines the strata of a run
 
 
-def samples_of(dialogue: Dialogue, asked: Asked | None = None) -> list[Sample]:
-    """One sample a reply; the dialogue is their group."""
+def samples_of(dialogue: Dialogue, questions: DialogueQuestions | None = None) -> list[Sample]:
+    """One sample per reply; the dialogue is their group."""
     return [
-        _sample(dialogue, place, reply, (asked or Asked()).of(dialogue.id, place))
-        for place, reply in enumerate(dialogue.replies)
+        _sample(dialogue, index, reply, (questions or DialogueQuestions()).of(dialogue.id, index))
+        for index, reply in enumerate(dialogue.replies)
     ]
 
 
-def _sample(dialogue: Dialogue, place: int, reply: Reply, question: Question) -> Sample:
-    said = reply.surprise
+def _sample(dialogue: Dialogue, index: int, reply: Reply, question: Question) -> Sample:
+    surprise = reply.surprise
     language = reply.language or language_of_texts(reply.variants)
-    metadata = {TYPE: dialogue.type, "reply": place + 1, "language": language}
-    if said.candidates is not None:
-        metadata |= {"candidates": list(said.candidates), "correct": said.correct}
+    metadata = {TYPE: dialogue.type, "reply": index + 1, "language": language}
+    if surprise.candidates is not None:
+        metadata |= {"candidates": list(surprise.candidates), "correct": surprise.correct}
     return Sample(
-        id=f"{dialogue.id}/{place + 1}",
+        id=f"{dialogue.id}/{index + 1}",
         question=question.text,
         image=question.image,
         audio=question.audio,
         references=list(reply.variants),
         generated_answer=reply.answer,
-        perplexity=said.perplexity,
+        perplexity=surprise.perplexity,
         group=dialogue.id,
         metadata=metadata,
     )

@@ -1,6 +1,6 @@
-"""The contest's files: questions, answers, perplexities, and gold. All of what is wrong with them is noted.
+"""The contest's files: questions, answers, perplexities, and gold. All of their problems are noted.
 
-questions        {dialogue: [[{"type": "text" | "image" | "audio", "content": …}, …], …]}      a turn a reply
+questions        {dialogue: [[{"type": "text" | "image" | "audio", "content": …}, …], …]}      one turn per reply
 output.json      {dialogue: [answer, …]}
 ppl_output.json  {dialogue: [perplexity or {"candidates": [perplexity, …], "correct": k}, …]}   k counts from 0
 gold             {dialogue: {"type": …, "replies": [[variant, …], …]}}
@@ -35,7 +35,7 @@ SURPRISE_KEYS = ("perplexity", "candidates", "correct")
 
 @dataclass(frozen=True, slots=True)
 class GoldDialogue:
-    """The type of a dialogue, and the variants of each right reply."""
+    """The type of a dialogue, and the variants of the correct answer to each reply."""
 
     type: str
     replies: tuple[tuple[str, ...], ...]
@@ -43,45 +43,47 @@ class GoldDialogue:
 
 
 def read_gold(path: Path, problems: Problems) -> dict[str, GoldDialogue]:
-    """The gold; dialogues that are refused are noted and left out."""
+    """Read the gold file; refused dialogues are noted and left out."""
     return _read(path, problems, checked_gold)
 
 
 def read_answers(path: Path, problems: Problems) -> dict[str, list[str]]:
-    """The answers of one model."""
+    """Read the answers of one model."""
     return _read(path, problems, lambda value: _each(value, checked_answer, "the answers"))
 
 
 def read_surprises(path: Path, problems: Problems) -> dict[str, list[Surprise]]:
-    """What one model says of its answers, or of candidates."""
+    """Read one model's perplexities of its answers, or of candidates."""
     return _read(path, problems, lambda value: _each(value, checked_surprise, "the perplexities"))
 
 
 def read_questions(path: Path, problems: Problems) -> dict[str, list[tuple[Part, ...]]]:
-    """What is asked, in turns of parts."""
+    """Read the questions: a list of turns per dialogue, each a tuple of parts."""
     return _read(path, problems, lambda value: _each(value, _checked_turn, "a dialogue"))
 
 
 def _read(path: Path, problems: Problems, check: Callable[[Any], Value]) -> dict[str, Value]:
     file = str(path)
     if not path.is_file():
-        problems.add("NOT_FOUND", "a folder, where a file is needed" if path.is_dir() else "no such file", file=file)
+        problems.add(
+            "NOT_FOUND", "this is a folder, but a file is needed" if path.is_dir() else "no such file", file=file
+        )
         return {}
     before = problems.total
     content = read_json_object(path, problems)
-    found: dict[str, Value] = {}
+    dialogues: dict[str, Value] = {}
     for name, value in (content or {}).items():
         try:
             key = checked_name("dialogue", name)
-            if key in found:
+            if key in dialogues:
                 raise RefusedError("DUPLICATE", "the dialogue occurs twice, in different Unicode forms of its name")
-            found[key] = check(value)
+            dialogues[key] = check(value)
         except RefusedError as refused:
-            for one in refusals(refused):
-                problems.add(one.code, str(one), file=file, id=name, hint=one.hint)
+            for refusal in refusals(refused):
+                problems.add(refusal.code, str(refusal), file=file, id=name, hint=refusal.hint)
     if content is not None and not content and problems.total == before:
         problems.add("EMPTY", "the file has no dialogues", file=file)
-    return found
+    return dialogues
 
 
 class _RefusedPartsError(RefusedError):
@@ -93,29 +95,29 @@ class _RefusedPartsError(RefusedError):
 
 
 def refusals(refused: RefusedError) -> Sequence[RefusedError]:
-    """The single refusals, where there are several in one."""
+    """The single refusals that an error consists of."""
     return refused.parts if isinstance(refused, _RefusedPartsError) else [refused]
 
 
 def all_checked(checks: Iterable[Callable[[], Value]]) -> list[Value]:
-    """What each check gives; the refusals of all of them are raised together."""
-    found, refused = list[Value](), list[RefusedError]()
+    """The result of each check; the refusals of all of them are raised together."""
+    values, refused = list[Value](), list[RefusedError]()
     for check in checks:
         try:
-            found.append(check())
-        except RefusedError as one:
-            refused += refusals(one)
+            values.append(check())
+        except RefusedError as error:
+            refused += refusals(error)
     if refused:
         raise _RefusedPartsError(refused)
-    return found
+    return values
 
 
 def _each(value: Any, check: Callable[[str, Any], Value], what: str) -> list[Value]:
-    """A list, each of whose items is checked."""
+    """Check each item of a list."""
     if not isinstance(value, list | tuple):
-        raise RefusedError("TYPE", f"{what} must be a list, with an item a reply. Got {shorten(value)} instead.")
+        raise RefusedError("TYPE", f"{what} must be a list with one item per reply. Got {shorten(value)} instead.")
     if not value:
-        raise RefusedError("LENGTH", f"{what}: an empty list, with nothing for any reply")
+        raise RefusedError("LENGTH", f"{what} must be a list with one item per reply. Got an empty list instead.")
     return all_checked(partial(check, f"reply {number}", item) for number, item in enumerate(value, 1))
 
 
@@ -132,32 +134,32 @@ def checked_gold(value: Any) -> GoldDialogue:
 
 
 def checked_variants(place: str, value: Any) -> list[str]:
-    """The variants of a right answer: a text or more, none of them blank."""
+    """The variants of the correct answer: one or more strings, none of them blank."""
     try:
         return checked_references(place, value)
-    except RefusedError as refused:  # its hint is for samples, which may go without references
-        raise RefusedError(refused.code, str(refused), "A reply needs a right answer or more.") from None
+    except RefusedError as refused:  # its hint is for samples, which may have no references
+        raise RefusedError(refused.code, str(refused), "A reply needs at least one correct answer.") from None
 
 
 def checked_type(value: Any) -> str:
-    """One of the four types, as they are written here."""
-    found = type_of(value) if isinstance(value, str) else None
-    if found is None:
+    """One of the four types, in its canonical spelling."""
+    dialogue_type = type_of(value) if isinstance(value, str) else None
+    if dialogue_type is None:
         raise RefusedError(
             "UNKNOWN_TYPE", f"no dialogue type is named {shorten(value)}.{did_you_mean(value, list(WEIGHTS))}"
         )
-    return found
+    return dialogue_type
 
 
 def checked_answer(place: str, value: Any) -> str:
-    """A text, which may be blank."""
+    """A string, which may be blank."""
     if value is None:
         raise RefusedError("MISSING_REPLY", f"{place} has no answer: null")
     return checked_text(place, value)
 
 
 def checked_surprise(place: str, value: Any) -> Surprise:
-    """A perplexity, or those of candidates with the number of the right one; or both, in an object."""
+    """A perplexity, or the perplexities of candidates with the index of the correct one; or both, in an object."""
     if value is None:
         raise RefusedError("MISSING_PERPLEXITY", f"{place} has no perplexity: null")
     if not isinstance(value, Mapping):
@@ -166,13 +168,14 @@ def checked_surprise(place: str, value: Any) -> Surprise:
     if unknown:
         raise RefusedError("TYPE", f"{place} has a key {unknown[0]!r}.{did_you_mean(unknown[0], SURPRISE_KEYS)}")
     perplexity = value.get("perplexity")
-    own = None if perplexity is None else checked_perplexity(f"{place}, perplexity", perplexity)
-    if "candidates" not in value and "correct" not in value and own is not None:
-        return Surprise(own)
+    if perplexity is not None:
+        perplexity = checked_perplexity(f"{place}, perplexity", perplexity)
+    if "candidates" not in value and "correct" not in value and perplexity is not None:
+        return Surprise(perplexity)
     candidates, correct = value.get("candidates"), value.get("correct")
     if not isinstance(candidates, list | tuple) or len(candidates) < 2:
         message = (
-            f"{place}: `candidates` must be a list of two perplexities or more. Got {shorten(candidates)} instead."
+            f"{place}: `candidates` must be a list of two or more perplexities. Got {shorten(candidates)} instead."
         )
         raise RefusedError("TYPE", message)
     if type(correct) is not int or correct not in range(len(candidates)):
@@ -180,10 +183,10 @@ def checked_surprise(place: str, value: Any) -> Surprise:
             f"{place}: `correct` must be a number from 0 to {len(candidates) - 1}. Got {shorten(correct)} instead."
         )
         raise RefusedError("RANGE", message)
-    found = all_checked(
+    checked = all_checked(
         partial(checked_perplexity, f"{place}, candidate {number}", item) for number, item in enumerate(candidates)
     )
-    return Surprise(own, tuple(found), correct)
+    return Surprise(perplexity, tuple(checked), correct)
 
 
 def _checked_turn(place: str, value: Any) -> tuple[Part, ...]:
@@ -197,6 +200,6 @@ def _checked_part(place: str, value: Any) -> Part:
         raise RefusedError("TYPE", f"{place}: a part must have `type` and `content`. Got {shorten(value)} instead.")
     kind, content = value["type"], value["content"]
     if kind not in PART_TYPES:
-        raise RefusedError("TYPE", f"{place}: no part is of the type {shorten(kind)}.{did_you_mean(kind, PART_TYPES)}")
+        raise RefusedError("TYPE", f"{place}: no part type is named {shorten(kind)}.{did_you_mean(kind, PART_TYPES)}")
     field = f"{place}, {kind}"
     return Part(kind, checked_text(field, content) if kind == "text" else checked_media(field, content))

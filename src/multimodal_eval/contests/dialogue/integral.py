@@ -4,9 +4,9 @@
 
 METEOR_i and HM_i are means over the dialogue's replies, N_j is the number of dialogues of the type, and w_j its weight:
 .1 Text2Text, .2 Image2Text, .3 Audio2Text, .4 Image-Audio2Text. METEOR of a reply is the highest over the variants of
-the right answer (`fmean`); HM, the hidden metric, comes from the model's perplexity by a rule, 1/PPL by default.
+the correct answer (`fmean`); HM, the hidden metric, is computed from the model's perplexity by a rule (default: 1/PPL).
 
-`integral_score` scores dialogues in memory by the plan of a run of the contest: the same metrics, composite and strata.
+`integral_score` scores dialogues in memory with the same metrics, composite and strata as a run of the contest.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from multimodal_eval.stats.stratified import Strata, mean_of_clusters
 
 @dataclass(frozen=True, slots=True)
 class TypeScore:
-    """One type of dialogue: means over its dialogues, and what it adds to the integral score."""
+    """One type of dialogue: means over its dialogues, and its part of the integral score."""
 
     type: str
     n: int
@@ -69,23 +69,23 @@ class IntegralScore:
     high: float | None
     method: str
     meteor: Interval  # the same weighted sum of METEOR alone
-    hidden: Interval  # and of the hidden metric
+    hidden: Interval  # the same of the hidden metric
     types: tuple[TypeScore, ...]
     dialogues: dict[str, float]  # (METEOR_i + HM_i) / 2 of each
     replies: dict[str, tuple[tuple[float, float], ...]]  # METEOR and HM of each reply of each dialogue
     signature: Signature
-    left_out: tuple[str, ...] = ()  # types without dialogues, where only those present count
+    left_out: tuple[str, ...] = ()  # types without dialogues, if `present_types_only`
 
     def to_dict(self) -> dict[str, object]:
         """The same as a JSON object."""
         return {**asdict(self), "signature": str(self.signature)}
 
 
-Given = Dialogue | Mapping[str, Any]
+DialogueLike = Dialogue | Mapping[str, Any]
 
 
 def integral_score(
-    dialogues: Iterable[Given],
+    dialogues: Iterable[DialogueLike],
     *,
     weights: Mapping[str, float] | None = None,
     rule: str = "confidence",
@@ -96,10 +96,10 @@ def integral_score(
     """The integral score of a model's dialogues.
 
     Each is a `Dialogue`, or a mapping {"id", "type", "replies": [{"answer", "variants", "perplexity"}, …]}, whose
-    `perplexity` may also be {"candidates": […], "correct": k}. `weights` are those of the types, `rule` the one of the
-    hidden metric; `language` is en, ru, or auto: that of each reply's variants. A type with a weight and no dialogue is
-    an error unless `present_types_only`, which scales the other weights up to 1. The order of the dialogues changes no
-    digit; the interval resamples dialogues within their types.
+    `perplexity` may also be {"candidates": […], "correct": k}. `weights` are by type, `rule` is the rule of the hidden
+    metric, and `language` is en, ru, or auto (the language of each reply's variants). A type with a weight but no
+    dialogue is an error unless `present_types_only`, which scales the other weights up to 1. The order of the dialogues
+    does not change the result; the interval resamples dialogues within their types.
     """
     checked = _checked(dialogues)
     samples = [sample for dialogue in checked for sample in samples_of(dialogue)]
@@ -117,8 +117,8 @@ def integral_score(
     strata = Strata(codes, tuple(used), tuple(used.values()))
     averaging = Averaging(np.repeat(np.arange(len(checked)), sizes), strata)
     meteor, hidden, both = (averaging.interval(mean_estimate, Rows(column)) for column in columns)
-    of_dialogues = zip(checked, *(np.split(column, np.cumsum(sizes)[:-1]) for column in columns), strict=True)
-    by_dialogue = {dialogue.id: own for dialogue, *own in of_dialogues}
+    parts = zip(checked, *(np.split(column, np.cumsum(sizes)[:-1]) for column in columns), strict=True)
+    by_dialogue = {dialogue.id: scores for dialogue, *scores in parts}
     return IntegralScore(
         both.value,
         both.stderr,
@@ -128,8 +128,8 @@ def integral_score(
         meteor,
         hidden,
         tuple(_types(strata, averaging, columns)),
-        {name: mean_of_clusters(own[2], None).value for name, own in by_dialogue.items()},
-        {name: tuple(zip(own[0].tolist(), own[1].tolist(), strict=True)) for name, own in by_dialogue.items()},
+        {name: mean_of_clusters(scores[2], None).value for name, scores in by_dialogue.items()},
+        {name: tuple(zip(scores[0].tolist(), scores[1].tolist(), strict=True)) for name, scores in by_dialogue.items()},
         _signature(plan, used),
         tuple(left_out),
     )
@@ -159,9 +159,9 @@ def _types(strata: Strata, averaging: Averaging, columns: Sequence[Vector]) -> I
     for code, (name, weight) in enumerate(zip(strata.names, strata.weights, strict=True)):
         rows = strata.codes == code
         if rows.any():
-            own = averaging.of(rows).alone()
-            meteor, hidden, mean = (own.interval(mean_estimate, Rows(column[rows])) for column in columns)
-            count = len(np.unique(np.asarray(own.clusters)))
+            within_type = averaging.of(rows).alone()
+            meteor, hidden, mean = (within_type.interval(mean_estimate, Rows(column[rows])) for column in columns)
+            count = len(np.unique(np.asarray(within_type.clusters)))
             yield TypeScore(name, count, weight, meteor, hidden, mean, weight * mean.value)
 
 
@@ -175,62 +175,61 @@ def _signature(plan: Plan, weights: Mapping[str, float]) -> Signature:
     )
 
 
-def _checked(dialogues: Iterable[Given]) -> list[Dialogue]:
-    """Dialogues as they should be; everything that is wrong with them is said at once."""
-    problems, found = Problems(), dict[str, Dialogue]()
-    for number, given in enumerate(dialogues, 1):
-        name = given.id if isinstance(given, Dialogue) else given.get("id") if isinstance(given, Mapping) else None
+def _checked(dialogues: Iterable[DialogueLike]) -> list[Dialogue]:
+    """Checked dialogues; all of their problems are raised together."""
+    problems, checked = Problems(), dict[str, Dialogue]()
+    for number, value in enumerate(dialogues, 1):
+        name = value.id if isinstance(value, Dialogue) else value.get("id") if isinstance(value, Mapping) else None
         try:
-            one = _dialogue(given)
-            if one.id in found:
-                raise RefusedError("DUPLICATE", "a dialogue before has the same id")
-            found[one.id] = one
+            dialogue = _dialogue(value)
+            if dialogue.id in checked:
+                raise RefusedError("DUPLICATE", "an earlier dialogue has the same id")
+            checked[dialogue.id] = dialogue
         except RefusedError as refused:
             shown = None if name is None else str(name)
             for part in refusals(refused):
                 problems.add(part.code, f"dialogue {number}: {part}", id=shown, hint=part.hint)
     problems.raise_if_any()
-    if not found:
+    if not checked:
         raise InputError([Problem(code="EMPTY", message="there are no dialogues")])
-    return list(found.values())
+    return list(checked.values())
 
 
-def _dialogue(given: Given) -> Dialogue:
-    if isinstance(given, Dialogue):
-        given = {"id": given.id, "type": given.type, "replies": given.replies}
-    if not isinstance(given, Mapping) or not given.keys() >= {"id", "type", "replies"}:
-        raise RefusedError("TYPE", f"must have `id`, `type` and `replies`. Got {shorten(given)} instead.")
-    replies = given["replies"]
+def _dialogue(value: DialogueLike) -> Dialogue:
+    if isinstance(value, Dialogue):
+        value = {"id": value.id, "type": value.type, "replies": value.replies}
+    if not isinstance(value, Mapping) or not value.keys() >= {"id", "type", "replies"}:
+        raise RefusedError("TYPE", f"must have `id`, `type` and `replies`. Got {shorten(value)} instead.")
+    replies = value["replies"]
     if not isinstance(replies, list | tuple) or not replies:
-        raise RefusedError("TYPE", f"`replies` must be a list with a reply or more. Got {shorten(replies)} instead.")
-    of_replies = [partial(_reply, f"reply {number}", reply) for number, reply in enumerate(replies, 1)]
+        raise RefusedError("TYPE", f"`replies` must be a list of one or more replies. Got {shorten(replies)} instead.")
+    reply_checks = [partial(_reply, f"reply {number}", reply) for number, reply in enumerate(replies, 1)]
     checks: list[Callable[[], Any]] = [
-        partial(checked_name, "id", given["id"]),
-        partial(checked_type, given["type"]),
-        partial(all_checked, of_replies),
+        partial(checked_name, "id", value["id"]),
+        partial(checked_type, value["type"]),
+        partial(all_checked, reply_checks),
     ]
     name, kind, checked = all_checked(checks)
     return Dialogue(name, kind, tuple(checked))
 
 
-def _reply(place: str, given: Any) -> Reply:
-    if isinstance(given, Reply):
-        said: Any = given.surprise
-        given = {"answer": given.answer, "variants": given.variants, "perplexity": _written(said)}
-    if not isinstance(given, Mapping) or not given.keys() >= {"answer", "variants"}:
-        raise RefusedError("TYPE", f"{place} must have `answer` and `variants`. Got {shorten(given)} instead.")
+def _reply(place: str, value: Any) -> Reply:
+    if isinstance(value, Reply):
+        value = {"answer": value.answer, "variants": value.variants, "perplexity": _as_json(value.surprise)}
+    if not isinstance(value, Mapping) or not value.keys() >= {"answer", "variants"}:
+        raise RefusedError("TYPE", f"{place} must have `answer` and `variants`. Got {shorten(value)} instead.")
     checks: list[Callable[[], Any]] = [
-        partial(checked_answer, place, given["answer"]),
-        partial(checked_variants, f"{place}, variants", given["variants"]),
-        partial(checked_surprise, place, given.get("perplexity")),
+        partial(checked_answer, place, value["answer"]),
+        partial(checked_variants, f"{place}, variants", value["variants"]),
+        partial(checked_surprise, place, value.get("perplexity")),
     ]
-    answer, variants, said = all_checked(checks)
-    return Reply(answer, tuple(variants), said)
+    answer, variants, surprise = all_checked(checks)
+    return Reply(answer, tuple(variants), surprise)
 
 
-def _written(said: Surprise) -> Any:
-    """As a file would have it."""
-    if said.candidates is None:
-        return said.perplexity
-    own = {} if said.perplexity is None else {"perplexity": said.perplexity}
-    return {**own, "candidates": list(said.candidates), "correct": said.correct}
+def _as_json(surprise: Surprise) -> Any:
+    """The surprise as in a JSON file."""
+    if surprise.candidates is None:
+        return surprise.perplexity
+    perplexity = {} if surprise.perplexity is None else {"perplexity": surprise.perplexity}
+    return {**perplexity, "candidates": list(surprise.candidates), "correct": surprise.correct}

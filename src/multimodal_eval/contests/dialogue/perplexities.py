@@ -1,4 +1,4 @@
-"""The perplexity of every answer of a dialogue: what the contest's `ppl_output.json` holds.
+"""The perplexity of every answer of a dialogue: the content of the contest's `ppl_output.json`.
 
     PPL = exp( -1/t * sum_i ln p(x_i | the turns before the answer, x_<i) )
 
@@ -24,13 +24,15 @@ from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.language.conversations import ConversationLM
 from multimodal_eval.text.languages import fits
 
+__all__ = ["perplexities"]
+
 Questions = Mapping[str, Sequence[tuple[Part, ...]]]
 Answers = Mapping[str, Sequence[str]]
 
-REPLIES_AT_ONCE = 64
-MEDIA_AT_ONCE = 8  # opened pictures and sounds in memory, unless one dialogue has more
+REPLIES_PER_BATCH = 64
+MEDIA_PER_BATCH = 8  # opened images and audio files in memory, unless one dialogue has more
 _OPEN: dict[PartType, Callable[..., Any]] = {"image": load_image_any, "audio": load_audio}
-_PLURAL = {"image": "pictures", "audio": "sounds", "text": "texts"}
+_PLURAL = {"image": "images", "audio": "audio files", "text": "texts"}
 
 
 def perplexities(
@@ -43,13 +45,13 @@ def perplexities(
     tell: Callable[[str], None] | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> dict[str, list[float]]:
-    """One perplexity an answer, in the order of `answers`.
+    """One perplexity per answer, in the order of `answers`.
 
-    `questions` are the user's turns of each dialogue; pictures and sounds in them are sources that `load_image_any` and
+    `questions` are the user's turns of each dialogue; images and audio in them are sources that `load_image_any` and
     `load_audio` open under `policy`. Parts that the model does not read are left out, and `tell` (by default a warning)
-    is told how many. Everything that is wrong is said before the model reads anything: dialogues and replies that do
-    not match, blank answers, media that cannot be opened, answers in a language that the model was not made for, unless
-    `any_language`.
+    receives a note with their number. All problems are raised before the model reads anything: dialogues and replies
+    that do not match, blank answers, media that cannot be opened, and, unless `any_language`, answers in a language
+    that the model does not support.
     """
     tell = tell or (lambda note: warnings.warn(note, stacklevel=3))
     problems = Problems()
@@ -60,43 +62,43 @@ def perplexities(
     problems.raise_if_any()
     if note := _unread(questions, answers, model):
         tell(note)
-    found: dict[str, list[float]] = {}
+    results: dict[str, list[float]] = {}
     total = sum(map(len, answers.values()))
     for batch in _batches(questions, answers, model):
-        found |= _read({name: questions[name] for name in batch}, answers, model, policy)
+        results |= _read({name: questions[name] for name in batch}, answers, model, policy)
         if progress:
-            progress("replies", sum(map(len, found.values())), total)
-    return found
+            progress("replies", sum(map(len, results.values())), total)
+    return results
 
 
 def _check_pairs(questions: Questions, answers: Answers, problems: Problems) -> None:
     for name in answers:
         if name not in questions:
-            problems.add("UNMATCHED", "the answers have a dialogue that the questions do not have.", id=name)
+            problems.add("UNMATCHED", "the dialogue has answers but no questions.", id=name)
         elif len(answers[name]) != len(questions[name]):
-            message = f"{len(questions[name])} turns of the user, and {len(answers[name])} answers."
-            problems.add("LENGTH", message, id=name, hint="Every turn of the user has one answer.")
+            message = f"there are {len(questions[name])} turns of the user but {len(answers[name])} answers."
+            problems.add("LENGTH", message, id=name, hint="Every turn of the user needs one answer.")
     for name in questions:
         if name not in answers:
-            problems.add("UNMATCHED", "the questions have a dialogue that the answers do not have.", id=name)
+            problems.add("UNMATCHED", "the dialogue has questions but no answers.", id=name)
 
 
 def _check_answers(answers: Answers, model: ConversationLM, problems: Problems, *, any_language: bool) -> None:
     unfit: list[tuple[str, int]] = []
     for name, number, answer in _replies(answers):
         if not answer.strip():
-            problems.add("BLANK", f"answer {number} is blank: a perplexity of nothing does not exist.", id=name)
+            problems.add("BLANK", f"answer {number} is blank and has no perplexity.", id=name)
         elif not any_language and not fits(answer, model.languages):
             unfit.append((name, number))
     if unfit:
         name, number = unfit[0]
         problems.add(
             "LANGUAGE",
-            f"{len(unfit)} of {sum(map(len, answers.values()))} answers are in a language that {model.label} was not "
-            f"made for ({', '.join(sorted(model.languages))}), the first of them answer {number} of this dialogue: "
-            "their perplexity would say little.",
+            f"{len(unfit)} of {sum(map(len, answers.values()))} answers are in a language that {model.label} does not "
+            f"support (it supports {', '.join(sorted(model.languages))}). The first is answer {number} of this "
+            "dialogue. Their perplexity would mean little.",
             id=name,
-            hint="Take another model (--model), or go on all the same (--any-language, any_language=True).",
+            hint="Use another model (--model), or compute it anyway (--any-language, any_language=True).",
         )
 
 
@@ -115,12 +117,12 @@ def _check_media(
                 if part.type != "text" and part.type in model.reads:
                     try:
                         _OPEN[part.type](part.content, policy=policy)
-                    except MediaError as fault:
-                        problems.add(part.type.upper(), f"turn {number}: {fault}", id=name)
+                    except MediaError as error:
+                        problems.add(part.type.upper(), f"turn {number}: {error}", id=name)
 
 
 def _unread(questions: Questions, answers: Answers, model: ConversationLM) -> str | None:
-    """How many parts the model does not read, of which kinds."""
+    """A note on how many parts of each kind the model does not read."""
     counts: Counter[PartType] = Counter()
     dialogues: set[str] = set()
     for name in answers:
@@ -134,16 +136,16 @@ def _unread(questions: Questions, answers: Answers, model: ConversationLM) -> st
 
 
 def _batches(questions: Questions, answers: Answers, model: ConversationLM) -> Iterator[list[str]]:
-    """Whole dialogues, so that what they show is opened once, and few at a time, so that memory stays bounded."""
+    """Whole dialogues, so that their media are opened once, and few at a time, so that memory stays bounded."""
     batch: list[str] = []
     replies = media = 0
     for name in answers:
-        shown = sum(part.type != "text" and part.type in model.reads for parts in questions[name] for part in parts)
-        if batch and (replies + len(answers[name]) > REPLIES_AT_ONCE or media + shown > MEDIA_AT_ONCE):
+        count = sum(part.type != "text" and part.type in model.reads for parts in questions[name] for part in parts)
+        if batch and (replies + len(answers[name]) > REPLIES_PER_BATCH or media + count > MEDIA_PER_BATCH):
             yield batch
             batch, replies, media = [], 0, 0
         batch.append(name)
-        replies, media = replies + len(answers[name]), media + shown
+        replies, media = replies + len(answers[name]), media + count
     if batch:
         yield batch
 
@@ -153,11 +155,11 @@ def _read(
 ) -> dict[str, list[float]]:
     conversations: list[list[Turn]] = []
     for name, turns in questions.items():
-        said: list[Turn] = []
+        conversation: list[Turn] = []
         for parts, answer in zip(turns, answers[name], strict=True):
-            said.append(Turn("user", _opened(parts, model, policy)))
-            conversations.append(list(said))
-            said.append(Turn("assistant", (Part("text", answer),)))
+            conversation.append(Turn("user", _opened(parts, model, policy)))
+            conversations.append(list(conversation))
+            conversation.append(Turn("assistant", (Part("text", answer),)))
     texts = [answer for name in questions for answer in answers[name]]
     rows = iter(model.log_probabilities(conversations, texts))
     return {

@@ -1,4 +1,4 @@
-"""What a run of the dialogue contest says: the integral score, one row per type, and the worst replies."""
+"""The results of a run of the dialogue contest: the integral score, one row per type, and the worst replies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORST = 5
 
 
 class TypeReport(msgspec.Struct, frozen=True):
-    """One type of dialogue: means over its dialogues, and what it adds to the integral score."""
+    """One type of dialogue: means over its dialogues, and its part of the integral score."""
 
     type: str
     n: int
@@ -52,18 +52,18 @@ class DialogueReport(msgspec.Struct, frozen=True):
 
 
 def is_dialogue_run(run: Run) -> bool:
-    """Whether a run is one of the contest."""
+    """Whether a run is a submission to the dialogue contest."""
     strata = run.info.config.strata
     return strata is not None and strata.by == TYPE and TYPE in run.outcome.slices and {*PARTS} <= {*run.metrics}
 
 
 def dialogue_report(run: Run, worst: int = WORST) -> DialogueReport:
-    """From a run folder alone."""
-    numbers = run.entries
+    """The results of a run, from its run folder alone."""
+    entries = run.entries
     return DialogueReport(
-        figure_of(numbers[COMPOSITE]),
-        figure_of(numbers["meteor"]),
-        figure_of(numbers["hidden_metric"]),
+        figure_of(entries[COMPOSITE]),
+        figure_of(entries["meteor"]),
+        figure_of(entries["hidden_metric"]),
         _types(run),
         _worst(run, worst),
     )
@@ -96,18 +96,18 @@ def _types(run: Run) -> list[TypeReport]:
 
 
 def _worst(run: Run, count: int) -> list[ReplyReport]:
-    """The replies with the lowest (METEOR + HM) / 2; those of the same value in their order."""
+    """The replies with the lowest (METEOR + HM) / 2; equal values in their original order."""
     names = [COMPOSITE, *PARTS]
     rows = [tuple(row[name] for name in names) for row in run.scores(names).to_pylist()]
-    scored = [(row[0], place) for place, row in enumerate(rows) if row[0] is not None]
-    lowest = {place for _, place in sorted(scored)[:count]}
+    scored = [(row[0], index) for index, row in enumerate(rows) if row[0] is not None]
+    lowest = {index for _, index in sorted(scored)[:count]}
     replies = [
-        _reply(sample, *rows[place]) for place, sample in enumerate(run.samples() if lowest else ()) if place in lowest
+        _reply(sample, *rows[index]) for index, sample in enumerate(run.samples() if lowest else ()) if index in lowest
     ]
     return sorted(replies, key=lambda reply: reply.composite_score)
 
 
-def _reply(sample: Sample, both: float, meteor: float, hidden_metric: float) -> ReplyReport:
+def _reply(sample: Sample, composite: float, meteor: float, hidden_metric: float) -> ReplyReport:
     return ReplyReport(
         sample.id,
         sample.metadata[TYPE],
@@ -115,7 +115,7 @@ def _reply(sample: Sample, both: float, meteor: float, hidden_metric: float) -> 
         sample.generated_answer,
         sample.references,
         sample.perplexity,
-        both,
+        composite,
         meteor,
         hidden_metric,
     )

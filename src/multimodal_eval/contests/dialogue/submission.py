@@ -1,4 +1,4 @@
-"""A submission against the gold: every reply has an answer and a perplexity, and nothing is left over."""
+"""A submission is checked against the gold file: one answer and one perplexity per reply, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from multimodal_eval.contests.dialogue.dialogues import (
     AUDIO,
     IMAGE,
     IMAGE_AUDIO,
-    Asked,
     Dialogue,
+    DialogueQuestions,
     Question,
     Reply,
     Surprise,
@@ -29,19 +29,19 @@ MEDIA = {IMAGE: {"image"}, AUDIO: {"audio"}, IMAGE_AUDIO: {"image", "audio"}}
 def read_submission(
     gold: Mapping[str, GoldDialogue], output: Path, perplexities: Path, problems: Problems
 ) -> list[Dialogue]:
-    """The gold's dialogues with the answers and perplexities of one model, in the gold's order.
+    """The dialogues with the answers and perplexities of one model, in the order of the gold file.
 
-    What is wrong is noted; the dialogues are whole only where nothing was.
+    Problems are noted, and dialogues with problems are left out.
     """
     answers, surprises = read_answers(output, problems), read_surprises(perplexities, problems)
     _note_unmatched(gold, answers, output, "MISSING_REPLY", "answers", problems)
     _note_unmatched(gold, surprises, perplexities, "MISSING_PERPLEXITY", "perplexities", problems)
-    for own, file, what in ((answers, output, "answers"), (surprises, perplexities, "perplexities")):
-        _note_lengths(gold, own, file, what, problems)
-    whole = [name for name in gold if name in answers and name in surprises]
+    _note_lengths(gold, answers, output, "answers", problems)
+    _note_lengths(gold, surprises, perplexities, "perplexities", problems)
+    complete = [name for name in gold if name in answers and name in surprises]
     return [
         Dialogue(name, gold[name].type, _replies(gold[name], answers[name], surprises[name]))
-        for name in whole
+        for name in complete
         if len(gold[name].replies) == len(answers[name]) == len(surprises[name])
     ]
 
@@ -52,23 +52,23 @@ def _replies(gold: GoldDialogue, answers: Sequence[str], surprises: Sequence[Sur
 
 def _note_unmatched(
     gold: Mapping[str, GoldDialogue],
-    own: Mapping[str, object],
+    submitted: Mapping[str, object],
     file: Path,
     code: str,
     what: str,
     problems: Problems,
 ) -> None:
-    told = [problem.id for problem in problems.kept if problem.file == str(file)]
-    if None in told or problems.is_full:  # of a file that cannot be read, nothing is missing besides
+    ids = [problem.id for problem in problems.kept if problem.file == str(file)]
+    if None in ids or problems.is_full:  # the whole file could not be read
         return
-    refused = {normalize("NFC", name) for name in told if name is not None}
-    missing = [name for name in gold if name not in own and name not in refused]
-    extra = [name for name in own if name not in gold]
+    refused = {normalize("NFC", name) for name in ids if name is not None}
+    missing = [name for name in gold if name not in submitted and name not in refused]
+    extra = [name for name in submitted if name not in gold]
     if missing:
         message = f"{len(missing):,} of {len(gold):,} dialogues have no {what} (first: {_listed(missing)})."
         problems.add(code, message, file=str(file))
     if extra:
-        message = f"{len(extra):,} dialogues are not in the gold (first: {_listed(extra)})."
+        message = f"{len(extra):,} dialogues are not in the gold file (first: {_listed(extra)})."
         problems.add("UNMATCHED", message, file=str(file))
 
 
@@ -77,49 +77,53 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _note_lengths(
-    gold: Mapping[str, GoldDialogue], own: Mapping[str, Sequence[object]], file: Path, what: str, problems: Problems
+    gold: Mapping[str, GoldDialogue],
+    submitted: Mapping[str, Sequence[object]],
+    file: Path,
+    what: str,
+    problems: Problems,
 ) -> None:
-    for name, values in own.items():
+    for name, values in submitted.items():
         if name in gold and len(values) != len(gold[name].replies):
             message = f"{len(values)} {what} for {len(gold[name].replies)} replies."
             problems.add("LENGTH", message, file=str(file), id=name)
 
 
 def note_missing(samples: Sequence[Sample], rule: HiddenRule, file: str | None, problems: Problems) -> None:
-    """Note replies that lack what the rule of the hidden metric needs."""
-    others = {"perplexity": "choice", "metadata.candidates": "confidence"}
+    """Note replies without a field that the rule of the hidden metric needs."""
+    other_rules = {"perplexity": "choice", "metadata.candidates": "confidence"}
     for sample in samples:
         missing = next((need for need in rule.needs if not has(sample, need)), None)
         if missing is None:
             continue
-        lacking, other = missing.removeprefix("metadata."), others.get(missing)
-        message = f"reply {sample.metadata['reply']} has no {lacking}, which the rule {rule.name!r} needs."
+        field, other = missing.removeprefix("metadata."), other_rules.get(missing)
+        message = f"reply {sample.metadata['reply']} has no {field}, which the rule {rule.name!r} needs."
         hint = f"For the other kind of file: --rule {other}." if other and rule.ours else None
         problems.add("MISSING_PERPLEXITY", message, file=file, id=sample.group, hint=hint)
 
 
 def note_unscored(dialogue: str, reply: object, rule: str, reason: str, file: str | None, problems: Problems) -> None:
-    """Note a reply that the rule of the hidden metric fails on.
+    """Note a reply on which the rule of the hidden metric fails.
 
-    Without a value it would be left out of its dialogue's mean, and a submission could gain by it.
+    Without a value it would be left out of its dialogue's mean, which could raise the score.
     """
-    message = f"reply {reply}: the rule {rule!r} gives no number from 0 to 1: {reason}"
+    message = f"reply {reply}: the rule {rule!r} does not return a number from 0 to 1: {reason}"
     problems.add("RULE", message, file=file, id=dialogue)
 
 
-def asked(
+def dialogue_questions(
     questions: Mapping[str, Sequence[tuple[Part, ...]]],
     gold: Mapping[str, GoldDialogue],
     file: Path,
     problems: Problems,
-) -> Asked:
-    """What was asked, a question a reply; another number of turns than the gold has replies is noted."""
+) -> DialogueQuestions:
+    """One question per reply; a number of turns that differs from the number of replies is noted."""
     _note_lengths(gold, questions, file, "turns", problems)
     missing = [name for name in gold if name not in questions]
-    if missing and questions:  # of a file that cannot be read, nothing is missing besides
-        message = f"{len(missing):,} dialogues of the gold have no questions (first: {_listed(missing)})."
+    if missing and questions:  # without questions, the file could not be read
+        message = f"{len(missing):,} dialogues of the gold file have no questions (first: {_listed(missing)})."
         problems.add("UNMATCHED", message, file=str(file))
-    return Asked({name: tuple(map(_question, turns)) for name, turns in questions.items()})
+    return DialogueQuestions({name: tuple(map(_question, turns)) for name, turns in questions.items()})
 
 
 def _question(parts: tuple[Part, ...]) -> Question:
@@ -129,11 +133,13 @@ def _question(parts: tuple[Part, ...]) -> Question:
     return Question("\n".join(texts) or None, image, audio)
 
 
-def other_media(questions: Mapping[str, Sequence[tuple[Part, ...]]], gold: Mapping[str, GoldDialogue]) -> list[str]:
-    """Dialogues whose parts are not those that their type names."""
+def mismatched_media(
+    questions: Mapping[str, Sequence[tuple[Part, ...]]], gold: Mapping[str, GoldDialogue]
+) -> list[str]:
+    """Dialogues whose parts do not match their type."""
     return [
         name
-        for name, own in gold.items()
+        for name, dialogue in gold.items()
         if name in questions
-        and {part.type for turn in questions[name] for part in turn} - {"text"} != MEDIA.get(own.type, set())
+        and {part.type for turn in questions[name] for part in turn} - {"text"} != MEDIA.get(dialogue.type, set())
     ]

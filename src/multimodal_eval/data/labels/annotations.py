@@ -1,4 +1,4 @@
-"""Several annotators' labels of the same units, from any file that is read here."""
+"""Labels of several annotators for the same units, read from any supported file."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from multimodal_eval.data.readers.problems import Problems
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """Units x annotators: a code is an index into `labels`, -1 where there is none.
+    """Units x annotators: a code is an index into `labels`, or -1 if there is no label.
 
-    `labels` are those that annotators gave, or all of the order; a gold label beside them has the code len(labels).
-    `gold` has one code a unit, `groups` one integer a unit; None where the file was not asked for them.
+    `labels` are those that annotators gave, or all labels of the order. Any other gold label has the code len(labels).
+    `gold` has one code per unit and `groups` one integer per unit; they are None if no such column was requested.
     """
 
     codes: NDArray[np.int64]
@@ -45,7 +45,7 @@ def read_annotations(
     group: str | None = None,
     gold: str | None = None,
 ) -> Annotations:
-    """The labels of a file; everything that is wrong with it is refused together."""
+    """Read the labels of a file; raises one InputError with all problems."""
     problems = Problems()
     textual = is_textual(path)
     table = _Table(str(path), layout, LabelCodes(scale, order, textual=textual), problems)
@@ -63,7 +63,7 @@ def read_annotations(
 
 
 class _Table:
-    """Ratings as they are read, and what is known of each unit."""
+    """The ratings read so far, with the group and gold label of each unit."""
 
     group: str | None = None
     gold: str | None = None
@@ -74,11 +74,11 @@ class _Table:
         self.annotators: dict[str, int] = {}
         self.groups: dict[str, int] = {}
         self.units: dict[str, tuple[int, int]] = {}  # name -> (index, line)
-        self.group_of, self.gold_of = array("q"), array("q")  # one a unit
+        self.group_of, self.gold_of = array("q"), array("q")  # one per unit
         self.ratings = tuple(array("q") for _ in range(4))  # unit, annotator, code, line
 
     def add(self, line: int, record: Record, *, textual: bool) -> None:
-        """Take one record; what is wrong with it is noted."""
+        """Add one record; problems with it are recorded."""
         if not record.keys() <= self.columns.keys():
             self.columns.update(dict.fromkeys(record))
         try:
@@ -87,7 +87,7 @@ class _Table:
         except RefusedError as refusal:
             self._note(refusal, line)
             return
-        self._know(unit, line, record)
+        self._add_group_and_gold(unit, line, record)
         for annotator, where, cell in cells:
             index = self.annotators.setdefault(annotator, len(self.annotators))
             try:
@@ -105,7 +105,7 @@ class _Table:
         if column is not None:
             name = name_of(column, record.get(column))
             if name is None:
-                raise RefusedError("MISSING_ID", f"`{column}` is empty: which unit is it?")
+                raise RefusedError("MISSING_ID", f"`{column}` is empty: it must name the unit")
             known = name in self.units
             unit, first = self.units.setdefault(name, (unit, line))
             if known and not isinstance(self.layout, Long):
@@ -115,8 +115,8 @@ class _Table:
             self.gold_of.append(NO_LABEL)
         return unit
 
-    def _know(self, unit: int, line: int, record: Record) -> None:
-        """Note the unit's group and gold label; all records of a unit must say the same."""
+    def _add_group_and_gold(self, unit: int, line: int, record: Record) -> None:
+        """Record the unit's group and gold label; all records of a unit must agree."""
         try:
             if self.group is not None:
                 name = name_of(self.group, record.get(self.group))
@@ -131,13 +131,13 @@ class _Table:
         self.problems.add(refusal.code, str(refusal), file=self.file, line=line, hint=refusal.hint, **where)
 
     def missing_columns(self) -> list[Problem]:
-        """The columns that were asked for and are in no record."""
+        """The requested columns that no record has."""
         missing = []
-        asked = dict.fromkeys([*self.layout.asked, self.layout.unit, self.group, self.gold])
-        for column in asked if self.columns else ():
+        requested = dict.fromkeys([*self.layout.requested, self.layout.unit, self.group, self.gold])
+        for column in requested if self.columns else ():
             if column is None or column in self.columns:
                 continue
-            if column in self.layout.asked and any(self.layout.matches(column, other) for other in self.columns):
+            if column in self.layout.requested and any(self.layout.matches(column, other) for other in self.columns):
                 continue
             hint = did_you_mean(column, list(self.columns)).strip() + "."
             message = f"no column is named {column!r}."
@@ -145,52 +145,52 @@ class _Table:
         return missing
 
     def check_duplicates(self) -> None:
-        """One annotator rates a unit once; only the long form can say otherwise."""
+        """Refuse two ratings of a unit by the same annotator, which only the long layout can contain."""
         if not isinstance(self.layout, Long) or not self.ratings[0]:
             return
         units, annotators, _, lines = self._columns()
         key = units * len(self.annotators) + annotators
         order = np.argsort(key, kind="stable")
-        again = np.flatnonzero(key[order][1:] == key[order][:-1])
-        who, what = list(self.annotators), list(self.units)
-        for first, second in zip(order[again].tolist(), order[again + 1].tolist(), strict=True):
-            said = f"{who[annotators[second]]!r} rated the unit {shorten(what[units[second]])} twice"
-            message = f"{said}, in lines {lines[first]} and {lines[second]}"
+        duplicates = np.flatnonzero(key[order][1:] == key[order][:-1])
+        names, unit_names = list(self.annotators), list(self.units)
+        for first, second in zip(order[duplicates].tolist(), order[duplicates + 1].tolist(), strict=True):
+            rating = f"{names[annotators[second]]!r} rated the unit {shorten(unit_names[units[second]])} twice"
+            message = f"{rating}, in lines {lines[first]} and {lines[second]}"
             self.problems.add("DUPLICATE", message, file=self.file, line=int(lines[second]))
 
     def check_contents(self) -> None:
-        """Agreement takes two annotators and a label."""
+        """Agreement needs two annotators and at least one label."""
         if not self.columns:
             self.problems.add("EMPTY", "the input has no records", file=self.file)
         elif not self.ratings[0]:
-            self.problems.add("EMPTY", "no annotator has given a label", file=self.file)
+            self.problems.add("EMPTY", "no annotator gave a label", file=self.file)
         elif len(self.annotators) < 2:
             (only,) = self.annotators
-            self.problems.add("ANNOTATORS", f"agreement takes two annotators. Got {only!r} alone.", file=self.file)
+            self.problems.add("ANNOTATORS", f"agreement needs two annotators. Got only {only!r}.", file=self.file)
 
     def _columns(self) -> list[NDArray[np.int64]]:
         return [np.frombuffer(values, dtype=np.int64) for values in self.ratings]
 
     def finish(self) -> Annotations:
-        """The tables."""
-        units, annotators, given, _ = self._columns()
-        labels, place = self.labels.sorted(given)
+        """The finished table."""
+        units, annotators, rated, _ = self._columns()
+        labels, positions = self.labels.sorted(rated)
         codes = np.full((len(self.gold_of), len(self.annotators)), NO_LABEL, dtype=np.int64)
-        codes[units, annotators] = place[given]
+        codes[units, annotators] = positions[rated]
         gold = groups = None
         if self.gold is not None:
-            found = np.array(self.gold_of, dtype=np.int64)
-            gold = np.where(found < 0, NO_LABEL, place[found])
+            gold_codes = np.array(self.gold_of, dtype=np.int64)
+            gold = np.where(gold_codes < 0, NO_LABEL, positions[gold_codes])
         if self.group is not None:
             groups = np.array(self.group_of, dtype=np.int64)
-            alone = groups < 0  # a unit without a group is its own
+            alone = groups < 0  # a unit without a group is a separate group
             groups[alone] = len(self.groups) + np.arange(int(alone.sum()))
         return Annotations(codes, labels, list(self.annotators), gold, groups)
 
 
-def _set(known: array[int], unit: int, code: int, column: str) -> None:
+def _set(codes: array[int], unit: int, code: int, column: str) -> None:
     if code == NO_LABEL:
         return
-    if known[unit] not in (NO_LABEL, code):
-        raise RefusedError("CONFLICT", f"`{column}` says different things of one unit")
-    known[unit] = code
+    if codes[unit] not in (NO_LABEL, code):
+        raise RefusedError("CONFLICT", f"`{column}` has different values for one unit")
+    codes[unit] = code

@@ -1,4 +1,4 @@
-"""A taxonomy: the labels of a classification task, under which other names they go, and their codes."""
+"""A taxonomy: the labels of a classification task, their aliases and their codes."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Labels = Sequence[str] | Mapping[str, Any] | str | Path
 
 
 def folded(text: str) -> str:
-    """The form in which labels are compared: NFC, any case, white space folded."""
+    """The form in which labels are compared: NFC, case-folded, white space collapsed."""
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Labels as codes, with what was left out: labels outside the taxonomy, as they were written, and how often."""
+    """Labels as codes, and the counts of labels outside the taxonomy, as they were written."""
 
     codes: Codes
     unknown: Counter[str]
 
 
 class _Numbers(dict[Any, int]):
-    """Cell -> the number of the distinct cell, given as cells are met: a million cells hold a few texts."""
+    """Numbers the distinct cells in the order of first use: a million cells have few distinct values."""
 
     def __missing__(self, cell: Any) -> int:
         number = self[cell] = len(self)
@@ -49,9 +49,9 @@ class _Numbers(dict[Any, int]):
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """Labels in the order of their codes. `aliases` are other names; `normalise`, where given, replaces both.
+    """Labels in the order of their codes. `aliases` are other names for them; `normalise`, if given, replaces both.
 
-    A label is found as it is written, else in any case and with its white space folded.
+    A label matches exactly, or else ignoring case and white space.
     """
 
     labels: tuple[str, ...]
@@ -65,7 +65,7 @@ class Taxonomy:
                 near = get_close_matches(label, self.labels, n=1)
                 guess = f" Did you mean {near[0]!r}?" if near else ""
                 raise ConfigError(
-                    f"the alias {alias!r} stands for {label!r}, which is no label of the taxonomy.{guess}"
+                    f"the alias {alias!r} refers to {label!r}, which is not a label of the taxonomy.{guess}"
                 )
         exact = {unicodedata.normalize("NFC", label): code for code, label in enumerate(self.labels)}
         names = [*self.aliases, *self.labels]
@@ -74,8 +74,8 @@ class Taxonomy:
             by_form.setdefault(folded(name), set()).add(self.labels.index(self.aliases.get(name, name)))
         clashes = [alias for alias in self.aliases if len(by_form[folded(alias)]) > 1]
         if clashes:
-            raise ConfigError(f"the alias {clashes[0]!r} stands for two labels")
-        # Labels that differ in case alone are found as they are written only.
+            raise ConfigError(f"the alias {clashes[0]!r} refers to two labels")
+        # Labels that differ only in case must match exactly.
         forms = {form: codes.pop() for form, codes in by_form.items() if len(codes) == 1}
         object.__setattr__(self, "_exact", exact)
         object.__setattr__(self, "_forms", forms)
@@ -84,24 +84,24 @@ class Taxonomy:
         return len(self.labels)
 
     def code(self, cell: Any) -> int:
-        """The code of a label as a file or a model wrote it; -1 where it is none of these."""
+        """The code of a label as a file or a model wrote it; -1 if it is not in the taxonomy."""
         if self.normalise is not None:
             return self._exact.get(self.normalise(cell), NO_LABEL)  # type: ignore[attr-defined, no-any-return]
         text = label_text(cell)
-        found = self._exact.get(text)  # type: ignore[attr-defined]
-        return self._forms.get(folded(text), NO_LABEL) if found is None else found  # type: ignore[attr-defined, no-any-return]
+        exact = self._exact.get(text)  # type: ignore[attr-defined]
+        return self._forms.get(folded(text), NO_LABEL) if exact is None else exact  # type: ignore[attr-defined, no-any-return]
 
     def encode(self, cells: Iterable[Any]) -> Encoded:
-        """The codes of many labels. Blank cells are no label; others outside the taxonomy are counted."""
+        """The codes of many labels. Blank cells have no label; labels outside the taxonomy are counted."""
         import numpy as np
 
         numbers = _Numbers()
         cells = cells if isinstance(cells, list | tuple) else list(cells)
         try:
             which = np.fromiter(map(numbers.__getitem__, cells), dtype=np.int64, count=len(cells))
-        except TypeError:  # a list among the labels cannot be looked up
-            odd_one = next(cell for cell in cells if getattr(cell, "__hash__", None) is None)
-            raise InputError([Problem(code="TYPE", message=_must_be_text(odd_one))]) from None
+        except TypeError:  # a list is not hashable
+            unhashable = next(cell for cell in cells if getattr(cell, "__hash__", None) is None)
+            raise InputError([Problem(code="TYPE", message=_must_be_text(unhashable))]) from None
         codes = np.array([self.code(cell) for cell in numbers], dtype=np.int64)
         unknown: Counter[str] = Counter()
         for cell, code, count in zip(numbers, codes, np.bincount(which, minlength=len(numbers)), strict=True):
@@ -110,7 +110,7 @@ class Taxonomy:
         return Encoded(codes[which], unknown)
 
     def encode_rows(self, rows: Sequence[Sequence[Any]]) -> Encoded:
-        """The codes of one list of labels a row, as a table with -1 behind shorter lists."""
+        """The codes of one list of labels per row, as a table; shorter lists are padded with -1."""
         import numpy as np
 
         if not {str, type(None), float}.isdisjoint(map(type, rows)):
@@ -127,24 +127,24 @@ class Taxonomy:
         return Encoded(table, flat.unknown)
 
     def nearest(self, cell: Any) -> str | None:
-        """The label that a misspelt one most looks like."""
+        """The label closest to a misspelt one."""
         forms = {folded(name): self.aliases.get(name, name) for name in [*self.aliases, *self.labels]}
         near = get_close_matches(folded(label_text(cell)), list(forms), n=1, cutoff=0.5)
         return forms[near[0]] if near else None
 
     def to_builtins(self) -> dict[str, Any]:
-        """What a YAML file of this taxonomy says."""
+        """The content of a YAML file of this taxonomy."""
         return {"labels": list(self.labels), **({"aliases": dict(self.aliases)} if self.aliases else {})}
 
     @property
     def fingerprint(self) -> str:
-        """The number of labels and a digest of labels, order and aliases: for signatures."""
+        """The number of labels and a digest of labels, order and aliases, for signatures."""
         content = json.dumps(self.to_builtins(), ensure_ascii=False, sort_keys=True)
         return f"{len(self.labels)}@{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 
 def label_text(cell: Any) -> str:
-    """A label as text: whole numbers are labels too; None and NaN are blank; anything else is refused."""
+    """A label as text: integers are labels too, None and NaN are blank, anything else is refused."""
     if isinstance(cell, str):
         return unicodedata.normalize("NFC", cell)
     if is_missing(cell):
@@ -159,12 +159,12 @@ def _must_be_text(cell: Any) -> str:
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether a cell is empty the way that lists (None) and data frames (NaN, NA) have it."""
+    """Whether a cell is None, NaN or pandas.NA."""
     return cell is None or (isinstance(cell, float) and cell != cell) or type(cell).__name__ == "NAType"
 
 
 def load_taxonomy(source: Labels) -> Taxonomy:
-    """A taxonomy from a list of labels, `{labels: […], aliases: {alias: label}}`, or a YAML file of either."""
+    """A taxonomy from a list of labels, `{labels: […], aliases: {alias: label}}`, or a YAML file with either."""
     if isinstance(source, str | Path):
         return _converted(_read(Path(source)), str(source))
     return _converted(source, "the labels")
@@ -176,7 +176,7 @@ def _read(path: Path) -> Any:
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"the labels' file {path} cannot be read: {error.strerror}") from None
+        raise ConfigError(f"the labels file {path} cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from None
 
@@ -200,7 +200,7 @@ def _converted(content: Any, source: str) -> Taxonomy:
 
 
 def _name(cell: Any) -> str:
-    """A label of a YAML file, where an unquoted `1` is a number and an unquoted `no` is false."""
+    """A label from a YAML file, in which an unquoted `1` is a number and an unquoted `no` is false."""
     if isinstance(cell, int) and not isinstance(cell, bool):
         return str(cell)
     if not isinstance(cell, str):
@@ -210,7 +210,7 @@ def _name(cell: Any) -> str:
 
 def _check_labels(labels: Sequence[str]) -> None:
     if not labels:
-        raise ConfigError("a taxonomy has at least one label. Got none.")
+        raise ConfigError("a taxonomy must have at least one label. Got none.")
     for label, count in Counter(labels).items():
         if not label.strip():
             raise ConfigError("a taxonomy has a blank label")

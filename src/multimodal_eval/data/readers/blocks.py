@@ -1,4 +1,4 @@
-"""Bytes of a file, decompressed, in blocks of whole lines. Records end at \\n and nowhere else."""
+"""The decompressed bytes of a file, in blocks of complete lines. Only \\n ends a record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPRESSED = (".gz", ".zst")
 
 
 class DamagedStreamError(Exception):
-    """The compressed stream ends too early or is no such stream; `code` says which."""
+    """The compressed stream is truncated or invalid; `code` says which."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class DamagedStreamError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some whole lines: their bytes, the number of the first and its offset in the (decompressed) file."""
+    """Some complete lines: their bytes, the number of the first line and its offset in the (decompressed) file."""
 
     data: bytes
     first_line: int
@@ -38,7 +38,7 @@ class Block:
 
 
 def bare_suffix(path: Path) -> str:
-    """The suffix that tells the format: `.jsonl` for answers.jsonl.gz."""
+    """The suffix without compression: `.jsonl` for answers.jsonl.gz."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     while suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
@@ -47,7 +47,7 @@ def bare_suffix(path: Path) -> str:
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """The file's bytes, decompressed as its suffix says."""
+    """Open a file for reading bytes, decompressed according to its suffix."""
     suffix = path.suffix.lower()
     try:
         if suffix == ".gz":
@@ -73,7 +73,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Unbuffered:
-    """Arrow's stream under the two names that the readers here use."""
+    """An Arrow stream with the two methods that the readers use."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -86,7 +86,7 @@ class _Unbuffered:
 
 
 def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Blocks of the stream; of a damaged one, all that could be read before the damage."""
+    """Blocks of the stream; if it is damaged, everything before the damage, then the error."""
     while True:
         pieces: list[bytes] = []
         size = 0
@@ -103,7 +103,7 @@ def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def line_blocks(stream: IO[bytes], file: str) -> Iterator[Block]:
-    """The stream in blocks of whole lines; the last may lack its newline."""
+    """The stream in blocks of complete lines; the last may lack its newline."""
     line, offset, rest = 1, 0, b""
     first = True
     for chunk in _chunks(stream):
@@ -119,7 +119,7 @@ def line_blocks(stream: IO[bytes], file: str) -> Iterator[Block]:
             if len(rest) > LONGEST_RECORD:
                 problem = Problem(
                     code="TOO_LONG",
-                    message=f"a record of over {LONGEST_RECORD >> 20} MB",
+                    message=f"a record is longer than {LONGEST_RECORD >> 20} MB",
                     file=file,
                     line=line,
                 )
@@ -134,7 +134,7 @@ def line_blocks(stream: IO[bytes], file: str) -> Iterator[Block]:
 
 
 def refuse_utf16(head: bytes, file: str) -> None:
-    """UTF-16 is a mistake worth its own words: every other check would speak of its NUL bytes."""
+    """Refuse UTF-16 with a clear message; other checks would report its NUL bytes."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or (b"\0" in head[:4] and len(head) >= 4):
         problem = Problem(
             code="ENCODING",

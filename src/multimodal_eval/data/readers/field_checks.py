@@ -1,4 +1,4 @@
-"""What each field of a sample takes: one check per field, for a value from a file or from memory."""
+"""One check per field of a sample, for values from files and from memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from multimodal_eval.core.metric import is_number
 from multimodal_eval.core.sample import Box
 from multimodal_eval.data.readers.problems import Columns
 
-MINUS = "Is the minus sign missing?"  # of what ought to be a perplexity or a log-probability
+MINUS = "Is the minus sign missing?"
 LONGEST_TEXT = 1_000_000  # bytes
 LONGEST_DATA_URI = 1 << 27
 
@@ -24,7 +24,7 @@ Check = Callable[[str, Any], Any]
 
 
 class RefusedError(Exception):
-    """A value that a field does not take."""
+    """A value that a field does not accept."""
 
     def __init__(self, code: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -32,21 +32,21 @@ class RefusedError(Exception):
 
 
 def checked_text(field: str, value: Any) -> str:
-    """A text without NUL and half characters, not too long, in NFC; anything else is refused."""
-    return value if _is_sound_ascii(field, value, LONGEST_TEXT) else unicodedata.normalize("NFC", value)
+    """Text in NFC; NUL characters, lone surrogates and text that is too long are refused."""
+    return value if _is_ascii(field, value, LONGEST_TEXT) else unicodedata.normalize("NFC", value)
 
 
-def _is_sound_ascii(field: str, value: Any, longest: int) -> bool:
-    """Whether a text is ASCII; one that is not sound is refused."""
+def _is_ascii(field: str, value: Any, longest: int) -> bool:
+    """Whether the text is ASCII; invalid text is refused."""
     if type(value) is not str:
         raise RefusedError("TYPE", f"`{field}` must be text. Got {shorten(value)} instead.")
     if "\0" in value:
-        raise RefusedError("CONTROL_CHAR", f"`{field}` holds a NUL character, at offset {value.index(chr(0))}")
+        raise RefusedError("CONTROL_CHAR", f"`{field}` contains a NUL character, at offset {value.index(chr(0))}")
     ascii_only = value.isascii()
     try:
         size = len(value) if ascii_only else len(value.encode())
     except UnicodeEncodeError as lone:
-        message = f"`{field}` holds half of a surrogate pair, at offset {lone.start}"
+        message = f"`{field}` contains half of a surrogate pair, at offset {lone.start}"
         raise RefusedError("CONTROL_CHAR", message) from None
     if size > longest:
         raise RefusedError("TOO_LONG", f"`{field}` is longer than {longest:,} bytes")
@@ -54,7 +54,7 @@ def _is_sound_ascii(field: str, value: Any, longest: int) -> bool:
 
 
 def checked_name(field: str, value: Any) -> str:
-    """Ids and groups: text or whole numbers (NumPy's too), kept as text."""
+    """Ids and groups: text or integers (including NumPy's), kept as text."""
     if type(value) is not str and isinstance(value, Integral) and not isinstance(value, bool):
         return str(value)
     text = checked_text(field, value)
@@ -64,29 +64,29 @@ def checked_name(field: str, value: Any) -> str:
 
 
 def checked_reference(field: str, value: Any) -> str:
-    """A text that is not blank."""
+    """Text that is not blank."""
     text = checked_text(field, value)
     if not text or text.isspace():
         raise RefusedError(
             "EMPTY_REFERENCE",
-            f"`{field}` holds a blank text",
-            "Leave it out, or give null, where there is none.",
+            f"`{field}` contains blank text",
+            "Leave it out, or use null, if there is none.",
         )
     return text
 
 
 def checked_references(field: str, value: Any) -> list[str]:
-    """A list of texts, none of them blank; anything else is refused."""
+    """A list of strings, none of them blank; anything else is refused."""
     if type(value) is not list and not isinstance(value, tuple):
         raise RefusedError("TYPE", f"`{field}` must be a list of strings. Got {shorten(value)} instead.")
     if not value:
-        hint = "Leave it out, or give null, where there is none."
+        hint = "Leave it out, or use null, if there is none."
         raise RefusedError("NO_REFERENCE", f"`{field}` is an empty list", hint)
     if set(map(type, value)) != {str}:
         raise RefusedError("TYPE", f"`{field}` must be a list of strings. Got {shorten(value)} instead.")
     joined = "".join(value)
     if joined.isascii() and "\0" not in joined and len(joined) <= LONGEST_TEXT and all(map(str.strip, value)):
-        return list(value)  # sound, every one of them: the long way is for those that are not ASCII, and for faults
+        return list(value)  # the fast path: all are valid ASCII
     return [checked_reference(field, item) for item in value]
 
 
@@ -122,14 +122,14 @@ def checked_logprobs(field: str, value: Any) -> list[float]:
 
 
 def checked_boolean(field: str, value: Any) -> bool:
-    """True or false, and nothing that merely looks like it."""
+    """A boolean; values such as 1 or "true" are refused."""
     if not isinstance(value, bool):
         raise RefusedError("TYPE", f"`{field}` must be true or false. Got {shorten(value)} instead.")
     return value
 
 
-def as_mapping(field: str, value: Any, *, twice: str = "holds a key twice") -> Any:
-    """A map of Parquet, which is a list of pairs, as a mapping; everything else as it is."""
+def as_mapping(field: str, value: Any, *, twice: str = "has a key twice") -> Any:
+    """A Parquet map, which is read as a list of pairs, as a mapping; other values unchanged."""
     if not (isinstance(value, list) and value and all(isinstance(item, tuple) for item in value)):
         return value
     if len(dict(value)) < len(value):
@@ -138,14 +138,14 @@ def as_mapping(field: str, value: Any, *, twice: str = "holds a key twice") -> A
 
 
 def checked_mapping(field: str, value: Any) -> Columns:
-    """An object whose values are sound; anything else is refused."""
+    """An object with valid values; anything else is refused."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise RefusedError("TYPE", f"`{field}` must be an object. Got {shorten(value)} instead.")
     return {key: checked_value(field, item) for key, item in value.items()}
 
 
 def checked_annotations(field: str, value: Any) -> Columns:
-    """Annotator -> label; of a list, the first is the first annotator's; a map of Parquet is a list of pairs."""
+    """Annotator -> label; a list is numbered from 1."""
     value = as_mapping(field, value, twice="names an annotator twice")
     if isinstance(value, list | tuple):
         value = {str(place): item for place, item in enumerate(value, 1)}
@@ -153,7 +153,7 @@ def checked_annotations(field: str, value: Any) -> Columns:
 
 
 def checked_value(field: str, value: Any) -> Any:
-    """A value of any type: texts in it are checked and normalised, numbers must be finite."""
+    """A value of any type: text in it is checked and normalised, and numbers must be finite."""
     if type(value) is str:
         return checked_text(field, value)
     if isinstance(value, Mapping):
@@ -168,7 +168,7 @@ def checked_value(field: str, value: Any) -> Any:
 
 
 def checked_media(field: str, value: Any) -> Any:
-    """Text (path, URL, data URI), bytes, a picture in memory, or the {bytes, path} pair of dataset files."""
+    """Text (path, URL, data URI), bytes, an image in memory, or the {bytes, path} pair of dataset files."""
     if isinstance(value, PathLike):
         value = str(value)
     if isinstance(value, Mapping) and value.keys() <= {"bytes", "path"}:
@@ -177,61 +177,61 @@ def checked_media(field: str, value: Any) -> Any:
         return bytes(value)
     if isinstance(value, bytes) or hasattr(value, "save"):
         return value
-    # A path is kept letter by letter: in another normal form it would name another file.
+    # A path is not normalised: another normal form would name another file.
     is_data_uri = isinstance(value, str) and value[:5].lower() == "data:"
-    _is_sound_ascii(field, value, LONGEST_DATA_URI if is_data_uri else LONGEST_TEXT)
+    _is_ascii(field, value, LONGEST_DATA_URI if is_data_uri else LONGEST_TEXT)
     return value
 
 
-_CHOICES = "a list of texts or an object letter -> text"
+_CHOICES = "a list of strings or an object letter -> text"
 _BOX_KEYS = ("box", "label", "score")
 _LARGEST_EPOCH = 2**63 - 1
 
 
-def unlike(field: str, wanted: str, value: object) -> RefusedError:
-    """A value that is not the field at all: the column may be something else."""
-    message = f"`{field}` must be {wanted}. Got {shorten(value)} instead."
+def wrong_type(field: str, expected: str, value: object) -> RefusedError:
+    """A value of the wrong type: the column may hold something other than the field."""
+    message = f"`{field}` must be {expected}. Got {shorten(value)} instead."
     return RefusedError("TYPE", message, hint_to_keep(field))
 
 
 def hint_to_keep(field: str) -> str:
-    """What to do with a column that has a field's name and is something else."""
+    """How to keep a column that has a field's name but holds something else."""
     return f"If the column holds something else, --map {field}= keeps it as metadata."
 
 
 def checked_choices(field: str, value: Any) -> list[str] | dict[str, str] | None:
-    """The options of a question; letters whose text is null are left out, and no options at all are null."""
+    """The options of a question; letters with null text are left out, and an empty result is null."""
     value = as_mapping(field, value)
     if isinstance(value, Mapping):
         texts = {key: text for key, text in value.items() if text is not None}
         if not all(isinstance(item, str) for pair in texts.items() for item in pair):
-            raise unlike(field, _CHOICES, value)
+            raise wrong_type(field, _CHOICES, value)
         return {checked_text(field, key): checked_text(field, text) for key, text in texts.items()} or None
     if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
-        raise unlike(field, _CHOICES, value)
+        raise wrong_type(field, _CHOICES, value)
     return [checked_text(field, text) for text in value] or None
 
 
 def checked_images(field: str, value: Any) -> list[Any] | None:
     """A list of images, each like `image`; an empty list is null."""
     if not isinstance(value, list | tuple):
-        raise unlike(field, "a list of images", value)
+        raise wrong_type(field, "a list of images", value)
     return [checked_media(f"{field}[{place}]", item) for place, item in enumerate(value)] or None
 
 
 def checked_video(field: str, value: Any) -> str | bytes:
-    """A path, an address, a data URI or bytes, kept as given."""
+    """A path, a URL, a data URI or bytes, unchanged."""
     pair = isinstance(value, Mapping) and value and value.keys() <= {"bytes", "path"}
     if not pair and not isinstance(value, str | bytes | bytearray | memoryview | PathLike):
-        raise unlike(field, "a path, an address, a data URI or bytes", value)
+        raise wrong_type(field, "a path, a URL, a data URI or bytes", value)
     video: str | bytes = checked_media(field, value)
     return video
 
 
 def checked_boxes(field: str, value: Any) -> list[Box]:
-    """A list of boxes: four numbers each, or objects with `box`, and if wanted `label` and `score`."""
+    """A list of boxes: four numbers each, or objects with `box` and optionally `label` and `score`."""
     if not isinstance(value, list | tuple):
-        raise unlike(field, "a list of boxes", value)
+        raise wrong_type(field, "a list of boxes", value)
     return [_box(f"{field}[{place}]", item) for place, item in enumerate(value)]
 
 
@@ -257,23 +257,23 @@ def _edges(field: str, value: Any) -> tuple[float, float, float, float]:
         raise RefusedError("TYPE", message)
     left, top, right, bottom = (_number(field, edge) for edge in value)
     if right < left or bottom < top:
-        message = f"`{field}` ends before it begins: left {left:g}, top {top:g}, right {right:g}, bottom {bottom:g}."
+        message = f"`{field}` ends before it starts: left {left:g}, top {top:g}, right {right:g}, bottom {bottom:g}."
         raise RefusedError("RANGE", message, "Are the last two its width and height? Add left and top to them.")
     return left, top, right, bottom
 
 
 def checked_epoch(field: str, value: Any) -> int:
-    """A whole number from 0."""
+    """A whole number, 0 or more."""
     if not is_number(value) or value != value or value in (inf, -inf) or value != int(value):
-        raise unlike(field, "a whole number", value)
+        raise wrong_type(field, "a whole number", value)
     number = int(value)
     if not 0 <= number <= _LARGEST_EPOCH:
-        raise RefusedError("RANGE", f"`{field}` must be a whole number from 0. Got {shorten(number)} instead.")
+        raise RefusedError("RANGE", f"`{field}` must be a whole number, 0 or more. Got {shorten(number)} instead.")
     return number
 
 
 def json_cell(field: str, cell: str, hint: str | None = None) -> Any:
-    """What a cell says that holds JSON."""
+    """The decoded content of a cell with JSON."""
     try:
         return msgspec.json.decode(cell.encode())
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:

@@ -1,15 +1,15 @@
-"""The human judgments of Flickr8k, in the files in which they were published.
+"""The human judgments of Flickr8k, read from the published files.
 
-A folder with Flickr8k.token.txt (`image#k` TAB caption) and one or both of
+The folder has Flickr8k.token.txt (`image#k` TAB caption) and one or both of
 
-    ExpertAnnotations.txt        image TAB image#k TAB three scores, 1 (has nothing to do with it) to 4 (describes it)
-    CrowdFlowerAnnotations.txt   image TAB image#k TAB share of yes TAB number of yes TAB number of no
+    ExpertAnnotations.txt        image TAB image#k TAB three scores, 1 (unrelated) to 4 (describes the image)
+    CrowdFlowerAnnotations.txt   image TAB image#k TAB share of yes votes TAB yes votes TAB no votes
 
 each plain or .gz. The judged captions were written for other images or for the image itself; the image's captions are
-the references. What is done with an image's own captions follows the published figures:
+the references. An image's own captions are treated as in the published figures:
 
     expert   a judgment of one of the image's own captions is left out
-    cf       all judgments stay, and a caption that was judged for an image is none of that image's references
+    cf       all judgments are used, and a caption that was judged for an image is removed from that image's references
 
 Reference:
     Hodosh, Young and Hockenmaier (2013). Framing Image Description as a Ranking Task: Data, Models and Evaluation
@@ -34,15 +34,15 @@ CAPTIONS = "Flickr8k.token.txt"
 ANNOTATIONS = {"flickr8k-expert": "ExpertAnnotations.txt", "flickr8k-cf": "CrowdFlowerAnnotations.txt"}
 HUMAN = {"flickr8k-expert": ("expert_1", "expert_2", "expert_3"), "flickr8k-cf": ("share_of_yes",)}
 
-_CAPTIONS_AN_IMAGE = 5
+_CAPTIONS_PER_IMAGE = 5
 _LOWEST, _HIGHEST = 1, 4
-_ROUNDED = 1e-5  # how far the written share may be from the counts'
-_MOST_DIGITS = 9
+_TOLERANCE = 1e-5  # between the written share and the counts
+_MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedSamples:
-    """Samples whose metadata hold human scores, in the columns `human`; `left_out` counts judgments by reason."""
+    """Samples with human scores in the metadata columns `human`; `left_out` counts judgments by reason."""
 
     samples: list[Sample]
     human: tuple[str, ...]
@@ -70,14 +70,14 @@ class _Captions:
 
 
 def formats_in(folder: Path) -> list[str]:
-    """Which judgments the folder holds."""
+    """Which judgments the folder has."""
     return [kind for kind, name in ANNOTATIONS.items() if _find(folder, name)]
 
 
 def read_flickr8k(folder: Path, kind: str, *, allow_partial: bool = False) -> JudgedSamples:
-    """One sample a judged caption; every line that cannot be used is a problem.
+    """One sample per judged caption; every invalid line is a problem.
 
-    A judgment of an unknown caption or image is a problem too; with `allow_partial` it is left out and counted.
+    A judgment of an unknown caption or image is a problem; with `allow_partial` it is left out and counted.
     """
     problems = Problems()
     captions = _read_captions(_required(folder, CAPTIONS), problems)
@@ -86,11 +86,11 @@ def read_flickr8k(folder: Path, kind: str, *, allow_partial: bool = False) -> Ju
     left_out: Counter[str] = Counter()
     known = [j for j in judgments if _is_known(j, captions, path, None if allow_partial else problems, left_out)]
     problems.raise_if_any()
-    kept, references = (_without_own if kind == "flickr8k-expert" else _own_are_no_references)(
+    kept, references = (_drop_own_captions if kind == "flickr8k-expert" else _drop_judged_references)(
         known, captions, left_out
     )
     if not kept:
-        raise InputError([Problem(code="EMPTY", message="no judgment is left", file=str(path))])
+        raise InputError([Problem(code="EMPTY", message="no judgments are left", file=str(path))])
     samples = [
         Sample(
             id=f"{judgment.image} {judgment.caption}",
@@ -111,13 +111,13 @@ def _find(folder: Path, name: str) -> Path | None:
 def _required(folder: Path, name: str) -> Path:
     path = _find(folder, name)
     if path is None:
-        message = f"the folder has no {name}, nor {name}.gz"
+        message = f"the folder has neither {name} nor {name}.gz"
         raise InputError([Problem(code="NOT_FOUND", message=message, file=str(folder))])
     return path
 
 
 def _rows(path: Path, columns: int, problems: Problems) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of every line that has the right number of them; blank lines are passed over."""
+    """(line, cells) of every line with the right number of cells; blank lines are skipped."""
     file, last_good = str(path), 0
     try:
         with open_bytes(path) as stream:
@@ -128,7 +128,7 @@ def _rows(path: Path, columns: int, problems: Problems) -> Iterator[tuple[int, l
                     try:
                         text = raw.decode("utf-8").removesuffix("\r")
                     except UnicodeDecodeError as bad:
-                        message = f"byte {bad.start} of the line is no valid UTF-8"
+                        message = f"byte {bad.start} of the line is not valid UTF-8"
                         problems.add("ENCODING", message, file=file, line=line)
                         continue
                     cells = text.split("\t")
@@ -143,7 +143,7 @@ def _rows(path: Path, columns: int, problems: Problems) -> Iterator[tuple[int, l
 
 
 def _image_of(caption: str) -> str | None:
-    """The image of a caption id `image#k`, or None where it is no such id."""
+    """The image of a caption id `image#k`, or None if the id has another form."""
     image, mark, number = caption.rpartition("#")
     return image if mark and image and number.isdecimal() else None
 
@@ -160,7 +160,7 @@ def _read_captions(path: Path, problems: Problems) -> _Captions:
         elif not text.strip():
             problems.add("EMPTY_REFERENCE", "the caption is blank", **where)
         elif "\0" in text:
-            problems.add("CONTROL_CHAR", f"the caption holds a NUL character, at offset {text.index(chr(0))}", **where)
+            problems.add("CONTROL_CHAR", f"the caption has a NUL character, at offset {text.index(chr(0))}", **where)
         else:
             captions.texts[key] = text
             captions.of_image.setdefault(image, []).append(key)
@@ -170,7 +170,7 @@ def _read_captions(path: Path, problems: Problems) -> _Captions:
 
 def _read_judgments(path: Path, kind: str, problems: Problems) -> list[_Judgment]:
     read_scores = _expert_scores if kind == "flickr8k-expert" else _share_of_yes
-    found: list[_Judgment] = []
+    judgments: list[_Judgment] = []
     lines: dict[tuple[str, str], int] = {}
     for line, (image, caption, *cells) in _rows(path, 5, problems):
         where = {"file": str(path), "line": line, "id": f"{image} {caption}"}
@@ -182,10 +182,10 @@ def _read_judgments(path: Path, kind: str, problems: Problems) -> list[_Judgment
             problems.add("DUPLICATE", f"the caption is judged twice, in lines {first} and {line}", **where)
             continue
         try:
-            found.append(_Judgment(line, image, caption, read_scores(cells)))
+            judgments.append(_Judgment(line, image, caption, read_scores(cells)))
         except _BadScoreError as bad:
             problems.add(bad.code, str(bad), **where)
-    return found
+    return judgments
 
 
 class _BadScoreError(Exception):
@@ -195,7 +195,7 @@ class _BadScoreError(Exception):
 
 
 def _whole(cell: str, what: str) -> int:
-    if not (cell.isascii() and cell.isdecimal()) or len(cell) > _MOST_DIGITS:
+    if not (cell.isascii() and cell.isdecimal()) or len(cell) > _MAX_DIGITS:
         raise _BadScoreError("TYPE", f"{what} must be a whole number. Got {shorten(cell)} instead.")
     return int(cell)
 
@@ -204,30 +204,32 @@ def _expert_scores(cells: list[str]) -> tuple[float, ...]:
     scores = [_whole(cell, f"the score of expert {number}") for number, cell in enumerate(cells, 1)]
     for number, score in enumerate(scores, 1):
         if not _LOWEST <= score <= _HIGHEST:
-            message = f"the score of expert {number} must lie from {_LOWEST} to {_HIGHEST}. Got {score} instead."
+            message = f"the score of expert {number} must be from {_LOWEST} to {_HIGHEST}. Got {score} instead."
             raise _BadScoreError("RANGE", message)
     return tuple(map(float, scores))
 
 
 def _share_of_yes(cells: list[str]) -> tuple[float, ...]:
-    yes, no = _whole(cells[1], "the number of yes"), _whole(cells[2], "the number of no")
+    yes, no = _whole(cells[1], "the number of yes votes"), _whole(cells[2], "the number of no votes")
     try:
         share = float(cells[0])
     except ValueError:
-        raise _BadScoreError("TYPE", f"the share of yes must be a number. Got {shorten(cells[0])} instead.") from None
+        message = f"the share of yes votes must be a number. Got {shorten(cells[0])} instead."
+        raise _BadScoreError("TYPE", message) from None
     if not isfinite(share):
-        raise _BadScoreError("NONFINITE", f"the share of yes is {share}")
+        raise _BadScoreError("NONFINITE", f"the share of yes votes is {share}")
     if not yes + no:
         raise _BadScoreError("RANGE", "nobody judged the caption: 0 yes and 0 no")
-    if abs(share - yes / (yes + no)) > _ROUNDED:
-        raise _BadScoreError("CONFLICT", f"the share of yes is {share:g}, and {yes} yes and {no} no make another")
+    if abs(share - yes / (yes + no)) > _TOLERANCE:
+        message = f"the share of yes votes is {share:g}, which does not match {yes} yes and {no} no"
+        raise _BadScoreError("CONFLICT", message)
     return (share,)
 
 
 def _is_known(
     judgment: _Judgment, captions: _Captions, path: Path, problems: Problems | None, left_out: Counter[str]
 ) -> bool:
-    """Whether caption and image are in the file of captions; if not, that is noted or, without `problems`, counted."""
+    """Whether caption and image are in the captions file. If not, add a problem or, without `problems`, count it."""
     if judgment.caption not in captions.texts:
         code, reason = "UNMATCHED", f"the judged caption is not in {CAPTIONS}"
     elif judgment.image not in captions.of_image:
@@ -243,24 +245,24 @@ def _is_known(
     return False
 
 
-def _without_own(
+def _drop_own_captions(
     judgments: list[_Judgment], captions: _Captions, left_out: Counter[str]
 ) -> tuple[list[_Judgment], dict[str, list[str]]]:
-    """The judgments of captions that are not, word for word, the image's own; all of its captions as references."""
+    """Drop the judgments of captions that equal one of the image's own captions, which are all references."""
     references = {judgment.image: captions.references(judgment.image) for judgment in judgments}
     kept = [j for j in judgments if captions.texts[j.caption] not in references[j.image]]
-    own = sum(len(j.scores) for j in judgments) - sum(len(j.scores) for j in kept)
-    if own:
-        left_out["the judged caption is one of the image's own"] += own
+    dropped = sum(len(j.scores) for j in judgments) - sum(len(j.scores) for j in kept)
+    if dropped:
+        left_out["the judged caption is one of the image's own captions"] += dropped
     return kept, references
 
 
-def _own_are_no_references(
+def _drop_judged_references(
     judgments: list[_Judgment], captions: _Captions, left_out: Counter[str]
 ) -> tuple[list[_Judgment], dict[str, list[str]]]:
-    """All judgments; each takes a caption of the same words off the image's references, for all judgments of the image.
+    """Keep all judgments; each removes one equal caption from the image's references, for all judgments of the image.
 
-    A reference that two people worded alike loses one of its two copies.
+    Of two identical references, one remains.
     """
     references = {judgment.image: captions.references(judgment.image) for judgment in judgments}
     for judgment in judgments:
@@ -269,12 +271,12 @@ def _own_are_no_references(
             references[judgment.image].remove(text)
     kept = [judgment for judgment in judgments if references[judgment.image]]
     if len(kept) < len(judgments):
-        left_out["all captions of the image were judged, and no reference is left"] += len(judgments) - len(kept)
+        left_out["all captions of the image were judged, so no reference is left"] += len(judgments) - len(kept)
     return kept, references
 
 
 def _notes(kept: list[_Judgment], captions: _Captions) -> list[str]:
     images = {judgment.image for judgment in kept}
-    odd = sum(len(captions.of_image[image]) != _CAPTIONS_AN_IMAGE for image in images)
-    unit = f"of {len(images):,} judged images do not have {_CAPTIONS_AN_IMAGE} captions in {CAPTIONS}"
+    odd = sum(len(captions.of_image[image]) != _CAPTIONS_PER_IMAGE for image in images)
+    unit = f"of {len(images):,} judged images do not have {_CAPTIONS_PER_IMAGE} captions in {CAPTIONS}"
     return [f"{odd:,} {unit}"] if odd else []

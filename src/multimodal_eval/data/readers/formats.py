@@ -1,4 +1,4 @@
-"""Which reader a file has, told by its suffix; and the readers of CSV, TSV and Parquet."""
+"""The reader for each file suffix, and the readers of CSV, TSV and Parquet."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Reader = Callable[[Path, Problems], Iterator[Record]]
 
 
 def read_delimited(path: Path, problems: Problems, delimiter: str) -> Iterator[Record]:
-    """(line on which it starts, cells by column) of every row; all cells are text."""
+    """(first line, cells by column) of every row; all cells are text."""
     file, last_good = str(path), 0
     csv.field_size_limit(LONGEST_RECORD)
     try:
@@ -45,13 +45,13 @@ def read_delimited(path: Path, problems: Problems, delimiter: str) -> Iterator[R
                 if not cells:
                     continue
                 if len(cells) != len(header):
-                    message = f"the row has {len(cells)} cells and the header {len(header)}"
+                    message = f"the row has {len(cells)} cells, but the header has {len(header)}"
                     problems.add("LENGTH", message, file=file, line=line, value=shorten(cells))
                     continue
                 last_good = line
                 yield line, dict(zip(header, cells, strict=True))
     except UnicodeDecodeError:
-        problems.add("ENCODING", f"byte {_first_bad_byte(path)} of the file is no valid UTF-8", file=file)
+        problems.add("ENCODING", f"byte {_first_bad_byte(path)} of the file is not valid UTF-8", file=file)
     except csv.Error as fault:
         code = "TRUNCATED" if "end of data" in str(fault) else "SYNTAX"
         problems.add(code, f"{fault}; the last good record starts on line {last_good}", file=file, line=last_good + 1)
@@ -60,7 +60,7 @@ def read_delimited(path: Path, problems: Problems, delimiter: str) -> Iterator[R
 
 
 class _Raw(io.RawIOBase):
-    """Any stream with `read` under the interface that TextIOWrapper asks for."""
+    """Adapts any stream with `read` to the interface that TextIOWrapper needs."""
 
     def __init__(self, stream: IO[bytes], file: str) -> None:
         self._stream, self._file, self._first = stream, file, True
@@ -91,7 +91,7 @@ def _header_is_fine(header: list[str], file: str, problems: Problems) -> bool:
 
 
 def _first_bad_byte(path: Path) -> int:
-    """The offset that TextIOWrapper does not tell: it counts from its own buffer."""
+    """The offset of the first invalid byte. TextIOWrapper reports it relative to its own buffer."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     offset = 0
     with open_bytes(path) as stream:
@@ -106,7 +106,7 @@ def _first_bad_byte(path: Path) -> int:
 
 
 def read_parquet(path: Path, problems: Problems) -> Iterator[Record]:
-    """(row number, fields) of every row, batch by batch: not even a row group is in memory as a whole."""
+    """(row number, fields) of every row, read in batches smaller than a row group."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -133,34 +133,34 @@ _READERS: dict[str, Reader] = {
     ".tsv": partial(read_delimited, delimiter="\t"),
     ".parquet": read_parquet,
 }
-SUFFIXES = tuple(_READERS)  # also with .gz or .zst behind
+SUFFIXES = tuple(_READERS)  # also followed by .gz or .zst
 _TEXTUAL = (".csv", ".tsv")
 
 
 def reader_of(path: Path) -> Reader:
-    """What reads the file; an unknown format is refused."""
+    """The reader of the file; an unknown format is refused."""
     suffix = bare_suffix(path)
     if suffix not in _READERS:
         known = ", ".join(SUFFIXES)
-        message = f"the suffix tells the format, and {suffix!r} is not known. Known: {known}, also with .gz or .zst"
+        message = f"no format has the suffix {suffix!r}. Known: {known}, also with .gz or .zst"
         raise InputError([Problem(code="FORMAT", message=message, file=str(path))])
     if suffix == ".json":
         try:
             return read_coco_annotations if first_character(path) == "{" else read_json_array
         except DamagedStreamError:
-            return read_json_array  # which says so
+            return read_json_array  # which reports the damage
     return _READERS[suffix]
 
 
 def check_file(path: Path) -> None:
-    """A file that is not there, or whose format is not known, is refused before anything is read."""
+    """Refuse a missing file or an unknown format before anything is read."""
     if path.is_dir():
-        raise InputError([Problem(code="FORMAT", message="a folder, where a file is needed", file=str(path))])
+        raise InputError([Problem(code="FORMAT", message="this is a folder, but a file is needed", file=str(path))])
     if not path.is_file():
         raise InputError([Problem(code="NOT_FOUND", message="no such file", file=str(path))])
     reader_of(path)
 
 
 def is_textual(path: Path) -> bool:
-    """Whether the file's format knows texts only."""
+    """Whether all values in this format are text."""
     return bare_suffix(path) in _TEXTUAL

@@ -1,4 +1,4 @@
-"""The ids of an input: unique in one file, joined across two, in a few bytes per sample."""
+"""Duplicate ids and the join of two files by id, in a few bytes per sample."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from multimodal_eval.data.readers.records import Fields
 
 
 class SeenIds:
-    """Hashes of the ids of an input. Where two are equal, it is read again to see the ids themselves."""
+    """Hashes of the ids of an input. If two are equal, the input is read again to compare the ids themselves."""
 
     def __init__(self) -> None:
         self._hashes = array("q")
 
     def add(self, sample_id: str) -> None:
-        """Note one id."""
+        """Add one id."""
         self._hashes.append(hash(sample_id))
 
     def note_duplicates(
         self, problems: Problems, reread: Callable[[], Iterable[tuple[str | None, int, str | None]]]
     ) -> None:
-        """Note every id that occurs twice, with both places; `reread` gives (file, line, id) once more."""
+        """Add a problem for every id that occurs twice, with both locations; `reread` yields (file, line, id) again."""
         hashes = np.sort(np.frombuffer(self._hashes, dtype=np.int64)) if self._hashes else np.array([], np.int64)
         suspects = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
         if not suspects:
@@ -52,7 +52,7 @@ def _both(first: tuple[str | None, int], second: tuple[str | None, int]) -> str:
 
 
 class PredictionIndex:
-    """Checked prediction records, spooled to a temporary file and found again by the hash of their id."""
+    """Checked prediction records, spooled to a temporary file and looked up by the hash of their id."""
 
     def __init__(self) -> None:
         self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
@@ -63,7 +63,7 @@ class PredictionIndex:
         self._encode, self._decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Sample).decode
 
     def close(self) -> None:
-        """Let the spool go."""
+        """Delete the temporary file."""
         self._spool.close()
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class PredictionIndex:
         self._ends.append(self._spool.tell())
 
     def seal(self) -> None:
-        """No more records: sort the index."""
+        """Sort the index. No records may be added after this."""
         hashes = np.array(self._hashes, dtype=np.int64)
         self._order = np.argsort(hashes, kind="stable")
         self._sorted = hashes[self._order]
@@ -84,12 +84,12 @@ class PredictionIndex:
         self._spool.flush()
 
     def take(self, sample_id: str) -> Sample | None:
-        """The record of that id, or None; it then counts as used."""
+        """The record with this id, or None; it then counts as used."""
         if self._order is None or self._sorted is None or self._used is None:
-            raise RuntimeError("`seal` the index before taking from it")
-        wanted = hash(sample_id)
-        position = int(np.searchsorted(self._sorted, wanted))
-        while position < len(self._sorted) and self._sorted[position] == wanted:
+            raise RuntimeError("call `seal` before `take`")
+        id_hash = hash(sample_id)
+        position = int(np.searchsorted(self._sorted, id_hash))
+        while position < len(self._sorted) and self._sorted[position] == id_hash:
             row = int(self._order[position])
             sample = self._read(row)
             if sample.id == sample_id:
@@ -99,9 +99,9 @@ class PredictionIndex:
         return None
 
     def unused(self) -> Iterator[Sample]:
-        """The records that nothing took, in the order of their file."""
+        """The records that were not taken, in file order."""
         if self._used is None:
-            raise RuntimeError("`seal` the index before asking what is left")
+            raise RuntimeError("call `seal` before `unused`")
         for row in np.flatnonzero(~self._used):
             yield self._read(int(row))
 
@@ -112,23 +112,22 @@ class PredictionIndex:
 
 
 def merge(data: Fields, prediction: Sample, problems: Problems, file: str | None, line: int) -> Fields:
-    """The fields of both; a field on which they disagree is a problem, metadata keep both values."""
+    """The fields of both. Different values of a field are a problem; in the metadata, both are kept."""
     merged = dict(data)
     for field in FIELDS:
-        there = getattr(prediction, field)
-        if there is None or there == (here := merged.get(field)):
+        predicted = getattr(prediction, field)
+        if predicted is None or predicted == (value := merged.get(field)):
             continue
         if field == "metadata":
-            known = here or {}
+            known = value or {}
             merged[field] = known | {
-                f"predictions.{key}" if key in known and known[key] != value else key: value
-                for key, value in there.items()
+                f"predictions.{key}" if key in known and known[key] != item else key: item
+                for key, item in predicted.items()
             }
-        elif here is None:
-            merged[field] = there
+        elif value is None:
+            merged[field] = predicted
         else:
-            message = (
-                f"`{field}` differs between the two files: {shorten(here)} here and {shorten(there)} in the predictions"
-            )
+            both = f"{shorten(value)} here and {shorten(predicted)} in the predictions"
+            message = f"`{field}` differs between the two files: {both}"
             problems.add("CONFLICT", message, file=file, line=line, id=data["id"], field=field)
     return merged

@@ -1,4 +1,4 @@
-"""An input: files or samples in memory, as a stream of checked samples."""
+"""Inputs: files or samples in memory, read as a stream of checked samples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN_UNMATCHED = 10
 
 @dataclass
 class Summary:
-    """What was read: counts that a person wants to see before trusting the rest."""
+    """Counts and notes about the samples that were read."""
 
     samples: int = 0
     fields: Counter[str] = field(default_factory=Counter)
@@ -38,21 +38,21 @@ class Summary:
     notes: list[str] = field(default_factory=list)
 
     def add(self, checker: RecordChecker) -> None:
-        """Take over what a checker has counted."""
+        """Add the counts of a checker."""
         self.fields.update(checker.present)
         self.metadata.update(checker.metadata_columns)
         self.blank_answers += checker.blank_answers
-        self.notes.extend(checker.suspicions())
+        self.notes.extend(checker.likely_typos())
 
 
 def refuse_empty(summary: Summary, name: str | None) -> None:
-    """An input without a single sample is a mistake."""
+    """Refuse an input without samples."""
     if not summary.samples:
         raise InputError([Problem(code="EMPTY", message="the input has no samples", file=name)])
 
 
 class MemoryInput:
-    """Samples, records or columns that are in memory."""
+    """Samples, records or columns in memory."""
 
     def __init__(
         self,
@@ -63,14 +63,14 @@ class MemoryInput:
         self.annotators = annotators
 
     def describe(self) -> list[InputFile]:
-        """What run.json says of the input."""
+        """The input files for run.json."""
         return [InputFile(path=None, samples=len(self.rows))]
 
     def recipe(self) -> None:
-        """How to open the input again: there is no way."""
+        """None: an input in memory cannot be opened again."""
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
-        """The checked samples; what is wrong is noted in `problems`."""
+        """The checked samples; problems are added to `problems`."""
         checker, seen = RecordChecker(None, problems, {}, annotators=self.annotators), SeenIds()
         rows = self.rows[:limit]
         for number, row in enumerate(rows, 1):
@@ -86,9 +86,9 @@ class MemoryInput:
 
 
 class JoinedInput(MemoryInput):
-    """Samples made of several files, such as gold and predictions, that were checked as those were read.
+    """Samples joined from several files, such as gold and predictions, and already checked.
 
-    run.json names the files.
+    run.json lists the files.
     """
 
     def __init__(self, samples: list[Sample], files: Sequence[Path], notes: Sequence[str] = ()) -> None:
@@ -96,11 +96,11 @@ class JoinedInput(MemoryInput):
         self._joined, self._files, self._notes = samples, files, notes
 
     def describe(self) -> list[InputFile]:
-        """What run.json says of the input."""
+        """The input files for run.json."""
         return [describe_file(path) for path in self._files]
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
-        """The samples as they are, and what was noted of the files."""
+        """The samples unchanged; the notes about the files go into `summary`."""
         for sample in self._joined[:limit]:
             summary.samples += 1
             summary.blank_answers += sample.generated_answer is not None and not sample.generated_answer.strip()
@@ -119,26 +119,26 @@ def _as_record(row: Sample | Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _rows_of_columns(columns: Mapping[str, Sequence[object]]) -> list[Mapping[str, object]]:
-    """Rows of parallel lists. Lists of unequal length are refused: zip would drop the end in silence."""
+    """Rows from parallel lists. Lists of different lengths are refused."""
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise InputError([Problem(code="LENGTH", message=f"the columns differ in length: {told}")])
+        shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise InputError([Problem(code="LENGTH", message=f"the columns differ in length: {shown}")])
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 @dataclass
 class FileInput:
-    """Files with everything, or data and predictions in two places, joined by id.
+    """Data files, optionally with separate prediction files, which are joined by id.
 
-    Each is a file, a folder or a pattern. The files that it stands for are those that are there now.
+    Each is a file, a folder or a pattern, resolved to files when the object is created.
     """
 
     data: Path
     predictions: Path | None = None
     columns: ColumnMap = field(default_factory=dict)
     allow_partial: bool = False
-    annotators: tuple[str, ...] = ()  # columns with one annotator's labels each
+    annotators: tuple[str, ...] = ()  # columns, each with the labels of one annotator
 
     def __post_init__(self) -> None:
         self.data_files = file_set(self.data)
@@ -152,11 +152,11 @@ class FileInput:
 
     @property
     def is_coco(self) -> bool:
-        """Whether this is the pair that pycocoevalcap takes: annotations and results."""
+        """Whether this is a pair of COCO files as used by pycocoevalcap: annotations and results."""
         return self.predictions is not None and reader_of(self.data_files.files[0].path) is read_coco_annotations
 
     def describe(self) -> list[InputFile]:
-        """What run.json says of the input: paths, sizes and checksums of the files as they are stored."""
+        """The input files for run.json: path, size and checksum of each."""
         return [describe_file(file.path) for file in self.files]
 
     def recipe(self) -> Source:
@@ -165,7 +165,7 @@ class FileInput:
         return Source(self.data_files.recipe(), second)
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
-        """The checked samples, in the order of the data; what is wrong is noted in `problems`."""
+        """The checked samples, in the order of the data; problems are added to `problems`."""
         checker = self._checker(self.data_files, problems, self.columns)
         checkers = [checker]
         if self.predictions is None:
@@ -178,8 +178,8 @@ class FileInput:
             finally:
                 index.close()
         summary.add(checker)
-        unused_map = set.intersection(*(one.unused_map for one in checkers))
-        unused_annotators = set.intersection(*(one.unused_annotators for one in checkers))
+        unused_map = set.intersection(*(each.unused_map for each in checkers))
+        unused_annotators = set.intersection(*(each.unused_annotators for each in checkers))
         _note_unused("map", unused_map, checker, problems, summary)
         _note_unused("annotators", unused_annotators, checker, problems, summary)
 
@@ -231,7 +231,7 @@ class FileInput:
                 if self.allow_partial:
                     summary.samples += 1
                     yield sample
-        # A row refused for another reason would turn up here once more, as one without its partner.
+        # A row refused for another reason would be reported again here, as unmatched.
         if (without or extra) and not self.allow_partial and not problems.total:
             self._note_unmatched(problems, summary, without, extra)
 
@@ -245,19 +245,19 @@ class FileInput:
             parts.append(
                 f"{summary.unmatched_predictions} ids of {self.predictions} are not in the data (first: {shown})"
             )
-        hint = "Use --allow-partial to score what matches and count the rest as unscored."
+        hint = "Use --allow-partial to score the matching ids and count the rest as unscored."
         problems.add("UNMATCHED", "; ".join(parts) + ".", hint=hint, field="id")
 
 
 def _note_unused(option: str, columns: set[str], checker: RecordChecker, problems: Problems, summary: Summary) -> None:
-    """Columns that the user named and no record has."""
+    """Add a problem for each column that the user named and no record has."""
     hint = f"The records have {', '.join(map(repr, [*checker.present, *checker.metadata_columns]))}."
     for column in sorted(columns) if summary.samples else ():
         problems.add("UNKNOWN_COLUMN", f"--{option} names the column {column!r}, which no record has.", hint=hint)
 
 
 def checker_of(path: Path, problems: Problems, columns: ColumnMap, annotators: tuple[str, ...] = ()) -> RecordChecker:
-    """What checks the records of a file; `columns` says which column holds a field, where it has another name."""
+    """The checker for the records of a file; `columns` maps fields to columns with other names."""
     return RecordChecker(str(path), problems, columns, textual=is_textual(path), annotators=annotators)
 
 
@@ -271,7 +271,7 @@ def checked_records(
 def checked_files(
     files: Sequence[DataFile], checker: RecordChecker, problems: Problems, limit: int | None = None
 ) -> Iterator[tuple[int, Fields]]:
-    """(line, checked fields) of one file after the other, `checker.file` being the current one; then duplicate ids."""
+    """(line, checked fields) of several files, then their duplicate ids. `checker.file` is the current file."""
     seen = SeenIds()
     for file, line, record in islice(_chained(files, problems), limit):
         checker.file = file
@@ -298,23 +298,23 @@ def _chained(files: Iterable[DataFile], problems: Problems) -> Iterator[tuple[st
 
 
 def _take_keys(record: Columns, keys: Mapping[str, str], problems: Problems, file: str, line: int) -> None:
-    """Add the columns that the folders' names give, as text; a record that says something else of one is a problem."""
+    """Add the columns from the folder names, as text; a different value in the record is a problem."""
     for column, value in keys.items():
-        own = record.get(column)
-        if own not in (None, "") and str(own) != value:
-            message = f"the column {column!r} holds {shorten(own)}, and the folder is named '{column}={value}'"
-            problems.add("CONFLICT", message, file=file, line=line, field=column, value=shorten(own))
+        stored = record.get(column)
+        if stored not in (None, "") and str(stored) != value:
+            message = f"the column {column!r} is {shorten(stored)}, but the folder is named '{column}={value}'"
+            problems.add("CONFLICT", message, file=file, line=line, field=column, value=shorten(stored))
         record[column] = value
 
 
 def read_records(path: Path, problems: Problems) -> Iterator[Record]:
-    """(line, columns) of every record of a file of any format that is read here, unchecked."""
+    """(line, columns) of every record of a file in any supported format, unchecked."""
     check_file(path)
     return reader_of(path)(path, problems)
 
 
 def describe_file(path: Path) -> InputFile:
-    """What run.json says of a file: its path, its size and its checksum as it is stored."""
+    """The entry of a file in run.json: its path, size and checksum."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return InputFile(path=str(path), bytes=path.stat().st_size, sha256=digest)

@@ -1,4 +1,4 @@
-"""JSON Lines, JSON arrays of objects, read element by element, and COCO caption annotation files."""
+"""Readers of JSON Lines, JSON arrays (element by element) and COCO caption annotation files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BATCH = 1000
 
 
 def read_jsonl(path: Path, problems: Problems) -> Iterator[Record]:
-    """(line number, fields) of every line that holds a record; what is wrong with the others is noted."""
+    """(line number, fields) of every line with a record; problems with the others are recorded."""
     last_good = 0
     try:
         with open_bytes(path) as stream:
@@ -68,7 +68,7 @@ def _records(block: Block, path: Path, problems: Problems, last_good: int) -> It
 
 @contextmanager
 def _mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
-    """The whole text: mapped, so that memory stays free, or decompressed."""
+    """The whole file: memory-mapped, or decompressed into memory."""
     if path.suffix.lower() in COMPRESSED:
         with open_bytes(path) as stream:
             yield stream.read()
@@ -80,21 +80,21 @@ def _mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
 
 
 def first_character(path: Path) -> str:
-    """The first character that is no white space: '[' for an array, '{' for an object."""
+    """The first character that is not white space: '[' for an array, '{' for an object."""
     with open_bytes(path) as stream:
         head = stream.read(4096)
     return head.removeprefix(BOM).lstrip()[:1].decode(errors="replace")
 
 
 def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
-    """(line on which it starts, fields) of every object of the array."""
+    """(first line, fields) of every object of the array."""
     decode = msgspec.json.Decoder(Columns).decode
     file = str(path)
     last_good = 0
     try:
         with _mapped(path) as text:
             refuse_utf16(bytes(text[:8]), file)
-            position, line = _behind_bracket(text)
+            position, line = _after_bracket(text)
             closed = position < 0
             if closed:
                 problems.add("TYPE", "the file must hold a JSON array of objects", file=file)
@@ -110,7 +110,7 @@ def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
                     try:
                         fields = decode(raw)
                     except DECODE_ERRORS as error:
-                        if not (broken and end == elements[-1][1]):  # else said below
+                        if not (broken and end == elements[-1][1]):  # reported below
                             note_fault(
                                 problems,
                                 file,
@@ -130,13 +130,13 @@ def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
                     problems.add("TRUNCATED", message, file=file, line=line)
                     return
             if position >= 0 and bytes(text[position : position + 4096]).strip():
-                problems.add("SYNTAX", "there is text behind the end of the array", file=file, line=line)
+                problems.add("SYNTAX", "there is text after the end of the array", file=file, line=line)
     except DamagedStreamError as damage:
         problems.add(damage.code, str(damage), file=file)
 
 
-def _behind_bracket(text: bytes | mmap.mmap) -> tuple[int, int]:
-    """Where the array's content starts, and on which line; -1 where there is no array."""
+def _after_bracket(text: bytes | mmap.mmap) -> tuple[int, int]:
+    """The offset and the line at which the array's content starts; the offset is -1 if there is no array."""
     head = bytes(text[:65536])
     start = len(BOM) if head.startswith(BOM) else 0
     body = head[start:].lstrip()
@@ -147,7 +147,7 @@ def _behind_bracket(text: bytes | mmap.mmap) -> tuple[int, int]:
 
 
 def read_json_object(path: Path, problems: Problems) -> Columns | None:
-    """The object that a file holds, no key of which stands twice; None where there is no reading it."""
+    """The object in a file; None if it cannot be read or repeats a key."""
     file = str(path)
     try:
         with _mapped(path) as text:
@@ -171,7 +171,7 @@ def read_json_object(path: Path, problems: Problems) -> Columns | None:
 
 
 def read_coco_annotations(path: Path, problems: Problems) -> Iterator[Record]:
-    """A COCO caption annotation file as one record an image: id, its captions as references, its file name."""
+    """A COCO caption annotation file as one record per image: id, captions as references, file name."""
     file = str(path)
     content = read_json_object(path, problems)
     if content is None:
@@ -200,7 +200,7 @@ def read_coco_annotations(path: Path, problems: Problems) -> Iterator[Record]:
         yield number, {"id": image_id, "references": captions, "image": names.get(image_id)}
 
 
-# What the decoder raises on bad text.
+# Raised by the decoder on invalid text.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
@@ -208,7 +208,7 @@ _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A code, a message, and the byte of the text at which it shows (None: not known)."""
+    """A code, a message, and the offset of the fault in the text (None if unknown)."""
 
     code: str
     message: str
@@ -216,7 +216,7 @@ class Fault:
 
 
 def diagnose(text: bytes, error: Exception, *, cut_off: bool = False) -> Fault:
-    """Name the fault of `text`. `cut_off`: it is the file's last line and lacks its newline."""
+    """Find the fault in `text`. `cut_off`: it is the file's last line and lacks its newline."""
     if isinstance(error, RecursionError):
         return Fault("NESTING", "the JSON is nested too deeply")
     try:
@@ -224,29 +224,29 @@ def diagnose(text: bytes, error: Exception, *, cut_off: bool = False) -> Fault:
     except UnicodeDecodeError as bad:
         if cut_off and bad.reason == "unexpected end of data":
             return Fault("TRUNCATED", "the file ends in the middle of a character")
-        return Fault("ENCODING", f"byte 0x{text[bad.start]:02x} is no valid UTF-8", bad.start)
-    said = str(error)
-    if "Expected `object`" in said:
+        return Fault("ENCODING", f"byte 0x{text[bad.start]:02x} is not valid UTF-8", bad.start)
+    reported = str(error)
+    if "Expected `object`" in reported:
         return Fault("TYPE", "a record must be a JSON object")
-    if "Integer value out of range" in said:
+    if "Integer value out of range" in reported:
         return Fault("RANGE", "an integer has more digits than can be read")
-    if "Number out of range" in said:
+    if "Number out of range" in reported:
         return Fault("NONFINITE", "a number is too large to be finite")
     surrogate = _lone_surrogate(text)
     if surrogate is not None:
-        return Fault("CONTROL_CHAR", "half of a surrogate pair stands alone", surrogate)
+        return Fault("CONTROL_CHAR", "half of a surrogate pair without the other half", surrogate)
     constant = _constant(text)
     if constant:
-        return Fault("NONFINITE", f"{constant} is no JSON number", text.find(constant.encode()))
-    if cut_off and "truncated" in said:
+        return Fault("NONFINITE", f"{constant} is not a JSON number", text.find(constant.encode()))
+    if cut_off and "truncated" in reported:
         return Fault("TRUNCATED", "the file ends in the middle of a record")
-    where = re.search(r"\(byte (\d+)\)", said)
-    message = re.sub(r" \(byte \d+\)", "", said).replace("Input data was truncated", "the JSON ends too early")
+    where = re.search(r"\(byte (\d+)\)", reported)
+    message = re.sub(r" \(byte \d+\)", "", reported).replace("Input data was truncated", "the JSON ends too early")
     return Fault("SYNTAX", message, int(where.group(1)) if where else None)
 
 
 def _lone_surrogate(text: bytes) -> int | None:
-    """Where a \\u escape gives half of a pair and the other half does not stand beside it."""
+    """The offset of a \\u escape that is half of a surrogate pair without the other half."""
     open_high: re.Match[bytes] | None = None
     for escape in _ESCAPE.finditer(text):
         code = int(escape[1], 16) if escape[1] else 0
@@ -260,23 +260,23 @@ def _lone_surrogate(text: bytes) -> int | None:
 
 
 def _constant(text: bytes) -> str | None:
-    """NaN or ±Infinity where a value should be; a strict parse finds it, strings that say so do not."""
-    found: list[str] = []
+    """NaN or ±Infinity if it occurs as a value; strings with this text do not count."""
+    constants: list[str] = []
     with suppress(ValueError, RecursionError):
-        json.loads(text, parse_constant=found.append)
-    return found[0] if found else None
+        json.loads(text, parse_constant=constants.append)
+    return constants[0] if constants else None
 
 
 def repeated_by_line(text: bytes, first_line: int, *, line_delimited: bool) -> dict[int, list[str]]:
-    """The keys that an object repeats, by line; the decoder would keep the last value and say nothing."""
-    found: dict[int, list[str]] = {}
+    """The keys that an object repeats, by line. The decoder would silently keep the last value."""
+    repeated: dict[int, list[str]] = {}
     for offset, key in repeated_keys(text, line_delimited):
-        found.setdefault(first_line + text.count(b"\n", 0, offset), []).append(key)
-    return found
+        repeated.setdefault(first_line + text.count(b"\n", 0, offset), []).append(key)
+    return repeated
 
 
 def note_repeated_keys(problems: Problems, file: str, repeated: Mapping[int, Sequence[str]]) -> None:
-    """Note repeated keys."""
+    """Add a problem for each repeated key."""
     for line, keys in repeated.items():
         for key in keys:
             message = f"the key {key!r} occurs twice in one object"
@@ -294,8 +294,8 @@ def note_fault(
     cut_off: bool,
     last_good: int,
 ) -> None:
-    """Note why the record `text`, `start` bytes into the file, could not be decoded."""
-    if problems.is_full:  # enough has been said; a long file of nonsense must not take long
+    """Add a problem: the record `text`, `start` bytes into the file, cannot be decoded."""
+    if problems.is_full:  # skip the slow diagnosis, whose message would not be kept
         problems.add("SYNTAX", "")
         return
     fault = diagnose(text, error, cut_off=cut_off)

@@ -1,4 +1,4 @@
-"""Where in a record the labels of several annotators stand."""
+"""Layouts of files with labels of several annotators."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from multimodal_eval.core.errors import shorten
 from multimodal_eval.data.readers.field_checks import RefusedError, as_mapping, checked_name, json_cell
 
 Record = Mapping[str, object]
-Cell = tuple[str, str, Any]  # annotator, where it stands, the label
+Cell = tuple[str, str, Any]  # annotator, place in the record, label
 
 
 @dataclass(frozen=True, slots=True)
 class Wide:
-    """One record a unit, one column an annotator: names, or patterns with * and ?. Patterns pass by `besides`."""
+    """One record per unit, one column per annotator: names, or patterns with * and ?. Patterns skip `excluded`."""
 
     columns: tuple[str, ...]
     unit: str | None = None
-    besides: tuple[str | None, ...] = ()
+    excluded: tuple[str | None, ...] = ()
     _chosen: dict[tuple[str, ...], list[str]] = field(default_factory=dict, compare=False)
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """The columns that must be there, or patterns that must match one."""
+    def requested(self) -> tuple[str, ...]:
+        """The required columns, or patterns that must match a column."""
         return self.columns
 
     def matches(self, pattern: str, column: str) -> bool:
-        """Whether a column is meant by one of `columns`."""
+        """Whether the pattern, one of `columns`, selects the column."""
         if column == pattern:
             return True
-        return fnmatchcase(column, pattern) and column != self.unit and column not in self.besides
+        return fnmatchcase(column, pattern) and column != self.unit and column not in self.excluded
 
     def cells(self, record: Record, *, textual: bool) -> Iterable[Cell]:
         """The labels of a record."""
@@ -46,22 +46,22 @@ class Wide:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """One record a unit, all its labels in one column: annotator -> label, or a list."""
+    """One record per unit, with all its labels in one column: annotator -> label, or a list."""
 
     column: str
     unit: str | None = None
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """The columns that must be there."""
+    def requested(self) -> tuple[str, ...]:
+        """The required columns."""
         return (self.column,)
 
     def matches(self, pattern: str, column: str) -> bool:
-        """Whether a column is the one."""
+        """Whether the names are equal."""
         return pattern == column
 
     def cells(self, record: Record, *, textual: bool) -> Iterable[Cell]:
-        """The labels of a record; of a list, the first is the first annotator's."""
+        """The labels of a record; a list is numbered from 1."""
         column, labels = self.column, record.get(self.column)
         if textual and isinstance(labels, str):
             labels = json_cell(column, labels) if labels.strip() else None
@@ -71,33 +71,33 @@ class Nested:
         if isinstance(labels, Mapping):
             return [(str(name), f"{column}.{name}", item) for name, item in labels.items()]
         if not isinstance(labels, list):
-            wanted = "an object annotator -> label, or a list of labels"
-            raise RefusedError("TYPE", f"`{column}` must be {wanted}. Got {shorten(labels)} instead.")
+            expected = "an object annotator -> label, or a list of labels"
+            raise RefusedError("TYPE", f"`{column}` must be {expected}. Got {shorten(labels)} instead.")
         return [(str(place), f"{column}[{place - 1}]", item) for place, item in enumerate(labels, 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """One record a rating."""
+    """One record per rating."""
 
     unit: str
     annotator: str
     label: str
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """The columns that must be there."""
+    def requested(self) -> tuple[str, ...]:
+        """The required columns."""
         return self.annotator, self.label
 
     def matches(self, pattern: str, column: str) -> bool:
-        """Whether a column is the one."""
+        """Whether the names are equal."""
         return pattern == column
 
     def cells(self, record: Record, *, textual: bool) -> Iterable[Cell]:
-        """The one label of a record."""
+        """The single label of a record."""
         annotator = name_of(self.annotator, record.get(self.annotator))
         if annotator is None:
-            raise RefusedError("MISSING_ID", f"`{self.annotator}` is empty: who gave the label?")
+            raise RefusedError("MISSING_ID", f"`{self.annotator}` is empty: it must name the annotator")
         return [(annotator, self.label, record.get(self.label))]
 
 
@@ -105,6 +105,6 @@ Layout = Wide | Nested | Long
 
 
 def name_of(column: str, value: Any) -> str | None:
-    """An annotator, a unit or a group by its name; None where the cell is null or blank."""
+    """The name of an annotator, a unit or a group; None if the cell is null or blank."""
     blank = value is None or (isinstance(value, str) and not value.strip())
     return None if blank else checked_name(column, value)

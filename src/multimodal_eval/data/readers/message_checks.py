@@ -1,6 +1,6 @@
-"""The messages of a conversation, in the forms in which chat logs keep them.
+"""The messages of a conversation, in the formats of common chat logs.
 
-A message is `{"role": "user", "content": "…"}`; its content may also be a list of parts:
+A message is `{"role": "user", "content": "…"}`. Its content may also be a list of parts:
 
     {"type": "text", "text": "…"}
     {"type": "image_url", "image_url": {"url": "…", "detail": "low"}}     OpenAI, vLLM; also audio_url and video_url
@@ -9,7 +9,7 @@ A message is `{"role": "user", "content": "…"}`; its content may also be a lis
     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "<base64>"}}    Anthropic
     {"type": "image", "content": "…"}                                     this package
 
-Base64 becomes a data URI. Whatever else a message or a part holds is kept in `extra`.
+Base64 becomes a data URI. Other keys of a message or a part are kept in `extra`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from multimodal_eval.data.readers.field_checks import (
     checked_name,
     checked_text,
     checked_value,
-    unlike,
+    wrong_type,
 )
 from multimodal_eval.data.readers.problems import Columns
 
@@ -38,22 +38,22 @@ _KINDS = {
     **dict.fromkeys(("audio", "audio_url", "input_audio"), "audio"),
     **dict.fromkeys(("video", "video_url", "input_video"), "video"),
 }
-_MEDIA_KEYS = ("url", "path", "source")  # beside `content`, and keys named like the type
+_MEDIA_KEYS = ("url", "path", "source")  # in addition to `content` and the name of the type
 
 
 def checked_messages(field: str, value: Any) -> list[Message] | None:
     """A list of messages; an empty list is null."""
     if not isinstance(value, list | tuple):
-        raise unlike(field, "a list of messages", value)
+        raise wrong_type(field, "a list of messages", value)
     return [_message(f"{field}[{place}]", item) for place, item in enumerate(value)] or None
 
 
 def _message(field: str, value: Any) -> Message:
-    given = _given(field, value, "a message with `role` and `content`")
-    if "role" not in given:
+    items = _present(field, value, "a message with `role` and `content`")
+    if "role" not in items:
         raise RefusedError("TYPE", f"`{field}` has no `role`. Got {shorten(value)} instead.")
-    role, content = checked_name(f"{field}.role", given.pop("role")), given.pop("content", None)
-    extra = _extra(field, given)
+    role, content = checked_name(f"{field}.role", items.pop("role")), items.pop("content", None)
+    extra = _extra(field, items)
     if content is None:
         if not extra:
             raise RefusedError("TYPE", f"`{field}` has no `content`. Got {shorten(value)} instead.")
@@ -69,50 +69,50 @@ def _message(field: str, value: Any) -> Message:
 def _part(field: str, value: Any) -> MessagePart:
     if isinstance(value, str):
         return MessagePart("text", checked_text(field, value))
-    given = _given(field, value, "a text or a part with a `type`")
-    name = given.pop("type", None)
+    items = _present(field, value, "text or a part with a `type`")
+    name = items.pop("type", None)
     if not isinstance(name, str) or not name:
         raise RefusedError("TYPE", f"`{field}` has no `type`. Got {shorten(value)} instead.")
     kind = _KINDS.get(name)
     if kind is None:
-        return MessagePart(checked_text(field, name), None, _extra(field, given))
+        return MessagePart(checked_text(field, name), None, _extra(field, items))
     if kind == "text":
-        key = "text" if "text" in given else "content"
-        return MessagePart(kind, checked_text(f"{field}.{key}", given.pop(key, None)), _extra(field, given))
-    key = next((key for key in ("content", name, kind, *_MEDIA_KEYS) if key in given), "")
-    content, beside = _media(f"{field}.{key}", kind, given.pop(key)) if key else (None, {})
-    return MessagePart(kind, content, beside | _extra(field, given))
+        key = "text" if "text" in items else "content"
+        return MessagePart(kind, checked_text(f"{field}.{key}", items.pop(key, None)), _extra(field, items))
+    key = next((key for key in ("content", name, kind, *_MEDIA_KEYS) if key in items), "")
+    content, others = _media(f"{field}.{key}", kind, items.pop(key)) if key else (None, {})
+    return MessagePart(kind, content, others | _extra(field, items))
 
 
 def _media(field: str, kind: str, value: Any) -> tuple[object, Columns]:
-    """What a part names, and what is said beside it."""
+    """The media of a part, and its other keys."""
     value = as_mapping(field, value)
     if not isinstance(value, Mapping) or value.keys() <= {"bytes", "path"}:
         return checked_media(field, value), {}
-    given = {key: item for key, item in value.items() if item is not None and key != "type"}
-    if "url" in given:
-        return checked_media(f"{field}.url", given.pop("url")), _extra(field, given)
-    if not isinstance(given.get("data"), str):
+    items = {key: item for key, item in value.items() if item is not None and key != "type"}
+    if "url" in items:
+        return checked_media(f"{field}.url", items.pop("url")), _extra(field, items)
+    if not isinstance(items.get("data"), str):
         raise RefusedError("TYPE", f"`{field}` must have `url` or `data`. Got {shorten(value)} instead.")
-    form, data = given.pop("format", None), given.pop("data")
-    media_type = given.pop("media_type", None) or (f"{kind}/{form}" if form else "application/octet-stream")
+    form, data = items.pop("format", None), items.pop("data")
+    media_type = items.pop("media_type", None) or (f"{kind}/{form}" if form else "application/octet-stream")
     uri = data if data[:5].lower() == "data:" else f"data:{media_type};base64,{data}"
-    return checked_media(field, uri), _extra(field, given)
+    return checked_media(field, uri), _extra(field, items)
 
 
-def _given(field: str, value: Any, wanted: str) -> Columns:
-    """The keys of an object that are not null; Parquet fills the others of a struct with nulls."""
+def _present(field: str, value: Any, expected: str) -> Columns:
+    """The items of an object that are not null; in Parquet, missing keys of a struct are null."""
     if isinstance(value, Message | MessagePart):
         value = msgspec.structs.asdict(value)
     value = as_mapping(field, value)
     if not isinstance(value, Mapping):
-        raise RefusedError("TYPE", f"`{field}` must be {wanted}. Got {shorten(value)} instead.")
+        raise RefusedError("TYPE", f"`{field}` must be {expected}. Got {shorten(value)} instead.")
     return {str(key): item for key, item in value.items() if item is not None}
 
 
-def _extra(field: str, given: Columns) -> Columns:
-    """The other keys; those of a key `extra`, under which this package writes them, are among them."""
-    inner = given.get("extra")
+def _extra(field: str, items: Columns) -> Columns:
+    """The remaining keys, including those below the key `extra`, which this package writes."""
+    inner = items.get("extra")
     if isinstance(inner, Mapping):
-        given = {**{key: item for key, item in given.items() if key != "extra"}, **inner}
-    return {checked_text(field, key): checked_value(f"{field}.{key}", item) for key, item in given.items()}
+        items = {**{key: item for key, item in items.items() if key != "extra"}, **inner}
+    return {checked_text(field, key): checked_value(f"{field}.{key}", item) for key, item in items.items()}

@@ -1,4 +1,4 @@
-"""What a reader gives: records, and the problems of its input. All problems are counted, the first are kept."""
+"""Records and problems of an input. All problems are counted; the first ones are kept."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 from multimodal_eval.core.errors import InputError, Problem
 
-Columns = dict[str, object]  # a record as a file holds it: column -> value, unchecked
-Record = tuple[int, Columns]  # with its line, or its row
+Columns = dict[str, object]  # an unchecked record: column -> value
+Record = tuple[int, Columns]  # line or row number, and the columns
 
-KEPT = 1000  # enough to show and to test; a file of a billion bad lines must not fill the memory
+MAX_KEPT = 1000  # a file with a billion bad lines must not fill the memory
 
 
 class Problems:
@@ -20,17 +20,17 @@ class Problems:
         self.total = 0
 
     def add(self, code: str, message: str, **where: Any) -> None:
-        """Note one problem; `where` are the other fields of `Problem`."""
+        """Add one problem; `where` are the other fields of `Problem`."""
         self.total += 1
-        if len(self.kept) < KEPT:
+        if len(self.kept) < MAX_KEPT:
             self.kept.append(Problem(code=code, message=message, **where))
 
     @property
     def is_full(self) -> bool:
         """Whether further problems are only counted."""
-        return len(self.kept) >= KEPT
+        return len(self.kept) >= MAX_KEPT
 
     def raise_if_any(self) -> None:
-        """Refuse the input if anything was noted."""
+        """Raise an InputError if there are any problems."""
         if self.total:
             raise InputError(self.kept, self.total)

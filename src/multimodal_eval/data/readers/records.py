@@ -1,4 +1,4 @@
-"""From a record (column -> value) to the checked fields of a `Sample`."""
+"""Convert a record (column -> value) to the checked fields of a `Sample`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from multimodal_eval.data.readers.field_checks import (
 from multimodal_eval.data.readers.message_checks import checked_messages
 from multimodal_eval.data.readers.problems import Columns, Problems
 
-# field -> the columns that hold it: several only for `references`, none if a column of that name is something else
+# field -> its columns: several only for `references`, none if the column with that name is not the field
 ColumnMap = Mapping[str, tuple[str, ...]]
 Fields = dict[str, Any]  # field -> checked value: the arguments of `Sample`
 
@@ -62,13 +62,13 @@ CHECKS: dict[str, Check] = {
     "video": checked_video,
 }
 _JSON_CELLS = ("annotations", "boxes", "choices", "logprobs", "messages", "metadata")
-_LATER_FIELDS = ("boxes", "choices", "messages")  # a file may use such a name for something else
+_LATER_FIELDS = ("boxes", "choices", "messages")  # a file may use these names for something else
 _NUMBER_CELLS: dict[str, tuple[Callable[[str], float], ...]] = {"epoch": (int, float), "perplexity": (float,)}
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
-def meaning_of_cell(field: str, cell: str, *, alone: bool) -> Any:
-    """What a CSV cell means for a field. An empty cell is null, except for the answer, where it is blank."""
+def parsed_cell(field: str, cell: str, *, alone: bool) -> Any:
+    """The value of a CSV cell for a field. An empty cell is null, except that an empty answer is blank."""
     if not cell and field != "generated_answer":
         return None
     if field in ("references", "images"):
@@ -84,7 +84,7 @@ def meaning_of_cell(field: str, cell: str, *, alone: bool) -> Any:
 
 
 def parse_map(pairs: Mapping[str, str] | None) -> dict[str, tuple[str, ...]]:
-    """A user's mapping field -> column (`a,b,c` for references, nothing if no column is the field), names checked."""
+    """Parse a mapping field -> column (`a,b,c` for references, empty if no column is the field) and check the names."""
     columns: dict[str, tuple[str, ...]] = {}
     for field, column in (pairs or {}).items():
         name = "generated_answer" if field in ANSWER_ALIASES else field
@@ -95,12 +95,12 @@ def parse_map(pairs: Mapping[str, str] | None) -> dict[str, tuple[str, ...]]:
     used = Counter(column for names in columns.values() for column in names)
     for column, fields in used.items():
         if fields > 1:
-            raise ConfigError(f"the column {column!r} is mapped to {fields} fields; it can hold one")
+            raise ConfigError(f"the column {column!r} is mapped to {fields} fields; it can be only one")
     return columns
 
 
 class RecordChecker:
-    """Checks the records of one file, or of several alike (`file` is the current one); what is wrong is noted."""
+    """Checks the records of one or several files (`file` is the current one) and collects problems."""
 
     def __init__(
         self,
@@ -126,25 +126,25 @@ class RecordChecker:
         self._kinds: dict[str, tuple[str, str | None, int, str]] = {}
         self._mixed: set[str] = set()
         self._line = 0
-        self._shapes: dict[tuple[str, ...], int] = {}  # records by the fields they have: cheaper than a count each
+        self._shapes: dict[tuple[str, ...], int] = {}  # number of records by set of fields: faster than by field
 
     @property
     def present(self) -> Counter[str]:
-        """In how many records each field is there."""
+        """The number of records that have each field."""
         counts: Counter[str] = Counter()
         for shape, records in self._shapes.items():
             counts.update(dict.fromkeys(shape, records))
         return counts
 
     def id_of(self, record: Mapping[str, object]) -> str | None:
-        """The record's id as text, unchecked: for a second look at a file that was read before."""
+        """The record's id as text, unchecked, for a second pass over a file."""
         for column, value in record.items():
             if value is not None and self._route.get(column, ("",))[0] == "id":
                 return unicodedata.normalize("NFC", str(value))
         return None
 
     def fields(self, line: int, record: Mapping[str, object]) -> Fields | None:
-        """The fields of the sample, or None where something was wrong with it."""
+        """The fields of the sample, or None if it has problems."""
         before = self.problems.total
         self._line = line
         fields: Fields = {}
@@ -177,17 +177,17 @@ class RecordChecker:
             elif column in self._several:
                 fields[field] += checked or []
             else:
-                self._note(RefusedError("DUPLICATE", f"two columns hold `{field}`"), field, value, record)
+                self._note(RefusedError("DUPLICATE", f"two columns contain `{field}`"), field, value, record)
         if "id" not in fields and self.problems.total == before:
             columns = ", ".join(map(repr, list(record)[:8]))
-            hint = f"Name the column that holds it with --map id=COLUMN; the record has {columns}."
+            hint = f"Name its column with --map id=COLUMN; the record has {columns}."
             self._note(RefusedError("MISSING_ID", "the sample has no `id`.", hint), "id", None, record)
         if self.problems.total > before:
             return None
         if labels:
             inner = fields.setdefault("annotations", {})
             for column in labels.keys() & inner.keys():
-                twice = RefusedError("DUPLICATE", f"`annotations` and a column both hold the labels of {column!r}")
+                twice = RefusedError("DUPLICATE", f"`annotations` and a column both contain the labels of {column!r}")
                 self._note(twice, column, None, record)
                 return None
             fields["annotations"] = inner | labels
@@ -195,7 +195,7 @@ class RecordChecker:
             inner = fields.setdefault("metadata", {})
             for column in metadata.keys() & inner.keys():
                 self._note(
-                    RefusedError("DUPLICATE", f"`metadata` and a column both hold {column!r}"), column, None, record
+                    RefusedError("DUPLICATE", f"`metadata` and a column both contain {column!r}"), column, None, record
                 )
                 return None
             fields["metadata"] = metadata | inner
@@ -204,16 +204,16 @@ class RecordChecker:
         return fields
 
     def _annotates(self, column: str) -> bool:
-        """Whether a column is one of those that hold an annotator's labels."""
+        """Whether a column has the labels of an annotator."""
         known = self._is_annotator.get(column)
         if known is None:
-            meant = [name for name in self._annotators if name == column or fnmatchcase(column, name)]
-            self.unused_annotators.difference_update(meant)
-            known = self._is_annotator[column] = bool(meant)
+            matching = [name for name in self._annotators if name == column or fnmatchcase(column, name)]
+            self.unused_annotators.difference_update(matching)
+            known = self._is_annotator[column] = bool(matching)
         return known
 
     def _check_for(self, field: str, column: str, textual: bool) -> Check:
-        """The check of a field, with what its column or its file's format asks for around it."""
+        """The check of a field, adapted to its column and to the file format."""
         check = CHECKS[field]
         if field in ("id", "group"):
             check = partial(self._checked_name, column)
@@ -224,7 +224,7 @@ class RecordChecker:
         alone = column not in self._several
 
         def from_text(field: str, cell: str) -> Any:
-            value = meaning_of_cell(field, cell, alone=alone)
+            value = parsed_cell(field, cell, alone=alone)
             return None if value is None else check(field, value)
 
         def one_of_several(field: str, value: Any) -> Any:
@@ -240,7 +240,7 @@ class RecordChecker:
         return name
 
     def _checked_metadatum(self, column: str, value: Any) -> Any:
-        """A value of a column that is no field. An empty CSV cell is null."""
+        """A value of a column that is not a field. An empty CSV cell is null."""
         if self._textual and value == "":
             return None
         self._check_kind(column, value)
@@ -253,7 +253,7 @@ class RecordChecker:
         return text
 
     def _checked_metadata(self, field: str, value: Any) -> Columns:
-        """Its keys are columns like any other that is no field."""
+        """The keys of `metadata` are checked like columns that are not fields."""
         mapping = checked_mapping(field, value)
         return {key: self._checked_metadatum(key, item) for key, item in mapping.items() if item is not None}
 
@@ -270,7 +270,7 @@ class RecordChecker:
         )
 
     def _check_kind(self, column: str, value: Any) -> None:
-        """A column holds one kind of value; two kinds are a mistake that shows up far from here."""
+        """Add a problem if a column mixes types of values."""
         kind = _KINDS.get(type(value)) or ("number" if is_number(value) else type(value).__name__)
         first = self._kinds.get(column)
         if first is None:
@@ -287,10 +287,10 @@ class RecordChecker:
 
     @property
     def metadata_columns(self) -> list[str]:
-        """The columns that are no field."""
+        """The columns that are not fields."""
         return [column for column in self._kinds if column not in self._route and not self._is_annotator.get(column)]
 
-    def suspicions(self) -> list[str]:
+    def likely_typos(self) -> list[str]:
         """Columns kept as metadata whose names look like a misspelt field."""
         return [
             f"the column {column!r} is kept as metadata. Did you mean {near[0]!r}? Then use --map {near[0]}={column}"
@@ -309,7 +309,7 @@ _KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str:
 
 
 def sample_of(record: Mapping[str, object]) -> Sample:
-    """One record as a sample, checked like a line of a file."""
+    """Convert one record to a sample, with the same checks as a line of a file."""
     problems = Problems()
     fields = RecordChecker(None, problems, {}).fields(1, record)
     problems.raise_if_any()

@@ -1,12 +1,12 @@
-"""A run folder at a URL: any filesystem of fsspec (extra `remote`), with the package that it asks for, such as s3fs.
+"""A run folder at a URL: any fsspec filesystem (extra `remote`), with the package that it needs, such as s3fs.
 
-Credentials and endpoints come from where fsspec and those packages look for them, never from us.
+fsspec and those packages read credentials and endpoints themselves.
 
-A file is written on this machine first and then put in its place. An object store shows an object when all of it has
-arrived, so one put is atomic there, and a rename would be a second copy. Everywhere else a put may be seen half done:
-the file is put under a temporary name and moved, which is atomic as far as the filesystem's own move is.
+A file is written on this machine first and then uploaded. An object store shows an object once it is complete, so one
+upload is atomic, and a rename would be a second copy. On other filesystems an incomplete upload may be visible: the
+file is uploaded under a temporary name and moved, which is as atomic as the filesystem's own move.
 
-There is no lock: object stores have none.
+There is no lock, because object stores have none.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolder
 from multimodal_eval.core.optional import require
 from multimodal_eval.data.runs.storage import TEMPORARY, Write, temporary_name
 
-# Amazon's, Google's and Microsoft's: their upload of a file becomes visible with its last request.
+# Amazon's, Google's and Microsoft's: an upload becomes visible with its last request.
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 _PASSWORD = re.compile(r"://[^/@]*:[^/@]*@")
 _PATTERN = re.compile(r"[*?\[\]]")
 
 
 class RemoteStorage:
-    """A folder behind an fsspec filesystem."""
+    """A folder on an fsspec filesystem."""
 
     def __init__(self, url: str) -> None:
         self.location = url
@@ -38,14 +38,14 @@ class RemoteStorage:
         try:
             self.filesystem, root = fsspec.core.url_to_fs(url)
         except ImportError as missing:
-            raise UnavailableError(f"the run folder {url} needs a further package: {missing}") from missing
+            raise UnavailableError(f"the run folder {url} needs another package: {missing}") from missing
         except ValueError as unknown:
             raise ConfigError(f"{url} cannot be a run folder: {unknown}") from unknown
-        except Exception as fault:  # some connect at once, and fail in ways of their own
-            raise RunFolderError(f"{url} cannot be opened: {_said(fault)}") from fault
+        except Exception as fault:  # some filesystems connect immediately and raise their own exceptions
+            raise RunFolderError(f"{url} cannot be opened: {_description(fault)}") from fault
         self.root = str(root).rstrip("/")
-        own = self.filesystem.protocol
-        protocols = [own] if isinstance(own, str) else own
+        protocol = self.filesystem.protocol
+        protocols = [protocol] if isinstance(protocol, str) else protocol
         self.is_object_store = not OBJECT_STORES.isdisjoint(protocols)
         self.is_shared = "memory" not in protocols
 
@@ -65,46 +65,46 @@ class RemoteStorage:
         return self.location
 
     def is_taken(self) -> bool:
-        """Whether a file lies there, or anything below it but half-written files."""
+        """Whether the URL is a file, or has anything below it except temporary files."""
         return self._is_file("") or any(not name.endswith(TEMPORARY) for name in self.names())
 
     def make(self) -> None:
-        """Make the folder; an object store has none, and might make a bucket instead."""
+        """Create the folder; an object store has no folders and might create a bucket instead."""
         if not self.is_object_store:
-            with self._told("", "made"):
+            with self._errors_named("", "created"):
                 self.filesystem.makedirs(self.root, exist_ok=True)
 
     def exists(self, name: str) -> bool:
-        """Whether the file is there."""
+        """Whether the file exists."""
         return self._is_file(name)
 
     def _is_file(self, name: str) -> bool:
-        with self._told(name, "read"):
+        with self._errors_named(name, "read"):
             try:
                 return bool(self.filesystem.info(self._fresh(name))["type"] == "file")
             except (FileNotFoundError, NotADirectoryError):
                 return False
 
     def names(self, folder: str = "") -> list[str]:
-        """The names of what lies in a folder."""
+        """The names of the files and folders in a folder."""
         place = self._fresh(folder)
-        with self._told(folder, "listed"):
+        with self._errors_named(folder, "listed"):
             try:
-                found = [str(path).rstrip("/") for path in self.filesystem.ls(place, detail=False)]
+                listed = [str(path).rstrip("/") for path in self.filesystem.ls(place, detail=False)]
             except (FileNotFoundError, NotADirectoryError):
                 return []
-        # A file lists itself, and so does a folder in stores that keep a mark for it.
-        inside = [path for path in found if path.rpartition("/")[0].strip("/") == place.strip("/")]
+        # A file lists itself, and so does a folder in stores that keep a marker for it.
+        inside = [path for path in listed if path.rpartition("/")[0].strip("/") == place.strip("/")]
         return sorted({path.rpartition("/")[2] for path in inside})
 
     def files(self) -> list[str]:
         """Every file at any depth."""
         start = len(self.root.strip("/")) + 1 if self.root.strip("/") else 0
-        return sorted(path.lstrip("/")[start:] for path in self._found(""))
+        return sorted(path.lstrip("/")[start:] for path in self._file_paths(""))
 
-    def _found(self, name: str) -> list[str]:
-        """The whole paths of a file, or of all files in a folder."""
-        with self._told(name, "listed"):
+    def _file_paths(self, name: str) -> list[str]:
+        """The full paths of a file, or of all files in a folder."""
+        with self._errors_named(name, "listed"):
             try:
                 return [str(path) for path in self.filesystem.find(self._fresh(name)) if not str(path).endswith("/")]
             except (FileNotFoundError, NotADirectoryError):
@@ -112,18 +112,18 @@ class RemoteStorage:
 
     def read_bytes(self, name: str) -> bytes:
         """The content of a file."""
-        with self._told(name, "read"):
+        with self._errors_named(name, "read"):
             return bytes(self.filesystem.cat_file(self._fresh(name)))
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:
-        """Some bytes of a file, and no others: a file object would read ahead, with some filesystems by 50 MB."""
-        with self._told(name, "read"):
+        """Only the given bytes of a file: a file object would read ahead, on some filesystems by 50 MB."""
+        with self._errors_named(name, "read"):
             return bytes(self.filesystem.cat_file(self._fresh(name), start=start, end=stop))
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """A file object; of a Parquet file only the columns that are asked for come over the network."""
-        with self._told(name, "read"), self.filesystem.open(self._fresh(name), "rb") as file:
+        """A file object; only the requested columns of a Parquet file are downloaded."""
+        with self._errors_named(name, "read"), self.filesystem.open(self._fresh(name), "rb") as file:
             yield file
 
     @contextmanager
@@ -131,16 +131,16 @@ class RemoteStorage:
         """A temporary copy."""
         with tempfile.TemporaryDirectory(prefix="mmeval-") as folder:
             path = Path(folder) / PurePosixPath(name).name
-            with self._told(name, "read"):
+            with self._errors_named(name, "read"):
                 self.filesystem.get_file(self._fresh(name), str(path))
             yield path
 
     def write(self, name: str, write: Write) -> None:
-        """Write a temporary file here and put it in its place there."""
+        """Write a temporary file on this machine and upload it."""
         with tempfile.TemporaryDirectory(prefix="mmeval-") as folder:
             path = Path(folder) / PurePosixPath(name).name
             write(path)
-            with self._told(name, "written"):
+            with self._errors_named(name, "written"):
                 self._put(path, self._fresh(name))
 
     def _put(self, path: Path, target: str) -> None:
@@ -153,19 +153,19 @@ class RemoteStorage:
             self.filesystem.put_file(str(path), temporary)
             self.filesystem.mv(temporary, target)
         except BaseException:
-            with suppress(Exception):  # the first fault is the one to tell
+            with suppress(Exception):  # report the first error
                 self.filesystem.rm_file(temporary)
             raise
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with all that is in it."""
+        """Remove a file, or a folder with its content."""
         place = self._fresh(name)
-        if self.is_object_store:  # file by file: the recursive way may take a bucket along
-            if found := self._found(name):
-                with self._told(name, "removed"):
-                    self.filesystem.rm(found)
+        if self.is_object_store:  # file by file: recursive removal may also remove the bucket
+            if paths := self._file_paths(name):
+                with self._errors_named(name, "removed"):
+                    self.filesystem.rm(paths)
             return
-        with self._told(name, "removed"), suppress(FileNotFoundError):
+        with self._errors_named(name, "removed"), suppress(FileNotFoundError):
             self.filesystem.rm(place, recursive=True)
 
     def remove_all(self) -> None:
@@ -174,18 +174,18 @@ class RemoteStorage:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """No lock: that no second process works on the run is the user's affair."""
+        """No lock: the user must not start a second process for the same run."""
         yield
 
     def _fresh(self, name: str) -> str:
-        """The path of a name; what was remembered of it is forgotten, since other processes write too."""
+        """The path of a name, with its cache entry cleared, because other processes write too."""
         path = f"{self.root}/{name}" if name else self.root
         self.filesystem.invalidate_cache(path)
         return path
 
     @contextmanager
-    def _told(self, name: str, what: str) -> Iterator[None]:
-        """Faults of any kind, as every filesystem has its own, become errors that name the file."""
+    def _errors_named(self, name: str, what: str) -> Iterator[None]:
+        """Convert exceptions, which differ between filesystems, to errors that name the file."""
         place = f"{self.location}/{name}" if name else self.location
         try:
             yield
@@ -193,10 +193,10 @@ class RemoteStorage:
             raise
         except FileNotFoundError as fault:
             if what != "read":
-                raise RunFolderError(f"{place} cannot be {what}: {_said(fault)}") from fault
+                raise RunFolderError(f"{place} cannot be {what}: {_description(fault)}") from fault
             raise MissingFileError(f"{place} is missing") from None
         except Exception as fault:
-            raise RunFolderError(f"{place} cannot be {what}: {_said(fault)}") from fault
+            raise RunFolderError(f"{place} cannot be {what}: {_description(fault)}") from fault
 
 
 def _refuse_unfit(url: str) -> None:
@@ -207,8 +207,10 @@ def _refuse_unfit(url: str) -> None:
             "Put it where fsspec looks for it: FSSPEC_FTP_PASSWORD for instance, or a file below ~/.config/fsspec"
         )
     if _PATTERN.search(url):
-        raise ConfigError(f"the URL of a run folder must have none of * ? [ ], which are patterns there. Got {url!r}.")
+        raise ConfigError(
+            f"the URL of a run folder must not contain * ? [ or ], which fsspec reads as patterns. Got {url!r}."
+        )
 
 
-def _said(fault: Exception) -> str:
+def _description(fault: Exception) -> str:
     return f"{type(fault).__name__}: {fault}"

@@ -31,7 +31,7 @@ class Run:
     """Results, per-sample scores and samples of one run.
 
     `run["cider"]` is the metric's entry in results.json (value, stderr, low, high, n_scored, …);
-    `run.scores()` is an Arrow table with one row a sample, in input order.
+    `run.scores()` is an Arrow table with one row per sample, in input order.
     """
 
     def __init__(self, location: Location, scratch: Path | None = None) -> None:
@@ -39,7 +39,7 @@ class Run:
         self.info: RunInfo = self.folder.read_info()
         self.outcome: Results = self.folder.read_results()
         self._scratch = scratch
-        if scratch is not None:  # a run without an output folder lives as long as this object
+        if scratch is not None:  # a run without an output folder exists as long as this object
             weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
 
     @property
@@ -49,7 +49,7 @@ class Run:
 
     @property
     def location(self) -> Location:
-        """Where the run folder lies: a path or a URL."""
+        """The location of the run folder: a path or a URL."""
         return self.folder.location
 
     @property
@@ -60,12 +60,12 @@ class Run:
 
     @property
     def metrics(self) -> list[str]:
-        """The names of the metrics, the composite apart."""
+        """The names of the metrics, without the composite."""
         return list(self.outcome.metrics)
 
     @property
     def entries(self) -> dict[str, MetricEntry | CompositeEntry]:
-        """Every number of the run by name: the metrics, then `composite_score` if there is one."""
+        """All results by name: the metrics, then `composite_score` if there is one."""
         return self.outcome.entries
 
     def __getitem__(self, name: str) -> JsonObject:
@@ -79,35 +79,35 @@ class Run:
         return f"<Run {self.folder.label}: {len(self)} samples, {', '.join(self.metrics)}>"
 
     def scores(self, columns: list[str] | None = None) -> Any:
-        """One row a sample, in input order."""
+        """The scores as an Arrow table with one row per sample, in input order."""
         import pyarrow as pa
 
         parts = [self.folder.read_part("scores", number, columns) for number in range(len(self.info.parts))]
         return pa.concat_tables(parts, promote_options="default")
 
     def samples(self, fields: Collection[str] | None = None) -> Iterator[Sample]:
-        """The samples, in input order; where fields are named, with those and their ids alone."""
+        """The samples in input order, with all fields or only ids and the given ones."""
         for number in range(len(self.info.parts)):
             yield from self.folder.read_samples(number, fields)
 
     @property
     def is_linted(self) -> bool:
-        """Whether a look at the run shows its lint: not if it was made without."""
+        """Whether the run has lint findings: False if it was run without lint."""
         return not self.info.config.skip_lint or self.folder.read_lint() is not None
 
     def lint(self) -> JsonObject:
-        """What makes the run's numbers doubtful (lint.json): `findings`, each with code, count, share and examples."""
+        """Warnings about the scores (lint.json): `findings`, each with code, count, share and examples."""
         content: JsonObject = msgspec.to_builtins(self.lint_report())
         return content
 
     def lint_report(self) -> LintReport:
-        """The same as a record. A run whose folder has no lint.json is looked at now."""
+        """The same as a record. If the folder has no lint.json, it is computed now."""
         stored = self.folder.read_lint()
         if stored is None:
             from multimodal_eval.data.runs.run_lint import lint_of
 
             stored = lint_of(self.folder, self.info)
-            with suppress(OSError, RunFolderError):  # a folder that may only be read is linted all the same
+            with suppress(OSError, RunFolderError):  # a read-only folder can be linted too
                 self.folder.write_lint(stored)
         return stored
 
@@ -126,7 +126,7 @@ class Run:
         return self._scratch is None
 
     def write_jsonl(self) -> Location:
-        """Write the scores as scores.jsonl into the run folder: one object a sample, nulls left out."""
+        """Write the scores to scores.jsonl in the run folder: one object per sample, without nulls."""
         self.folder.storage.write("scores.jsonl", self._write_rows)
         return below(self.location, "scores.jsonl")
 
@@ -138,17 +138,17 @@ class Run:
                     out.write(encoder.encode({key: value for key, value in row.items() if value is not None}) + b"\n")
 
     def save(self, location: Location) -> Run:
-        """Copy the run folder somewhere else, to a path or a URL."""
+        """Copy the run folder to a path or a URL."""
         source, target = self.folder.storage, storage_at(location)
         if isinstance(source, LocalStorage) and isinstance(target, LocalStorage):
             if target.path.exists():
-                raise RunFolderError(f"{target.label} exists already")
+                raise RunFolderError(f"{target.label} already exists")
             shutil.copytree(source.path, target.path)
             return Run(location)
         if target.is_taken():
-            raise RunFolderError(f"{target.label} exists already")
+            raise RunFolderError(f"{target.label} already exists")
         target.make()
-        for name in sorted(source.files(), key=lambda name: name == "run.json"):  # with it, the copy is a run
+        for name in sorted(source.files(), key=lambda name: name == "run.json"):  # run.json last: it marks a run
             copy_file(source, target, name)
         return Run(location)
 

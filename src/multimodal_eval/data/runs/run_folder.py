@@ -1,14 +1,14 @@
-"""The run folder, on a disk or at a URL. Every file in it is complete: it is put in its place when all is written.
+"""The run folder, on a disk or at a URL. Every file in it is complete, because files are written atomically.
 
-run.json                     what was run: settings, input, versions, signatures, part sizes, state
+run.json                     description: settings, input, versions, signatures, part sizes, state
 samples/part-00000.parquet   the checked samples
 state/METRIC.bin             corpus statistics
-scores/part-00000.parquet    one row a sample; its presence means that the part is finished
+scores/part-00000.parquet    one row per sample; the part is finished if this file exists
 results.json                 the aggregates
-lint.json                    what makes them doubtful
-report.html                  the run as a page, where a command has made one
+lint.json                    warnings about the scores
+report.html                  the HTML report, if a command has written one
 classification.json          classes, confusions and annotators, if the composite is a macro F1
-scratch/                     what workers hand to one another while the run goes on; gone when it is done
+scratch/                     intermediate files of the workers; removed when the run is finished
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _SCRATCH = "scratch"
 
 
 class RunFolder:
-    """Reading and writing the parts of one run folder: a path, or a URL of any filesystem that fsspec knows.
+    """Reads and writes the files of one run folder: a path, or a URL that fsspec supports.
 
-    It can be pickled: another process gets its address, and opens the place for itself.
+    It can be pickled: another process receives the address and opens the folder itself.
     """
 
     def __init__(self, location: Location) -> None:
@@ -47,11 +47,11 @@ class RunFolder:
 
     @classmethod
     def create(cls, location: Location, info: RunInfo) -> RunFolder:
-        """Start a new run; an existing folder is never written over."""
+        """Create the folder of a new run; an existing folder is never overwritten."""
         folder = cls(location)
         if folder.storage.is_taken():
             raise RunFolderError(
-                f"{folder.label} exists already. "
+                f"{folder.label} already exists. "
                 f"Name another folder with -o, or continue it with: mmeval score --resume {folder.label}"
             )
         folder.storage.make()
@@ -60,42 +60,42 @@ class RunFolder:
 
     @property
     def location(self) -> Location:
-        """Where it lies, as it was given: a path or a URL."""
+        """The location as it was given: a path or a URL."""
         return self.storage.location
 
     @property
     def label(self) -> str:
-        """The same, for messages."""
+        """The location, for messages."""
         return self.storage.label
 
     @property
     def address(self) -> str:
-        """Where it lies, seen from any working folder: a whole path or a URL."""
+        """The location, valid in any working directory: an absolute path or a URL."""
         return self.storage.address
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes find it too; what lies in this one's memory they do not."""
+        """Whether other processes can open the folder; one in this process's memory cannot be shared."""
         return self.storage.is_shared
 
     @property
     def name(self) -> str:
-        """The folder's own name."""
+        """The name of the folder."""
         return self.storage.name
 
     @property
     def path(self) -> Path:
         """The folder on this machine; one at a URL has none."""
         if not isinstance(self.storage, LocalStorage):
-            raise RunFolderError(f"{self.label} is no folder on this machine and has no path; its place is `location`")
+            raise RunFolderError(f"{self.label} is not a folder on this machine and has no path; use `location`")
         return self.storage.path
 
     def locked(self) -> AbstractContextManager[None]:
-        """Hold the folder against a second process; at a URL there is no lock."""
+        """Lock the folder against a second process; at a URL there is no lock."""
         return self.storage.locked()
 
     def discard(self) -> None:
-        """Take the folder away again: its input was refused, so nothing of it is worth keeping."""
+        """Remove the folder, because its input was refused."""
         self.storage.remove_all()
 
     # run.json, results.json and lint.json
@@ -138,7 +138,7 @@ class RunFolder:
         self._write_json("lint.json", lint)
 
     def read_classification(self) -> dict[str, Any] | None:
-        """The content of classification.json; None where there is none."""
+        """The content of classification.json; None if it is missing."""
         try:
             return msgspec.json.decode(self.storage.read_bytes("classification.json"), type=dict[str, Any])
         except MissingFileError:
@@ -156,7 +156,7 @@ class RunFolder:
     # parts
 
     def part(self, kind: Kind, number: int) -> Path:
-        """Where a part lies on this machine."""
+        """The path of a part on this machine."""
         return self.path / _part(kind, number)
 
     def write_part(self, kind: Kind, number: int, table: Any) -> None:
@@ -166,14 +166,14 @@ class RunFolder:
         self.storage.write(_part(kind, number), lambda path: pq.write_table(table, path, compression="zstd"))
 
     def read_part(self, kind: Kind, number: int, columns: list[str] | None = None) -> Any:
-        """A part as a table; columns that it does not have are left out, and those not asked for are not read."""
+        """A part as a table, with all columns or only the given ones that it has."""
         import pyarrow.parquet as pq
         from pyarrow import ArrowException
 
         try:
             with self.storage.open(_part(kind, number)) as source, pq.ParquetFile(source) as file:
-                wanted = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
-                return file.read(columns=wanted)
+                present = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
+                return file.read(columns=present)
         except ArrowException as error:
             raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {error}") from None
 
@@ -189,7 +189,7 @@ class RunFolder:
             raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {error}") from None
 
     def read_samples(self, number: int, fields: Collection[str] | None = None) -> list[Sample]:
-        """The samples of a part; where fields are named, with those and their ids alone."""
+        """The samples of a part, with all fields or only ids and the given ones."""
         from multimodal_eval.data.runs.sample_table import columns_of_fields, to_samples
 
         columns = None if fields is None else columns_of_fields({"id", *fields})
@@ -200,13 +200,13 @@ class RunFolder:
         return self.storage.exists(_part("scores", number))
 
     def clear_samples(self) -> None:
-        """Forget parts of an input that was not read to its end."""
+        """Remove the parts of an input that was not read completely."""
         self.storage.remove("samples")
         self.storage.remove("state")
         self.clear_scratch()
 
     def clear_temporary(self) -> None:
-        """Remove what an interrupted write left behind."""
+        """Remove the temporary files of interrupted writes."""
         for name in self.storage.files():
             if name.endswith(TEMPORARY):
                 self.storage.remove(name)
@@ -214,7 +214,7 @@ class RunFolder:
     # corpus statistics
 
     def has_state(self, metric: str) -> bool:
-        """Whether the state of a metric is there."""
+        """Whether the state of a metric is stored."""
         return self.storage.exists(state_name(metric))
 
     def write_state(self, metric: str, write: Write) -> None:
@@ -225,15 +225,15 @@ class RunFolder:
         """The state of a metric as a local file to read."""
         return self.storage.local_copy(state_name(metric))
 
-    # what workers hand to one another
+    # intermediate files of the workers
 
     def write_pieces(self, name: str, pieces: Sequence[bytes]) -> None:
-        """Keep some pieces for other workers in one file: where each begins and the last one ends, then all of them."""
+        """Write some pieces for other workers to one file: the offsets of the pieces and the end, then the pieces."""
         head = struct.pack(f"<{len(pieces) + 1}Q", *accumulate(map(len, pieces), initial=8 * (len(pieces) + 1)))
         self.storage.write(f"{_SCRATCH}/{name}", lambda path: path.write_bytes(head + b"".join(pieces)))
 
     def read_piece(self, name: str, number: int) -> bytes | None:
-        """One of the pieces, and no more than that is read; None where nothing was kept under that name."""
+        """Read only one of the pieces; None if there is no file with that name."""
         file = f"{_SCRATCH}/{name}"
         try:
             start, stop = struct.unpack("<2Q", self.storage.read_range(file, 8 * number, 8 * (number + 2)))
@@ -242,7 +242,7 @@ class RunFolder:
             return None
 
     def clear_scratch(self) -> None:
-        """Remove all of them."""
+        """Remove all intermediate files."""
         self.storage.remove(_SCRATCH)
 
 
@@ -256,7 +256,7 @@ def state_name(metric: str) -> str:
 
 
 def run_folders(parent: Location) -> Iterator[tuple[str, RunFolder]]:
-    """The run folders below a folder, by name, and those of a folder that holds several (a run a task)."""
+    """The run folders in a folder, by name, including those one level deeper (one run per task)."""
     base = storage_at(parent)
     for name in base.names():
         if base.exists(f"{name}/run.json"):

@@ -19,20 +19,20 @@ def lint_of(
     tick: Callable[[int], None] = lambda samples: None,
     known: Callable[[int], Facts | None] = lambda part: None,
 ) -> LintReport:
-    """The content of lint.json; `tick` hears of every part how many samples it has.
+    """The content of lint.json; `tick` is called with the number of samples of every part.
 
-    `known` gives the facts of a part, None where it must be read again.
+    `known` returns the facts of a part, or None if it must be read again.
     """
     patterns = info.config.patterns
     values = {name: Values(info.bounds_of(name)) for name in info.signatures}
     facts = np.empty(sum(info.parts), dtype=FACTS)
     row = 0
     for part, size in enumerate(info.parts):
-        ready = known(part)
-        facts[row : row + size] = facts_of(folder.read_samples(part), patterns) if ready is None else ready
+        stored = known(part)
+        facts[row : row + size] = facts_of(folder.read_samples(part), patterns) if stored is None else stored
         table = folder.read_part("scores", part, list(values))
-        for name, own in values.items():
-            own.see(np.asarray(table.column(name).to_numpy(), dtype=np.float64))
+        for name, column in values.items():
+            column.see(np.asarray(table.column(name).to_numpy(), dtype=np.float64))
         row += size
         tick(size)
     corpus_metrics = [name for name, signature in info.signatures.items() if signature.counts_the_corpus]

@@ -1,4 +1,4 @@
-"""Samples as an Arrow table and back: how a run folder keeps what was scored."""
+"""Convert samples to the Arrow table of a run folder, and back."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _JSON: dict[str, msgspec.json.Decoder[Any]] = {
 }
 _IN_ORDER = ("choices", "messages")  # other objects are stored with their keys sorted
 _MEDIA = ("image", "audio", "video")
-_PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # those that PNG keeps exactly
-# No format keeps these.
+_PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # those that PNG stores exactly
+# No format can store these modes.
 _CONVERTED = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA"}
 _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(FIELDS, pa.string()),
@@ -44,7 +44,7 @@ def _schema() -> pa.Schema:
         fields.append(pa.field(name, _TYPES[name]))
         if name in _MEDIA:
             fields.append(pa.field(f"{name}_bytes", pa.binary()))
-        if name == "images":  # item by item, its name or its content
+        if name == "images":  # each item is a path or bytes
             fields.append(pa.field("images_bytes", pa.list_(pa.binary())))
     return pa.schema(fields)
 
@@ -53,7 +53,7 @@ SCHEMA = _schema()
 
 
 def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
-    """The samples as a table; `first_row` is the number of the first in its input."""
+    """The samples as a table; `first_row` is the number of the first sample in the input."""
     columns: dict[str, Iterable[Any]] = {"row": range(first_row, first_row + len(samples))}
     for name in FIELDS:
         values = list(map(attrgetter(name), samples))
@@ -64,8 +64,8 @@ def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
             columns[name], columns[f"{name}_bytes"] = _names(stored), _contents(stored)
         elif name == "images":
             lists = [_stored_images(sample) for sample in samples]
-            columns[name] = [None if own is None else _names(own) for own in lists]
-            columns["images_bytes"] = [None if own is None else _contents(own) for own in lists]
+            columns[name] = [None if images is None else _names(images) for images in lists]
+            columns["images_bytes"] = [None if images is None else _contents(images) for images in lists]
         elif name in _JSON:
             if name == "messages":
                 values = list(map(_stored_messages, samples))
@@ -99,7 +99,7 @@ def _stored_images(sample: Sample) -> list[str | bytes | None] | None:
 
 
 def _stored_messages(sample: Sample) -> list[Message] | None:
-    """JSON holds no bytes: the content of media becomes a data URI."""
+    """The messages with bytes replaced by data URIs, because JSON has no bytes."""
     if sample.messages is None:
         return None
     return [
@@ -118,16 +118,16 @@ def _stored_part(sample: Sample, part: MessagePart) -> MessagePart:
 
 
 def _stored(sample: Sample, field: str, value: Any) -> str | bytes | None:
-    """An image in memory becomes the bytes of a file; everything else is kept as it is."""
+    """An image in memory becomes the bytes of a file; other values are unchanged."""
     if value is None or isinstance(value, str | bytes):
         return value
     buffer = io.BytesIO()
     try:
-        picture = value.convert(_CONVERTED[value.mode]) if value.mode in _CONVERTED else value
-        picture.save(buffer, format="PNG" if picture.mode in _PNG_MODES else "TIFF", exif=value.getexif())
-    except Exception as error:  # noqa: BLE001 - a picture that was opened and not yet read may fail in any way
+        image = value.convert(_CONVERTED[value.mode]) if value.mode in _CONVERTED else value
+        image.save(buffer, format="PNG" if image.mode in _PNG_MODES else "TIFF", exif=value.getexif())
+    except Exception as error:  # noqa: BLE001 - an image that was opened but not yet read may raise anything
         message = f"`{field}` cannot be stored: {type(error).__name__}: {error}."
-        hint = "Give its path or its bytes, and the sample alone is unscored."
+        hint = "Pass its path or its bytes instead; then only this sample is unscored."
         raise InputError([Problem(code="FORMAT", message=message, id=sample.id, field=field, hint=hint)]) from None
     return buffer.getvalue()
 
@@ -138,18 +138,18 @@ def decoded_field(name: str, text: str) -> Any:
 
 
 def columns_of_fields(fields: Collection[str]) -> list[str]:
-    """The columns in which some fields are kept."""
+    """The columns that store the given fields."""
     return [name for name in SCHEMA.names if name in fields or name.removesuffix("_bytes") in fields]
 
 
 def to_samples(table: pa.Table) -> list[Sample]:
-    """The samples of a table; fields whose columns it lacks are left out."""
+    """The samples of a table, without fields whose columns it lacks."""
     columns = {name: values for name in FIELDS if (values := _values(table, name)) is not None}
     return [Sample(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 
 def _values(table: pa.Table, name: str) -> list[Any] | None:
-    """The values of a field; None if the table has none of them."""
+    """The values of a field; None if the table has none."""
     if name not in table.column_names:
         return None
     column = table.column(name)
@@ -160,7 +160,7 @@ def _values(table: pa.Table, name: str) -> list[Any] | None:
     values: list[Any] = column.to_pylist()
     if name == "images":
         contents = table.column("images_bytes").to_pylist()
-        return [own and _either(own, other) for own, other in zip(values, contents, strict=True)]
+        return [names and _either(names, data) for names, data in zip(values, contents, strict=True)]
     if name in _JSON:
         decode = _JSON[name].decode
         values = [None if text is None else decode(text) for text in values]

@@ -1,8 +1,8 @@
-"""Scores as Arrow columns and back.
+"""Convert scores to Arrow columns and back.
 
-A metric `m` gives the columns `m` (its value), `m:status`, `m:reason`, `m:warning`, `m:stats`,
-`m:details` (JSON), and `m.<part>` for each further number of a dict-valued metric. Every part of `scores/` ends up with
-the same columns, so that any reader of Parquet takes the folder for one table.
+A metric `m` has the columns `m` (its value), `m:status`, `m:reason`, `m:warning`, `m:stats`,
+`m:details` (JSON), and `m.<part>` for each further score of a dict-valued metric. Every part of `scores/` ends up with
+the same columns, so that any Parquet reader can read the folder as one table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EXTRA: dict[str, pa.DataType] = {
 
 
 def key_columns(samples: Sequence[Sample], first_row: int) -> dict[str, pa.Array]:
-    """What identifies a row."""
+    """The columns that identify a row."""
     return {
         "row": pa.array(range(first_row, first_row + len(samples)), pa.int64()),
         "id": pa.array([sample.id for sample in samples], pa.string()),
@@ -54,9 +54,9 @@ def score_columns(metric: str, scores: Sequence[Score]) -> dict[str, pa.Array]:
 
 
 def columns_of(table: pa.Table, metric: str) -> dict[str, pa.Array]:
-    """The columns of one metric as they stand in a table."""
-    own = [name for name in table.column_names if name == metric or name.startswith((f"{metric}:", f"{metric}."))]
-    return {name: table.column(name).combine_chunks() for name in own}
+    """The columns of one metric in a table."""
+    names = [name for name in table.column_names if name == metric or name.startswith((f"{metric}:", f"{metric}."))]
+    return {name: table.column(name).combine_chunks() for name in names}
 
 
 def stored_scores(columns: Mapping[str, pa.Array], metric: str) -> list[Score]:
@@ -66,8 +66,8 @@ def stored_scores(columns: Mapping[str, pa.Array], metric: str) -> list[Score]:
     return [Score(value, status, reason, tuple(stats) if stats else None) for value, status, reason, stats in rows]
 
 
-def even_out(folder: RunFolder, parts: int) -> None:
-    """Write again those parts that lack a column, with nulls in it."""
+def align_columns(folder: RunFolder, parts: int) -> None:
+    """Rewrite the parts that lack a column, with nulls in it."""
     schemas = [folder.part_schema("scores", part) for part in range(parts)]
     whole = _union(schemas)
     for part, schema in enumerate(schemas):
@@ -81,7 +81,7 @@ def even_out(folder: RunFolder, parts: int) -> None:
 
 
 def _union(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """The fields of all parts, each metric's together, in the order in which they turn up."""
+    """The fields of all parts, grouped by metric, in order of appearance."""
     by_metric: dict[str, dict[str, pa.Field]] = {}
     for schema in schemas:
         for field in schema:

@@ -1,6 +1,6 @@
-"""Where a run folder lies: on a local disk, or at a URL of any filesystem that fsspec knows.
+"""The storage of a run folder: a local disk, or a URL of any filesystem that fsspec supports.
 
-`Storage` is all that a run folder asks of either. Names are relative to it and have forward slashes.
+`Storage` is the interface that a run folder needs. Names are relative to the folder and use forward slashes.
 """
 
 from __future__ import annotations
@@ -18,83 +18,83 @@ from urllib.parse import unquote, urlsplit
 
 from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolderError
 
-Location = str | Path  # a URL is a string always; `Path` would swallow one of its slashes
+Location = str | Path  # a URL is always a string; `Path` would drop one of its slashes
 Write = Callable[[Path], object]
 
 TEMPORARY = ".partial"
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]+://")  # two letters at least: `C://` is a drive
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]+://")  # at least two letters: `C://` is a drive
 
 
 class Storage(Protocol):
-    """A folder of files, each of which is there as a whole or not at all."""
+    """A folder of files, each of which is complete or does not exist."""
 
     @property
     def location(self) -> Location:
-        """What finds it again from here."""
+        """The path or URL as it was given."""
 
     @property
     def address(self) -> str:
-        """What finds it again from any working folder; the same for the same place."""
+        """The absolute path or the URL, valid in any working directory."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes find the same files there."""
+        """Whether other processes see the same files."""
 
     @property
     def name(self) -> str:
-        """The last part of its address."""
+        """The last component of the address."""
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """The location, for messages."""
 
     def is_taken(self) -> bool:
-        """Whether something lies there already."""
+        """Whether the location is already in use."""
 
     def make(self) -> None:
-        """Make the folder, where the filesystem has such things."""
+        """Create the folder, if the filesystem has folders."""
 
     def exists(self, name: str) -> bool:
-        """Whether the file is there."""
+        """Whether the file exists."""
 
     def names(self, folder: str = "") -> list[str]:
-        """The names of what lies in a folder, sorted; none where there is no such folder."""
+        """The names of the files and folders in a folder, sorted; empty if the folder does not exist."""
 
     def files(self) -> list[str]:
         """Every file at any depth, sorted."""
 
     def read_bytes(self, name: str) -> bytes:
-        """The content of a file, or a MissingFileError."""
+        """The content of a file; raises MissingFileError."""
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:
-        """Some bytes of a file, or a MissingFileError."""
+        """Some bytes of a file; raises MissingFileError."""
 
     def open(self, name: str) -> AbstractContextManager[Path | IO[bytes]]:
-        """A file to read pieces of: its path, or a file object that fetches what is asked of it."""
+        """A file for random access: its path, or a file object that fetches what is read."""
 
     def local_copy(self, name: str) -> AbstractContextManager[Path]:
-        """A file for those who need a path; not to be written to."""
+        """A local path with the content of a file; it must not be written to."""
 
     def write(self, name: str, write: Write) -> None:
-        """Let `write` fill a file and put it in its place: readers see the old one or the new, never half."""
+        """Write a file atomically with `write`: readers see either the old file or the new one."""
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with all that is in it; it may be gone already."""
+        """Remove a file, or a folder with its content, if it exists."""
 
     def remove_all(self) -> None:
         """Remove everything, and the folder itself."""
 
     def locked(self) -> AbstractContextManager[None]:
-        """Hold the folder against a second process, where the filesystem can."""
+        """Lock the folder against a second process, if the filesystem supports it."""
 
 
 def is_url(location: Location) -> bool:
-    """Whether this is a URL and no local path."""
+    """Whether this is a URL and not a local path."""
     return isinstance(location, str) and _URL.match(location) is not None
 
 
 def located(location: Location) -> Location:
-    """A local path as a `Path`, also that of a `file:` URL; any other URL without slashes at its end."""
+    """A local path or `file:` URL as a `Path`; any other URL without trailing slashes."""
     if isinstance(location, Path) or not is_url(location):
         return Path(location)
     scheme, separator, rest = location.partition("://")
@@ -107,23 +107,23 @@ def located(location: Location) -> Location:
 
 
 def below(location: Location, name: str) -> Location:
-    """The place of that name in a folder."""
-    place = located(location)
-    return place / name if isinstance(place, Path) else f"{place}/{name}"
+    """The location of a name in a folder."""
+    folder = located(location)
+    return folder / name if isinstance(folder, Path) else f"{folder}/{name}"
 
 
 def storage_at(location: Location) -> Storage:
-    """The storage of a place; only a URL needs fsspec."""
-    place = located(location)
-    if isinstance(place, Path):
-        return LocalStorage(place)
+    """The storage at a location; only a URL needs fsspec."""
+    location = located(location)
+    if isinstance(location, Path):
+        return LocalStorage(location)
     from multimodal_eval.data.runs.remote_storage import RemoteStorage
 
-    return RemoteStorage(place)
+    return RemoteStorage(location)
 
 
 def take_file(source: Storage, target: Storage, name: str) -> None:
-    """Have a file of another run folder here too: linked where both are local (files never change), else copied."""
+    """Copy a file from another run folder, or hard-link it if both are local (files never change)."""
     if isinstance(source, LocalStorage) and isinstance(target, LocalStorage):
         target.link(source, name)
     else:
@@ -137,7 +137,7 @@ def copy_file(source: Storage, target: Storage, name: str) -> None:
 
 
 class LocalStorage:
-    """A folder on a disk of this machine: files are synced and renamed into their place, and it can be locked."""
+    """A folder on a local disk. Files are written under a temporary name, synced and renamed. It can be locked."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -149,12 +149,12 @@ class LocalStorage:
 
     @property
     def address(self) -> str:
-        """The whole path."""
+        """The absolute path."""
         return str(self.path.resolve())
 
     @property
     def is_shared(self) -> bool:
-        """They do."""
+        """Always true for a local disk."""
         return True
 
     @property
@@ -168,21 +168,21 @@ class LocalStorage:
         return str(self.path)
 
     def is_taken(self) -> bool:
-        """Whether a file, or a folder with something in it, lies there; half-written files are nothing."""
+        """Whether the path is a file or a folder that is not empty; temporary files do not count."""
         if self.path.is_dir():
             return any(not item.name.endswith(TEMPORARY) for item in self.path.iterdir())
         return self.path.exists()
 
     def make(self) -> None:
-        """Make the folder and those above it."""
+        """Create the folder and its parents."""
         self.path.mkdir(parents=True, exist_ok=True)
 
     def exists(self, name: str) -> bool:
-        """Whether the file is there."""
+        """Whether the file exists."""
         return (self.path / name).is_file()
 
     def names(self, folder: str = "") -> list[str]:
-        """The names of what lies in a folder."""
+        """The names of the files and folders in a folder."""
         place = self.path / folder
         return sorted(item.name for item in place.iterdir()) if place.is_dir() else []
 
@@ -214,14 +214,14 @@ class LocalStorage:
         yield path
 
     def write(self, name: str, write: Write) -> None:
-        """Write a temporary file beside the place, sync it and rename it."""
+        """Write a temporary file in the same folder, sync it and rename it."""
         path = self.path / name
         if "/" in name:
             path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, write)
 
     def link(self, source: LocalStorage, name: str) -> None:
-        """A hard link where the disk has them, else a copy."""
+        """Create a hard link, or a copy if the disk does not support links."""
         origin, path = source.path / name, self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
@@ -231,7 +231,7 @@ class LocalStorage:
             shutil.copyfile(origin, path)
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with all that is in it."""
+        """Remove a file, or a folder with its content."""
         path = self.path / name
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -244,10 +244,10 @@ class LocalStorage:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder against a second process; the lock goes with the process, however that ends."""
+        """Lock the folder against a second process; the lock is released when the process ends."""
         try:
             import fcntl
-        except ImportError:  # Windows has no such lock
+        except ImportError:  # not available on Windows
             yield
             return
         handle = os.open(self.path, os.O_RDONLY)
@@ -255,7 +255,7 @@ class LocalStorage:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
-            raise RunFolderError(f"{self.path} is being worked on by another process") from None
+            raise RunFolderError(f"{self.path} is in use by another process") from None
         try:
             yield
         finally:
@@ -263,12 +263,12 @@ class LocalStorage:
 
 
 def temporary_name(name: str) -> str:
-    """A name beside the given one that no second writer has."""
+    """A unique temporary name for a file."""
     return f"{name}.{token_hex(4)}{TEMPORARY}"
 
 
 def write_atomically(path: Path, write: Write) -> None:
-    """Let `write` fill a temporary file and rename it: readers see the old file or the new, never half."""
+    """Write a temporary file with `write` and rename it: readers see either the old file or the new one."""
     temporary = path.with_name(temporary_name(path.name))
     try:
         write(temporary)
@@ -282,7 +282,7 @@ def write_atomically(path: Path, write: Write) -> None:
 
 
 def _sync_directory(folder: Path) -> None:
-    """Make the rename itself last, where the system lets a directory be synced."""
+    """Make the rename durable, if the system can sync directories."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:  # Windows

@@ -1,15 +1,15 @@
-"""BLEU as coco-caption computes it: which of the caption's n-grams stand in a reference? BLEU-1 to BLEU-4.
+"""BLEU as coco-caption computes it: which of the caption's n-grams are in a reference? BLEU-1 to BLEU-4.
 
-Correct n-grams are clipped to their largest count in one reference; with the closest reference length r (ties: the
-shorter) and the caption's length c, and sums over all images for the corpus,
+Correct n-grams are clipped to their largest count in one reference. With the closest reference length r (ties: the
+shorter) and the caption's length c, both summed over all images for a corpus:
 
     BLEU-k = ( prod_{n<=k} (correct_n + 1e-15) / (guessed_n + 1e-9) )^(1/k) * exp( min(0, 1 - r/c) )
 
-The value is BLEU-4; BLEU-1 to 3 are parts. The corpus figure is made of summed counts; it is no mean of the images'.
+The value is BLEU-4; BLEU-1 to 3 are parts. The corpus score comes from summed counts and is not the mean over images.
 
 Reference:
     Papineni, Roukos, Ward and Zhu (2002). BLEU: a Method for Automatic Evaluation of Machine Translation. ACL;
-    the program is coco-caption's class Bleu.
+    the implementation is coco-caption's class Bleu.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
+__all__ = ["bleu", "compute_bleu", "corpus_bleu"]
+
 _TINY, _SMALL = 1e-15, 1e-9
 _PARTS = ("bleu_1", "bleu_2", "bleu_3")
 
@@ -37,8 +39,8 @@ _PARTS = ("bleu_1", "bleu_2", "bleu_3")
 def bleu(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb") -> tuple[float, float, float, float]:
     """BLEU-1 to BLEU-4 of one caption against its references."""
     scores, _ = one_caption("bleu", candidate, references, tokenizer).bleu()
-    one, two, three, four = scores[0].tolist()
-    return one, two, three, four
+    bleu_1, bleu_2, bleu_3, bleu_4 = scores[0].tolist()
+    return bleu_1, bleu_2, bleu_3, bleu_4
 
 
 def corpus_bleu(sums: Vector, order: int = 4) -> float:
@@ -54,7 +56,7 @@ def corpus_bleu(sums: Vector, order: int = 4) -> float:
 
 
 def _gradient(sums: Vector, order: int) -> Vector:
-    """d BLEU / d statistics; a count that is 0 in the whole corpus is left out, since BLEU is not smooth there."""
+    """d BLEU / d statistics; a count that is 0 in the whole corpus is skipped, since BLEU is not smooth there."""
     import numpy as np
 
     value = corpus_bleu(sums, order)
@@ -77,7 +79,7 @@ def _aggregate(order: int, rows: Rows) -> Estimate:
 
 
 def score_bleu(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> list[Score]:
-    """BLEU of many samples, with the statistics that the corpus figure is made of."""
+    """BLEU of many samples, with the statistics for the corpus score."""
     scores, stats = captions_of(samples, tokenizer).bleu()
     return [
         Score(values[3], stats=tuple(counts), parts=dict(zip(_PARTS, values, strict=False)))

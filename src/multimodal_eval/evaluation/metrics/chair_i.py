@@ -1,11 +1,11 @@
-"""CHAIR_i: which share of the objects that an answer mentions is not in the picture?
+"""CHAIR_i: what share of the objects mentioned in an answer is not in the image?
 
-Over COCO's 80 objects, with M the mentions of objects in the answers and H those of them whose object is neither in the
+Over COCO's 80 objects, with M the mentions of objects in the answers and H the mentions whose object is neither in the
 references nor in the list `metadata["objects"]`:
 
     CHAIR_i = |H| / |M|
 
-Of a corpus it is the ratio of the sums, not the mean of the samples' ratios. Lower is better.
+For a corpus it is the ratio of the sums, not the mean of the samples' ratios. Lower is better.
 
 Reference:
     Rohrbach, Hendricks, Burns, Darrell and Saenko (2018). Object Hallucination in Image Captioning. EMNLP.
@@ -30,14 +30,16 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
+__all__ = ["compute_chair_i"]
+
 
 def score_chair_i(samples: Sequence[Sample]) -> list[Score]:
-    """CHAIR_i of many samples, with the two counts that the corpus figure is made of."""
+    """CHAIR_i of many samples, with the two counts for the corpus score."""
     return [_score(sample) for sample in samples]
 
 
 def _score(sample: Sample) -> Score:
-    if is_blank(sample):  # silence is not rewarded: it counts like one mention of something that is not there
+    if is_blank(sample):  # an empty answer is not rewarded: it counts as one hallucinated mention
         return Score(1.0, stats=(1.0, 1.0))
     warning = None if all(fits(text, LANGUAGES) for text in texts_of(sample)) else UNFIT
     counts = object_counts(sample)
@@ -77,6 +79,6 @@ def _aggregate(rows: Rows) -> Estimate:
 def compute_chair_i(sample: Sample) -> float:
     """The share of mentioned COCO objects that are not in the image.
 
-    Called on its own it gives 0.0 for an answer that mentions none.
+    Called directly, it returns 0.0 for an answer that mentions none.
     """
     return _score(sample).value or 0.0

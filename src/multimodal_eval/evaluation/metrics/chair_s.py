@@ -1,7 +1,7 @@
-"""CHAIR_s: does an answer mention an object that is not in the picture?
+"""CHAIR_s: does an answer mention an object that is not in the image?
 
-1 where any of COCO's 80 objects is mentioned that is neither in the references nor in the list `metadata["objects"]`,
-else 0; of a corpus, the share of such answers. Lower is better.
+1 if the answer mentions one of COCO's 80 objects that is neither in the references nor in the list
+`metadata["objects"]`, else 0. For a corpus, the share of such answers. Lower is better.
 
 Reference:
     Rohrbach, Hendricks, Burns, Darrell and Saenko (2018). Object Hallucination in Image Captioning. EMNLP.
@@ -19,6 +19,8 @@ from multimodal_eval.text.chair import NEEDS, is_blank, object_counts, texts_of
 from multimodal_eval.text.languages import UNFIT, fits
 from multimodal_eval.text.pos import LANGUAGES
 
+__all__ = ["compute_chair_s"]
+
 
 def score_chair_s(samples: Sequence[Sample]) -> list[Score]:
     """CHAIR_s of many samples."""
@@ -26,7 +28,7 @@ def score_chair_s(samples: Sequence[Sample]) -> list[Score]:
 
 
 def _score(sample: Sample) -> Score:
-    if is_blank(sample):  # silence is not rewarded
+    if is_blank(sample):  # an empty answer is not rewarded
         return Score(1.0)
     warning = None if all(fits(text, LANGUAGES) for text in texts_of(sample)) else UNFIT
     counts = object_counts(sample)

@@ -1,4 +1,4 @@
-"""CIDEr: does a caption say what people say of the same image?
+"""CIDEr: does a caption say what people say about the same image?
 
 The mean tf-idf cosine between the caption and each reference, over n-gram orders 1 to 4, in [0, 1]:
 
@@ -6,8 +6,8 @@ The mean tf-idf cosine between the caption and each reference, over n-gram order
     CIDEr_n = 1/m * sum_j  g^n(c) · g^n(s_j) / ( |g^n(c)| |g^n(s_j)| )
     CIDEr   = 1/4 * sum_n CIDEr_n
 
-A cosine with a zero norm is 0, and the mean is always over four orders: three words that match perfectly
-score .75 at most. What coco-caption calls CIDEr is CIDEr-D, another number (0 to 10): see `cider_d`.
+A cosine with a zero norm is 0, and the mean is always over four orders: three words that match perfectly score .75 at
+most. What coco-caption calls CIDEr is CIDEr-D, a different metric (0 to 10): see `cider_d`.
 
 Reference:
     Vedantam, Zitnick and Parikh (2015). CIDEr: Consensus-based Image Description
@@ -30,6 +30,8 @@ from multimodal_eval.text.captions import (
 )
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from multimodal_eval.text.tokenizers import TokenizerName
+
+__all__ = ["cider", "compute_cider"]
 
 
 def cider(candidate: str, references: Sequence[str], corpus: DocumentFrequencies, *, tokenizer: str = "ptb") -> float:

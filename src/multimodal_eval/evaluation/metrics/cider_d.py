@@ -1,4 +1,4 @@
-"""CIDEr-D: what coco-caption, and every leaderboard that uses it, prints as CIDEr. 0 to 10.
+"""CIDEr-D: what coco-caption and the leaderboards that use it report as CIDEr. 0 to 10.
 
 With raw counts as term frequencies, g_k(s) = h_k(s) * (ln |I| - ln max(1, df_k)), lengths l in bigrams and sigma 6:
 
@@ -6,11 +6,11 @@ With raw counts as term frequencies, g_k(s) = h_k(s) * (ln |I| - ln max(1, df_k)
                              * sum_k min(g_k(c), g_k(s_j)) g_k(s_j) / ( |g^n(c)| |g^n(s_j)| )
     CIDEr-D   = 10 * 1/4 * sum_n CIDEr-D_n
 
-Clipping and the length penalty keep a caption from earning by repetition.
+Clipping and the length penalty prevent a caption from gaining score by repetition.
 
 Reference:
     Vedantam, Zitnick and Parikh (2015). CIDEr: Consensus-based Image Description
-    Evaluation. CVPR. arXiv:1411.5726, section 6; the program is coco-caption's class Cider.
+    Evaluation. CVPR. arXiv:1411.5726, section 6; the implementation is coco-caption's class Cider.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from multimodal_eval.text.captions import (
 )
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from multimodal_eval.text.tokenizers import TokenizerName
+
+__all__ = ["cider_d", "compute_cider_d"]
 
 
 def cider_d(candidate: str, references: Sequence[str], corpus: DocumentFrequencies, *, tokenizer: str = "ptb") -> float:

@@ -1,8 +1,8 @@
-"""CLIPScore: does the caption say what the picture shows, without references?
+"""CLIPScore: does the caption say what the image shows? Needs no references.
 
     CLIPScore = 2.5 max(cos(E_I, E_T), 0)
 
-with E_I and E_T a CLIP model's unit vectors of the picture and of "A photo depicts " + caption.
+with E_I and E_T a CLIP model's unit vectors of the image and of "A photo depicts " + caption.
 
 Reference:
     Hessel, Holtzman, Forbes, Le Bras and Choi (2021). CLIPScore: A Reference-free Evaluation Metric for Image
@@ -17,6 +17,8 @@ from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.evaluation.image_text import PREFIX, WEIGHT, Compared, ImageTextMetric
+
+__all__ = ["compute_clipscore"]
 
 
 class ClipscoreMetric(ImageTextMetric):

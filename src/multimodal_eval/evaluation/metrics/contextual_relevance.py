@@ -1,11 +1,11 @@
-"""Contextual relevance: does the answer speak of what was asked?
+"""Contextual relevance: is the answer about what was asked?
 
 With u the unit vector of the answer and v that of its context (prompt, question and expected answer, joined by spaces):
 
     contextual_relevance = (u . v + 1) / 2
 
-The expected answer inside the context leaks: a right answer is near to its context for that reason alone. The option
-`context: question_only` leaves it, and the prompt, out.
+The context contains the expected answer, which leaks: a right answer is close to its context for that reason alone.
+With the option `context: question_only`, the context is the question alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.encoder_metric import EncoderMetric
+
+__all__ = ["compute_contextual_relevance"]
 
 
 class ContextualRelevance(EncoderMetric):
@@ -31,13 +33,13 @@ class ContextualRelevance(EncoderMetric):
             help="prompt, question and expected answer, or the question alone",
         ),
     )
-    lacking = "no prompt, question or expected answer"
+    missing_texts = "no prompt, question or expected answer"
 
     def texts(self, sample: Sample) -> list[str]:
-        """One text: the context."""
+        """The context, as one text."""
         full = (sample.prompt, sample.question, sample.expected_answer)
-        chosen = full if self.options["context"] == "full" else (sample.question,)
-        return [" ".join(text.strip() for text in chosen if text and text.strip())]
+        context = full if self.options["context"] == "full" else (sample.question,)
+        return [" ".join(text.strip() for text in context if text and text.strip())]
 
 
 compute_contextual_relevance = ContextualRelevance()

@@ -1,11 +1,11 @@
-"""Any-match macro F1: has any annotator given the predicted label?
+"""Any-match macro F1: did any annotator give the predicted label?
 
 With p the predicted label and G the labels of the taxonomy that annotators gave, a sample counts for the gold label
 
     p                               if p in G
     the alphabetically first of G   otherwise (option `charge: first`); every label of G with `charge: all`
 
-and is unscored where G is empty. Macro F1 is then the usual one (see f1_strict.py).
+and is unscored if G is empty. Macro F1 is then computed as usual (see f1_strict.py).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from multimodal_eval.evaluation.label_metric import LabelMetric, MacroF1Metric
 
 if TYPE_CHECKING:
     from multimodal_eval.data.labels.taxonomy import Codes
+
+__all__ = ["compute_f1_any_match"]
 
 CHARGES = ("first", "all")
 
@@ -38,7 +40,7 @@ class F1AnyMatch(MacroF1Metric):
     )
 
     def golds(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> Codes:
-        """The prediction if an annotator gave it, else what the miss is charged to."""
+        """The prediction if an annotator gave it, else the labels that the miss counts for."""
         from multimodal_eval.stats.multi_annotator import any_match_golds
 
         return any_match_golds(predicted, labels, taxonomy.labels, charge=self.options["charge"])

@@ -1,17 +1,17 @@
 """Hallucination: how much of what an answer says has no support in the references?
 
 The content words of the answer weigh 1 (nouns and names), 0.8 (verbs) and 0.3 (adjectives); neutral words ("photo",
-"scene", "show") are left out. A word is supported where a reference has a word of the same part of speech with the same
-base form, or one whose embedding has a cosine of 0.75 or more with its own; it is forgiven where that cosine is 0.8 or
-more with a neutral word. Embedded are base forms; where a word may have several ("men" is one, and so is "man"), the
-best cosine counts.
+"scene", "show") are left out. A word is supported if a reference has a word of the same part of speech with the same
+base form, or with an embedding whose cosine with its own is 0.75 or more. It is forgiven if its cosine with a neutral
+word is 0.8 or more. Embeddings are those of base forms; if a word may have several ("men" and "man"), the best cosine
+counts.
 
-    hallucination_raw    = weight of unsupported words / weight of all content words    (0 where there are none)
+    hallucination_raw    = weight of unsupported words / weight of all content words    (0 if there are none)
     hallucination_score  = 1 - hallucination_raw
-    semantic_similarity  = max(0, cos(reference, answer)), the best reference counts
+    semantic_similarity  = max(0, cos(reference, answer)) for the best reference
     composite_score      = 0.4 (1 - max(0, hallucination_raw - 0.1)) + 0.6 semantic_similarity
 
-The embeddings are those of a sentence encoder, of single words and of whole texts.
+A sentence encoder embeds both single words and whole texts.
 """
 
 from __future__ import annotations
@@ -41,11 +41,13 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float32]
 
-WEIGHTS = {"NOUN": 1.0, "VERB": 0.8, "ADJ": 0.3}
-SUPPORTED, FORGIVEN = 0.75, 0.8  # least cosines with a word of the references, with a neutral word
-TOLERATED = 0.1  # the share of unsupported weight that costs nothing
+__all__ = ["compute_hallucination_metric"]
 
-# Base forms that speak of the picture as such, of places in it, of amounts, or of hardly anything.
+WEIGHTS = {"NOUN": 1.0, "VERB": 0.8, "ADJ": 0.3}
+SUPPORTED, FORGIVEN = 0.75, 0.8  # minimum cosines with a word of the references, with a neutral word
+TOLERATED = 0.1  # the share of unsupported weight that is not penalised
+
+# Base forms of words about the image itself, about places in it, about amounts, or with hardly any content.
 NEUTRAL = frozenset(
     """
     image photo photograph photography picture pic scene view shot snapshot close-up closeup illustration depiction
@@ -59,22 +61,22 @@ NEUTRAL = frozenset(
 
 
 NEUTRAL_FORMS = tuple(sorted(NEUTRAL))
-CELLS_AT_ONCE = 1 << 22  # cosines that are held at once
+CELLS_AT_ONCE = 1 << 22  # cosines in memory at the same time
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What one sample says and what can support it."""
+    """The content words of one sample, and the words that can support them."""
 
     answer: str
     references: list[str]  # those that are not blank
     claims: Sequence[ContentWord]  # the content words of the answer that are not neutral
-    unmatched: Sequence[ContentWord]  # those of them that share no base form with a reference
-    support: Mapping[str, Sequence[str]]  # base forms of the references by part of speech, where a claim is unmatched
+    unmatched: Sequence[ContentWord]  # the claims that share no base form with a reference
+    support: Mapping[str, Sequence[str]]  # base forms of the references by part of speech, for unmatched claims
 
     @classmethod
     def of(cls, sample: Sample) -> Case:
-        """The words of a sample, tagged."""
+        """Tag the words of a sample."""
         answer = sample.generated_answer or ""
         references = [text for text in sample.reference_texts if text.strip()]
         if not references or not answer.strip():
@@ -92,35 +94,35 @@ class Case:
 
     @property
     def words(self) -> list[str]:
-        """The words whose embeddings decide about the claims that are unmatched."""
+        """The words whose embeddings decide about the unmatched claims."""
         if not self.unmatched:
             return []
-        own = [lemma for word in self.unmatched for lemma in word.lemmas]
-        return [*own, *(form for forms in self.support.values() for form in forms), *NEUTRAL_FORMS]
+        lemmas = [lemma for word in self.unmatched for lemma in word.lemmas]
+        return [*lemmas, *(form for forms in self.support.values() for form in forms), *NEUTRAL_FORMS]
 
 
 def _base_forms(references: Sequence[str]) -> dict[str, dict[str, None]]:
-    """The base forms of all references together, in order, by part of speech."""
-    found: dict[str, dict[str, None]] = {part: {} for part in WEIGHTS}
+    """The base forms of all references in order, by part of speech."""
+    forms: dict[str, dict[str, None]] = {part: {} for part in WEIGHTS}
     for word in (word for text in references for word in content_words(text)):
-        found[word.part] |= dict.fromkeys(word.lemmas)
-    return found
+        forms[word.part] |= dict.fromkeys(word.lemmas)
+    return forms
 
 
 class HallucinationScorer:
-    """The metric with its encoder at hand."""
+    """The opened metric."""
 
     def __init__(self, encoder: SentenceEncoder) -> None:
         self.encoder = encoder
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
-        """One score a sample; everything that the batch needs is encoded in one call."""
+        """One score per sample; all texts and words of the batch are encoded in one call."""
         cases = [Case.of(sample) for sample in batch]
         distinct = list(dict.fromkeys(text for case in cases for text in (*case.texts, *case.words)))
         vectors = dict(zip(distinct, self.encoder.encode(distinct), strict=True)) if distinct else {}
-        return [self._one(case, vectors) for case in cases]
+        return [self._score_case(case, vectors) for case in cases]
 
-    def _one(self, case: Case, vectors: Mapping[str, Vector]) -> Score:
+    def _score_case(self, case: Case, vectors: Mapping[str, Vector]) -> Score:
         if not case.references:
             return unscored("missing_input", "every reference is blank")
         if not case.answer.strip():
@@ -134,7 +136,7 @@ class HallucinationScorer:
         return msgspec.structs.replace(score, warning=self._warning(case, comparable[best]))
 
     def _warning(self, case: Case, nearest: str) -> str | None:
-        """The tagger and the encoder must both be made for the language, and the encoder read the texts to the end."""
+        """Warn if the tagger or the encoder does not fit the language, or if the encoder cuts a text."""
         languages = (LANGUAGES, self.encoder.languages)
         if not all(fits(text, known) for text in case.texts for known in languages):
             return UNFIT
@@ -155,7 +157,7 @@ def _parts(raw: float, similarity: float) -> dict[str, float]:
 
 
 def _unsupported(case: Case, vectors: Mapping[str, Vector]) -> list[ContentWord]:
-    """The unmatched claims none of whose base forms is close to one of the references or to a neutral word."""
+    """The unmatched claims without a base form close to one of the references or to a neutral word."""
     excused: set[tuple[str, str]] = set()
     for part, known in case.support.items():
         forms = [lemma for word in case.unmatched if word.part == part for lemma in word.lemmas]
@@ -165,7 +167,7 @@ def _unsupported(case: Case, vectors: Mapping[str, Vector]) -> list[ContentWord]
 
 
 def _close(forms: Sequence[str], others: Sequence[str], least: float, vectors: Mapping[str, Vector]) -> Iterator[str]:
-    """Those of the forms that have such a cosine with any of the others."""
+    """The forms that have a cosine of at least `least` with any of the others."""
     import numpy as np
 
     if not others:
@@ -173,13 +175,13 @@ def _close(forms: Sequence[str], others: Sequence[str], least: float, vectors: M
     right = np.array([vectors[other] for other in others]).T
     step = max(1, CELLS_AT_ONCE // len(others))
     for start in range(0, len(forms), step):
-        some = forms[start : start + step]
-        best = (np.array([vectors[form] for form in some]) @ right).max(axis=1)
-        yield from (form for form, cosine in zip(some, best, strict=True) if cosine >= least)
+        chunk = forms[start : start + step]
+        best = (np.array([vectors[form] for form in chunk]) @ right).max(axis=1)
+        yield from (form for form, cosine in zip(chunk, best, strict=True) if cosine >= least)
 
 
 class HallucinationMetric(SentenceEncoderMetric):
-    """Support of the answer's nouns, verbs and adjectives by the references, combined with similarity of the texts."""
+    """How well the references support the answer's nouns, verbs and adjectives, combined with text similarity."""
 
     name = "hallucination_metric"
     version = "1"
@@ -187,7 +189,7 @@ class HallucinationMetric(SentenceEncoderMetric):
     summary = __doc__ or ""
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
-        """The parts of one sample's score by name; 0.0 where a needed input is missing, and where there is no score."""
+        """The parts of one sample's score by name; 0.0 if a required input is missing or there is no score."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
         score = self.lone_scorer.score([sample])[0]
@@ -200,7 +202,7 @@ class HallucinationMetric(SentenceEncoderMetric):
         return super().signature(state).extended(tagger=tagger_label())
 
     def open(self, state: Any) -> Scorer:
-        """Once a worker."""
+        """Load the encoder."""
         return HallucinationScorer(self.encoder())
 
 

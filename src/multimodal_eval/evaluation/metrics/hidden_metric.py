@@ -1,12 +1,12 @@
-"""Hidden metric: how sure was a model of its answer? The part of the dialogue contest's score that perplexities make.
+"""Hidden metric: how sure was a model of its answer? The part of the dialogue contest's score that uses perplexities.
 
-A rule turns what a model said of a reply into a number from 0, the worst, to 1:
+A rule turns a model's perplexities into a score from 0 (worst) to 1:
 
     confidence   1 / PPL, the geometric mean of the probabilities of the answer's tokens
-    choice       1 where the right one of several candidate answers has the lowest perplexity of all, else 0
+    choice       1 if the right one of several candidate answers has the lowest perplexity, else 0
 
-The contest prints its perplexity without the minus, exp(1/t * sum_i ln p(x_i | x_<i)): that is 1/PPL, `confidence`.
-Further rules come in by `hidden_rule`.
+The contest publishes the perplexity without the minus sign: exp(1/t * sum_i ln p(x_i | x_<i)). That is 1/PPL, which is
+`confidence`. Register further rules with `hidden_rule`.
 
 Reference:
     Jelinek, Mercer, Bahl and Baker (1977). Perplexity: a measure of the difficulty of speech recognition tasks.
@@ -22,12 +22,15 @@ from typing import Any
 
 from multimodal_eval.core.errors import DuplicateNameError, InputError, Problem, UnknownNameError
 from multimodal_eval.core.metric import Metric, Scorer, code_digest, is_number
+from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.options import Name, Option, Options
-from multimodal_eval.core.registry import origin, register
+from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.readers.field_checks import MINUS
+
+__all__ = ["HiddenRule", "compute_hidden_metric", "get_rule", "hidden_choice", "hidden_confidence", "hidden_rule"]
 
 TIED = "tied_candidates"
 Rule = Callable[[Sample], float | Score]
@@ -35,16 +38,16 @@ Rule = Callable[[Sample], float | Score]
 
 @dataclass(frozen=True, slots=True)
 class HiddenRule:
-    """A rule: what it needs of a sample, and its function."""
+    """A rule: the fields that it needs, and its function."""
 
     name: str
     needs: tuple[str, ...]
     function: Rule
-    ours: bool = False  # those of others carry a digest of their code in the signature
+    ours: bool = False  # built in; the signature of any other rule has a digest of its code
 
     @property
     def label(self) -> str:
-        """What the signature says."""
+        """The rule's entry in the signature."""
         return self.name if self.ours else f"{self.name}:{code_digest(self.function)}"
 
 
@@ -52,16 +55,16 @@ _rules: dict[str, HiddenRule] = {}
 
 
 def hidden_rule(name: str, *, needs: tuple[str, ...] = ("perplexity",)) -> Callable[[Rule], Rule]:
-    """Make a rule of a function of one sample that gives a number from 0 to 1.
+    """Register a function of one sample as a rule; it returns a score from 0 to 1.
 
     `needs` are the fields that a sample must have: `perplexity`, `metadata.candidates`, `logprobs` …
     """
 
     def add(function: Rule) -> Rule:
-        old = _rules.get(name)
-        if old is not None and origin(old.function) != origin(function):
+        existing = _rules.get(name)
+        if existing is not None and origin(existing.function) != origin(function):
             raise DuplicateNameError(
-                f"a hidden rule named {name!r} is registered already, by {'.'.join(origin(old.function))}. "
+                f"a hidden rule named {name!r} is already registered, by {'.'.join(origin(existing.function))}. "
                 "Give yours another name."
             )
         _rules[name] = HiddenRule(name, tuple(needs), function, origin(function)[0] == __name__)
@@ -71,7 +74,7 @@ def hidden_rule(name: str, *, needs: tuple[str, ...] = ("perplexity",)) -> Calla
 
 
 def get_rule(name: str) -> HiddenRule:
-    """The rule of that name."""
+    """The rule with that name."""
     if name not in _rules:
         raise UnknownNameError("hidden rule", name, _rules)
     return _rules[name]
@@ -84,7 +87,7 @@ def confidence(sample: Sample) -> float:
 
 
 def hidden_confidence(perplexity: float) -> float:
-    """1 / PPL: 1 where a model was certain, near 0 where it was lost."""
+    """1 / PPL: 1 if the model was certain, near 0 if it was very unsure."""
     if not is_number(perplexity) or not 1 <= perplexity <= float_info.max:
         raise _refusal(f"a perplexity is a finite number of at least 1. Got {perplexity!r}.")
     return 1 / float(perplexity)
@@ -92,7 +95,7 @@ def hidden_confidence(perplexity: float) -> float:
 
 @hidden_rule("choice", needs=("metadata.candidates", "metadata.correct"))
 def choice(sample: Sample) -> Score:
-    """1 where the right candidate has the lowest perplexity."""
+    """1 if the right candidate has the lowest perplexity, else 0."""
     candidates, correct = sample.metadata["candidates"], sample.metadata["correct"]
     value = hidden_choice(candidates, correct)
     lowest = min(candidates)
@@ -102,15 +105,15 @@ def choice(sample: Sample) -> Score:
 
 
 def hidden_choice(candidates: Sequence[float], correct: int) -> float:
-    """1 where the perplexity of candidate number `correct`, from 0, is below every other, else 0.
+    """1 if candidate number `correct`, counted from 0, has a lower perplexity than every other, else 0.
 
-    A tie counts 0: a model that finds all candidates equally likely has chosen none.
+    A tie counts as 0: a model that finds all candidates equally likely has chosen none.
     """
     for value in candidates:
-        hidden_confidence(value)  # refuses what is no perplexity
+        hidden_confidence(value)  # refuses invalid perplexities
     if len(candidates) < 2 or isinstance(correct, bool) or correct not in range(len(candidates)):
-        raise _refusal(f"`correct` must be the number of one of several candidates, from 0. Got {correct!r}.", None)
-    others = [value for place, value in enumerate(candidates) if place != correct]
+        raise _refusal(f"`correct` must be the index, from 0, of one of several candidates. Got {correct!r}.", None)
+    others = [value for number, value in enumerate(candidates) if number != correct]
     return 1.0 if candidates[correct] < min(others) else 0.0
 
 
@@ -131,16 +134,16 @@ class HiddenMetric(Metric):
     )
 
     options = Options(
-        rule=Option(Name, "confidence", help="how perplexities become a value: confidence, choice, or a plug-in's rule")
+        rule=Option(Name, "confidence", help="how perplexities become a score: confidence, choice, or a plug-in's rule")
     )
 
     def check_options(self) -> None:
-        """The rule must exist; it says what a sample needs."""
+        """Check that the rule exists, and set `needs` to its needs."""
         self.needs = self.rule.needs
 
     @property
     def rule(self) -> HiddenRule:
-        """The chosen rule."""
+        """The rule that the option names."""
         return get_rule(self.options["rule"])
 
     def signature(self, state: Any = None) -> Signature:
@@ -159,9 +162,9 @@ class _RuleScorer:
         self.rule = rule
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
-        return [self._of(sample) for sample in batch]
+        return [self._score(sample) for sample in batch]
 
-    def _of(self, sample: Sample) -> Score:
+    def _score(self, sample: Sample) -> Score:
         score = self.rule.function(sample)
         return score if isinstance(score, Score) else Score(score)
 

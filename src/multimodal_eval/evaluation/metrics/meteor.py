@@ -1,15 +1,15 @@
-"""METEOR: which words of the answer stand in a reference, as they are, by their stem or as synonyms? Three variants.
+"""METEOR: which words of the answer match a reference, exactly, by stem or as synonyms? Three variants.
 
 With m matched words, P = m / words of the answer and R = m / words of the reference:
 
-    fmean   10 P R / (R + 9 P)                                             the dialogue contest's
+    fmean   10 P R / (R + 9 P)                                             of the dialogue contest
     2005    10 P R / (R + 9 P) * (1 - 0.5 (chunks / m)^3)                  Banerjee and Lavie
-    1.5     P R / (alpha P + (1 - alpha) R) * (1 - gamma (chunks / m)^beta)  Denkowski and Lavie, as their program runs
+    1.5     P R / (alpha P + (1 - alpha) R) * (1 - gamma (chunks / m)^beta)  Denkowski and Lavie's program
 
-A chunk is a run of matches that are neighbours on both sides. The best reference counts. `fmean` and `2005` take the
-most matches, stage by stage, and among such alignments the one with the fewest crossings. `1.5` also matches
-paraphrases, weighs matches and function words, and repeats the program's beam search; its corpus figure is made of
-summed statistics, while that of the others is the mean.
+A chunk is a sequence of matches that are adjacent on both sides. The best reference counts. `fmean` and `2005` maximise
+the matches, stage by stage, and choose the alignment with the fewest crossings. `1.5` also matches paraphrases, weights
+matches and function words, and reproduces the program's beam search. Its corpus score comes from summed statistics; for
+the others it is the mean.
 
 References:
     Banerjee and Lavie (2005). METEOR: An Automatic Metric for MT Evaluation with Improved Correlation with Human
@@ -32,7 +32,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, unscored
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.resources.catalogue import get_resource
-from multimodal_eval.text.captions import refuse_no_list
+from multimodal_eval.text.captions import require_references
 from multimodal_eval.text.languages import language_of_texts
 from multimodal_eval.text.meteor_data import LANGUAGES, open_program, parameters, resource_name
 from multimodal_eval.text.synonyms import SynonymSource, get_synonyms
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
+__all__ = ["compute_meteor", "meteor"]
+
 VARIANTS = ("fmean", "2005", "1.5")
 AUTO = "auto"  # the language of each sample's references
 STEMMERS = {
@@ -52,7 +54,7 @@ STEMMERS = {
     "1.5": {"en": "english", "ru": "russian-2014"},
 }
 DEFAULT_TOKENIZER = {"fmean": "unicode", "2005": "unicode", "1.5": "ptb"}
-# Columns of 1.5's statistics; all but the chunks are pairs, the answer's before the reference's.
+# Columns of 1.5's statistics; all except the chunks are pairs: first the answer, then the reference.
 _WORDS, _FUNCTION_WORDS, _MATCHED, _CHUNKS, _ALL_MATCHED = 0, 2, 4, 20, 21
 _MODULES = 4
 TOO_LONG = "the texts are too long for METEOR 1.5: over 25,000,000 pairs of words, or 1,000,000 that match"
@@ -70,41 +72,42 @@ def meteor(
 ) -> float:
     """METEOR of one text against its references.
 
-    `variant` is fmean, 2005 or 1.5; `language` en or ru, or for fmean and 2005 `auto`: that of the references, by
-    their letters. `synonyms` is a source's name, or one a language (fmean and 2005); `tokenizer` a tokenizer's name, or
-    for 1.5 `none`: the text as it is. 1.5 needs its data: `mmeval fetch meteor-1.5-en`.
+    `variant` is fmean, 2005 or 1.5. `language` is en or ru; fmean and 2005 also take `auto`, which detects it from the
+    letters of the references. `synonyms` (fmean and 2005) is the name of a source, or one name per language.
+    `tokenizer` is the name of a tokenizer; 1.5 also takes `none`, which leaves the text unchanged. 1.5 needs its data:
+    `mmeval fetch meteor-1.5-en`.
     """
-    refuse_no_list("meteor", references)
-    chosen = compute_meteor.configure(
+    require_references("meteor", references)
+    metric = compute_meteor.configure(
         {"variant": variant, "language": language, "synonyms": synonyms, "tokenizer": tokenizer}
     )
-    return float(chosen.rows_of([candidate], [list(references)]).values[0])
+    return float(metric.rows_of([candidate], [list(references)]).values[0])
 
 
 class TextsScorer(Protocol):
     """Scores answers against their references."""
 
     def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
-        """One score an answer."""
+        """One score per answer."""
 
     def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
-        """The same as arrays; NaN where the texts are too long."""
+        """The same as arrays; NaN if the texts are too long."""
 
 
 class StemSynonyms:
-    """A source that knows a word by its stem as well: NLTK looks synonyms up by stems, and so finds some more."""
+    """A source that also looks up the stem of a word, as NLTK does, and therefore finds more synonyms."""
 
     def __init__(self, source: SynonymSource, stemmer: str) -> None:
         self.source, self.stemmer, self.label = source, stemmer, f"{source.label}+stems"
 
     def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
         """The synsets of each word and of its stem."""
-        own, by_stem = self.source.synsets(words), self.source.synsets(stem(list(words), self.stemmer))
-        return [sorted({*some, *more}) if more else some for some, more in zip(own, by_stem, strict=True)]
+        by_word, by_stem = self.source.synsets(words), self.source.synsets(stem(list(words), self.stemmer))
+        return [sorted({*word, *stem_}) if stem_ else word for word, stem_ in zip(by_word, by_stem, strict=True)]
 
 
 class StagedScorer:
-    """fmean and 2005."""
+    """Scores with fmean or 2005."""
 
     def __init__(self, tokenizer: str, stemmer: str, synonyms: SynonymSource, *, with_penalty: bool) -> None:
         self.tokenizer, self.stemmer, self.synonyms, self.with_penalty = tokenizer, stemmer, synonyms, with_penalty
@@ -116,11 +119,11 @@ class StagedScorer:
         return texts
 
     def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
-        """One value an answer."""
+        """One value per answer."""
         return Rows(self.aligned(candidates, references).score(self.with_penalty, threads)[:, 0])
 
     def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
-        """One score an answer; a warning says when an alignment is not proven to be the best."""
+        """One score per answer, with a warning if its alignment is not proven to be the best."""
         rows = self.aligned(candidates, references).score(self.with_penalty)
         return [
             Score(score) if proven else Score(score, details={"alignment": "beam"}, warning=UNPROVEN)
@@ -129,46 +132,46 @@ class StagedScorer:
 
 
 class ByLanguage:
-    """Each answer by the scorer of its references' language."""
+    """Scores each answer with the scorer for the language of its references."""
 
     def __init__(self, scorers: Mapping[str, TextsScorer]) -> None:
         self.scorers = scorers
 
-    def _places(self, references: list[list[str]]) -> Iterator[tuple[TextsScorer, list[int]]]:
+    def _rows_by_scorer(self, references: list[list[str]]) -> Iterator[tuple[TextsScorer, list[int]]]:
         languages = [language_of_texts(texts) for texts in references]
         for language, scorer in self.scorers.items():
-            places = [place for place, own in enumerate(languages) if own == language]
-            if places:
-                yield scorer, places
+            rows = [row for row, detected in enumerate(languages) if detected == language]
+            if rows:
+                yield scorer, rows
 
     def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
-        """One value an answer."""
+        """One value per answer."""
         import numpy as np
 
         values = np.empty(len(candidates))
-        for scorer, places in self._places(references):
-            own = scorer.rows([candidates[p] for p in places], [references[p] for p in places], threads)
-            values[places] = own.values
+        for scorer, rows in self._rows_by_scorer(references):
+            scored = scorer.rows([candidates[row] for row in rows], [references[row] for row in rows], threads)
+            values[rows] = scored.values
         return Rows(values)
 
     def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
-        """One score an answer."""
-        found: dict[int, Score] = {}
-        for scorer, places in self._places(references):
-            scores = scorer([candidates[p] for p in places], [references[p] for p in places])
-            found.update(zip(places, scores, strict=True))
-        return [found[place] for place in range(len(candidates))]
+        """One score per answer."""
+        scores: dict[int, Score] = {}
+        for scorer, rows in self._rows_by_scorer(references):
+            batch = scorer([candidates[row] for row in rows], [references[row] for row in rows])
+            scores.update(zip(rows, batch, strict=True))
+        return [scores[row] for row in range(len(candidates))]
 
 
 class ProgramScorer:
-    """1.5."""
+    """Scores with 1.5."""
 
     def __init__(self, tokenizer: str, language: str, stemmer: str) -> None:
         self.tokenizer = "" if tokenizer == "none" else tokenizer
         self.program = open_program(language, stemmer)
 
     def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
-        """One value an answer, with the statistics that the corpus figure is made of."""
+        """One value per answer, with the statistics for the corpus score."""
         return Rows(*self.program.score(candidates, references, self.tokenizer, threads))
 
     def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
@@ -181,7 +184,7 @@ class ProgramScorer:
 
 
 class Meteor(Metric):
-    """Words of the answer that are in a reference, as they are, by stem, as synonyms or paraphrases."""
+    """Words of the answer that match a reference exactly, by stem, as synonyms or as paraphrases."""
 
     name = "meteor"
     version = "1"
@@ -196,7 +199,7 @@ class Meteor(Metric):
             "en",
             choices=(*LANGUAGES, AUTO),
             convert=str,
-            help="of answers and references; auto (fmean and 2005): that of each sample's references",
+            help="of answers and references; auto (fmean and 2005) detects it from each sample's references",
         ),
         synonyms=Option(
             Name | Mapping[str, Name],
@@ -207,23 +210,23 @@ class Meteor(Metric):
         tokenizer=Option(
             Name,
             "default",
-            help="by default ptb for 1.5 and unicode for the others; 1.5 also takes none: the text as it is",
+            help="by default ptb for 1.5 and unicode for the others; for 1.5, none leaves the text unchanged",
         ),
     )
 
     def check_options(self) -> None:
-        """1.5 is a program for one language with its own synonyms; tokenizers and languages must exist."""
-        chosen, tokenizer = self.options["synonyms"], self.options["tokenizer"]
-        for language in chosen if isinstance(chosen, Mapping) else ():
+        """Refuse unknown tokenizers and languages, and options that 1.5 does not have."""
+        synonyms, tokenizer = self.options["synonyms"], self.options["tokenizer"]
+        for language in synonyms if isinstance(synonyms, Mapping) else ():
             if language not in LANGUAGES:
                 languages = ", ".join(LANGUAGES)
                 raise ConfigError(f"the option `synonyms` must name sources for {languages}. Got {language!r}.")
         if self.variant == "1.5" and self.language == AUTO:
-            raise ConfigError("METEOR 1.5 is a figure of one language: the option `language` must be en or ru.")
+            raise ConfigError("METEOR 1.5 scores one language: the option `language` must be en or ru. Got 'auto'.")
         if tokenizer != "default" and not (self.variant == "1.5" and tokenizer == "none"):
             check_tokenizer(tokenizer)
-        if self.variant == "1.5" and chosen != "default":
-            raise ConfigError(f"METEOR 1.5 brings its own synonyms. Got the option `synonyms`: {chosen!r}.")
+        if self.variant == "1.5" and synonyms != "default":
+            raise ConfigError(f"METEOR 1.5 has its own synonyms. Got the option `synonyms`: {synonyms!r}.")
 
     @property
     def variant(self) -> str:
@@ -232,29 +235,29 @@ class Meteor(Metric):
 
     @property
     def language(self) -> str:
-        """Of answers and references alike; auto where each sample has its own."""
+        """The language of answers and references; auto if it is detected for each sample."""
         return str(self.options["language"])
 
     def by_language(self) -> list[Meteor]:
-        """The metrics of the single languages that `auto` chooses from."""
+        """The metrics for the single languages that `auto` chooses from."""
         return [self.configure({"language": language}) for language in LANGUAGES]
 
     @property
     def tokenizer(self) -> str:
-        """The chosen one, or the variant's own."""
+        """The tokenizer that the option names, or the default of the variant."""
         chosen = str(self.options["tokenizer"])
         return DEFAULT_TOKENIZER[self.variant] if chosen == "default" else chosen
 
     @property
     def stemmer(self) -> str:
-        """The variant's own for the language."""
+        """The stemmer of the variant for the language."""
         if self.language == AUTO:
             return "+".join(metric.stemmer for metric in self.by_language())
         return STEMMERS[self.variant][self.language]
 
     @property
     def synonyms(self) -> SynonymSource:
-        """The source of synonyms of the one language (fmean and 2005)."""
+        """The source of synonyms for the language (fmean and 2005)."""
         chosen = self.options["synonyms"]
         name = chosen if isinstance(chosen, str) else chosen.get(self.language, "default")
         source = get_synonyms(name, self.language)
@@ -262,7 +265,7 @@ class Meteor(Metric):
         return StemSynonyms(source, self.stemmer) if by_stem else source
 
     def signature(self, state: Any = None) -> Signature:
-        """Variant, language, tokenizer and stemmer; the source of synonyms, or the data of 1.5."""
+        """The variant, language, tokenizer and stemmer, and the source of synonyms or the data of 1.5."""
         settings = {
             "variant": self.variant,
             "language": self.language,
@@ -277,7 +280,7 @@ class Meteor(Metric):
         return Signature(self.name, self.version, settings)
 
     def unavailable(self) -> str | None:
-        """Whether the data of 1.5, or the source of synonyms, is missing here."""
+        """Why the data of 1.5 or the source of synonyms is missing, or None."""
         try:
             self.texts_scorer()
         except UnavailableError as absent:
@@ -297,7 +300,7 @@ class Meteor(Metric):
         return StagedScorer(self.tokenizer, self.stemmer, self.synonyms, with_penalty=self.variant == "2005")
 
     def rows_of(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> Rows:
-        """The values of many texts, with the statistics that 1.5's corpus figure is made of."""
+        """The values of many texts, with the statistics for the corpus score of 1.5."""
         import numpy as np
 
         for number, texts in enumerate(references, 1):
@@ -310,16 +313,16 @@ class Meteor(Metric):
         return rows
 
     def open(self, state: Any) -> Scorer:
-        """Once a worker; data and synonyms are shared."""
+        """Open the variant; data and synonyms are shared."""
         return _SampleScorer(self.texts_scorer())
 
     @property
     def averages(self) -> bool:
-        """1.5 makes its figure of summed statistics."""
+        """Whether the corpus score is the mean: for 1.5 it comes from summed statistics."""
         return self.variant != "1.5"
 
     def aggregate(self, rows: Rows) -> Estimate:
-        """1.5: the score of the summed statistics; the others: the mean."""
+        """The score of the summed statistics for 1.5, the mean for the others."""
         if self.variant != "1.5":
             return mean_estimate(rows)
         from multimodal_eval.stats.estimates import function_of_sums
@@ -327,7 +330,7 @@ class Meteor(Metric):
         return function_of_sums(rows, self.corpus_score, self._gradient)
 
     def corpus_score(self, sums: Vector) -> float:
-        """1.5 of a corpus, from its summed statistics."""
+        """The score of 1.5 for a corpus, from its summed statistics."""
         return meteor_from_stats(sums, parameters(self.language))
 
     def _gradient(self, sums: Vector) -> Vector:

@@ -4,8 +4,8 @@ The inverse of the geometric mean of the tokens' probabilities, natural logarith
 
     PPL(X) = exp( -1/t * sum_i ln p(x_i | x_<i) )
 
-Mind the minus: without it the formula gives 1/PPL. The numbers come from the data (what the answering model said of its
-own answer: `perplexity`, or `logprobs`) or from a causal language model that reads the answer.
+Without the minus sign the formula gives 1/PPL. The values come from the data (`perplexity` or `logprobs`, reported by
+the model that answered) or from a causal language model that reads the answer.
 
 Reference:
     Jelinek, Mercer, Bahl and Baker (1977). Perplexity: a measure of the difficulty of speech recognition tasks.
@@ -45,26 +45,28 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-BLANK = "the answer is blank: a perplexity of nothing does not exist"
+__all__ = ["compute_perplexity", "perplexity"]
+
+BLANK = "the answer is blank, and an empty text has no perplexity"
 NOT_GIVEN = (
-    "no perplexity and no logprobs in the data. A language model computes it with: --option perplexity.source=model"
+    "no perplexity and no logprobs in the data. To compute it with a language model: --option perplexity.source=model"
 )
 
 
 def perplexity(log_probabilities: Sequence[float]) -> float:
     """exp(-mean) of the tokens' natural log-probabilities.
 
-    Refused are none at all, those above 0 or NaN, and what has no finite perplexity: a token of probability 0.
+    Refuses an empty list, values above 0, NaN, and tokens with probability 0 (the perplexity would be infinite).
     """
     values = [float(value) for value in log_probabilities]
     if not values:
-        raise _refusal("DEGENERATE", "a perplexity of no tokens does not exist")
+        raise _refusal("DEGENERATE", "there are no tokens, and an empty text has no perplexity")
     for number, value in enumerate(values):
         if isnan(value) or value > 0:
-            raise _refusal("RANGE", f"log-probability {number} is {value!r}, and must be at most 0.", MINUS)
+            raise _refusal("RANGE", f"log-probability {number} must be at most 0. Got {value!r} instead.", MINUS)
     value = _exp(-fsum(values) / len(values))
     if value == inf:
-        raise _refusal("NONFINITE", "the perplexity is infinite: a token has no probability.", MINUS)
+        raise _refusal("NONFINITE", "the perplexity is infinite: a token has probability 0.", MINUS)
     return value
 
 
@@ -87,7 +89,7 @@ class Perplexity(ModelMetric):
     bounds = (1, None)
     direction = "lower"
     summary = (
-        "How surprised a language model is by the answer, as the data say or by a model that reads it. 1 is certain."
+        "How surprised a language model is by the answer; from the data, or from a model that reads it. 1 is certain."
     )
 
     placement: Placement = "thread"
@@ -96,23 +98,23 @@ class Perplexity(ModelMetric):
             str,
             "given",
             choices=("given", "model"),
-            help="numbers of the data, or a model that reads the answer",
+            help="values from the data, or from a model that reads the answer",
         ),
-        model=Option(Name, DEFAULT_CAUSAL_LM, help="the language model: a name of `mmeval fetch`, or a folder"),
+        model=Option(Name, DEFAULT_CAUSAL_LM, help="the language model: a name known to `mmeval fetch`, or a folder"),
         context=Option(str, "none", choices=("none", "prompt"), help="what the model reads before the answer"),
-        window=Option(int, WINDOW, help="tokens that the model sees at once"),
-        stride=Option(int, STRIDE, help="tokens from one window to the next"),
+        window=Option(int, WINDOW, help="number of tokens that the model sees at the same time"),
+        stride=Option(int, STRIDE, help="number of tokens from one window to the next"),
         bos=Option(bool, False, help="whether a begin-of-text token comes first"),
         average=Option(
             str,
             "default",
             choices=("default", "samples", "tokens"),
-            help="what the figure of a run is the mean over; by default tokens if a model reads, else samples",
+            help="what a run averages over; by default tokens if a model reads the answers, else samples",
         ),
     )
 
     def check_options(self) -> None:
-        """Windows must overlap; what a sample needs, and where the metric runs, depends on the source."""
+        """Check that windows overlap; set the needs and the placement, which depend on the source."""
         _ = self.reading
         self.needs = ("generated_answer",) if self.by_model else ()
         self.placement = "model" if self.by_model else "thread"
@@ -124,9 +126,9 @@ class Perplexity(ModelMetric):
 
     @property
     def by_tokens(self) -> bool:
-        """Whether all tokens together make the corpus figure; given numbers do not always come with their tokens."""
-        chosen = self.options["average"]
-        return self.by_model if chosen == "default" else bool(chosen == "tokens")
+        """Whether the corpus score averages over all tokens. Values from the data do not always have their tokens."""
+        average = self.options["average"]
+        return self.by_model if average == "default" else bool(average == "tokens")
 
     @property
     def reading(self) -> Reading:
@@ -134,40 +136,40 @@ class Perplexity(ModelMetric):
         return Reading(self.options["window"], self.options["stride"], self.options["bos"])
 
     def signature(self, state: Any = None) -> Signature:
-        """The source, the average; for a model its revision and how it reads."""
+        """The source and the average; for a model, its revision and how it reads."""
         keys = ("source", "model", "context", "window", "stride", "bos") if self.by_model else ("source",)
         settings = {**{key: self.options[key] for key in keys}, **self.known_labels()}
         average = "tokens" if self.by_tokens else "samples"
         return Signature(self.name, self.version, {**settings, "average": average})
 
     def model_labels(self) -> dict[str, str]:
-        """The language model's, where one reads the answers."""
+        """The label of the language model, if one reads the answers."""
         return {"model": causal_lm_label(self.options["model"])} if self.by_model else {}
 
     def check_models(self) -> None:
-        """The model must be here; given numbers need none."""
+        """Check that the model is on this machine. Values from the data need no model."""
         if self.by_model:
             check_causal_lm(self.options["model"])
 
     def resources(self) -> tuple[str, ...]:
-        """The model, where it can be fetched."""
+        """The model, if it can be fetched."""
         return fetchable(self.options["model"]) if self.by_model else ()
 
     def open(self, state: Any) -> Scorer:
-        """Once a worker; the model is shared."""
+        """Open the source of the values; a model is shared."""
         if not self.by_model:
-            return _GivenScorer(by_tokens=self.by_tokens)
+            return _DataScorer(by_tokens=self.by_tokens)
         model = open_causal_lm(str(self.options["model"]))
         return _ModelScorer(
             model, self.reading, by_tokens=self.by_tokens, after_prompt=self.options["context"] == "prompt"
         )
 
     def aggregate(self, rows: Rows) -> Estimate:
-        """Over tokens: exp(sum of surprises / tokens); over samples: the mean of the perplexities."""
+        """Over tokens, exp(sum of surprises / tokens); over samples, the mean of the perplexities."""
         from multimodal_eval.stats.estimates import function_of_sums
 
-        found = function_of_sums(rows, _corpus_perplexity, _gradient) if self.by_tokens else mean_estimate(rows)
-        return replace(found, multiplies=True)
+        estimate = function_of_sums(rows, _corpus_perplexity, _gradient) if self.by_tokens else mean_estimate(rows)
+        return replace(estimate, multiplies=True)
 
 
 def _corpus_perplexity(sums: Vector) -> float:
@@ -192,26 +194,26 @@ def _is_blank(sample: Sample) -> bool:
     return sample.generated_answer is not None and not sample.generated_answer.strip()
 
 
-class _GivenScorer:
-    """What the data say."""
+class _DataScorer:
+    """Perplexities from the data."""
 
     def __init__(self, *, by_tokens: bool) -> None:
         self.by_tokens = by_tokens
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
-        return [self._of(sample) for sample in batch]
+        return [self._score(sample) for sample in batch]
 
-    def _of(self, sample: Sample) -> Score:
+    def _score(self, sample: Sample) -> Score:
         if _is_blank(sample):
             return unscored("degenerate", BLANK)
         if sample.perplexity is None and sample.logprobs is None:
             return unscored("missing_input", NOT_GIVEN)
         if sample.logprobs is not None and (self.by_tokens or sample.perplexity is None):
             if not sample.logprobs:
-                return unscored("degenerate", "no tokens in logprobs: a perplexity of nothing does not exist")
+                return unscored("degenerate", "no tokens in logprobs, and an empty text has no perplexity")
             return _score(sample.logprobs, by_tokens=self.by_tokens)
         if self.by_tokens:
-            return unscored("missing_input", "no logprobs, which the average over tokens needs")
+            return unscored("missing_input", "no logprobs, which an average over tokens needs")
         value = float(sample.perplexity or 0)
         if not 1 <= value < inf:
             raise _refusal("RANGE", f"a perplexity is a finite number of at least 1. Got {value!r}.", MINUS)
@@ -219,7 +221,7 @@ class _GivenScorer:
 
 
 class _ModelScorer:
-    """What a language model says."""
+    """Perplexities from a language model."""
 
     def __init__(self, model: CausalLM, reading: Reading, *, by_tokens: bool, after_prompt: bool) -> None:
         self.model, self.reading = model, reading
@@ -235,29 +237,27 @@ class _ModelScorer:
         if _is_blank(sample):
             return unscored("degenerate", BLANK)
         if self.after_prompt and not _prompt(sample):
-            return unscored(
-                "missing_input", "no prompt and no question, and `context: prompt` reads the answer after them"
-            )
+            return unscored("missing_input", "no prompt and no question, which `context: prompt` needs")
         if not fits(sample.generated_answer or "", self.model.languages):
-            made_for = ", ".join(sorted(self.model.languages))
+            languages = ", ".join(sorted(self.model.languages))
             return unscored(
                 "degenerate",
-                f"the answer is in a language that {self.model.label} was not made for ({made_for}): "
-                "its perplexity would say nothing. Another model: --option perplexity.model=DIRECTORY",
+                f"the answer is in a language that {self.model.label} does not support ({languages}): "
+                "its perplexity would mean nothing. To use another model: --option perplexity.model=DIRECTORY",
             )
         return None
 
     def _read(self, samples: Sequence[Sample]) -> list[Score]:
         answers = [sample.generated_answer or "" for sample in samples]
-        if self.after_prompt:  # a space before a word belongs to the word's token
+        if self.after_prompt:  # the space before a word is part of its token
             answers = [f" {answer.strip()}" for answer in answers]
         contexts = [_prompt(sample) if self.after_prompt else "" for sample in samples]
-        found = self.model.log_probabilities(answers, contexts, self.reading)
+        log_probabilities = self.model.log_probabilities(answers, contexts, self.reading)
         return [
             _score(values.tolist(), by_tokens=self.by_tokens)
             if len(values)
-            else unscored("degenerate", "one token alone: there is nothing before it that it could be expected from")
-            for values in found
+            else unscored("degenerate", "only one token: there is no context to predict it from")
+            for values in log_probabilities
         ]
 
 

@@ -1,14 +1,14 @@
-"""RefCLIPScore: does the caption say what the picture shows and what people say of it?
+"""RefCLIPScore: does the caption say what the image shows and what people say about it?
 
     RefCLIPScore = H(2.5 max(cos(E_I, E_T), 0), max(max_j cos(E_T, E_Rj), 0))
 
-with H the harmonic mean, and E_I, E_T, E_Rj a CLIP model's unit vectors of the picture, the caption and each reference;
-caption and references alike stand behind "A photo depicts ", as in the authors' program, which weighs only the first
-term by 2.5. It does not cut the second at 0; the paper does, and so do we.
+with H the harmonic mean, and E_I, E_T, E_Rj a CLIP model's unit vectors of the image, the caption and each reference.
+The caption and the references follow the prefix "A photo depicts ", as in the authors' program, which weights only the
+first term by 2.5. The program does not clip the second term at 0; the paper does, and so do we.
 
 Reference:
     Hessel, Holtzman, Forbes, Le Bras and Choi (2021). CLIPScore: A Reference-free Evaluation Metric for Image
-    Captioning. EMNLP. arXiv:2104.08718, section 3; the program is clipscore.py of their repository, jmhessel/clipscore.
+    Captioning. EMNLP. arXiv:2104.08718, section 3; the program is clipscore.py in their repository jmhessel/clipscore.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.evaluation.image_text import PREFIX, WEIGHT, Compared, ImageTextMetric, cosines
+
+__all__ = ["compute_ref_clipscore"]
 
 
 class RefClipscoreMetric(ImageTextMetric):
@@ -32,7 +34,7 @@ class RefClipscoreMetric(ImageTextMetric):
     summary = __doc__ or ""
 
     def scores(self, samples: Sequence[Sample], compared: Compared) -> list[Score]:
-        """The harmonic mean; 0 where either part is 0."""
+        """The harmonic mean; 0 if either part is 0."""
         owners = [row for row, sample in enumerate(samples) for _ in sample.reference_texts]
         texts = [PREFIX + text for sample in samples for text in sample.reference_texts]
         best = [0.0] * len(samples)
@@ -46,8 +48,8 @@ class RefClipscoreMetric(ImageTextMetric):
         ]
 
 
-def _harmonic_mean(one: float, other: float) -> float:
-    return 2 * one * other / (one + other) if one > 0 and other > 0 else 0.0
+def _harmonic_mean(a: float, b: float) -> float:
+    return 2 * a * b / (a + b) if a > 0 and b > 0 else 0.0
 
 
 compute_ref_clipscore = RefClipscoreMetric()

@@ -1,13 +1,13 @@
-"""ROUGE-L as coco-caption computes it: how much of the words' order do caption and reference share?
+"""ROUGE-L as coco-caption computes it: how long is the word sequence that caption and reference share?
 
-With LCS the longest common subsequence of tokens, and each maximum over the references on its own:
+With LCS the longest common subsequence of tokens, and each maximum taken separately over the references:
 
     P = max_j LCS(c, s_j) / |c|        R = max_j LCS(c, s_j) / |s_j|
     ROUGE-L = (1 + beta^2) P R / (R + beta^2 P),  beta = 1.2
 
 Reference:
     Lin (2004). ROUGE: A Package for Automatic Evaluation of Summaries. ACL workshop;
-    the program is coco-caption's class Rouge.
+    the implementation is coco-caption's class Rouge.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.text.captions import captions_of, one_caption
 from multimodal_eval.text.tokenizers import TokenizerName
+
+__all__ = ["compute_rouge_l", "rouge_l"]
 
 
 def rouge_l(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb") -> float:
@@ -33,5 +35,5 @@ def score_rouge_l(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> list[
 
 @metric("rouge_l", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=score_rouge_l)
 def compute_rouge_l(sample: Sample, *, tokenizer: TokenizerName = "ptb") -> float:
-    """F of the longest common subsequence of words, precision and recall each at its best reference."""
+    """F-score of the longest common subsequence of words, with the best precision and recall over the references."""
     return rouge_l(sample.generated_answer or "", sample.reference_texts, tokenizer=tokenizer)

@@ -1,6 +1,6 @@
-"""Semantic similarity: does the answer mean what a reference means?
+"""Semantic similarity: does the answer mean the same as a reference?
 
-With u and v the unit vectors that a sentence encoder gives the answer and a reference:
+With u and v a sentence encoder's unit vectors of the answer and of a reference:
 
     semantic_similarity = max over references of (u . v + 1) / 2
 
@@ -14,18 +14,20 @@ from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.encoder_metric import EncoderMetric
 
+__all__ = ["compute_semantic_similarity"]
+
 
 class SemanticSimilarity(EncoderMetric):
-    """Cosine of sentence embeddings between the answer and the nearest reference, (cos + 1) / 2."""
+    """Cosine of sentence embeddings between the answer and the most similar reference, (cos + 1) / 2."""
 
     name = "semantic_similarity"
     version = "1"
     needs = ("generated_answer", "references")
     summary = __doc__ or ""
-    lacking = "every reference is blank"
+    missing_texts = "every reference is blank"
 
     def texts(self, sample: Sample) -> list[str]:
-        """The references, `expected_answer` and `caption` among them."""
+        """The references, including `expected_answer` and `caption`."""
         return sample.reference_texts
 
 

@@ -1,4 +1,4 @@
-"""Soft score: which share of the annotators gave the predicted label?
+"""Soft score: what share of the annotators gave the predicted label?
 
 soft score = |{annotators who gave p}| / |{annotators who gave a label of the taxonomy}|,  averaged over samples
 """
@@ -16,6 +16,8 @@ from multimodal_eval.evaluation.label_metric import LabelMetric
 if TYPE_CHECKING:
     from multimodal_eval.data.labels.taxonomy import Codes
 
+__all__ = ["compute_soft_score"]
+
 
 class SoftScore(LabelMetric):
     """The share of annotators who gave the predicted label."""
@@ -26,7 +28,7 @@ class SoftScore(LabelMetric):
     summary = __doc__ or ""
 
     def fixed_settings(self) -> dict[str, int]:
-        """A mean has none."""
+        """None: the aggregate is a mean."""
         return {}
 
     def score_codes(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> list[Score | None]:

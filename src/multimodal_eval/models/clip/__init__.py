@@ -1,1 +1,1 @@
-"""Models that put images and texts into one space."""
+"""Models that encode images and texts in the same vector space."""

@@ -1,7 +1,7 @@
-"""CLIP and SigLIP run by onnxruntime, from a Hugging Face directory: safetensors, or ONNX files as they are exported.
+"""CLIP and SigLIP run by onnxruntime, from a Hugging Face directory with safetensors or exported ONNX files.
 
-Equal to transformers within 1e-5 in every component. Texts are batched by their exact length, without padding, so that
-a vector does not depend on its neighbours.
+Every component equals that of transformers within 1e-5. Texts are batched by their exact length, without padding, so
+that a vector does not depend on the rest of its batch.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ModelError
-from multimodal_eval.models.batching import FEWEST_ROWS, equal_lengths, side_by_side
+from multimodal_eval.models.batching import MIN_ROWS, equal_lengths, run_in_parallel
 from multimodal_eval.models.clip.graphs import ClipConfig, text_graph, vision_graph
-from multimodal_eval.models.clip.pictures import Picture, opened
-from multimodal_eval.models.clip.preprocessing import ClipPictures, Preprocessing, SiglipPictures
+from multimodal_eval.models.clip.lazy_images import LazyImage, open_in_groups
+from multimodal_eval.models.clip.preprocessing import ClipImageSettings, Preprocessing, SiglipImageSettings
 from multimodal_eval.models.clip.text import ClipTexts
 from multimodal_eval.models.formats.onnx_graph import open_exported, open_session
 from multimodal_eval.models.source import Model
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-TOKENS_AT_ONCE = 1024
-IMAGES_AT_ONCE = 16
-IMAGES_A_BATCH = 4  # by one thread
+TOKENS_PER_BATCH = 1024
+IMAGES_PER_GROUP = 16
+IMAGES_PER_BATCH = 4  # each batch runs on one thread
 _EXPORTED_OUTPUTS = {"text": ("text_embeds", "pooler_output"), "vision": ("image_embeds", "pooler_output")}
 
 
 def preprocessing_of(model: Model) -> Preprocessing:
-    """The way of the model's pictures, which must end in the size that its tower takes."""
+    """The preprocessing of the model's images. Its output size must match the vision tower."""
     if not (model.folder / "preprocessor_config.json").is_file() and (model.folder / "processor_config.json").is_file():
-        settings = model.json("processor_config.json").get("image_processor", {})  # as transformers 5 saves both in one
+        settings = model.json("processor_config.json").get("image_processor", {})  # of transformers 5
     else:
         settings = model.json("preprocessor_config.json")
     config = ClipConfig.of(model)
-    preprocess = Preprocessing.of(settings, ClipPictures if config.is_clip else SiglipPictures)
+    preprocess = Preprocessing.of(settings, ClipImageSettings if config.is_clip else SiglipImageSettings)
     edge = config.vision.image_size
     if (preprocess.crop or preprocess.exact) != (edge, edge):
-        made = preprocess.crop or preprocess.exact or "pictures of any size"
-        raise ModelError(f"{model.name!r} takes pictures of {edge} x {edge}, and its settings make {made} of them")
+        size = preprocess.crop or preprocess.exact or "any size"
+        raise ModelError(f"{model.name!r} takes images of {edge} x {edge}, but its preprocessing produces {size}")
     return preprocess
 
 
 def check(model: Model) -> None:
-    """Refuse what cannot be run, before anything is loaded."""
+    """Refuse a model that cannot be run, without loading it."""
     ClipConfig.of(model)
     model.file("tokenizer.json")
     preprocessing_of(model)
     if not (model.folder / "model.safetensors").is_file() and _exports(model) is None:
         if (model.folder / "model.safetensors.index.json").is_file():
-            raise ModelError(f"the weights of {model.name!r} are spread over several files; save them as one, or ONNX")
+            raise ModelError(f"the weights of {model.name!r} are split into several files: save them as one or as ONNX")
         raise ModelError(
             f"{model.folder} has neither model.safetensors nor text_model.onnx and vision_model.onnx: no weights to run"
         )
@@ -89,7 +89,7 @@ class OnnxClip:
             self.vision_tower = _Tower(open_exported(exports["vision"], 1), _EXPORTED_OUTPUTS["vision"])
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        """One unit vector a text."""
+        """One unit vector per text."""
         import numpy as np
 
         ids = self.texts.ids(texts)
@@ -98,51 +98,54 @@ class OnnxClip:
         def run(job: tuple[list[int], list[Sequence[int]]]) -> None:
             positions, rows = job
             length = len(rows[0])
-            speakers = [number * length + self.texts.speaker(row) for number, row in enumerate(rows)]
+            pooled = [number * length + self.texts.pooled_position(row) for number, row in enumerate(rows)]
             array = np.array(rows, np.int64)
             out = self.text_tower(
-                ids=array, input_ids=array, pooled=np.array(speakers, np.int64), attention_mask=np.ones_like(array)
+                ids=array, input_ids=array, pooled=np.array(pooled, np.int64), attention_mask=np.ones_like(array)
             )
-            for position, row in zip(positions, out, strict=False):  # a lone row was doubled
+            for position, row in zip(positions, out, strict=False):  # a single row is repeated
                 vectors[position] = row
 
-        side_by_side(run, equal_lengths(ids, tokens=TOKENS_AT_ONCE))
+        run_in_parallel(run, equal_lengths(ids, tokens=TOKENS_PER_BATCH))
         return np.stack(vectors) if vectors else np.empty((0, 0), np.float32)
 
-    def encode_images(self, pictures: Sequence[Picture]) -> Vectors:
-        """One unit vector a picture; NaN, and the picture's `fault`, where it could not be opened."""
+    def encode_images(self, images: Sequence[LazyImage]) -> Vectors:
+        """One unit vector per image. An image that cannot be opened gets NaN, and its `fault` is set."""
         import numpy as np
 
         vectors: dict[int, Vectors] = {}
 
         def run(job: list[tuple[int, Vectors]]) -> None:
             arrays = [array for _, array in job]
-            pixels = np.stack(arrays + arrays[:1] * (FEWEST_ROWS - len(arrays)))
+            pixels = np.stack(arrays + arrays[:1] * (MIN_ROWS - len(arrays)))
             out = self.vision_tower(pixels=pixels, pixel_values=pixels)
             vectors.update({position: row for (position, _), row in zip(job, out, strict=False)})
 
-        for positions, arrays in opened(pictures, self.preprocess, at_once=IMAGES_AT_ONCE):
+        for positions, arrays in open_in_groups(images, self.preprocess, group_size=IMAGES_PER_GROUP):
             ready = list(zip(positions, arrays, strict=True))
-            side_by_side(run, [ready[start : start + IMAGES_A_BATCH] for start in range(0, len(ready), IMAGES_A_BATCH)])
+            starts = range(0, len(ready), IMAGES_PER_BATCH)
+            run_in_parallel(run, [ready[start : start + IMAGES_PER_BATCH] for start in starts])
         failed = np.full_like(next(iter(vectors.values())), np.nan) if vectors else np.full(1, np.nan, np.float32)
-        return np.stack([vectors.get(position, failed) for position in range(len(pictures))])
+        return np.stack([vectors.get(position, failed) for position in range(len(images))])
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Which texts are longer than what the model reads."""
+        """Whether each text is longer than the model reads."""
         return self.texts.are_cut(texts)
 
 
 class _Tower:
-    """A session with its inputs picked by name, and unit vectors out."""
+    """An onnxruntime session that takes its inputs by name and returns unit vectors."""
 
     def __init__(self, session: Any, outputs: tuple[str, ...] = ("embeddings",)) -> None:
         self.session = session
         self.inputs = {entry.name for entry in session.get_inputs()}
-        there = [entry.name for entry in session.get_outputs()]
-        found = next((name for name in outputs if name in there), None)
-        if found is None:
-            raise ModelError(f"the ONNX file gives {', '.join(there)}, and none of {', '.join(outputs)}")
-        self.output = found
+        available = [entry.name for entry in session.get_outputs()]
+        output = next((name for name in outputs if name in available), None)
+        if output is None:
+            raise ModelError(
+                f"the ONNX file must have an output {' or '.join(outputs)}. Got {', '.join(available)} instead."
+            )
+        self.output = output
 
     def __call__(self, **inputs: NDArray[Any]) -> Vectors:
         import numpy as np

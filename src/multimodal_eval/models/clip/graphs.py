@@ -1,4 +1,4 @@
-"""CLIP and SigLIP as ONNX graphs: pixels or token ids in, unit vectors of one space out.
+"""CLIP and SigLIP as ONNX graphs from pixels or token ids to vectors of a shared space.
 
 References:
     Radford et al. (2021). Learning Transferable Visual Models From Natural Language Supervision. ICML.
@@ -19,7 +19,7 @@ from multimodal_eval.models.source import CONFIG, Model, as_record
 
 
 class Tower(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that both towers have. Defaults, here and below, are those of transformers."""
+    """Settings of both towers. The defaults, here and below, are those of transformers."""
 
     hidden_size: int = 768
     num_hidden_layers: int = 12
@@ -29,14 +29,14 @@ class Tower(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TextTower(Tower, frozen=True, kw_only=True):
-    """`text_config`; `eos_token_id` is what ends a text."""
+    """`text_config`; `eos_token_id` ends a text."""
 
     max_position_embeddings: int
     eos_token_id: int | list[int] | None = None
 
 
 class VisionTower(Tower, frozen=True, kw_only=True):
-    """`vision_config`; `vision_use_head` is SigLIP's pooling head."""
+    """`vision_config`; `vision_use_head` switches SigLIP's pooling head on."""
 
     image_size: int = 224
     patch_size: int
@@ -77,7 +77,7 @@ _FAMILIES: dict[str, tuple[type[TextTower], type[VisionTower]]] = {
 
 
 class _ConfigFile(msgspec.Struct, frozen=True):
-    """config.json: a tower's settings are in one object, or in an older one beside it."""
+    """config.json. A tower's settings are in `*_config`, or in the older `*_config_dict`."""
 
     text_config: dict[str, object] | None = None
     vision_config: dict[str, object] | None = None
@@ -100,21 +100,21 @@ class ClipConfig:
 
     @classmethod
     def of(cls, model: Model) -> ClipConfig:
-        """Read config.json. In both objects a setting wins if it is in the older one, as in transformers."""
+        """Read config.json. If both objects have a setting, the older object wins, as in transformers."""
         family = str(model.family)
         if family not in _FAMILIES:
-            raise ModelError(f"the model is a {family!r}, and pictures are scored with {' or '.join(_FAMILIES)}")
-        said, place = model.read(CONFIG, _ConfigFile), str(model.folder / CONFIG)
+            raise ModelError(f"the model must be a {' or '.join(_FAMILIES)} to score images. Got {family!r} instead.")
+        config, path = model.read(CONFIG, _ConfigFile), str(model.folder / CONFIG)
         text, vision = _FAMILIES[family]
         towers = cls(
             family,
-            as_record({**(said.text_config or {}), **(said.text_config_dict or {})}, text, place),
-            as_record({**(said.vision_config or {}), **(said.vision_config_dict or {})}, vision, place),
+            as_record({**(config.text_config or {}), **(config.text_config_dict or {})}, text, path),
+            as_record({**(config.vision_config or {}), **(config.vision_config_dict or {})}, vision, path),
         )
         for tower in (towers.text, towers.vision):
             if tower.hidden_act not in _ACTIVATIONS:
                 known = ", ".join(_ACTIVATIONS)
-                raise ModelError(f"the activation {tower.hidden_act!r} is not known here: {known} are")
+                raise ModelError(f"the activation {tower.hidden_act!r} is not supported. Known: {known}")
         return towers
 
 
@@ -126,15 +126,15 @@ _ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
 
 
 def text_graph(weights: SafetensorsFile, config: ClipConfig) -> bytes:
-    """Inputs `ids` (texts, length) and `pooled` (texts), which token of the flat list speaks for each text."""
+    """Inputs: `ids` (texts, length), and `pooled` (texts), the index of each text's pooled token in the flat list."""
     tower, clip = config.text, config.is_clip
     graph = Graph(weights)
     shape = graph.op("Shape", "ids")
     length = graph.op("Slice", shape, graph.integers(1), graph.integers(2))
     folded = graph.op("Concat", shape, graph.integers(tower.hidden_size), axis=0)
     words = graph.op("Gather", graph.weight("text_model.embeddings.token_embedding.weight"), "ids")
-    places = graph.weight("text_model.embeddings.position_embedding.weight")
-    x = graph.op("Add", words, graph.op("Slice", places, graph.integers(0), length, graph.integers(0)))
+    positions = graph.weight("text_model.embeddings.position_embedding.weight")
+    x = graph.op("Add", words, graph.op("Slice", positions, graph.integers(0), length, graph.integers(0)))
     x = _layers(graph, x, "text_model.encoder", tower, folded, causal=clip)
     x = graph.op("Gather", x, "pooled")
     x = graph.layer_norm(x, "text_model.final_layer_norm", tower.layer_norm_eps)
@@ -144,7 +144,7 @@ def text_graph(weights: SafetensorsFile, config: ClipConfig) -> bytes:
 
 
 def vision_graph(weights: SafetensorsFile, config: ClipConfig) -> bytes:
-    """Input `pixels` (images, 3, size, size)."""
+    """Input: `pixels` (images, 3, size, size)."""
     tower, clip = config.vision, config.is_clip
     graph = Graph(weights)
     width, patch, epsilon = tower.hidden_size, tower.patch_size, tower.layer_norm_eps
@@ -176,7 +176,7 @@ def vision_graph(weights: SafetensorsFile, config: ClipConfig) -> bytes:
 
 
 def _layers(graph: Graph, x: str, prefix: str, tower: Tower, folded: str, *, causal: bool) -> str:
-    """The transformer, normalising before each block; flat rows out."""
+    """The transformer with a layer norm before each block. Returns flat rows."""
     width, heads, epsilon = tower.hidden_size, tower.num_attention_heads, tower.layer_norm_eps
     flat = graph.integers(-1, width)
     attributes = {"unidirectional": 1} if causal else {}
@@ -198,9 +198,9 @@ def _feed_forward(graph: Graph, x: str, norm: str, mlp: str, tower: Tower) -> st
 
 
 def _attention_pooling(graph: Graph, x: str, tower: VisionTower, folded: str, count: str) -> str:
-    """SigLIP: one learned query looks at all patches."""
+    """SigLIP's pooling: one learned query attends to all patches."""
     if not tower.vision_use_head:
-        raise ModelError("this SigLIP has no pooling head, and so no vector for a picture")
+        raise ModelError("this SigLIP has no pooling head, so it cannot encode images")
     width, head = tower.hidden_size, "vision_model.head"
     packed = (graph.weight(f"{head}.attention.in_proj_weight"), graph.weight(f"{head}.attention.in_proj_bias"))
     q, k, v = (
@@ -217,6 +217,6 @@ def _attention_pooling(graph: Graph, x: str, tower: VisionTower, folded: str, co
 
 
 def _third(graph: Graph, tensor: str, part: int, width: int) -> str:
-    """Query, key or value rows of a packed projection."""
+    """The query, key or value rows of a packed projection."""
     bounds = (graph.integers(part * width), graph.integers((part + 1) * width), graph.integers(0))
     return graph.op("Slice", tensor, *bounds)

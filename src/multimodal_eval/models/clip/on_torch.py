@@ -1,8 +1,8 @@
-"""CLIP and SigLIP through torch, made for a GPU: the extra `[torch]`, asked for as `torch:NAME`.
+"""CLIP and SigLIP in torch, optimised for a GPU: `torch:NAME`, needs the extra `[torch]`.
 
-Pictures of one size go together as bytes: threads copy them into a ring of pinned buffers, a stream of its own carries
-them over while the GPU works on those before, and resizing is two matrix products with Pillow's own weights. On CUDA
-the towers run in bfloat16, and the label says so; on the CPU everything is float32.
+Images of the same size are batched as bytes. Threads copy them into a ring of pinned buffers, a separate stream uploads
+them while the GPU works on earlier batches, and resizing is two matrix products with Pillow's weights. On CUDA the
+towers run in bfloat16, and the label says so. On the CPU everything is float32.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from multimodal_eval.core.optional import require
 from multimodal_eval.models.batching import equal_lengths
-from multimodal_eval.models.clip.pictures import Picture, opened
+from multimodal_eval.models.clip.lazy_images import LazyImage, open_in_groups
 from multimodal_eval.models.clip.preprocessing import Preprocessing, matrices
 
 if TYPE_CHECKING:
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
     Pixels = NDArray[np.uint8]
 
-SLOTS = 3  # one is filled, one travels, one is worked on
+SLOTS = 3  # one is filled, one is uploaded, one is in use
 SLOT_BYTES = 256 << 20
-IMAGES_AT_ONCE = 256  # in the tower
-OPENED_AT_ONCE = 48
-TOKENS_AT_ONCE = 1 << 15
-COPIERS = 12
+IMAGES_PER_BATCH = 256
+IMAGES_PER_GROUP = 48  # opened together
+TOKENS_PER_BATCH = 1 << 15
+COPY_THREADS = 12
 
 
 class Texts(Protocol):
-    """What the encoder wants of a tokenizer; `ClipTexts` is one."""
+    """The tokenizer protocol of the encoder, which `ClipTexts` implements."""
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text."""
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Which texts are longer than what the model reads."""
+        """Whether each text is longer than the model reads."""
 
 
 def _torch(name: str) -> Any:
@@ -49,13 +49,13 @@ def _torch(name: str) -> Any:
 
 
 def label_of(model: Model) -> str:
-    """Name and revision; the number format where it is not float32."""
+    """Name and revision, and the number format if it is not float32."""
     torch = _torch(model.name)
     return f"{model.label}+torch{'-bf16' if torch.cuda.is_available() else ''}"
 
 
 class TorchClip:
-    """A CLIPModel or SiglipModel of transformers, with its pictures prepared where it runs."""
+    """A CLIPModel or SiglipModel of transformers that preprocesses images on its own device."""
 
     def __init__(
         self, towers: Any, preprocess: Preprocessing, texts: Texts, *, label: str, device: Any, dtype: Any
@@ -71,7 +71,7 @@ class TorchClip:
 
     @classmethod
     def of(cls, model: Model) -> TorchClip:
-        """The model in a directory, on the GPU where there is one. None of the model's own code is run."""
+        """Open the model of a directory, on the GPU if there is one. Code that comes with the model is not run."""
         from multimodal_eval.models.clip.encoder import preprocessing_of
         from multimodal_eval.models.clip.text import ClipTexts
 
@@ -91,73 +91,73 @@ class TorchClip:
         )
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Which texts are longer than what the model reads."""
+        """Whether each text is longer than the model reads."""
         return self.texts.are_cut(texts)
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        """One unit vector a text."""
+        """One unit vector per text."""
         import numpy as np
 
         torch = self.torch
-        places: list[int] = []
+        order: list[int] = []
         rows: list[Any] = []
         with torch.inference_mode():
-            for positions, ids in equal_lengths(self.texts.ids(texts), tokens=TOKENS_AT_ONCE, fewest=1):
+            for positions, ids in equal_lengths(self.texts.ids(texts), tokens=TOKENS_PER_BATCH, min_rows=1):
                 out = self.towers.get_text_features(torch.tensor(ids, device=self.device))
-                places += positions
+                order += positions
                 rows.append(self._unit(out))
             if not rows:
                 return np.empty((0, 0), np.float32)
-            return self._in_order(places, rows, len(texts))
+            return self._in_order(order, rows, len(texts))
 
-    def encode_images(self, pictures: Sequence[Picture]) -> Vectors:
-        """One unit vector a picture; NaN, and the picture's `fault`, where it could not be opened."""
+    def encode_images(self, images: Sequence[LazyImage]) -> Vectors:
+        """One unit vector per image. An image that cannot be opened gets NaN, and its `fault` is set."""
         import numpy as np
 
-        places: list[int] = []
+        order: list[int] = []
         rows: list[Any] = []
-        for positions, arrays in opened(pictures, self._as_array, at_once=OPENED_AT_ONCE):
-            for own, vectors in self._launched(arrays):
-                places += [positions[place] for place in own]
+        for positions, arrays in open_in_groups(images, self._as_array, group_size=IMAGES_PER_GROUP):
+            for indexes, vectors in self._launched(arrays):
+                order += [positions[index] for index in indexes]
                 rows.append(vectors)
         if not rows:
-            return np.full((len(pictures), 1), np.nan, np.float32)
-        return self._in_order(places, rows, len(pictures))
+            return np.full((len(images), 1), np.nan, np.float32)
+        return self._in_order(order, rows, len(images))
 
     def encode_arrays(self, arrays: Sequence[Pixels]) -> Vectors:
-        """Decoded pictures, (height, width, 3) each, to unit vectors."""
+        """One unit vector per decoded image; each array has the shape (height, width, 3)."""
         launched = list(self._launched(arrays))
         return self._in_order(
-            [place for own, _ in launched for place in own], [row for _, row in launched], len(arrays)
+            [index for indexes, _ in launched for index in indexes], [row for _, row in launched], len(arrays)
         )
 
     def _as_array(self, image: Any) -> Pixels:
         import numpy as np
 
-        self.preprocess.passes(image.height, image.width)  # refuses what the other encoder refuses
+        self.preprocess.passes(image.height, image.width)  # refuses the same images as the onnxruntime encoder
         return np.asarray(image.convert("RGB"))
 
     def _launched(self, arrays: Sequence[Pixels]) -> Iterator[tuple[list[int], Any]]:
-        """Positions and vectors that the device still works on: nothing here waits for it."""
+        """Positions and vectors. The device may still be computing them: this does not wait."""
         with self.torch.inference_mode():
             launched = []
-            for positions, batch in self._ring.carried(arrays):
+            for positions, batch in self._ring.uploaded(arrays):
                 launched.append((positions, self._unit(self.image_features(self.prepared(batch)))))
         yield from launched
 
-    def _in_order(self, places: list[int], rows: list[Any], count: int) -> Vectors:
+    def _in_order(self, order: list[int], rows: list[Any], count: int) -> Vectors:
         import numpy as np
 
-        vectors = self.torch.cat(rows).cpu().numpy()
-        found: Vectors = np.full((count, vectors.shape[1]), np.nan, np.float32)
-        found[places] = vectors
-        return found
+        computed = self.torch.cat(rows).cpu().numpy()
+        vectors: Vectors = np.full((count, computed.shape[1]), np.nan, np.float32)
+        vectors[order] = computed
+        return vectors
 
     def prepared(self, batch: Any) -> Any:
-        """Bytes (images, height, width, 3) to the tower's input: as Pillow and numpy do it, up to rounding."""
+        """From bytes (images, height, width, 3) to the tower's input. Equal to Pillow and numpy up to rounding."""
         torch, (columns, rows) = self.torch, self._matrices(*batch.shape[1:3])
-        seen = batch[:, columns.first : columns.last, rows.first : rows.last]
-        x = seen.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+        used = batch[:, columns.first : columns.last, rows.first : rows.last]
+        x = used.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
         x = self._rounded(x @ rows.weights.T).flatten(0, 1)
         x = self._rounded(torch.bmm(columns.weights.expand(len(x), -1, -1), x)).unflatten(0, (-1, 3))
         return x.mul_(self._gain).add_(self._shift).to(self.dtype)
@@ -166,7 +166,7 @@ class TorchClip:
         return x.add_(0.5).floor_().clamp_(0, 255)
 
     def _normalisation(self) -> tuple[Any, Any]:
-        """What (value * scale - mean) / std multiplies by and adds, a channel."""
+        """(value * scale - mean) / std as a factor and an offset per channel."""
         scale = 1.0 if self.preprocess.scale is None else self.preprocess.scale
         means, deviations = self.preprocess.mean or (0.0,) * 3, self.preprocess.std or (1.0,) * 3
         pairs = ([scale / std for std in deviations], [-m / std for m, std in zip(means, deviations, strict=True)])
@@ -193,7 +193,7 @@ class TorchClip:
 
 @dataclass(frozen=True)
 class _Pass:
-    """The weights of one direction, and the pixels that they are for: those that the crop shows."""
+    """The weights of one direction, and the range of pixels that the crop uses."""
 
     weights: Any
     first: int
@@ -202,77 +202,77 @@ class _Pass:
 
 @dataclass
 class _Slot:
-    """Room for one batch here and on the device, and when each may be used again."""
+    """Buffers for one batch on the host and on the device, and the events after which each is free again."""
 
-    here: Any
-    there: Any
-    carried: Any = None
+    host: Any
+    device: Any
+    uploaded: Any = None
     used: Any = None
     fills: list[Future[None]] = field(default_factory=list)
 
 
 class _Ring:
-    """Carries batches of equally large pictures to the device while it works on earlier ones."""
+    """Uploads batches of equally large images to the device while it works on earlier ones."""
 
     def __init__(self, torch: Any, device: Any) -> None:
         self.torch, self.device = torch, device
         self.on_gpu = device.type == "cuda"
         self.slots: list[_Slot] = []
-        self.pool = ThreadPoolExecutor(COPIERS if self.on_gpu else 1)
+        self.pool = ThreadPoolExecutor(COPY_THREADS if self.on_gpu else 1)
         self.stream: Any = torch.cuda.Stream(device) if self.on_gpu else None
 
-    def carried(self, arrays: Sequence[Pixels]) -> Iterator[tuple[list[int], Any]]:
-        """(positions, batch on the device), in an order of the ring's own."""
+    def uploaded(self, arrays: Sequence[Pixels]) -> Iterator[tuple[list[int], Any]]:
+        """Yield (positions, batch on the device), grouped by size and not in the order of `arrays`."""
         chunks = self._chunks(arrays)
         largest = max((len(chunk) * arrays[chunk[0]].nbytes for chunk in chunks), default=0)
-        self._make_room(largest)
+        self._allocate(largest)
         waiting: list[tuple[list[int], _Slot]] = []
         for number, chunk in enumerate(chunks):
             slot = self.slots[number % SLOTS]
             self._fill(slot, [arrays[position] for position in chunk])
             waiting.append((chunk, slot))
-            if len(waiting) == 2:  # the next one is being filled while this one is sent
+            if len(waiting) == 2:  # the next slot is filled while this one is sent
                 yield from self._sent(arrays, *waiting.pop(0))
         for chunk, slot in waiting:
             yield from self._sent(arrays, chunk, slot)
 
     def _chunks(self, arrays: Sequence[Pixels]) -> list[list[int]]:
-        """Positions of pictures of one size, as many as a slot and the tower take."""
+        """Positions of images of the same size, at most as many as fit into a slot and a batch."""
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for position, array in enumerate(arrays):
             by_shape.setdefault(array.shape, []).append(position)
         chunks = []
         for positions in by_shape.values():
-            most = max(1, min(IMAGES_AT_ONCE, SLOT_BYTES // arrays[positions[0]].nbytes))
-            chunks += [positions[start : start + most] for start in range(0, len(positions), most)]
+            count = max(1, min(IMAGES_PER_BATCH, SLOT_BYTES // arrays[positions[0]].nbytes))
+            chunks += [positions[start : start + count] for start in range(0, len(positions), count)]
         return chunks
 
-    def _make_room(self, size: int) -> None:
-        if self.slots and self.slots[0].here.numel() >= size:
+    def _allocate(self, size: int) -> None:
+        if self.slots and self.slots[0].host.numel() >= size:
             return
         if self.on_gpu:
-            self.torch.cuda.synchronize(self.device)  # nothing may still be on its way out of the old slots
+            self.torch.cuda.synchronize(self.device)  # wait until no upload uses the old slots
         bytes_ = self.torch.uint8
-        room = SLOT_BYTES if self.on_gpu and size > SLOT_BYTES // 8 else size
+        capacity = SLOT_BYTES if self.on_gpu and size > SLOT_BYTES // 8 else size
         self.slots = []
         for _ in range(SLOTS):
-            here = self.torch.empty(max(room, size), dtype=bytes_, pin_memory=self.on_gpu)
-            there = self.torch.empty(max(room, size), dtype=bytes_, device=self.device) if self.on_gpu else here
-            self.slots.append(_Slot(here, there))
+            host = self.torch.empty(max(capacity, size), dtype=bytes_, pin_memory=self.on_gpu)
+            device = self.torch.empty(max(capacity, size), dtype=bytes_, device=self.device) if self.on_gpu else host
+            self.slots.append(_Slot(host, device))
 
     def _fill(self, slot: _Slot, arrays: Sequence[Pixels]) -> None:
-        """Start to copy pictures into a slot, once what it held has left."""
+        """Start to copy images into a slot, once its previous content has been uploaded."""
         import numpy as np
 
-        if slot.carried is not None:
-            slot.carried.synchronize()
-        room = slot.here[: len(arrays) * arrays[0].nbytes].numpy().reshape(len(arrays), *arrays[0].shape)
+        if slot.uploaded is not None:
+            slot.uploaded.synchronize()
+        buffer = slot.host[: len(arrays) * arrays[0].nbytes].numpy().reshape(len(arrays), *arrays[0].shape)
 
         def copy(start: int, end: int) -> None:
-            for place in range(start, end):
-                np.copyto(room[place], arrays[place])
+            for index in range(start, end):
+                np.copyto(buffer[index], arrays[index])
 
-        step = -(-len(arrays) // COPIERS)
+        step = -(-len(arrays) // COPY_THREADS)
         slot.fills = [
             self.pool.submit(copy, start, min(start + step, len(arrays))) for start in range(0, len(arrays), step)
         ]
@@ -281,7 +281,7 @@ class _Ring:
         for fill in slot.fills:
             fill.result()
         size = len(chunk) * arrays[chunk[0]].nbytes
-        batch = slot.there[:size].view(len(chunk), *arrays[chunk[0]].shape)
+        batch = slot.device[:size].view(len(chunk), *arrays[chunk[0]].shape)
         if not self.on_gpu:
             yield chunk, batch
             return
@@ -289,9 +289,9 @@ class _Ring:
         if slot.used is not None:
             self.stream.wait_event(slot.used)
         with cuda.stream(self.stream):
-            slot.there[:size].copy_(slot.here[:size], non_blocking=True)
-            slot.carried = self.stream.record_event()
+            slot.device[:size].copy_(slot.host[:size], non_blocking=True)
+            slot.uploaded = self.stream.record_event()
         current = cuda.current_stream(self.device)
-        current.wait_event(slot.carried)
+        current.wait_event(slot.uploaded)
         yield chunk, batch
         slot.used = current.record_event()

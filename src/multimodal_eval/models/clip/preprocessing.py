@@ -1,8 +1,8 @@
-"""Pictures as a vision model wants them: resized, cropped, rescaled, normalised, as preprocessor_config.json says.
+"""Resize, crop, rescale and normalise images as specified in preprocessor_config.json.
 
-The arithmetic is that of transformers' CLIPImageProcessor and SiglipImageProcessor on Pillow images, to the last bit
-with Pillow up to 12. Pillow 13 resizes some tall pictures in another order, with other last digits; here the order is
-always that of 12, rows first, so that a score does not depend on Pillow's version.
+The result equals that of transformers' CLIPImageProcessor and SiglipImageProcessor on Pillow images, to the last bit
+with Pillow up to 12. Pillow 13 resizes some tall images in another order, which changes the last digits. Here the order
+is always that of Pillow 12, rows first, so that a score does not depend on Pillow's version.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BILINEAR, BICUBIC = 2, 3  # Pillow's numbers, which the configuration uses
-MOST_PIXELS = 40_000_000  # of a picture at any moment on its way: a line of 1 x 15,000 becomes 224 x 3,360,000
+BILINEAR, BICUBIC = 2, 3  # Pillow's constants, which the configuration uses
+MAX_PIXELS = 40_000_000  # of an image at any step: a line of 1 x 15,000 would become 224 x 3,360,000
 _FIXED_POINT = 1 << 22  # Pillow's weights are whole multiples of 1 / this
 
 
-class PictureSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """preprocessor_config.json. A setting that is missing has its default; one that is null is switched off."""
+class ImageSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """preprocessor_config.json. A missing setting has its default; null switches a setting off."""
 
     do_resize: bool | None = True
     size: object
@@ -44,8 +44,8 @@ class PictureSettings(msgspec.Struct, frozen=True, kw_only=True):
     image_std: tuple[float, ...] | None
 
 
-class ClipPictures(PictureSettings, frozen=True, kw_only=True):
-    """With the defaults of CLIP."""
+class ClipImageSettings(ImageSettings, frozen=True, kw_only=True):
+    """The settings with the defaults of CLIP."""
 
     size: object = 224
     crop_size: object = 224
@@ -54,8 +54,8 @@ class ClipPictures(PictureSettings, frozen=True, kw_only=True):
     image_std: tuple[float, ...] | None = (0.26862954, 0.26130258, 0.27577711)
 
 
-class SiglipPictures(PictureSettings, frozen=True, kw_only=True):
-    """With the defaults of SigLIP."""
+class SiglipImageSettings(ImageSettings, frozen=True, kw_only=True):
+    """The settings with the defaults of SigLIP."""
 
     size: object = msgspec.field(default_factory=lambda: {"height": 224, "width": 224})
     do_center_crop: bool | None = False
@@ -65,7 +65,7 @@ class SiglipPictures(PictureSettings, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """One model's way from a picture to numbers."""
+    """The preprocessing of one model: from an image to an array."""
 
     shortest_edge: int | None  # or `exact`, or neither: no resizing
     exact: tuple[int, int] | None  # height, width
@@ -76,24 +76,24 @@ class Preprocessing:
     std: tuple[float, ...] | None
 
     @classmethod
-    def of(cls, settings: object, family: type[PictureSettings]) -> Preprocessing:
-        """Read a preprocessor_config.json; what it leaves out is its family's default."""
-        chosen = as_record(settings, family, "preprocessor_config.json")
-        shortest, exact = _resizing(chosen.size) if chosen.do_resize else (None, None)
-        if chosen.resample not in (BILINEAR, BICUBIC):
-            raise ModelError(f"pictures are resized bilinear (2) or bicubic (3). Got `resample`: {chosen.resample!r}")
+    def of(cls, settings: object, family: type[ImageSettings]) -> Preprocessing:
+        """Read the content of a preprocessor_config.json. Missing settings have the defaults of `family`."""
+        config = as_record(settings, family, "preprocessor_config.json")
+        shortest, exact = _resizing(config.size) if config.do_resize else (None, None)
+        if config.resample not in (BILINEAR, BICUBIC):
+            raise ModelError(f"`resample` must be 2 (bilinear) or 3 (bicubic). Got {config.resample!r} instead.")
         return cls(
             shortest,
             exact,
-            BILINEAR if chosen.resample == BILINEAR else BICUBIC,
-            _height_and_width(chosen.crop_size) if chosen.do_center_crop else None,
-            _given(chosen.rescale_factor, "rescale_factor") if chosen.do_rescale else None,
-            _given(chosen.image_mean, "image_mean") if chosen.do_normalize else None,
-            _given(chosen.image_std, "image_std") if chosen.do_normalize else None,
+            BILINEAR if config.resample == BILINEAR else BICUBIC,
+            _height_and_width(config.crop_size) if config.do_center_crop else None,
+            _required(config.rescale_factor, "rescale_factor") if config.do_rescale else None,
+            _required(config.image_mean, "image_mean") if config.do_normalize else None,
+            _required(config.image_std, "image_std") if config.do_normalize else None,
         )
 
     def resized_to(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width of a picture of that size after resizing."""
+        """Height and width after an image of the given size is resized."""
         if self.exact is not None:
             return self.exact
         if self.shortest_edge is None:
@@ -102,17 +102,17 @@ class Preprocessing:
         return (longer, self.shortest_edge) if width <= height else (self.shortest_edge, longer)
 
     def passes(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Width and height after the rows are resized, and after the columns are; ImageError where that is too much."""
+        """Width and height after each resizing pass, rows first. ImageError if a pass exceeds the pixel limit."""
         tall, wide = self.resized_to(height, width)
-        if wide * max(height, tall) > MOST_PIXELS:
+        if wide * max(height, tall) > MAX_PIXELS:
             raise ImageError(
-                f"a picture of {width} x {height} is too long and thin: it would have {wide} x {max(height, tall)} "
-                f"pixels when it is resized, over the limit of {MOST_PIXELS:,}"
+                f"an image of {width} x {height} is too long and thin: to resize it would take "
+                f"{wide} x {max(height, tall)} pixels, over the limit of {MAX_PIXELS:,}"
             )
         return (wide, height), (wide, tall)
 
     def __call__(self, image: Image.Image) -> NDArray[np.float32]:
-        """One picture as (channels, height, width)."""
+        """The image as an array of shape (channels, height, width)."""
         import numpy as np
 
         image = image.convert("RGB")
@@ -122,7 +122,7 @@ class Preprocessing:
         pixels = np.asarray(image)
         if self.crop is not None:
             pixels = centre(pixels, *self.crop)
-        # In float64 and then rounded, and the table of 256 values is shorter than the picture.
+        # Computed in float64, then rounded, for the 256 possible values instead of for every pixel.
         values = np.arange(256, dtype=np.float64)
         table = (values if self.scale is None else values * self.scale).astype(np.float32)
         if self.mean is None or self.std is None:
@@ -133,10 +133,10 @@ class Preprocessing:
 
 
 def centre(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """The middle of a picture of (height, width, channels); a smaller one is set amid black."""
+    """The centre of an image of shape (height, width, channels). A smaller image is padded with black."""
     import numpy as np
 
-    above, left = (-(-max(0, wanted - has) // 2) for wanted, has in zip((height, width), pixels.shape, strict=False))
+    above, left = (-(-max(0, target - size) // 2) for target, size in zip((height, width), pixels.shape, strict=False))
     below = max(0, height - pixels.shape[0]) - above
     right = max(0, width - pixels.shape[1]) - left
     if above or below or left or right:
@@ -146,7 +146,7 @@ def centre(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uin
 
 
 def _resizing(size: object) -> tuple[int | None, tuple[int, int] | None]:
-    if isinstance(size, int):  # as early configurations write it
+    if isinstance(size, int):  # as in early configurations
         return size, None
     if isinstance(size, Mapping) and "shortest_edge" in size and "longest_edge" not in size:
         return int(size["shortest_edge"]), None
@@ -160,48 +160,48 @@ def _height_and_width(size: object) -> tuple[int, int]:
         height, width = size.get("height"), size.get("width")
         if isinstance(height, int | float) and isinstance(width, int | float):
             return int(height), int(width)
-    raise ModelError(f"a picture's size must be a `shortest_edge`, or `height` and `width`. Got {size!r}")
+    raise ModelError(f"an image size must have `shortest_edge`, or `height` and `width`. Got {size!r} instead.")
 
 
-def _given(value: T | None, name: str) -> T:
+def _required(value: T | None, name: str) -> T:
     if value is None:
-        raise ModelError(f"preprocessor_config.json: the setting {name!r} is needed. Got null instead.")
+        raise ModelError(f"preprocessor_config.json: the setting {name!r} is required. Got null instead.")
     return value
 
 
 def matrices(preprocess: Preprocessing, height: int, width: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Pillow's resizing as matrices: weights for the columns and for the rows of a picture, only those the crop keeps.
+    """Pillow's resizing as matrices: weights for an image's columns and for its rows, limited to the crop.
 
-    Pillow up to 12 resizes rows first, rounds to whole numbers, and then columns; with these a GPU does the same.
-    Shapes (kept height, height) and (kept width, width); a row of zeros is one that the crop adds in black.
+    Pillow up to 12 resizes rows first, rounds to integers, and then resizes columns. With these matrices a GPU does the
+    same. The shapes are (cropped height, height) and (cropped width, width). A row of zeros is black padding.
     """
     tall, wide = preprocess.resized_to(height, width)
-    kept = preprocess.crop or (tall, wide)
+    cropped = preprocess.crop or (tall, wide)
     return (
-        _kept(height, tall, kept[0], preprocess.resample),
-        _kept(width, wide, kept[1], preprocess.resample),
+        _weights(height, tall, cropped[0], preprocess.resample),
+        _weights(width, wide, cropped[1], preprocess.resample),
     )
 
 
-def _kept(size: int, resized: int, kept: int, resample: int) -> NDArray[np.float32]:
-    """The weights of one direction, (kept, size). Those of all `resized` pixels could fill any memory."""
+def _weights(size: int, resized: int, cropped: int, resample: int) -> NDArray[np.float32]:
+    """The weights of one direction, of shape (cropped, size). Those of all `resized` pixels may not fit into memory."""
     import numpy as np
 
-    kept_weights = np.zeros((kept, size), np.float32)
-    before = ceil(max(0, kept - resized) / 2)  # black rows before the picture
-    first = max(0, (resized - kept) // 2)
+    matrix = np.zeros((cropped, size), np.float32)
+    before = ceil(max(0, cropped - resized) / 2)  # black rows before the image
+    first = max(0, (resized - cropped) // 2)
     scale = size / resized
     stretch = max(scale, 1.0)
     reach = (2.0 if resample == BICUBIC else 1.0) * stretch
-    for place in range(min(kept, resized)):
-        centre = (first + place + 0.5) * scale
+    for row in range(min(cropped, resized)):
+        centre = (first + row + 0.5) * scale
         low, high = max(0, int(centre - reach + 0.5)), min(size, int(centre + reach + 0.5))
         distances = np.abs((np.arange(low, high) - centre + 0.5) / stretch)
         weights = _cubic(distances) if resample == BICUBIC else np.maximum(0.0, 1.0 - distances)
         weights /= weights.sum()
         rounded = np.trunc(weights * _FIXED_POINT + np.copysign(0.5, weights))
-        kept_weights[before + place, low:high] = rounded / _FIXED_POINT
-    return kept_weights
+        matrix[before + row, low:high] = rounded / _FIXED_POINT
+    return matrix
 
 
 def _cubic(distance: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
-"""Texts as CLIP and SigLIP read them: token ids, cut to the model's length, and the token that speaks for the text.
+"""Tokenize texts for CLIP and SigLIP: token ids, cut to the model's length, and the position of the pooled token.
 
-Both follow transformers. CLIP needs no padding, since no token sees those behind it, and takes the vector of the end
-token: of the highest id where the configuration says `eos_token_id: 2` (as OpenAI's do), else of the first end token.
-SigLIP was trained on texts filled up to the full length, sees the filling, and takes the last token's vector.
+Both follow transformers. CLIP needs no padding, because no token sees later ones. It pools the end token: the token
+with the highest id if the configuration says `eos_token_id: 2` (as OpenAI's do), else the first end token. SigLIP was
+trained on texts padded to the full length, sees the padding, and pools the last token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class _TokenizerConfig(msgspec.Struct, frozen=True):
-    """tokenizer_config.json; a token is a string or an object with its `content`."""
+    """tokenizer_config.json. A token is a string or an object with `content`."""
 
     model_max_length: float | None = None
     tokenizer_class: str | None = None
@@ -30,7 +30,7 @@ class _TokenizerConfig(msgspec.Struct, frozen=True):
 
     @property
     def pad(self) -> str | None:
-        """The token that fills a text up."""
+        """The padding token."""
         content = self.pad_token.get("content") if isinstance(self.pad_token, dict) else self.pad_token
         return content if isinstance(content, str) else None
 
@@ -57,12 +57,12 @@ class ClipTexts:
             )
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids: CLIP's as many as there are, SigLIP's always the full length."""
+        """Token ids of each text. SigLIP's are padded to the full length, CLIP's are not."""
         prepared = [self._prepared(text) for text in texts]
         return [encoding.ids for encoding in self.tokenizer.encode_batch(prepared)]
 
-    def speaker(self, ids: Sequence[int]) -> int:
-        """The position of the token whose vector is the text's."""
+    def pooled_position(self, ids: Sequence[int]) -> int:
+        """The position of the token whose vector represents the text."""
         if self.family == "siglip":
             return len(ids) - 1
         if self.end == _LEGACY_END:
@@ -70,7 +70,7 @@ class ClipTexts:
         return ids.index(self.end) if isinstance(self.end, int) and self.end in ids else 0
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Which texts have more tokens than are read; a token has a byte or more, so that short texts are quick."""
+        """Whether each text is longer than the model reads. A token has a byte or more: short texts need no check."""
         return [
             len(text.encode("utf-8", "replace")) > self.longest - 2
             and bool(self.tokenizer.encode(self._prepared(text)).overflowing)

@@ -1,1 +1,1 @@
-"""File formats of weights, and graphs built over them."""
+"""File formats of weights, and ONNX graphs that use them."""

@@ -1,19 +1,19 @@
-"""Reading GGUF files: the settings, where each tensor lies, and its numbers as float32.
+"""Read GGUF files: the settings, the offset of each tensor, and its values as float32.
 
-The format is a header of typed values and raw blocks of quantised numbers: no code. Everything is checked against the
-size of the file before it is read, so that a broken or hostile file ends in a `ModelError`. Layout: the GGUF
+The format is a header of typed values and raw blocks of quantised values. It contains no code. Every read is first
+checked against the size of the file, so that a broken or hostile file raises a `ModelError`. Layout: the GGUF
 specification of ggml, versions 2 and 3, little-endian.
 
-| type  | numbers a block | block                                    | number                                     |
+| type  | values in block | block                                    | value                                      |
 |-------|-----------------|------------------------------------------|--------------------------------------------|
 | Q4_0  | 32              | d (f16), 16 bytes                        | d (q - 8), q of 4 bits                     |
 | Q4_1  | 32              | d, m (f16), 16 bytes                     | d q + m                                    |
 | Q5_0  | 32              | d (f16), 4 bytes of fifth bits, 16 bytes | d (q - 16), q of 5 bits                    |
 | Q5_1  | 32              | d, m (f16), 4 bytes, 16 bytes            | d q + m                                    |
 | Q8_0  | 32              | d (f16), 32 signed bytes                 | d q                                        |
-| Q6_K  | 256             | 128 + 64 bytes, 16 signed scales, d (f16)| d s (q - 32), q of 6 bits, s of 16 numbers |
+| Q6_K  | 256             | 128 + 64 bytes, 16 signed scales, d (f16)| d s (q - 32), q of 6 bits, s per 16 values |
 
-F32, F16 and BF16 lie as they are. Other types are refused.
+F32, F16 and BF16 are stored unchanged. Other types are refused.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ Setting: TypeAlias = "bool | int | float | str | list[Setting]"
 
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
-_ALIGNMENT = 32  # of the tensors, where the file does not say otherwise
-_DEEPEST = 4  # arrays within arrays
-_MOST_DIMENSIONS = 4
+_ALIGNMENT = 32  # of the tensors, unless the file says otherwise
+_MAX_DEPTH = 4  # of nested arrays
+_MAX_DIMENSIONS = 4
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of number: how many stand in a block, the block's bytes, and what they mean."""
+    """A number format: the values and bytes per block, and how a block is decoded."""
 
     name: str
-    numbers: int
+    values: int
     bytes: int
-    decode: Callable[[Bytes], Floats]  # blocks (n, bytes) to numbers (n, numbers)
+    decode: Callable[[Bytes], Floats]  # from blocks (n, bytes) to values (n, values)
 
 
 @dataclass(frozen=True, slots=True)
 class GgufTensor:
-    """Type, shape (rows before columns) and place of one tensor."""
+    """Type, shape (rows before columns) and offset of one tensor."""
 
     kind: Kind
     shape: tuple[int, ...]
@@ -67,7 +67,7 @@ class GgufTensor:
 
 
 class GgufFile:
-    """A GGUF file: `settings` by key, `tensors` by name; numbers are read when they are asked for."""
+    """A GGUF file: `settings` by key, `tensors` by name. Values are read on request."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -81,26 +81,26 @@ class GgufFile:
                 self.settings[key] = reader.value(reader.number("I"))
             infos = [reader.tensor_info() for _ in range(tensor_count)]
         except (OSError, ValueError, OverflowError) as fault:
-            raise ModelError(f"{path} is no GGUF file that can be read: {fault}") from None
+            raise ModelError(f"{path} is not a readable GGUF file: {fault}") from None
         self._content = content
         self.tensors = self._placed(infos, reader.position)
 
     def _placed(self, infos: list[_Info], end_of_header: int) -> dict[str, GgufTensor]:
         alignment = self.settings.get("general.alignment", _ALIGNMENT)
         if not isinstance(alignment, int) or alignment < 1:
-            raise ModelError(f"{self.path}: an alignment of {alignment!r}")
+            raise ModelError(f"{self.path}: the alignment must be a positive integer. Got {alignment!r} instead.")
         start = -(-end_of_header // alignment) * alignment
         placed = {}
         for name, shape, number, offset in infos:
             kind = KINDS.get(number)
             if kind is None:
-                known = ", ".join(each.name for each in KINDS.values())
-                raise ModelError(f"{self.path}: the tensor {name!r} is of type {number}; known are {known}")
-            if not shape or shape[-1] % kind.numbers:
+                known = ", ".join(known_kind.name for known_kind in KINDS.values())
+                raise ModelError(f"{self.path}: the tensor {name!r} has the unknown type {number}. Known: {known}")
+            if not shape or shape[-1] % kind.values:
                 raise ModelError(f"{self.path}: the tensor {name!r} of shape {shape} does not fit {kind.name}")
-            length = prod(shape) // kind.numbers * kind.bytes
+            length = prod(shape) // kind.values * kind.bytes
             if start + offset + length > len(self._content):
-                raise ModelError(f"{self.path} is cut off: the tensor {name!r} ends beyond its end")
+                raise ModelError(f"{self.path} is cut off: the tensor {name!r} extends beyond the end of the file")
             placed[name] = GgufTensor(kind, shape, start + offset, length)
         return placed
 
@@ -111,14 +111,14 @@ class GgufFile:
             raise ModelError(f"{self.path} has no tensor {name!r}") from None
 
     def setting(self, key: str, kind: type[T]) -> T:
-        """A setting that must be there, of that type."""
+        """The value of a setting, which must exist and have the given type."""
         value = self.settings.get(key)
         if not isinstance(value, kind):
-            raise ModelError(f"{self.path}: the setting {key!r} is {value!r}")
+            raise ModelError(f"{self.path}: the setting {key!r} must be {kind.__name__}. Got {value!r} instead.")
         return value
 
     def read(self, name: str) -> Floats:
-        """The numbers of a tensor as float32."""
+        """The values of a tensor as float32."""
         import numpy as np
 
         tensor = self[name]
@@ -138,14 +138,14 @@ def _mapped(path: Path) -> Any:
 
 
 class _Reader:
-    """Goes through the header; whatever lies beyond the end of the file is a ValueError."""
+    """Reads the header step by step. A read beyond the end of the file raises a ValueError."""
 
     def __init__(self, content: Any) -> None:
         self.content, self.position = content, 0
 
     def take(self, length: int) -> bytes:
         if length > len(self.content) - self.position:
-            raise ValueError("its header is cut off")
+            raise ValueError("the header is cut off")
         self.position += length
         return bytes(self.content[self.position - length : self.position])
 
@@ -158,10 +158,10 @@ class _Reader:
 
     def start(self) -> tuple[int, int]:
         if self.take(4) != _MAGIC:
-            raise ValueError("it does not begin with GGUF")
+            raise ValueError("it does not start with GGUF")
         version = self.number("I")
         if version not in _VERSIONS:
-            raise ValueError(f"version {version} of the format; known are {', '.join(map(str, _VERSIONS))}")
+            raise ValueError(f"unknown format version {version}. Known: {', '.join(map(str, _VERSIONS))}")
         return self.number("Q"), self.number("Q")
 
     def value(self, kind: int, depth: int = 0) -> Setting:
@@ -170,40 +170,40 @@ class _Reader:
             return scalar
         if kind == _STRING:
             return self.text()
-        if kind != _ARRAY or depth == _DEEPEST:
-            raise ValueError(f"a setting of type {kind}")
+        if kind != _ARRAY or depth == _MAX_DEPTH:
+            raise ValueError(f"a setting has the unknown type {kind}")
         inner, count = self.number("I"), self.number("Q")
         if inner in _SCALARS:
             code = f"{count}{_SCALARS[inner]}"
             return list(struct.unpack("<" + code, self.take(count * struct.calcsize("<" + _SCALARS[inner]))))
-        if count > len(self.content) - self.position:  # each element takes some bytes
-            raise ValueError("its header is cut off")
+        if count > len(self.content) - self.position:  # each element takes at least one byte
+            raise ValueError("the header is cut off")
         return [self.value(inner, depth + 1) for _ in range(count)]
 
     def tensor_info(self) -> _Info:
         name, dimensions = self.text(), self.number("I")
-        if dimensions > _MOST_DIMENSIONS:
-            raise ValueError(f"the tensor {name!r} has {dimensions} dimensions")
+        if dimensions > _MAX_DIMENSIONS:
+            raise ValueError(f"the tensor {name!r} has {dimensions} dimensions, more than {_MAX_DIMENSIONS}")
         sizes = [self.number("Q") for _ in range(dimensions)]
         return name, tuple(reversed(sizes)), self.number("I"), self.number("Q")
 
 
 def _halves(blocks: Bytes, column: int) -> Floats:
-    """The f16 number that stands at a byte of each block, as a column."""
+    """The f16 values at one byte offset of each block, as a column."""
     import numpy as np
 
     return np.ascontiguousarray(blocks[:, column : column + 2]).view("<f2").astype(np.float32)
 
 
 def _nibbles(packed: Bytes) -> Bytes:
-    """All low halves of the bytes, then all high halves."""
+    """The low halves of all bytes, then the high halves."""
     import numpy as np
 
     return np.concatenate([packed & 15, packed >> 4], axis=1)
 
 
 def _fifth_bits(packed: Bytes) -> Bytes:
-    """32 bits, the lowest first, each as 0 or 16."""
+    """32 bits, lowest first, each as 0 or 16."""
     import numpy as np
 
     return np.unpackbits(packed, axis=1, bitorder="little") * np.uint8(16)
@@ -240,13 +240,13 @@ def _q4_1(blocks: Bytes) -> Floats:
 def _q5_0(blocks: Bytes) -> Floats:
     import numpy as np
 
-    numbers = _nibbles(blocks[:, 6:]) | _fifth_bits(blocks[:, 2:6])
-    return _halves(blocks, 0) * (numbers.astype(np.float32) - 16)
+    quants = _nibbles(blocks[:, 6:]) | _fifth_bits(blocks[:, 2:6])
+    return _halves(blocks, 0) * (quants.astype(np.float32) - 16)
 
 
 def _q5_1(blocks: Bytes) -> Floats:
-    numbers = _nibbles(blocks[:, 8:]) | _fifth_bits(blocks[:, 4:8])
-    return _halves(blocks, 0) * numbers + _halves(blocks, 2)
+    quants = _nibbles(blocks[:, 8:]) | _fifth_bits(blocks[:, 4:8])
+    return _halves(blocks, 0) * quants + _halves(blocks, 2)
 
 
 def _q8_0(blocks: Bytes) -> Floats:
@@ -256,15 +256,15 @@ def _q8_0(blocks: Bytes) -> Floats:
 
 
 def _q6_k(blocks: Bytes) -> Floats:
-    """Two halves of 128 numbers; in each, 64 bytes hold four low bits twice, 32 bytes hold two high bits four times."""
+    """Two halves of 128 values. In each, 64 bytes hold 4 low bits twice, and 32 bytes hold 2 high bits four times."""
     import numpy as np
 
     low = blocks[:, :128].reshape(-1, 2, 64)
     low = np.concatenate([low & 15, low >> 4], axis=2)
     high = blocks[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 1, 4, 1)
-    numbers = (low | (high.reshape(-1, 2, 128) & 3) << 4).reshape(-1, 16, 16).astype(np.float32) - 32
+    quants = (low | (high.reshape(-1, 2, 128) & 3) << 4).reshape(-1, 16, 16).astype(np.float32) - 32
     scales = _halves(blocks, 208) * blocks[:, 192:208].view(np.int8)
-    return (scales[:, :, None] * numbers).reshape(-1, 256)
+    return (scales[:, :, None] * quants).reshape(-1, 256)
 
 
 KINDS = {

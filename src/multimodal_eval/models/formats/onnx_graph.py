@@ -1,6 +1,6 @@
-"""Building an ONNX graph over the weights of a safetensors file, where they lie.
+"""Build an ONNX graph over the weights of a safetensors file.
 
-Nothing is converted: the graph names the file and the offset of each tensor, and onnxruntime maps them.
+The weights are not converted: the graph refers to the file and the offset of each tensor, and onnxruntime maps them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
 
 OPSET = 20
-CONTRIB = "com.microsoft"  # onnxruntime's own operators
+CONTRIB = "com.microsoft"  # the operators that onnxruntime adds
 _TYPES = {"F32": "FLOAT", "F16": "FLOAT16", "BF16": "BFLOAT16"}
 
 
 class Graph:
-    """A graph under construction. Methods that add an operator give the name of its output."""
+    """A graph under construction. Methods that add an operator return the name of its output."""
 
     def __init__(self, weights: SafetensorsFile, *, int8: bool = False) -> None:
         self.weights, self.int8 = weights, int8
@@ -37,7 +37,7 @@ class Graph:
         return f"t{self._names}"
 
     def op(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """One operator with one output; an empty input name leaves an optional input out."""
+        """Add an operator with one output. An empty input name omits an optional input."""
         from onnx import helper
 
         output = self._name()
@@ -45,7 +45,7 @@ class Graph:
         return output
 
     def constant(self, values: NDArray[Any]) -> str:
-        """A small constant, kept in the graph itself."""
+        """Add a small constant, stored in the graph itself."""
         from onnx import numpy_helper
 
         name = self._name()
@@ -53,11 +53,11 @@ class Graph:
         return name
 
     def integers(self, *values: int) -> str:
-        """A constant vector of integers: shapes, axes."""
+        """Add a constant vector of integers, such as a shape or axes."""
         return self.constant(np.array(values, np.int64))
 
     def weight(self, name: str) -> str:
-        """A tensor of the file, as float32."""
+        """A tensor of the file as float32."""
         from onnx import TensorProto
 
         if name in self._cast:
@@ -65,12 +65,12 @@ class Graph:
         tensor = self.weights[name]
         if tensor.dtype not in _TYPES:
             raise ModelError(
-                f"{self.weights.path}: the tensor {name!r} holds {tensor.dtype}, and not {', '.join(_TYPES)}"
+                f"{self.weights.path}: the tensor {name!r} must hold {' or '.join(_TYPES)}. Got {tensor.dtype} instead."
             )
         kind = getattr(TensorProto, _TYPES[tensor.dtype])
         proto = TensorProto(name=name, data_type=kind, dims=tensor.shape, data_location=TensorProto.EXTERNAL)
-        place = {"location": self.weights.path.name, "offset": tensor.offset, "length": tensor.length}
-        for key, value in place.items():
+        source = {"location": self.weights.path.name, "offset": tensor.offset, "length": tensor.length}
+        for key, value in source.items():
             proto.external_data.add(key=key, value=str(value))
         self._initializers[name] = proto
         self._cast[name] = name if tensor.dtype == "F32" else self.op("Cast", name, to=TensorProto.FLOAT)
@@ -84,7 +84,7 @@ class Graph:
         return self.op("Gemm", x, self.weight(f"{prefix}.weight"), *shift, transB=1)
 
     def _linear_int8(self, x: str, matrix: NDArray[np.float32], shift: list[str]) -> str:
-        """The same with the matrix rounded to int8, a scale for each output, and the input while running."""
+        """`linear` with the matrix rounded to int8, with one scale per output. The input is rounded while running."""
         scales = np.maximum(np.abs(matrix).max(axis=1), np.finfo(np.float32).tiny) / np.float32(127)
         rounded = np.rint(matrix / scales[:, None]).astype(np.int8)
         terms = (self.constant(np.ascontiguousarray(rounded.T)), self.constant(scales), "")
@@ -96,13 +96,13 @@ class Graph:
         return self.op("LayerNormalization", *terms, axis=-1, epsilon=epsilon)
 
     def attention(self, q: str, k: str, v: str, shape: str, heads: int, **attributes: Any) -> str:
-        """Multi-head attention of flat (rows * length, width) inputs, which `shape` folds to (rows, length, width)."""
+        """Multi-head attention of flat (rows * length, width) inputs, reshaped by `shape` to (rows, length, width)."""
         folded = [self.op("Reshape", x, shape) for x in (q, k, v)]
         mixed = self.op("MultiHeadAttention", *folded, domain=CONTRIB, num_heads=heads, **attributes)
         return mixed
 
     def model(self, inputs: dict[str, tuple[str, list[int | str]]], outputs: dict[str, str]) -> bytes:
-        """The finished model: inputs by name (element type, shape), outputs by name (the inner name)."""
+        """The finished model. `inputs` maps names to (element type, shape), `outputs` maps names to inner names."""
         from onnx import TensorProto, helper
 
         for name, inner in outputs.items():
@@ -119,9 +119,9 @@ class Graph:
 
 
 def open_session(model: bytes, folder: Path, threads: int | None = None, *, prepack: bool = True) -> Any:
-    """An onnxruntime session over a model whose weights lie in `folder`.
+    """Open an onnxruntime session for a model whose weights are in `folder`.
 
-    `prepack` copies the weights into the order that multiplies fastest. Without it a session opens at once, and the
+    `prepack` copies the weights into the order that multiplies fastest. Without it a session opens immediately, and the
     weights stay in the mapped file, which processes share.
     """
     options = _options(threads)
@@ -132,7 +132,7 @@ def open_session(model: bytes, folder: Path, threads: int | None = None, *, prep
 
 
 def open_exported(path: Path, threads: int | None = None) -> Any:
-    """An onnxruntime session over an ONNX file."""
+    """Open an onnxruntime session for an ONNX file."""
     return _session(str(path), _options(threads), path)
 
 
@@ -147,10 +147,10 @@ def _options(threads: int | None) -> Any:
     return options
 
 
-def _session(model: bytes | str, options: Any, place: Path) -> Any:
+def _session(model: bytes | str, options: Any, path: Path) -> Any:
     import onnxruntime as ort
 
     try:
         return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as fault:  # noqa: BLE001 - onnxruntime's own exceptions share no base class but this one
-        raise ModelError(f"onnxruntime cannot open the model in {place}: {str(fault).splitlines()[0]}") from None
+    except Exception as fault:  # noqa: BLE001 - onnxruntime's exceptions share no other base class
+        raise ModelError(f"onnxruntime cannot open the model in {path}: {str(fault).splitlines()[0]}") from None

@@ -1,4 +1,4 @@
-"""Where each tensor lies in a safetensors file. The format is a JSON header and raw little-endian numbers: no code."""
+"""Read and write safetensors files. The format is a JSON header and raw little-endian values, and contains no code."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_LONGEST_HEADER = 100_000_000  # bytes; the format's own limit
+_MAX_HEADER = 100_000_000  # bytes; the limit of the format
 WIDTHS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Type, shape and place of one tensor."""
+    """Type, shape and offset of one tensor."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -33,43 +33,43 @@ class Tensor:
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A tensor as the header describes it; offsets count from the end of the header."""
+    """A tensor's entry in the header. Offsets count from the end of the header."""
 
     dtype: str
     shape: tuple[int, ...]
     data_offsets: tuple[int, int]
 
     def tensor(self, start: int) -> Tensor:
-        """Its place in the file."""
+        """The tensor with its offset in the file."""
         first, last = self.data_offsets
         if last - first != prod(self.shape) * WIDTHS[self.dtype] or first < 0:
-            raise ValueError("a tensor whose length does not fit its shape")
+            raise ValueError("the length of a tensor does not match its shape")
         return Tensor(self.dtype, self.shape, start + first, last - first)
 
 
 class SafetensorsFile:
-    """A safetensors file; nothing of its numbers is read until they are asked for."""
+    """A safetensors file. Values are read on request."""
 
     def __init__(self, path: Path) -> None:
-        path = path.resolve()  # caches are full of links, and onnxruntime follows none that leave their folder
+        path = path.resolve()  # onnxruntime follows no link out of its folder, and model caches use such links
         self.path = path
         try:
             with path.open("rb") as stream:
                 (size,) = struct.unpack("<Q", stream.read(8))
-                if size > _LONGEST_HEADER:
-                    raise ValueError(f"a header of {size} bytes")
+                if size > _MAX_HEADER:
+                    raise ValueError(f"its header of {size} bytes exceeds the limit of {_MAX_HEADER}")
                 packed = stream.read(size)
             if len(packed) < size:
-                raise ValueError("its header is cut off")
+                raise ValueError("the header is cut off")
             header = json.loads(packed)
             header.pop("__metadata__", None)
             entries = msgspec.convert(header, dict[str, _Entry])
             self.tensors = {name: entry.tensor(8 + size) for name, entry in entries.items()}
         except (OSError, struct.error, ValueError, KeyError, TypeError, AttributeError) as fault:
-            raise ModelError(f"{path} is no safetensors file: {fault}") from None
+            raise ModelError(f"{path} is not a safetensors file: {fault}") from None
         end = max((tensor.offset + tensor.length for tensor in self.tensors.values()), default=0)
         if end > path.stat().st_size:
-            raise ModelError(f"{path} is cut off: its header promises {end:,} bytes")
+            raise ModelError(f"{path} is cut off: according to its header it has {end:,} bytes")
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors
@@ -81,7 +81,7 @@ class SafetensorsFile:
             raise ModelError(f"{self.path} has no tensor {name!r}") from None
 
     def read(self, name: str) -> NDArray[np.float32]:
-        """The numbers of a tensor as float32."""
+        """The values of a tensor as float32."""
         import numpy as np
 
         tensor = self[name]
@@ -90,12 +90,14 @@ class SafetensorsFile:
             return (raw.view("<u2").astype("<u4") << 16).view("<f4").reshape(tensor.shape)
         kind = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}.get(tensor.dtype)
         if kind is None:
-            raise ModelError(f"{self.path}: the tensor {name!r} holds {tensor.dtype}, no floating-point numbers")
+            raise ModelError(
+                f"{self.path}: the tensor {name!r} must hold floating-point values. Got {tensor.dtype} instead."
+            )
         return np.asarray(raw.view(kind), np.float32).reshape(tensor.shape)
 
 
 def write_float32(path: Path, shapes: Mapping[str, tuple[int, ...]], tensors: Iterable[NDArray[np.float32]]) -> None:
-    """Write a safetensors file of float32 numbers, one tensor after the other: `tensors` come in the order of `shapes`.
+    """Write a safetensors file of float32 values. `tensors` come in the order of `shapes`.
 
     The same content gives the same bytes.
     """
@@ -106,10 +108,10 @@ def write_float32(path: Path, shapes: Mapping[str, tuple[int, ...]], tensors: It
         start, end = end, end + 4 * prod(shape)
         header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [start, end]}
     encoded = json.dumps(header, separators=(",", ":")).encode()
-    encoded += b" " * (-len(encoded) % 64)  # numbers that begin at a multiple of their width can be mapped
+    encoded += b" " * (-len(encoded) % 64)  # values can be mapped if they start at a multiple of their width
     with path.open("wb") as out:
         out.write(struct.pack("<Q", len(encoded)) + encoded)
         for shape, tensor in zip(shapes.values(), tensors, strict=True):
             if tensor.shape != shape:
-                raise ValueError(f"a tensor of shape {tensor.shape} in the place of {shape}")
+                raise ValueError(f"a tensor must have the shape {shape}. Got {tensor.shape} instead.")
             out.write(np.ascontiguousarray(tensor, "<f4").tobytes())

@@ -1,1 +1,1 @@
-"""Models that give the tokens of a text their probabilities."""
+"""Models that compute the probabilities of the tokens of a text."""

@@ -1,12 +1,12 @@
-"""Causal language models: how likely is each token of a text, given those before?
+"""Causal language models: the probability of each token of a text, given the tokens before it.
 
-A model is opened once per process and shared; what was read once is known from disk. Names are those of `mmeval ls
-resources`, or a directory as transformers writes it: llama models are run by onnxruntime, others through the extra
-`[torch]`, as is `torch:NAME`.
+A model is opened once per process and shared, and results are cached on disk. A name is one from `mmeval ls resources`
+or a directory in the layout of transformers. Llama models are run by onnxruntime. Others, and `torch:NAME`, need the
+extra `[torch]`.
 
-What is scored. Without a context the first token has nothing before it and is not scored, as in the loss of
-transformers; with `bos` the model's begin-of-text token is read first, and all are. A context is read and not scored:
-its tokens and the text's are made apart and put one after the other, so that the boundary is where the caller put it.
+Without a context the first token has nothing before it and is not scored, as in the loss of transformers. With `bos`
+the model's begin-of-text token is read first, and every token is scored. A context is read and not scored. The context
+and the text are tokenized separately, so that the boundary is where the caller put it.
 """
 
 from __future__ import annotations
@@ -29,72 +29,72 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 DEFAULT_CAUSAL_LM = "smollm2-135m"
-# What the catalogue's models were made for; of a directory nothing is known.
+# The languages of the catalogue's models. Those of a directory are unknown.
 LANGUAGES = {DEFAULT_CAUSAL_LM: frozenset({"en"})}
 
 
 class CausalLM(Protocol):
-    """Texts to log-probabilities."""
+    """Computes log-probabilities of texts."""
 
-    label: str  # name and revision, and every setting that changes a number
-    languages: frozenset[str]  # those it was made for; empty where nothing is known
-    longest: int  # tokens that it can see at once
+    label: str  # name, revision, and every setting that changes a result
+    languages: frozenset[str]  # the languages it supports; empty if unknown
+    longest: int  # the most tokens in one window
 
     def log_probabilities(
         self, texts: Sequence[str], contexts: Sequence[str] | None = None, reading: Reading | None = None
     ) -> list[Floats]:
-        """A natural logarithm for each scored token of each text; none for a text without such a token."""
+        """The natural logarithms for the scored tokens of each text. Empty if no token of the text is scored."""
 
 
 class TokenScorer(Protocol):
-    """What runs a model: rows of ids, all of them seen at once."""
+    """Runs a model on rows of token ids."""
 
     label: str
     languages: frozenset[str]
     bos: int | None
-    longest: int  # tokens that it can see at once
-    tokens: Callable[[Sequence[str]], list[list[int]]]  # the ids of each text, without any that the model adds
+    longest: int  # the most tokens in one window
+    tokens: Callable[[Sequence[str]], list[list[int]]]  # the ids of each text, without special tokens
 
     def score(self, rows: Sequence[Sequence[int]], firsts: Sequence[int]) -> list[Floats]:
-        """For each row the log-probabilities of the ids from `first` (at least 1) on, given all before."""
+        """For each row, the log-probabilities of the ids from `first` (at least 1) on, given all earlier ids."""
 
 
 def find(name: str) -> ModelEntry[CausalLM]:
-    """Look a model up without loading it. `torch:NAME` asks for transformers."""
+    """Look up a model without loading it. `torch:NAME` runs it in transformers."""
     from multimodal_eval.models.language import causal_torch, llama
     from multimodal_eval.models.source import TORCH, find_model
     from multimodal_eval.resources.catalogue import CATALOGUE
 
-    wanted = name.removeprefix(TORCH)
-    if wanted in CATALOGUE and wanted not in LANGUAGES:
-        raise ModelError(f"{wanted!r} is no language model. Known: {', '.join(LANGUAGES)}, or a directory")
-    model, languages = find_model(wanted), LANGUAGES.get(wanted, frozenset())
+    base = name.removeprefix(TORCH)
+    if base in CATALOGUE and base not in LANGUAGES:
+        raise ModelError(f"{base!r} is not a language model. Known: {', '.join(LANGUAGES)}, or a directory")
+    model, languages = find_model(base), LANGUAGES.get(base, frozenset())
 
     def opened(kind: Callable[[Model, frozenset[str]], TokenScorer]) -> CausalLM:
-        _make_what_is_missing(model)
+        _rebuild_derived_files(model)
         return CachedCausalLM(kind(model, languages))
 
-    if not name.startswith(TORCH) and (wanted in LANGUAGES or llama.can_run(model)):
+    if not name.startswith(TORCH) and (base in LANGUAGES or llama.can_run(model)):
         return ModelEntry(model.label, model.check, lambda: opened(llama.CausalLlama))
     check = partial(causal_torch.check, model)
     return ModelEntry(causal_torch.label_of(model), check, lambda: opened(causal_torch.TorchCausalLM))
 
 
-def _make_what_is_missing(model: Model) -> None:
-    """What `mmeval fetch` made of the file is made again where it is gone, or was made by another version."""
+def _rebuild_derived_files(model: Model) -> None:
+    """Rebuild the files that `mmeval fetch` derives from a download if they are missing or from another version."""
     model.check()
-    made = model.resource.derived if model.resource is not None else ()
-    if any(not (model.folder / f.name).is_file() or (model.folder / f.name).stat().st_size != f.size for f in made):
+    derived = model.resource.derived if model.resource is not None else ()
+    if any(not (model.folder / f.name).is_file() or (model.folder / f.name).stat().st_size != f.size for f in derived):
         from multimodal_eval.models.language.llama_gguf import prepare
 
         try:
             prepare(model.folder)
         except OSError as fault:
-            raise ModelError(f"the model {model.name!r} could not be made ready in {model.folder}: {fault}") from None
+            raise ModelError(f"the model {model.name!r} could not be prepared in {model.folder}: {fault}") from None
 
 
 class CachedCausalLM:
-    """Windows over any model; repeated texts are read once, and what was ever read is known from disk."""
+    """Splits texts into windows, scores each text once, and caches the results on disk."""
 
     def __init__(self, inner: TokenScorer) -> None:
         from multimodal_eval.models.cache import VectorCache
@@ -106,19 +106,20 @@ class CachedCausalLM:
     def log_probabilities(
         self, texts: Sequence[str], contexts: Sequence[str] | None = None, reading: Reading | None = None
     ) -> list[Floats]:
-        """A natural logarithm for each scored token of each text."""
+        """The natural logarithms for the scored tokens of each text."""
         reading = reading or Reading()
         if reading.window > self.inner.longest:
             raise ConfigError(
                 f"`window` must be at most {self.inner.longest} tokens with {self.label}. Got {reading.window} instead."
             )
         if reading.bos and self.inner.bos is None:
-            raise ConfigError(f"{self.label} has no begin-of-text token: leave the option `bos` out")
-        before = contexts if contexts is not None else [""] * len(texts)
+            raise ConfigError(f"{self.label} has no begin-of-text token. Remove the option `bos`")
+        all_contexts = contexts if contexts is not None else [""] * len(texts)
         settings = (reading.window, reading.stride, reading.bos)
-        contents = [json.dumps([*settings, *pair]).encode() for pair in zip(before, texts, strict=True)]
+        contents = [json.dumps([*settings, *pair]).encode() for pair in zip(all_contexts, texts, strict=True)]
         return self.cache.rows(
-            contents, lambda missing: self._scored([texts[i] for i in missing], [before[i] for i in missing], reading)
+            contents,
+            lambda missing: self._scored([texts[i] for i in missing], [all_contexts[i] for i in missing], reading),
         )
 
     def _scored(self, texts: list[str], contexts: list[str], reading: Reading) -> list[Floats]:
@@ -136,8 +137,8 @@ class CachedCausalLM:
         pieces: list[list[Floats]] = [[np.empty(0, np.float32)] for _ in texts]
         for owner, scores in zip(owners, self.inner.score(rows, firsts), strict=True):
             pieces[owner].append(scores)
-        return [np.concatenate(some) for some in pieces]
+        return [np.concatenate(parts) for parts in pieces]
 
 
-CAUSAL_LMS = ModelKind[CausalLM]("multimodal_eval.models.language.causal:find", kept=2)
+CAUSAL_LMS = ModelKind[CausalLM]("multimodal_eval.models.language.causal:find", max_open=2)
 causal_lm_label, check_causal_lm, open_causal_lm = CAUSAL_LMS.label, CAUSAL_LMS.check, CAUSAL_LMS.open

@@ -1,4 +1,4 @@
-"""Any causal language model of transformers through torch, on CPU or CUDA: the extra `[torch]`."""
+"""Any causal language model of transformers in torch, on CPU or CUDA. Needs the extra `[torch]`."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-TOKENS_AT_ONCE = 2048
-LONGEST = 1 << 20  # tokens, of a model that does not say how many it reads
+TOKENS_PER_BATCH = 2048
+LONGEST = 1 << 20  # tokens, if the model states no limit
 
 
 def label_of(model: Model) -> str:
-    """Name and revision; the last digits are torch's."""
+    """Name and revision; `+torch` because the last digits differ."""
     return f"{model.label}+torch"
 
 
 def check(model: Model) -> None:
-    """Whether the model and the packages are here."""
+    """Check that the model and the packages are available."""
     model.check()
     for package in ("torch", "transformers"):
         require(package, extra="torch", purpose=f"the language model {model.name!r}")
 
 
 class TorchCausalLM:
-    """A transformers model. Its code comes from that library alone, its weights from safetensors."""
+    """A transformers model. Only code of that library is run, and weights are read from safetensors."""
 
     def __init__(self, model: Model, languages: frozenset[str] = frozenset()) -> None:
         model.verify()
@@ -43,7 +43,7 @@ class TorchCausalLM:
         self.torch, self.label, self.languages = torch, label_of(model), languages
         safe = {"trust_remote_code": False, "local_files_only": True}
         folder = str(model.folder)
-        if (model.folder / FILE).is_file():  # as it is, whatever class the library has for this kind of model
+        if (model.folder / FILE).is_file():  # used directly, not through a tokenizer class of the library
             self.tokens: Callable[[Sequence[str]], list[list[int]]] = Tokens(model)
         else:
             self.tokenizer = library.AutoTokenizer.from_pretrained(folder, **safe)
@@ -59,15 +59,15 @@ class TorchCausalLM:
         return [encode(text, add_special_tokens=False, split_special_tokens=True)["input_ids"] for text in texts]
 
     def score(self, rows: Sequence[Sequence[int]], firsts: Sequence[int]) -> list[Floats]:
-        """For each row of ids the log-probabilities of those from `first` (at least 1) on, given all before."""
+        """For each row, the log-probabilities of the ids from `first` (at least 1) on, given all earlier ids."""
         import numpy as np
 
         scores: list[Floats] = [np.empty(0, np.float32)] * len(rows)
-        for places, batch in equal_lengths(rows, tokens=TOKENS_AT_ONCE, fewest=1):
+        for positions, batch in equal_lengths(rows, tokens=TOKENS_PER_BATCH, min_rows=1):
             ids = self.torch.tensor(batch, device=self.device)
             with self.torch.inference_mode():
                 every = self.model(ids).logits[:, :-1].float().log_softmax(-1)
                 chosen = every.gather(2, ids[:, 1:, None])[:, :, 0].cpu().numpy()
-            for place, row in zip(places, chosen, strict=True):
-                scores[place] = row[firsts[place] - 1 :]
+            for position, row in zip(positions, chosen, strict=True):
+                scores[position] = row[firsts[position] - 1 :]
         return scores

@@ -1,6 +1,6 @@
-"""Conversations written plainly: for a language model of texts, and for one that has no chat template.
+"""Conversations as plain text, for text-only language models and for models without a chat template.
 
-One line per turn, which starts with the speaker. The last line is the start of the answer's turn:
+One line per turn, which starts with the speaker. The last line starts the turn of the answer:
 
     User: What is it?
     Assistant: A dog.
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 SPEAKERS = {"user": "User", "assistant": "Assistant"}
-RENDERING = "turns"  # in a label: another one when a conversation is written in another way
+RENDERING = "turns"  # part of the label; change it when the rendering changes
 
 
-def written_plainly(turns: Sequence[Turn], marks: Mapping[PartType, str] | None = None) -> str:
-    """The turns as text. A picture or a sound is its mark, or nothing where there is none for it."""
-    known = marks or {}
+def as_plain_text(turns: Sequence[Turn], placeholders: Mapping[PartType, str] | None = None) -> str:
+    """The turns as text. Images and audio are replaced by their placeholder, or left out if there is none."""
+    known = placeholders or {}
 
-    def said(part: Part) -> str | None:
+    def text_of(part: Part) -> str | None:
         return str(part.content).strip() if part.type == "text" else known.get(part.type)
 
     lines = []
     for turn in turns:
-        pieces = [piece for part in turn.parts if (piece := said(part))]
+        pieces = [piece for part in turn.parts if (piece := text_of(part))]
         lines.append(" ".join([f"{SPEAKERS[turn.role]}:", "\n".join(pieces)]).rstrip())
     return "\n".join([*lines, f"{SPEAKERS['assistant']}:"])
 
 
 def label_of(label: str) -> str:
-    """That of the language model, and how a conversation is written."""
+    """The label of the language model, and the rendering of conversations."""
     return f"{label}+{RENDERING}"
 
 
 class TextConversationLM:
-    """Any `CausalLM`. Pictures and sounds are left out; of a long conversation the last windows are read."""
+    """Wraps any `CausalLM`. Images and audio are left out. Of a long conversation, only the last windows are read."""
 
     reads: frozenset[PartType] = frozenset({"text"})
 
@@ -57,7 +57,7 @@ class TextConversationLM:
         self.reading = Reading(min(WINDOW, inner.longest), min(STRIDE, inner.longest // 2))
 
     def log_probabilities(self, conversations: Sequence[Sequence[Turn]], answers: Sequence[str]) -> list[Floats]:
-        """A natural logarithm for each token of each answer, given the turns before it."""
-        contexts = [written_plainly(turns) for turns in conversations]
+        """The natural logarithms for the tokens of each answer, given the turns before it."""
+        contexts = [as_plain_text(turns) for turns in conversations]
         texts = [f" {answer.strip()}" for answer in answers]  # a space before a word belongs to the word's token
         return self.inner.log_probabilities(texts, contexts, self.reading)

@@ -1,9 +1,9 @@
-"""Models of transformers that read pictures or sounds besides text, through torch, on CPU or CUDA: the extra `[torch]`.
+"""Models of transformers that read images or audio as well as text, in torch, on CPU or CUDA. Needs `[torch]`.
 
-A conversation becomes a prompt by the model's own chat template, or is written plainly with the processor's marks where
-it has none. The answer's tokens are made apart and stand behind the prompt's, so that the boundary is exact. One
-conversation goes at a time: no padding, and the same numbers whatever else is asked. On the CPU everything is float32;
-on CUDA a model runs in the number format of its configuration, and the label says so.
+The model's chat template turns a conversation into a prompt. Without a template it is rendered as plain text with the
+processor's placeholders. The answer is tokenized separately and appended to the prompt, so that the boundary is exact.
+Conversations are scored one at a time, without padding, so that a result does not depend on the others. On the CPU
+everything is float32. On CUDA a model runs in the number format of its configuration, and the label says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from multimodal_eval.core.conversation import Audio, Part, PartType, Turn
 from multimodal_eval.core.errors import InputError, ModelError, Problem, shorten
 from multimodal_eval.core.optional import require
-from multimodal_eval.models.language.conversation_text import RENDERING, written_plainly
+from multimodal_eval.models.language.conversation_text import RENDERING, as_plain_text
 from multimodal_eval.models.source import CONFIG, Model
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
-    Inputs = dict[str, Any]  # what a processor makes: tensors by name, and what else the model takes
+    Inputs = dict[str, Any]  # the output of a processor: tensors and other inputs by name
 
 PROCESSORS = ("processor_config.json", "preprocessor_config.json")
 PER_TOKEN = ("attention_mask", "token_type_ids", "mm_token_type_ids", "cross_attention_mask")
-LONGEST = 1 << 20  # tokens, of a model that does not say how many it reads
-# How much a logarithm may change when the answer goes on: last digits in the place of another attention.
+LONGEST = 1 << 20  # tokens, if the model states no limit
+# How much a log-probability may change when more of the answer is read: rounding only, not attention to later tokens.
 DRIFT = {"float32": 0.01, "bfloat16": 0.3, "float16": 0.1}
 
 
@@ -44,44 +44,44 @@ class _NumberFormat(msgspec.Struct, frozen=True):
 
     @property
     def chosen(self) -> str | None:
-        """What it says, if anything."""
+        """The number format, if there is one."""
         return self.dtype or self.torch_dtype
 
 
 class _NumberFormats(_NumberFormat, frozen=True):
-    """A model of several parts says it for all, or for its language model."""
+    """The number format of a model with several parts: for all parts, or for its language model."""
 
     text_config: _NumberFormat | None = None
 
 
 def has_processor(model: Model) -> bool:
-    """Whether the directory holds a processor of pictures or sounds."""
+    """Whether the directory has a processor for images or audio."""
     return any((model.folder / name).is_file() for name in PROCESSORS)
 
 
 def number_format(model: Model) -> str:
-    """float32 on the CPU; on CUDA what the configuration says."""
+    """float32 on the CPU; on CUDA the format of the configuration."""
     torch = require("torch", extra="torch", purpose=f"the model {model.name!r}")
     config = model.read(CONFIG, _NumberFormats)
-    said = config.chosen or (config.text_config or _NumberFormat()).chosen or "float32"
-    return said if torch.cuda.is_available() and said in DRIFT else "float32"
+    configured = config.chosen or (config.text_config or _NumberFormat()).chosen or "float32"
+    return configured if torch.cuda.is_available() and configured in DRIFT else "float32"
 
 
 def label_of(model: Model) -> str:
-    """Name and revision, the number format where it is not float32, and how a conversation is written."""
+    """Name and revision, the number format if it is not float32, and the rendering of conversations."""
     format_ = number_format(model)
     return f"{model.label}+torch{'' if format_ == 'float32' else '-' + format_}+{RENDERING}"
 
 
 def check(model: Model) -> None:
-    """Whether the model and the packages are here."""
+    """Check that the model and the packages are available."""
     model.check()
     for package in ("torch", "transformers"):
         require(package, extra="torch", purpose=f"the model {model.name!r}")
 
 
 class TorchConversationLM:
-    """A transformers model and its processor. Their code comes from that library alone, weights from safetensors."""
+    """A transformers model and its processor. Only code of that library is run; weights are read from safetensors."""
 
     languages: frozenset[str] = frozenset()
 
@@ -92,14 +92,14 @@ class TorchConversationLM:
         self.device = "cuda" if self.torch.cuda.is_available() else "cpu"
         self.processor, self.model = self._opened(model)
         self.tokenizer = self.processor.tokenizer
-        self.marks = _marks(self.processor)
-        self.reads: frozenset[PartType] = frozenset({"text", *self.marks})
+        self.placeholders = _placeholders(self.processor)
+        self.reads: frozenset[PartType] = frozenset({"text", *self.placeholders})
         self.has_template = bool(getattr(self.processor, "chat_template", None))
         self.special = _special_tokens(self.tokenizer)
         text = self.model.config.get_text_config()
         self.longest = int(getattr(text, "max_position_embeddings", None) or LONGEST)
         self.keeps = "logits_to_keep" in inspect.signature(self.model.forward).parameters
-        self.is_causal: bool | None = None  # seen at the first answer
+        self.is_causal: bool | None = None  # checked with the first answer
 
     def _opened(self, model: Model) -> tuple[Any, Any]:
         library = require("transformers", extra="torch", purpose=f"the model {model.name!r}")
@@ -108,83 +108,83 @@ class TorchConversationLM:
         try:
             processor = library.AutoProcessor.from_pretrained(folder, **safe)
             if getattr(processor, "image_processor", None) is not None:
-                # Pillow's way to prepare pictures is there on every machine: the numbers are the same on all.
+                # The Pillow backend is available everywhere, so results are the same on all machines.
                 processor.image_processor = library.AutoImageProcessor.from_pretrained(folder, backend="pil", **safe)
             config = library.AutoConfig.from_pretrained(folder, **safe)
-            config = getattr(config, "thinker_config", config)  # of one that also speaks, the part that writes
-            opened, told = kind.from_pretrained(
+            config = getattr(config, "thinker_config", config)  # the part that writes text, if the model also speaks
+            opened, loading = kind.from_pretrained(
                 folder, config=config, use_safetensors=True, output_loading_info=True, **safe
             )
             opened = opened.eval().to(self.device, getattr(self.torch, self.format))
         except (OSError, ValueError, ImportError, AttributeError, KeyError) as fault:
             raise ModelError(
-                f"transformers does not open {model.folder} as a model that reads pictures or sounds and writes text: "
+                f"transformers cannot open {model.folder} as a model that reads images or audio and writes text: "
                 f"{type(fault).__name__}: {fault} (many such models need the package torchvision)"
             ) from None
-        if told["missing_keys"]:  # transformers fills them with random numbers
+        if loading["missing_keys"]:  # transformers initialises them at random
             raise ModelError(
-                f"{model.folder} lacks weights of its model: {', '.join(sorted(told['missing_keys'])[:3])}"
+                f"{model.folder} lacks weights of its model: {', '.join(sorted(loading['missing_keys'])[:3])}"
             )
         if getattr(opened.config, "is_encoder_decoder", False) or not hasattr(processor, "tokenizer"):
-            raise ModelError(f"{model.folder} is no causal language model: {type(opened).__name__}")
+            raise ModelError(f"{model.folder} is not a causal language model: {type(opened).__name__}")
         return processor, opened
 
     def log_probabilities(self, conversations: Sequence[Sequence[Turn]], answers: Sequence[str]) -> list[Floats]:
-        """A natural logarithm for each token of each answer, given the turns before it."""
+        """The natural logarithms for the tokens of each answer, given the turns before it."""
         return [self._score(turns, answer.strip()) for turns, answer in zip(conversations, answers, strict=True)]
 
     def _score(self, turns: Sequence[Turn], answer: str) -> Floats:
         import numpy as np
 
-        for said in (answer, *(part.content for turn in turns for part in turn.parts if part.type == "text")):
-            self._refuse_special_tokens(said)
+        for written in (answer, *(part.content for turn in turns for part in turn.parts if part.type == "text")):
+            self._refuse_special_tokens(written)
         prompt = self._prompt(turns)
         text = answer if self.has_template else f" {answer}"  # a space before a word belongs to the word's token
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         if not ids:
             return np.empty(0, np.float32)
         self._refuse_length(prompt["input_ids"].shape[1] + len(ids))
-        scores = self._read(prompt, ids, len(ids) - 1)  # of the last token nothing follows
+        scores = self._read(prompt, ids, len(ids) - 1)  # the last token need not be read
         if self.is_causal is None:
             drift = np.abs(scores - self._read(prompt, ids, len(ids))).max()
             self.is_causal = bool(drift <= DRIFT[self.format])
         if not self.is_causal:
             raise ModelError(
-                f"{self.label} is no causal language model: the probability of a token changes with what follows it"
+                f"{self.label} is not a causal language model: the probability of a token depends on later tokens"
             )
         return scores
 
     def _read(self, prompt: Inputs, ids: list[int], shown: int) -> Floats:
-        """The log-probabilities of all `ids` behind the prompt when the first `shown` of them are read."""
+        """The log-probabilities of all `ids` after the prompt, when the first `shown` of them are read."""
         torch, count = self.torch, len(ids)
         rows = shown + 1  # from the prompt's last token on
         keep = {"logits_to_keep": rows} if self.keeps else {}
         with torch.inference_mode():
-            out = self.model(**self._followed(prompt, ids[:shown]), **keep, use_cache=False).logits
+            out = self.model(**self._appended(prompt, ids[:shown]), **keep, use_cache=False).logits
             every = out[0, -rows:][:count].float().log_softmax(-1)
             chosen = every.gather(1, torch.tensor(ids, device=self.device)[:, None])[:, 0]
         scores: Floats = chosen.cpu().numpy()
         return scores
 
-    def _followed(self, prompt: Inputs, ids: list[int]) -> Inputs:
-        """The prompt with tokens behind it; what is said of each token goes on as for the last."""
+    def _appended(self, prompt: Inputs, ids: list[int]) -> Inputs:
+        """The prompt with tokens appended. Per-token inputs repeat their last value."""
         torch = self.torch
-        grown = {name: self._there(value) for name, value in prompt.items() if name != "labels"}
+        inputs = {name: self._on_device(value) for name, value in prompt.items() if name != "labels"}
         more = torch.tensor([ids], dtype=torch.long, device=self.device)
-        grown["input_ids"] = torch.cat([grown["input_ids"], more], dim=1)
+        inputs["input_ids"] = torch.cat([inputs["input_ids"], more], dim=1)
         for name in PER_TOKEN:
-            if name in grown and ids:
-                grown[name] = torch.cat([grown[name], *[grown[name][:, -1:]] * len(ids)], dim=1)
-        return grown
+            if name in inputs and ids:
+                inputs[name] = torch.cat([inputs[name], *[inputs[name][:, -1:]] * len(ids)], dim=1)
+        return inputs
 
-    def _there(self, value: Any) -> Any:
+    def _on_device(self, value: Any) -> Any:
         if not self.torch.is_tensor(value):
             return value
         value = value.to(self.device)
         return value.to(getattr(self.torch, self.format)) if value.is_floating_point() else value
 
     def _prompt(self, turns: Sequence[Turn]) -> Inputs:
-        """What the processor makes of the turns, with the beginning of the answer's turn at the end."""
+        """The processor's output for the turns, followed by the start of the answer's turn."""
         try:
             if self.has_template:
                 messages = [
@@ -197,14 +197,14 @@ class TorchConversationLM:
                     )
                 )
             media: dict[str, list[Any]] = {"image": [], "audio": []}
-            for part in (part for turn in turns for part in turn.parts if part.type in self.marks):
-                if not self.marks[part.type]:
-                    raise ValueError(f"neither a chat template nor a mark that stands for the part {part.type!r}")
+            for part in (part for turn in turns for part in turn.parts if part.type in self.placeholders):
+                if not self.placeholders[part.type]:
+                    raise ValueError(f"it has neither a chat template nor a placeholder for {part.type!r} parts")
                 media[part.type].append(self._block(part)[part.type])
-            given = {key: media[kind] for kind, key in (("image", "images"), ("audio", "audio")) if media[kind]}
-            text = written_plainly(turns, self.marks)
-            return dict(self.processor(text=[text], return_tensors="pt", **given))
-        except Exception as fault:  # templates and processors raise anything
+            inputs = {key: media[kind] for kind, key in (("image", "images"), ("audio", "audio")) if media[kind]}
+            text = as_plain_text(turns, self.placeholders)
+            return dict(self.processor(text=[text], return_tensors="pt", **inputs))
+        except Exception as fault:  # templates and processors may raise anything
             raise ModelError(
                 f"the processor of {self.label} cannot read a conversation: {type(fault).__name__}: {fault}"
             ) from fault
@@ -214,56 +214,56 @@ class TorchConversationLM:
         return {"type": part.type, part.type: content}
 
     def _resampled(self, audio: Audio) -> Floats:
-        """The sound at the rate that the model hears."""
+        """The audio at the sampling rate of the model."""
         import numpy as np
         from scipy.signal import resample_poly
 
-        extractor = _ear(self.processor)
+        extractor = _audio_processor(self.processor)
         rate = int(extractor.sampling_rate)
         samples = audio.samples
         if audio.rate != rate:
             shared = gcd(rate, audio.rate)
             samples = resample_poly(samples, rate // shared, audio.rate // shared).astype(np.float32)
-        most = getattr(extractor, "n_samples", None)
-        if most is not None and len(samples) > most:
+        limit = getattr(extractor, "n_samples", None)
+        if limit is not None and len(samples) > limit:
             warnings.warn(
-                f"a sound lasts {len(samples) / rate:.1f} s, and {self.label} hears pieces of {most / rate:.0f} s: "
-                "it may not hear the rest",
+                f"the audio lasts {len(samples) / rate:.1f} s, and {self.label} reads pieces of {limit / rate:.0f} s: "
+                "it may ignore the rest",
                 stacklevel=2,
             )
         return samples
 
     def _refuse_special_tokens(self, text: str) -> None:
-        found = next((token for token in self.special if token in text), None)
-        if found is not None:
+        special = next((token for token in self.special if token in text), None)
+        if special is not None:
             raise InputError(
                 [
                     Problem(
                         code="SPECIAL_TOKEN",
-                        message=f"{shorten(text)} holds {found!r}, which {self.label} takes for a mark of its own.",
-                        hint="Take it out of the questions or the answers.",
+                        message=f"{shorten(text)} contains {special!r}, which is a special token of {self.label}.",
+                        hint="Remove it from the questions or the answers.",
                     )
                 ]
             )
 
     def _refuse_length(self, tokens: int) -> None:
         if tokens > self.longest:
-            message = f"a conversation of {tokens:,} tokens, and {self.label} reads at most {self.longest:,}."
+            message = f"a conversation has {tokens:,} tokens, but {self.label} reads at most {self.longest:,}."
             raise InputError([Problem(code="TOO_LONG", message=message)])
 
 
-def _ear(processor: Any) -> Any:
+def _audio_processor(processor: Any) -> Any:
     return getattr(processor, "audio_processor", None) or getattr(processor, "feature_extractor", None)
 
 
-def _marks(processor: Any) -> dict[PartType, str]:
-    """What stands for a picture and for a sound in a text, of those that the processor takes."""
-    found: dict[PartType, str] = {}
+def _placeholders(processor: Any) -> dict[PartType, str]:
+    """The placeholders for images and audio in a text, for the types that the processor reads."""
+    placeholders: dict[PartType, str] = {}
     if getattr(processor, "image_processor", None) is not None:
-        found["image"] = str(getattr(processor, "image_token", ""))
-    if hasattr(_ear(processor), "sampling_rate"):
-        found["audio"] = str(getattr(processor, "audio_token", ""))
-    return found
+        placeholders["image"] = str(getattr(processor, "image_token", ""))
+    if hasattr(_audio_processor(processor), "sampling_rate"):
+        placeholders["audio"] = str(getattr(processor, "audio_token", ""))
+    return placeholders
 
 
 def _special_tokens(tokenizer: Any) -> list[str]:

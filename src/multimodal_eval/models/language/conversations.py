@@ -1,8 +1,8 @@
-"""Language models that read a conversation: how likely is each token of an answer, given the turns before it?
+"""Language models that read a conversation: the probability of each token of an answer, given the turns before it.
 
-A name is that of a language model (`causal.py`), which reads the texts alone, or a directory of transformers (or
-`hf:ORG/NAME`) with a processor, which reads images or audio too, through the extra `[torch]`. What such a model said
-of an answer once is known from disk, whatever the files of its images and audio were called.
+A name is that of a language model (`causal.py`), which reads only texts, or a transformers directory (or `hf:ORG/NAME`)
+with a processor, which also reads images or audio and needs the extra `[torch]`. Results are cached on disk by the
+content of texts, images and audio. File names do not matter.
 """
 
 from __future__ import annotations
@@ -25,28 +25,30 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
+__all__ = ["ConversationLM", "find"]
+
 
 class ConversationLM(Protocol):
-    """Conversations and answers to log-probabilities."""
+    """Computes log-probabilities of answers in conversations."""
 
-    label: str  # name and revision, and every setting that changes a number
-    languages: frozenset[str]  # those it was made for; empty where nothing is known
-    reads: frozenset[PartType]  # what it takes in; other parts are left out, and telling so is the caller's part
+    label: str  # name, revision, and every setting that changes a result
+    languages: frozenset[str]  # the languages it supports; empty if unknown
+    reads: frozenset[PartType]  # other parts are left out; the caller must report that
 
     def log_probabilities(self, conversations: Sequence[Sequence[Turn]], answers: Sequence[str]) -> list[Floats]:
-        """A natural logarithm for each token of each answer, given the turns before it.
+        """The natural logarithms for the tokens of each answer, given the turns before it.
 
-        The last turn is the user's. Pictures are Pillow images by then, sounds `Audio`. The numbers of an answer do not
-        depend on what else is asked at the same time.
+        The last turn is the user's. Images are Pillow images, audio is `Audio`. The result for an answer does not
+        depend on the other conversations of the call.
         """
 
 
 def find(name: str) -> ModelEntry[ConversationLM]:
-    """Look a model up without loading it."""
+    """Look up a model without loading it."""
     from multimodal_eval.models.language import conversation_text, conversation_torch
 
-    wanted = name.removeprefix(TORCH)
-    if wanted not in CATALOGUE and conversation_torch.has_processor(model := find_model(wanted)):
+    base = name.removeprefix(TORCH)
+    if base not in CATALOGUE and conversation_torch.has_processor(model := find_model(base)):
         return ModelEntry(
             conversation_torch.label_of(model),
             partial(conversation_torch.check, model),
@@ -61,14 +63,14 @@ def find(name: str) -> ModelEntry[ConversationLM]:
 
 
 class CachedConversationLM:
-    """Any `ConversationLM`; equal conversations with equal answers are read once."""
+    """Wraps any `ConversationLM`, scores equal conversations with equal answers once, and caches the results."""
 
     def __init__(self, inner: ConversationLM) -> None:
         self.inner, self.label, self.languages, self.reads = inner, inner.label, inner.languages, inner.reads
         self.cache = VectorCache(f"{inner.label}+log-probabilities")
 
     def log_probabilities(self, conversations: Sequence[Sequence[Turn]], answers: Sequence[str]) -> list[Floats]:
-        """A natural logarithm for each token of each answer, given the turns before it."""
+        """The natural logarithms for the tokens of each answer, given the turns before it."""
         contents = [self._content(turns, answer) for turns, answer in zip(conversations, answers, strict=True)]
         return self.cache.rows(
             contents,
@@ -91,7 +93,7 @@ def _key(part: Part) -> tuple[str, str]:
     return part.type, digest(f"{part.content.rate} ".encode() + part.content.samples.tobytes()).hex()
 
 
-CONVERSATION_LMS = ModelKind[ConversationLM]("multimodal_eval.models.language.conversations:find", kept=1)
+CONVERSATION_LMS = ModelKind[ConversationLM]("multimodal_eval.models.language.conversations:find", max_open=1)
 conversation_lm_label, check_conversation_lm, open_conversation_lm = (
     CONVERSATION_LMS.label,
     CONVERSATION_LMS.check,

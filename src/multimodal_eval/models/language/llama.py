@@ -1,16 +1,16 @@
 """Llama models run by onnxruntime: the default language model, SmolLM2-135M.
 
-A text has the same log-probabilities to the last bit alone and among others, on any number of cores: windows are
-batched by their exact length, without padding, and a batch is computed by one thread (several would cut the sums of a
-product into other pieces), batches beside one another. The weights stay in the mapped file, which opens at once.
+A text has the same log-probabilities to the last bit in any batch and on any number of cores. Windows are batched by
+their exact length, without padding. Batches run in parallel, each on one thread, because several threads would split
+the sums of a product differently. The weights stay in the mapped file, so that the model opens immediately.
 
-The architecture is two ONNX graphs: the body gives a vector per token, the head the probability of the token after.
+The model is two ONNX graphs: the body computes a vector per token, the head the probability of the next token.
 
     x <- x + W_o attention(rotated W_q n(x), rotated W_k n(x), W_v n(x)),  several query heads sharing a key head
     x <- x + W_down (silu(W_gate n(x)) * W_up n(x)),                       n(x) = x / sqrt(mean(x^2) + epsilon) * w
 
-There are two graphs so that the head sees only the tokens that are scored, some hundreds at a time: an array of
-(tokens, vocabulary) is never larger than that, and never leaves onnxruntime.
+With two graphs, the head runs only on the scored tokens, a few hundred at a time. This limits the size of the
+(tokens, vocabulary) array, which never leaves onnxruntime.
 
 References:
     Touvron et al. (2023). LLaMA: Open and Efficient Foundation Language Models. arXiv:2302.13971.
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from multimodal_eval.models.batching import equal_lengths, side_by_side
+from multimodal_eval.models.batching import equal_lengths, run_in_parallel
 from multimodal_eval.models.formats.onnx_graph import CONTRIB, Graph, open_session
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
 from multimodal_eval.models.language.tokens import FILE, Tokens
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-LONGEST = 8192  # tokens seen at once, whatever the model allows: the attention grows with the square
-TOKENS_AT_ONCE = 1024  # of a batch
-SCORED_AT_ONCE = 256  # rows of (vocabulary) numbers in memory
-FEWEST_SCORED = 2  # onnxruntime takes another kernel for one row
+LONGEST = 8192  # tokens in one window, even if the model allows more: the cost of attention grows quadratically
+TOKENS_PER_BATCH = 1024
+SCORED_AT_ONCE = 256  # rows of vocabulary size in memory
+MIN_SCORED = 2  # onnxruntime uses a different kernel for a single row
 _EMBEDDINGS = "model.embed_tokens.weight"
 
 
 class _RopeParameters(msgspec.Struct, frozen=True):
-    """Where newer files keep the base of the rotation."""
+    """The base of the rotation in newer files."""
 
     rope_type: str = "default"
     rope_theta: float | None = None
 
 
 class LlamaConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read of config.json."""
+    """The settings of config.json that are used."""
 
     hidden_size: int
     num_hidden_layers: int
@@ -72,7 +72,7 @@ class LlamaConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has nothing that the graphs below leave out."""
+        """Whether the graphs below support every setting."""
         scaled = self.rope_scaling is not None or self._rope.rope_type != "default"
         return self.hidden_act == "silu" and not (self.attention_bias or self.mlp_bias or scaled)
 
@@ -92,14 +92,14 @@ class LlamaConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def can_run(model: Model) -> bool:
-    """Whether the model is a plain llama, as far as its files tell."""
+    """Whether the model is a plain llama, according to its files."""
     if model.family != "llama" or not model.read(CONFIG, LlamaConfig).is_plain:
         return False
     return all((model.folder / name).is_file() for name in ("model.safetensors", FILE))
 
 
 class CausalLlama:
-    """A llama model: texts to ids, ids to the log-probability of each."""
+    """A llama model: tokenizes texts and computes the log-probability of each token id."""
 
     def __init__(self, model: Model, languages: frozenset[str] = frozenset()) -> None:
         self.label, self.languages = model.label, languages
@@ -108,27 +108,27 @@ class CausalLlama:
         self.longest = min(config.max_position_embeddings, LONGEST)
         self.tokens: Callable[[Sequence[str]], list[list[int]]] = Tokens(model)
         self.width = config.hidden_size
-        folder = model.weights.path.parent  # where a link leads
+        folder = model.weights.path.parent  # links are resolved
         self.body = open_session(_body(model.weights, config, self.longest), folder, 1, prepack=False)
         self.head = open_session(_head(model.weights, config), folder, 1, prepack=False)
 
     def score(self, rows: Sequence[Sequence[int]], firsts: Sequence[int]) -> list[Floats]:
-        """For each row of ids the log-probabilities of those from `first` (at least 1) on, given all before."""
+        """For each row, the log-probabilities of the ids from `first` (at least 1) on, given all earlier ids."""
         import numpy as np
 
         scores: list[Floats] = [np.empty(0, np.float32)] * len(rows)
 
         def run(job: tuple[list[int], list[Sequence[int]]]) -> None:
-            places, batch = job
-            computed = self._batch(np.array(batch, np.int64), [firsts[place] for place in places])
-            for place, values in zip(places, computed, strict=True):
-                scores[place] = values
+            positions, batch = job
+            computed = self._batch(np.array(batch, np.int64), [firsts[position] for position in positions])
+            for position, values in zip(positions, computed, strict=True):
+                scores[position] = values
 
-        side_by_side(run, equal_lengths(rows, tokens=TOKENS_AT_ONCE, fewest=1))
+        run_in_parallel(run, equal_lengths(rows, tokens=TOKENS_PER_BATCH, min_rows=1))
         return scores
 
     def _batch(self, ids: NDArray[np.int64], firsts: list[int]) -> list[Floats]:
-        """The same for rows of one length."""
+        """`score` for rows of the same length."""
         import numpy as np
 
         states = self.body.run(None, {"ids": ids})[0].reshape(*ids.shape, self.width)
@@ -141,33 +141,33 @@ class CausalLlama:
         """The log-probability of each id after its state."""
         import numpy as np
 
-        if len(ids) < FEWEST_SCORED:
-            return self._next(np.repeat(states, FEWEST_SCORED, 0), np.repeat(ids, FEWEST_SCORED))[: len(ids)]
+        if len(ids) < MIN_SCORED:
+            return self._next(np.repeat(states, MIN_SCORED, 0), np.repeat(ids, MIN_SCORED))[: len(ids)]
         scores = np.empty(len(ids), np.float32)
         for begin in range(0, len(ids), SCORED_AT_ONCE):
-            start = min(begin, len(ids) - FEWEST_SCORED)  # the last piece is no single row either
+            start = min(begin, len(ids) - MIN_SCORED)  # the last piece must not be a single row
             piece = slice(start, start + SCORED_AT_ONCE)
             scores[piece] = self.head.run(None, {"states": states[piece], "next": ids[piece, None]})[0][:, 0]
         return scores
 
 
 def _body(weights: SafetensorsFile, config: LlamaConfig, longest: int) -> bytes:
-    """Input `ids` (texts, length) of texts of one length; output `states` (texts * length, width)."""
+    """Input: `ids` (texts, length), for texts of the same length. Output: `states` (texts * length, width)."""
     graph = Graph(weights)
     width, heads, epsilon = config.hidden_size, config.num_attention_heads, config.rms_norm_eps
     key_heads = config.num_key_value_heads or heads
     head = config.head_width
     shape = graph.op("Shape", "ids")
     folded = graph.op("Concat", shape, graph.integers(-1), axis=0)
-    one_each = graph.op("Concat", shape, graph.integers(key_heads, 1, head), axis=0)
+    unshared = graph.op("Concat", shape, graph.integers(key_heads, 1, head), axis=0)
     shared = graph.op("Concat", shape, graph.integers(key_heads, heads // key_heads, head), axis=0)
-    turn = _Rotation(graph, head, config.rotation_base, longest)
+    rotate = _Rotation(graph, head, config.rotation_base, longest)
 
     def norm(x: str, name: str) -> str:
         return graph.op("SimplifiedLayerNormalization", x, graph.weight(f"{name}.weight"), axis=-1, epsilon=epsilon)
 
     def repeated(x: str) -> str:
-        each = graph.op("Expand", graph.op("Reshape", x, one_each), shared)
+        each = graph.op("Expand", graph.op("Reshape", x, unshared), shared)
         return graph.op("Reshape", each, folded)
 
     words = graph.op("Gather", graph.weight(_EMBEDDINGS), "ids")
@@ -179,7 +179,7 @@ def _body(weights: SafetensorsFile, config: LlamaConfig, longest: int) -> bytes:
             graph.op("Reshape", graph.linear(inner, f"{layer}.self_attn.{part}_proj", bias=False), folded)
             for part in "qkv"
         )
-        q, k, v = turn(q, heads), repeated(turn(k, key_heads)), repeated(v)
+        q, k, v = rotate(q, heads), repeated(rotate(k, key_heads)), repeated(v)
         mixed = graph.op("MultiHeadAttention", q, k, v, domain=CONTRIB, num_heads=heads, unidirectional=1)
         flat = graph.op("Reshape", mixed, graph.integers(-1, heads * head))
         x = graph.op("Add", x, graph.linear(flat, f"{layer}.self_attn.o_proj", bias=False))
@@ -192,7 +192,7 @@ def _body(weights: SafetensorsFile, config: LlamaConfig, longest: int) -> bytes:
 
 
 def _head(weights: SafetensorsFile, config: LlamaConfig) -> bytes:
-    """Inputs `states` (rows, width) and `next` (rows, 1), the ids of the tokens after; output `log_probabilities`."""
+    """Inputs: `states` (rows, width) and `next` (rows, 1), the ids of the next tokens. Output: `log_probabilities`."""
     graph = Graph(weights)
     table = graph.weight(_EMBEDDINGS if config.tie_word_embeddings else "lm_head.weight")
     every = graph.op("LogSoftmax", graph.op("Gemm", "states", table, transB=1), axis=-1)
@@ -204,7 +204,7 @@ def _head(weights: SafetensorsFile, config: LlamaConfig) -> bytes:
 
 
 class _Rotation:
-    """Rotary positions: dimension i of a head turns with dimension i + width/2, by position * base^(-2i/width)."""
+    """Rotary positions: dimensions i and i + width/2 of a head rotate by position * base^(-2i/width)."""
 
     def __init__(self, graph: Graph, width: int, base: float, longest: int) -> None:
         import numpy as np

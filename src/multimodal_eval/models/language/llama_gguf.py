@@ -1,7 +1,8 @@
-"""A llama model in a GGUF file, laid out as transformers lays it out: what `mmeval fetch smollm2-135m` ends with.
+"""Convert a llama model from a GGUF file to the layout of transformers: the last step of `mmeval fetch smollm2-135m`.
 
-The numbers become float32 once, here, so that the model opens at once: its weights are mapped, not converted. llama.cpp
-keeps the rows of queries and keys in the order of its rotation, pairs side by side; they go back to two halves a head.
+The weights are converted to float32 once, so that the model opens immediately: its weights are mapped. llama.cpp
+stores the rows of queries and keys in the order of its rotation, in adjacent pairs. Here they become two halves per
+head again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
-_OF_A_LAYER = {
+_LAYER_TENSORS = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
@@ -36,8 +37,8 @@ _OF_A_LAYER = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-_SPECIAL = 3  # a control token, in the list of token types
-# How a text is split before the merges, by the name llama.cpp has for it.
+_SPECIAL = 3  # the token type of control tokens
+# How a text is split before the merges, by llama.cpp's name for the split.
 _SPLITS: dict[str, list[dict[str, str | bool]]] = {
     "smollm": [
         {"type": "Digits", "individual_digits": True},
@@ -70,10 +71,10 @@ class LlamaSettings:
 
 
 def prepare(folder: Path, progress: Callable[[str, int, int], None] = lambda name, done, total: None) -> None:
-    """Make config.json, tokenizer.json and model.safetensors of the folder's GGUF file."""
+    """Write config.json, tokenizer.json and model.safetensors from the GGUF file of the folder."""
     files = sorted(folder.glob("*.gguf"))
     if len(files) != 1:
-        raise ModelError(f"{folder} must hold one GGUF file. It holds {len(files)}.")
+        raise ModelError(f"{folder} must hold exactly one GGUF file. Got {len(files)} instead.")
     file = GgufFile(files[0])
     config, tokenizer = config_of(file), json.dumps(tokenizer_of(file), ensure_ascii=False)
     names = _names(file, config)
@@ -85,9 +86,9 @@ def prepare(folder: Path, progress: Callable[[str, int, int], None] = lambda nam
 
 
 def config_of(file: GgufFile) -> LlamaSettings:
-    """The settings, by the names that transformers has for them."""
+    """The settings under the names of transformers."""
     if file.setting("general.architecture", str) != "llama":
-        raise ModelError(f"{file.path} is no llama model: {file.settings['general.architecture']!r}")
+        raise ModelError(f"{file.path} must be a llama model. Got {file.settings['general.architecture']!r} instead.")
     heads = file.setting("llama.attention.head_count", int)
     width = file.setting("llama.embedding_length", int)
     return LlamaSettings(
@@ -108,10 +109,10 @@ def config_of(file: GgufFile) -> LlamaSettings:
 
 
 def tokenizer_of(file: GgufFile) -> dict[str, object]:
-    """The byte-level BPE of the file, as the tokenizers library reads it."""
+    """The byte-level BPE of the file, in the format of the tokenizers library."""
     kind, split = file.setting("tokenizer.ggml.model", str), file.settings.get("tokenizer.ggml.pre")
     if kind != "gpt2" or not isinstance(split, str) or split not in _SPLITS:
-        raise ModelError(f"{file.path}: a tokenizer of the kind {kind!r}, {split!r}; known is 'gpt2', 'smollm'")
+        raise ModelError(f"{file.path}: the tokenizer must be 'gpt2', 'smollm'. Got {kind!r}, {split!r} instead.")
     tokens = file.setting("tokenizer.ggml.tokens", list)
     kinds = file.setting("tokenizer.ggml.token_type", list)
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -144,16 +145,16 @@ def tokenizer_of(file: GgufFile) -> dict[str, object]:
 
 
 def _names(file: GgufFile, config: LlamaSettings) -> dict[str, str]:
-    """Name of each tensor here -> its name in the file."""
+    """The name of each tensor in transformers -> its name in the file."""
     names = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}
     for layer in range(config.num_hidden_layers):
-        for theirs, ours in _OF_A_LAYER.items():
-            names[f"model.layers.{layer}.{ours}.weight"] = f"blk.{layer}.{theirs}.weight"
+        for gguf_name, name in _LAYER_TENSORS.items():
+            names[f"model.layers.{layer}.{name}.weight"] = f"blk.{layer}.{gguf_name}.weight"
     if not config.tie_word_embeddings:
         names["lm_head.weight"] = "output.weight"
     unknown = sorted(set(file.tensors) - set(names.values()))
-    if unknown:  # biases, rotation factors, experts: leaving one out would change every number
-        raise ModelError(f"{file.path} has tensors that this model does not know: {', '.join(unknown[:3])}")
+    if unknown:  # biases, rotation factors, experts: every result depends on them
+        raise ModelError(f"{file.path} has tensors that are not supported: {', '.join(unknown[:3])}")
     return names
 
 
@@ -169,7 +170,7 @@ def _tensors(
 
 
 def in_halves(rows: Floats, head: int) -> Floats:
-    """In each head, rows 0, 2, 4, … before rows 1, 3, 5, …"""
+    """Reorder the rows of each head: 0, 2, 4, … before 1, 3, 5, …"""
     return rows.reshape(-1, head // 2, 2, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)
 
 

@@ -1,8 +1,8 @@
-"""From a text to what a model sees at once: token ids by the model's tokenizer.json, and windows over long texts.
+"""Tokenize texts with the model's tokenizer.json, and split long texts into windows.
 
-Every text is taken as it is: nothing is added, nothing is cut. Windows overlap, and each token is scored once. The
-first window scores all its tokens; each of the others starts `stride` tokens later and scores what is new in it, so
-that a token is scored with at least `window - stride` tokens before it (or all there are).
+Texts are read unchanged. Windows overlap, and each token is scored once. The first window scores all its tokens. Each
+later window starts `stride` tokens further and scores its new tokens, so that a token is scored with at least
+`window - stride` tokens before it, or with all if there are fewer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STRIDE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The settings of reading: tokens seen at once, tokens from one window to the next, a begin-of-text token first."""
+    """How a text is read: tokens per window, tokens between window starts, and whether to start with a begin token."""
 
     window: int = WINDOW
     stride: int = STRIDE
@@ -39,7 +39,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Tokens `begin` to `end` of a text are seen, those from `first` on are scored."""
+    """The model reads the tokens from `begin` to `end` and scores those from `first` on."""
 
     begin: int
     end: int
@@ -47,7 +47,7 @@ class Window:
 
 
 def windows(tokens: int, first: int, reading: Reading) -> Iterator[Window]:
-    """The windows of a text whose tokens from `first` on are scored; the very first never is: nothing precedes it."""
+    """The windows of a text whose tokens from `first` on are scored. The very first token is never scored."""
     begin, scored = 0, max(1, first)
     while scored < tokens:
         end = min(begin + reading.window, tokens)
@@ -58,7 +58,7 @@ def windows(tokens: int, first: int, reading: Reading) -> Iterator[Window]:
 
 
 class Tokens:
-    """A tokenizer of the tokenizers library. "<|im_end|>" in an answer is text like any other."""
+    """A tokenizer of the tokenizers library. "<|im_end|>" in an answer is treated as plain text."""
 
     def __init__(self, model: Model) -> None:
         from tokenizers import Tokenizer

@@ -1,1 +1,1 @@
-"""Models that give a sentence a vector."""
+"""Models that encode sentences as vectors."""

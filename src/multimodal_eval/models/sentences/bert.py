@@ -1,8 +1,8 @@
 """Sentence-BERT models run by onnxruntime: the default encoder, all-MiniLM-L6-v2.
 
-Equal to sentence-transformers within 1e-6. Texts are batched by their exact length, without padding, so that a text has
-the same vector to the last bit alone and among others. `int8` quantises weights and activations while running
-(dynamic quantisation): faster, less exact, and its scales couple the texts of a batch.
+Vectors equal those of sentence-transformers within 1e-6. Texts are batched by their exact length, without padding, so
+that a text has the same vector to the last bit in any batch. `int8` quantises weights and activations (dynamic
+quantisation). It is faster and less exact, and a vector depends slightly on the other texts of the batch.
 
 References:
     Devlin et al. (2019). BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding. NAACL.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from multimodal_eval.core.errors import ModelError
-from multimodal_eval.models.batching import equal_lengths, side_by_side
+from multimodal_eval.models.batching import equal_lengths, run_in_parallel
 from multimodal_eval.models.formats.onnx_graph import Graph, open_session
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
 from multimodal_eval.models.source import CONFIG, Model
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LONGEST = 256  # tokens that sentence-transformers reads with this family, where the model does not say otherwise
-TOKENS_AT_ONCE = 512
+MAX_TOKENS = 256  # that sentence-transformers reads with this family, unless the model says otherwise
+TOKENS_PER_BATCH = 512
 
 
 class BertConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read of config.json."""
+    """The settings of config.json that are used."""
 
     max_position_embeddings: int
     hidden_size: int
@@ -44,7 +44,7 @@ class BertConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Activation(msgspec.Struct, frozen=True):
-    """What `can_run` asks of config.json."""
+    """The setting of config.json that `can_run` checks."""
 
     hidden_act: str | None = None
 
@@ -56,26 +56,26 @@ class _ReadLength(msgspec.Struct, frozen=True):
 
 
 def can_run(model: Model) -> bool:
-    """Whether the model is a BERT with mean pooling, as far as its files tell."""
+    """Whether the model is a BERT with mean pooling, according to its files."""
     if model.family != "bert" or model.read(CONFIG, _Activation).hidden_act != "gelu":
         return False
     if not all((model.folder / name).is_file() for name in ("model.safetensors", "tokenizer.json")):
         return False
-    return _is_plain(model.folder / "modules.json") and _takes_the_mean(model)
+    return _is_plain(model.folder / "modules.json") and _pools_the_mean(model)
 
 
-def _is_plain(listed: Path) -> bool:
-    """Whether nothing but pooling and normalising follows the transformer."""
+def _is_plain(modules: Path) -> bool:
+    """Whether only pooling and normalisation follow the transformer."""
     try:
-        kinds = [str(entry["type"]).rpartition(".")[2] for entry in json.loads(listed.read_text("utf-8"))]
+        kinds = [str(entry["type"]).rpartition(".")[2] for entry in json.loads(modules.read_text("utf-8"))]
     except FileNotFoundError:
         return True
     except (OSError, ValueError, KeyError, TypeError) as fault:
-        raise ModelError(f"{listed} cannot be read: {fault}") from None
+        raise ModelError(f"{modules} cannot be read: {fault}") from None
     return kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
 
 
-def _takes_the_mean(model: Model) -> bool:
+def _pools_the_mean(model: Model) -> bool:
     if not (model.folder / "1_Pooling" / "config.json").is_file():
         return True
     modes = {
@@ -85,7 +85,7 @@ def _takes_the_mean(model: Model) -> bool:
 
 
 def check(model: Model) -> None:
-    """Whether the model is here; of a directory also whether its files fit together. Weights are not read."""
+    """Check that the model is available and, for a directory, that its files match. Weights are not read."""
     model.check()
     if model.resource is None:
         config = model.read(CONFIG, BertConfig)
@@ -100,14 +100,14 @@ def _tokenizer(model: Model, config: BertConfig) -> Any:
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as fault:  # noqa: BLE001 - the library raises nothing narrower
-        raise ModelError(f"{path} is no tokenizer: {fault}") from None
+        raise ModelError(f"{path} is not a tokenizer: {fault}") from None
     tokenizer.no_padding()
-    tokenizer.enable_truncation(_longest(model, config))
+    tokenizer.enable_truncation(_max_tokens(model, config))
     return tokenizer
 
 
 def label_of(model: Model, *, int8: bool) -> str:
-    """Name, revision, and the number format where it is not float32."""
+    """Name and revision, and the number format if it is not float32."""
     return f"{model.label}{'+int8' if int8 else ''}"
 
 
@@ -117,13 +117,13 @@ class SentenceBert:
     def __init__(self, model: Model, languages: frozenset[str], *, int8: bool = False) -> None:
         self.label, self.languages = label_of(model, int8=int8), languages
         config = model.read(CONFIG, BertConfig)
-        self.tokenizer, self.longest = _tokenizer(model, config), _longest(model, config)
+        self.tokenizer, self.max_tokens = _tokenizer(model, config), _max_tokens(model, config)
         self.width = config.hidden_size
         graph = _sentence_bert(model.weights, config, int8=int8)
         self.session = open_session(graph, model.weights.path.parent, 1)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One unit vector a text."""
+        """One unit vector per text."""
         import numpy as np
 
         ids = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
@@ -133,29 +133,30 @@ class SentenceBert:
             positions, rows = job
             vectors[positions] = self.session.run(None, {"ids": np.array(rows, np.int64)})[0][: len(positions)]
 
-        side_by_side(run, equal_lengths(ids, tokens=TOKENS_AT_ONCE))
+        run_in_parallel(run, equal_lengths(ids, tokens=TOKENS_PER_BATCH))
         return vectors
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Which texts have more tokens than are read. A token has at least one letter: short texts need no look."""
-        return [_letters(text) > self.longest - 2 and bool(self.tokenizer.encode(text).overflowing) for text in texts]
+        """Whether each text is longer than the model reads. A token has a letter or more: short texts need no check."""
+        limit = self.max_tokens - 2
+        return [_letters(text) > limit and bool(self.tokenizer.encode(text).overflowing) for text in texts]
 
 
 def _letters(text: str) -> int:
-    """How many there are when each is taken apart, as the tokenizer does with accents and Hangul."""
+    """The number of letters after decomposition, which the tokenizer applies to accents and Hangul."""
     return len(text) if text.isascii() else len(unicodedata.normalize("NFD", text))
 
 
-def _longest(model: Model, config: BertConfig) -> int:
+def _max_tokens(model: Model, config: BertConfig) -> int:
     name = "sentence_bert_config.json"
-    said = model.read(name, _ReadLength).max_seq_length if (model.folder / name).is_file() else None
-    return min(said or LONGEST, config.max_position_embeddings)
+    limit = model.read(name, _ReadLength).max_seq_length if (model.folder / name).is_file() else None
+    return min(limit or MAX_TOKENS, config.max_position_embeddings)
 
 
 def _sentence_bert(weights: SafetensorsFile, config: BertConfig, *, int8: bool) -> bytes:
-    """Input `ids` (texts, length); output `embeddings` (texts, width), L2-normalised means over all tokens.
+    """Input: `ids` (texts, length). Output: `embeddings` (texts, width), L2-normalised means over all tokens.
 
-    All texts of a batch have the same number of tokens, so that there is no padding and no mask.
+    All texts of a batch have the same number of tokens, so there is no padding and no mask.
     """
     graph = Graph(weights, int8=int8)
     width, heads, epsilon = config.hidden_size, config.num_attention_heads, config.layer_norm_eps
@@ -163,17 +164,17 @@ def _sentence_bert(weights: SafetensorsFile, config: BertConfig, *, int8: bool) 
     length = graph.op("Slice", shape, graph.integers(1), graph.integers(2))
     folded = graph.op("Concat", shape, graph.integers(width), axis=0)
     words = graph.op("Gather", graph.weight("embeddings.word_embeddings.weight"), "ids")
-    places = graph.op(
+    positions = graph.op(
         "Slice", graph.weight("embeddings.position_embeddings.weight"), graph.integers(0), length, graph.integers(0)
     )
-    first_kind = graph.op(
+    first_type = graph.op(
         "Slice",
         graph.weight("embeddings.token_type_embeddings.weight"),
         graph.integers(0),
         graph.integers(1),
         graph.integers(0),
     )
-    x = graph.op("Add", words, graph.op("Add", places, first_kind))
+    x = graph.op("Add", words, graph.op("Add", positions, first_type))
     x = graph.layer_norm(x, "embeddings.LayerNorm", epsilon)
     x = graph.op("Reshape", x, graph.integers(-1, width))
     for number in range(config.num_hidden_layers):

@@ -1,4 +1,4 @@
-"""Sentence encoders by name: BERTs run by onnxruntime, word vectors, and others through the extra `[torch]`."""
+"""Find sentence encoders by name: BERTs run by onnxruntime, word vectors, and others in torch (the extra `[torch]`)."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-# What the catalogue's encoders were made for; of a directory nothing is known.
+# The languages of the catalogue's encoders. Those of a directory are unknown.
 LANGUAGES = {"all-minilm-l6-v2": frozenset({"en"}), "navec-ru": frozenset({"ru"})}
 
 
 def find(name: str) -> ModelEntry[SentenceEncoder]:
-    """Look an encoder up without loading it. `NAME+int8` and `torch:NAME` ask for another way to run it."""
-    wanted = name.removeprefix(TORCH).removesuffix(INT8)
-    if wanted in CATALOGUE and wanted not in LANGUAGES:
-        raise ModelError(f"{wanted!r} is no sentence encoder. Known: {', '.join(LANGUAGES)}, or a directory")
-    model, languages = find_model(wanted), LANGUAGES.get(wanted, frozenset())
+    """Look up an encoder without loading it. `NAME+int8` and `torch:NAME` run it in another way."""
+    base = name.removeprefix(TORCH).removesuffix(INT8)
+    if base in CATALOGUE and base not in LANGUAGES:
+        raise ModelError(f"{base!r} is not a sentence encoder. Known: {', '.join(LANGUAGES)}, or a directory")
+    model, languages = find_model(base), LANGUAGES.get(base, frozenset())
     if name.startswith(TORCH):
-        return _through_torch(model, languages)
-    if wanted == "navec-ru":
+        return _in_torch(model, languages)
+    if base == "navec-ru":
         from multimodal_eval.models.sentences import navec
 
         return ModelEntry(navec.label_of(model), model.check, lambda: CachedSentenceEncoder(navec.NavecEncoder(model)))
     from multimodal_eval.models.sentences import bert as sentence_bert
 
-    if wanted not in LANGUAGES and not sentence_bert.can_run(model):
+    if base not in LANGUAGES and not sentence_bert.can_run(model):
         if name.endswith(INT8):
-            raise ModelError(f"the model {model.name!r} cannot be run as int8: it is no BERT with mean pooling")
-        return _through_torch(model, languages)
-    int8 = name.endswith(INT8)  # not kept on disk: a vector depends on what was encoded beside it
+            raise ModelError(f"the model {model.name!r} cannot be run as int8: it is not a BERT with mean pooling")
+        return _in_torch(model, languages)
+    int8 = name.endswith(INT8)  # not cached: a vector depends on the other texts of its batch
     return ModelEntry(
         sentence_bert.label_of(model, int8=int8),
         partial(sentence_bert.check, model),
-        lambda: CachedSentenceEncoder(sentence_bert.SentenceBert(model, languages, int8=int8), kept=not int8),
+        lambda: CachedSentenceEncoder(sentence_bert.SentenceBert(model, languages, int8=int8), cached=not int8),
     )
 
 
-def _through_torch(model: Model, languages: frozenset[str]) -> ModelEntry[SentenceEncoder]:
+def _in_torch(model: Model, languages: frozenset[str]) -> ModelEntry[SentenceEncoder]:
     from multimodal_eval.models.sentences import on_torch as sentence_torch
 
     label, check = sentence_torch.label_of(model), partial(sentence_torch.check, model)
@@ -57,14 +57,14 @@ def _through_torch(model: Model, languages: frozenset[str]) -> ModelEntry[Senten
 
 
 class CachedSentenceEncoder:
-    """Repeated texts are encoded once, and what was ever encoded is read from disk."""
+    """Encodes each text once and caches the vectors on disk."""
 
-    def __init__(self, inner: SentenceEncoder, *, kept: bool = True) -> None:
+    def __init__(self, inner: SentenceEncoder, *, cached: bool = True) -> None:
         self.inner, self.label, self.languages = inner, inner.label, inner.languages
-        self.cache = VectorCache(inner.label, on=kept)
+        self.cache = VectorCache(inner.label, on=cached)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """One row a text."""
+        """One row per text."""
         contents = [text.encode("utf-8", "surrogatepass") for text in texts]
         return self.cache.vectors(contents, lambda missing: self._encoded([texts[i] for i in missing]))
 
@@ -73,9 +73,9 @@ class CachedSentenceEncoder:
 
         vectors = self.inner.encode(texts)
         if not np.isfinite(vectors).all():
-            raise ModelError(f"the encoder {self.label} gives numbers that are none: its weights are broken")
+            raise ModelError(f"the encoder {self.label} returns vectors with NaN or infinity: its weights are broken")
         return vectors
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Which texts are longer than what the encoder reads."""
+        """Whether each text is longer than the encoder reads."""
         return self.inner.are_cut(texts)

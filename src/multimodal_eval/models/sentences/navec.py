@@ -1,8 +1,8 @@
-"""A Russian sentence encoder of navec's word vectors (250,000 words, 300 dimensions, news texts).
+"""A Russian sentence encoder based on navec's word vectors (250,000 words, 300 dimensions, news texts).
 
-A text's vector is the mean of its words' vectors, frequent words weighing less: a / (a + p(word)) with a = 0.001. The
-mean vector of running text, weighted likewise, is taken off each first: what all texts share tells nothing. Words that
-navec does not know are left out; a text without a known word is the zero vector.
+A text's vector is the weighted mean of its words' vectors, with the weight a / (a + p(word)) and a = 0.001, so frequent
+words count less. The mean vector of running text, weighted in the same way, is first subtracted from each word vector.
+Words that navec does not know are ignored. A text without a known word has the zero vector.
 
 References:
     Arora, Liang and Ma (2017). A Simple but Tough-to-Beat Baseline for Sentence Embeddings. ICLR.
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 FILE = "navec_news_v1_1B_250K_300d_100q.tar"
 WEIGHTING = "sif-1"
 _SMOOTHING = 1e-3
-_FREQUENT = 10_000  # words that the mean of running text is taken over
+_FREQUENT = 10_000  # words in the mean of running text
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 
 
 def label_of(model: Model) -> str:
-    """Name, revision, and how words become a text."""
+    """Name, revision, and the weighting of words."""
     return f"{model.label}+{WEIGHTING}"
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-case words, hyphenated ones whole."""
+    """The words in lower case. Hyphenated words are not split."""
     return _WORD.findall(text.lower())
 
 
 class NavecFile:
-    """The archive: a vocabulary with counts, and vectors as numbers of centroids (product quantisation)."""
+    """The archive: a vocabulary with counts, and vectors as indexes of centroids (product quantisation)."""
 
     def __init__(self, path: Path) -> None:
         import numpy as np
@@ -63,12 +63,12 @@ class NavecFile:
             codes = np.frombuffer(vectors, "<f4", centroids * width, 16 + rows * parts)
             self.codes = codes.reshape(parts, centroids, width // parts)
         except (OSError, tarfile.TarError, ValueError, struct.error, EOFError) as fault:
-            raise ModelError(f"{path} is no archive of navec: {fault}") from None
+            raise ModelError(f"{path} is not a navec archive: {fault}") from None
         if not rows == count == len(self.words):
             raise ModelError(f"{path} holds {rows} vectors for {len(self.words)} words")
 
     def vectors(self, rows: Sequence[int] | NDArray[np.int64]) -> Vectors:
-        """The vectors of some rows."""
+        """The vectors of the given rows."""
         import numpy as np
 
         parts = np.arange(self.codes.shape[0])
@@ -84,7 +84,7 @@ def _member(archive: tarfile.TarFile, name: str) -> bytes:
 
 
 class NavecEncoder:
-    """Texts by their words."""
+    """Encodes a text by its words."""
 
     def __init__(self, model: Model) -> None:
         import numpy as np
@@ -99,7 +99,7 @@ class NavecEncoder:
         self.common = running @ self.file.vectors(frequent) / running.sum()
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """One unit vector a text, or zeros."""
+        """One unit vector per text; zeros for a text without a known word."""
         import numpy as np
 
         vectors = np.zeros((len(texts), len(self.common)), np.float32)
@@ -112,10 +112,10 @@ class NavecEncoder:
         return vectors
 
     def _row(self, word: str) -> int | None:
-        """The row of the word, or of the same word spelt without ё."""
+        """The row of the word, or of its spelling without ё."""
         row = self.rows.get(word)
         return self.rows.get(word.replace("ё", "е")) if row is None else row
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """None: it reads all of a text."""
+        """Always False: the encoder reads the whole text."""
         return [False] * len(texts)

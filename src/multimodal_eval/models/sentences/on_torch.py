@@ -1,4 +1,4 @@
-"""Any sentence-transformers model through torch, on CPU or CUDA: the extra `[torch]`."""
+"""Any sentence-transformers model in torch, on CPU or CUDA. Needs the extra `[torch]`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.core.optional import require
-from multimodal_eval.models.sentences.bert import LONGEST
+from multimodal_eval.models.sentences.bert import MAX_TOKENS
 from multimodal_eval.models.source import Model
 from multimodal_eval.resources.formats import UNSAFE
 
@@ -20,34 +20,34 @@ BATCH = 64
 
 
 def label_of(model: Model) -> str:
-    """Name and revision; the last digits are torch's."""
+    """Name and revision; `+torch` because the last digits differ."""
     return f"{model.label}+torch"
 
 
 def check(model: Model) -> None:
-    """Whether the model and the packages are here, and none of its files could run code."""
+    """Check that the model and the packages are available, and that no file of the model may run code."""
     model.check()
     _refuse_code(model)
     require("sentence_transformers", extra="torch", purpose=f"the encoder {model.name!r}")
 
 
 def _refuse_code(model: Model) -> None:
-    """Some releases of the library import modules that lie in the folder, and open pickles, whatever they are told."""
+    """Some releases of the library import modules from the folder and open pickles, regardless of their settings."""
     for path in sorted(model.folder.rglob("*")):
         if path.suffix in UNSAFE and not any(path.parent.glob("*.safetensors")):
             raise ModelError(f"{path} may run code when it is opened: convert it to safetensors")
-    listed = model.folder / "modules.json"
+    modules = model.folder / "modules.json"
     try:
-        kinds = [str(entry["type"]) for entry in json.loads(listed.read_text("utf-8"))] if listed.is_file() else []
+        kinds = [str(entry["type"]) for entry in json.loads(modules.read_text("utf-8"))] if modules.is_file() else []
     except (ValueError, KeyError, TypeError) as fault:
-        raise ModelError(f"{listed} cannot be read: {fault}") from None
+        raise ModelError(f"{modules} cannot be read: {fault}") from None
     for kind in kinds:
         if not kind.startswith("sentence_transformers."):
-            raise ModelError(f"{listed} names {kind!r}, which is no part of sentence-transformers: its code is not run")
+            raise ModelError(f"{modules} names {kind!r}, which is not part of sentence-transformers and is not run")
 
 
 class TorchSentences:
-    """A sentence-transformers model. Its code comes from that library alone: none of the model's own is run."""
+    """A sentence-transformers model. Only code of that library is run, none that comes with the model."""
 
     def __init__(self, model: Model, languages: frozenset[str] = frozenset()) -> None:
         library = require("sentence_transformers", extra="torch", purpose=f"the encoder {model.name!r}")
@@ -57,19 +57,19 @@ class TorchSentences:
         self.model = library.SentenceTransformer(
             str(model.folder), trust_remote_code=False, local_files_only=True, model_kwargs={"use_safetensors": True}
         )
-        if model.resource is not None:  # its files do not say how much of a text it reads
-            self.model.max_seq_length = LONGEST
+        if model.resource is not None:  # its files do not state the limit
+            self.model.max_seq_length = MAX_TOKENS
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One unit vector a text."""
+        """One unit vector per text."""
         vectors: NDArray[np.float32] = self.model.encode(
             list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
         )
         return vectors
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Which texts have more tokens than are read."""
-        longest = self.model.max_seq_length
-        if longest is None:
+        """Whether each text is longer than the model reads."""
+        limit = self.model.max_seq_length
+        if limit is None:
             return [False] * len(texts)
-        return [len(text) > longest - 2 and len(self.model.tokenizer(text)["input_ids"]) > longest for text in texts]
+        return [len(text) > limit - 2 and len(self.model.tokenizer(text)["input_ids"]) > limit for text in texts]

@@ -1,1 +1,1 @@
-"""The runs of a folder in a browser: a small server that only reads."""
+"""A small read-only server that shows the runs of a folder in a browser."""

@@ -1,4 +1,4 @@
-"""The application: addresses, errors, files of its own."""
+"""The application: routes, error pages and static files."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from multimodal_eval.report.plain_text import as_html
 from multimodal_eval.report.templating import DASH, templates
 from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
-from multimodal_eval.report.viewer.pages import Compare, KeptComparisons, Pages, status_of
+from multimodal_eval.report.viewer.pages import Compare, ComparisonCache, Pages, status_of
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import choices_line
 from multimodal_eval.report.viewer.store import Store
 
 _HERE = Path(__file__).parent
-# Every file that is served as it is; nothing else can be named.
+# The static files; no other file can be requested.
 ASSETS = {
     "style.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
     "viewer.css": (_HERE / "assets", "text/css; charset=utf-8"),
@@ -37,18 +37,17 @@ ASSETS = {
 }
 
 
-def create_app(folder: Path, *, compare: Compare, is_own: Callable[[str], bool]) -> ASGIApp:
+def create_app(folder: Path, *, compare: Compare, accepts_host: Callable[[str], bool]) -> ASGIApp:
     """The viewer of a folder's runs.
 
-    `compare` makes a comparison of finished runs, as a JSON object. `is_own` tells whether a Host header names this
-    server (`guard.own_names`).
+    `compare` compares finished runs. `accepts_host` checks the Host header of a request (`guard.host_check`).
     """
     templates = _templates()
     runs = RunsFolder(folder)
-    pages = Pages(runs, Store(runs.root), compare, templates, KeptComparisons())
+    pages = Pages(runs, Store(runs.root), compare, templates, ComparisonCache())
 
     def failed(request: Request, error: Exception) -> Response:
-        code, message = _told(error)
+        code, message = _status_and_message(error)
         page = templates.get_template("error.html").render(folder=runs, code=code, message=message)
         return HTMLResponse(page, code)
 
@@ -71,16 +70,17 @@ def create_app(folder: Path, *, compare: Compare, is_own: Callable[[str], bool])
         Route("/export/samples.{format}/{name:path}", pages.samples_export),
     ]
     handlers: dict[Any, Any] = {MultimodalEvalError: failed, HTTPException: failed}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), is_own=is_own)  # errors of ours pass it too
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    return Guard(app, accepts_host=accepts_host)  # error pages get the security headers too
 
 
-def _told(error: Exception) -> tuple[int, str]:
+def _status_and_message(error: Exception) -> tuple[int, str]:
     if isinstance(error, TooSlowError):
         return 503, str(error)
     if isinstance(error, MultimodalEvalError):
         return status_of(error), str(error)
     assert isinstance(error, HTTPException)
-    return error.status_code, "there is no such page" if error.status_code == 404 else error.detail
+    return error.status_code, "this page does not exist" if error.status_code == 404 else error.detail
 
 
 def _asset(request: Request) -> Response:
@@ -92,8 +92,8 @@ def _asset(request: Request) -> Response:
 
 
 def _templates() -> Environment:
-    found = templates(_HERE / "templates")
-    found.filters |= {
+    environment = templates(_HERE / "templates")
+    environment.filters |= {
         "brief": brief,
         "choices": choices_line,
         "breakable": breakable,
@@ -101,15 +101,15 @@ def _templates() -> Environment:
         "value": lambda text: quote(str(text), safe=""),
         "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),
     }
-    found.globals |= {"dash": DASH}
-    return found
+    environment.globals |= {"dash": DASH}
+    return environment
 
 
 def brief(text: str, longest: int = 160) -> Markup:
-    """The beginning of a text."""
+    """The first `longest` characters of a text."""
     return as_html(text if len(text) <= longest else text[:longest] + " …")
 
 
 def breakable(name: str) -> Markup:
-    """The name of a number as a table's head: a long one takes two lines."""
+    """The name of a metric as a column header; a long name may break into two lines."""
     return as_html(name).replace("_", Markup("_<wbr>")) if len(name) > 12 else as_html(name)

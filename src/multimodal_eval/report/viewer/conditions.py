@@ -1,4 +1,4 @@
-"""Filters as conditions of a statement. Values are bound; columns are those that the run's own files have, quoted."""
+"""Filters as SQL conditions. Values are bound; column names come from the run's files and are quoted."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import msgspec
 
 from multimodal_eval.report.viewer.database import Sql, quoted
 from multimodal_eval.report.viewer.runs import ViewedRun
-from multimodal_eval.report.viewer.sample_query import PLACES, SampleQuery
+from multimodal_eval.report.viewer.sample_query import SEARCHED, SampleQuery
 
 
 def all_of(conditions: Iterable[Sql]) -> Sql:
-    """A `where` of them all; nothing where there is none."""
+    """A `where` clause with all conditions, or an empty statement if there are none."""
     pieces = list(conditions)
     if not pieces:
         return Sql("")
@@ -21,7 +21,7 @@ def all_of(conditions: Iterable[Sql]) -> Sql:
 
 
 def of_scores(run: ViewedRun, query: SampleQuery) -> Iterator[Sql]:
-    """What the numbers and statuses decide."""
+    """Conditions on scores and statuses."""
     yield from _status(run, query.status)
     for name, least, most in query.ranges:
         if least is not None:
@@ -31,7 +31,7 @@ def of_scores(run: ViewedRun, query: SampleQuery) -> Iterator[Sql]:
 
 
 def _status(run: ViewedRun, status: str) -> Iterator[Sql]:
-    """All metrics ok, or one of them not."""
+    """Rows in which all metrics are ok, or at least one has the given status."""
     columns = [quoted(f"{name}:status") for name in run.metrics]
     if not status or not columns:
         return
@@ -43,23 +43,23 @@ def _status(run: ViewedRun, status: str) -> Iterator[Sql]:
         yield Sql("(" + " or ".join(f"{column} = ?" for column in columns) + ")", (status,) * len(columns))
 
 
-def lowered(place: str) -> list[str]:
-    """The texts that are searched, in small letters."""
+def lowered(field: str) -> list[str]:
+    """The searched columns in lower case."""
     columns = [
-        "array_to_string(\"references\", '\n')" if name == "references" else quoted(name) for name in PLACES[place]
+        "array_to_string(\"references\", '\n')" if name == "references" else quoted(name) for name in SEARCHED[field]
     ]
     return [f"lower({column}) as text_{number}" for number, column in enumerate(columns)]
 
 
 def of_search(query: SampleQuery) -> Iterator[Sql]:
-    """Texts, as `lowered` gives them, that hold the words as they are written, in any case."""
+    """The lower-case columns contain the query text, in any case."""
     if query.text:
-        columns = [f"contains(text_{number}, lower(?))" for number in range(len(PLACES[query.place]))]
+        columns = [f"contains(text_{number}, lower(?))" for number in range(len(SEARCHED[query.field]))]
         yield Sql("(" + " or ".join(columns) + ")", (query.text,) * len(columns))
 
 
 def of_metadata(query: SampleQuery) -> Iterator[Sql]:
-    """A key with that value. Most rows are told apart by their JSON's text, before any of it is parsed."""
+    """The metadata key has the value. A text search skips most rows before their JSON is parsed."""
     if not query.key:
         return
     name, value = msgspec.json.encode(query.key).decode(), msgspec.json.encode(query.value).decode()
@@ -70,10 +70,10 @@ def of_metadata(query: SampleQuery) -> Iterator[Sql]:
     )
 
 
-def order(query: SampleQuery, *, turned: bool = False) -> str:
-    """By the number, unscored samples last, equals in the order of the input; `turned` is the same from its end."""
-    row = f"row {'desc' if turned else 'asc'}"
+def order(query: SampleQuery, *, reverse: bool = False) -> str:
+    """By the metric, unscored samples last, ties in input order; `reverse` reverses the whole order."""
+    row = f"row {'desc' if reverse else 'asc'}"
     if not query.sort:
         return f"order by {row}"
-    direction = "desc" if query.falling != turned else "asc"
-    return f"order by {quoted(query.sort)} {direction} nulls {'first' if turned else 'last'}, {row}"
+    direction = "desc" if query.descending != reverse else "asc"
+    return f"order by {quoted(query.sort)} {direction} nulls {'first' if reverse else 'last'}, {row}"

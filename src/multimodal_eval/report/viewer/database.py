@@ -1,8 +1,8 @@
-"""One DuckDB in memory over the Parquet files of a folder, with the narrow columns that are asked for again and again.
+"""An in-memory DuckDB over the Parquet files of a folder, with a cache of the narrow columns.
 
-It may read files below the folder and nothing else, load nothing and write nothing. What decides about pages, the
-numbers of a run and the texts that were searched, is kept as tables in memory as long as there is room: reading it from
-a hundred files takes ten times as long. A run that goes on changes, and is read from its files.
+The database may only read files below the folder; it loads no extensions and writes nothing. The scores of a run and
+the searched texts are cached as tables in memory as long as there is space: reading them from a hundred files takes ten
+times as long. A run in progress changes, so it is read from its files.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from multimodal_eval.core.optional import require
 from multimodal_eval.core.score import Status
 
 LONGEST_SECONDS = 20.0
-MEMORY = 1 << 30  # bytes of all kept tables, by a rough estimate
+MEMORY = 1 << 30  # bytes of all cached tables, estimated
 _GLOB = re.compile(r"[*?\[]")
 
 
 class TooSlowError(MultimodalEvalError):
-    """A question that was given up."""
+    """A request that took too long and was cancelled."""
 
 
 @dataclass(frozen=True)
 class Sql:
-    """A piece of a statement and the values bound in it."""
+    """A piece of a statement with its bound values."""
 
     text: str
     values: tuple[Any, ...] = ()
 
 
 @dataclass
-class _Kept:
+class _CachedTable:
     name: str
     size: int
     users: int = 0
 
 
 class Database:
-    """The connection; every request has a session of its own."""
+    """The connection; every request has a separate session."""
 
     def __init__(self, root: Path) -> None:
         duckdb = require("duckdb", extra="view", purpose="mmeval view")
-        self._interrupted, self._unfit = duckdb.InterruptException, duckdb.ConversionException
+        self._interrupted, self._conversion = duckdb.InterruptException, duckdb.ConversionException
         self._unreadable = (duckdb.IOException, duckdb.InvalidInputException, duckdb.BinderException)
         self._connection = duckdb.connect(":memory:")
         self._connection.execute(f"create type status as enum ({', '.join(map(literal, get_args(Status)))})")
@@ -64,17 +64,17 @@ class Database:
             "lock_configuration = true",
         ):
             self._connection.execute(f"set {setting}")
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._made = 0
+        self._tables: OrderedDict[Hashable, _CachedTable] = OrderedDict()
+        self._table_count = 0
         self._lock, self._loading = Lock(), Lock()
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Free the memory."""
         self._connection.close()
 
     @contextmanager
     def session(self, seconds: float | None = LONGEST_SECONDS) -> Iterator[Session]:
-        """Statements of one request; one that takes too long is stopped."""
+        """A session for one request; a statement that takes too long is stopped."""
         cursor = self._connection.cursor()
         timer = None if seconds is None else Timer(seconds, cursor.interrupt)
         if timer is not None:
@@ -84,7 +84,7 @@ class Database:
         try:
             yield session
         except self._interrupted:
-            raise TooSlowError(f"this took more than {seconds:.0f} s and was given up. Narrow it down") from None
+            raise TooSlowError(f"the request took over {seconds:.0f} s and was cancelled. Narrow it down") from None
         except self._unreadable as fault:  # a damaged file, or one without the columns that every run has
             raise RunFolderError(f"the run cannot be read: {str(fault).splitlines()[0]}") from None
         finally:
@@ -93,96 +93,96 @@ class Database:
             cursor.close()
             self._release(session.held)
 
-    def keep(self, session: Session, what: Hashable, source: Sql, size: int, *, load: bool) -> str | None:
-        """The name of a table in memory with what `source` selects; None where it is too large to keep.
+    def keep(self, session: Session, key: Hashable, source: Sql, size: int, *, load: bool) -> str | None:
+        """The name of an in-memory table with the rows of `source`, or None if it is too large.
 
-        Without `load`, only one that is there already.
+        Without `load`, only a table that is already in memory is returned.
         """
-        found = self._hold(session, what)
-        if found is not None or not load or size > MEMORY // 2:
-            return found
+        name = self._hold(session, key)
+        if name is not None or not load or size > MEMORY // 2:
+            return name
         with self._loading:  # one at a time: each takes all cores
-            found = self._hold(session, what)
-            if found is not None:
-                return found
+            name = self._hold(session, key)
+            if name is not None:
+                return name
             with self._lock:
-                self._make_room(size)
-                self._made += 1
-                name = f"kept_{self._made}"
+                self._free(size)
+                self._table_count += 1
+                name = f"kept_{self._table_count}"
             try:
                 session.execute(f"create table {name} as {source.text}", source.values)
-            except self._unfit:  # a status that this version does not know
+            except self._conversion:  # a status that this version does not know
                 return None
             with self._lock:
-                self._kept[what] = _Kept(name, size)
-            return self._hold(session, what)
+                self._tables[key] = _CachedTable(name, size)
+            return self._hold(session, key)
 
-    def _hold(self, session: Session, what: Hashable) -> str | None:
-        """A table that is there; it is not dropped before the session ends."""
+    def _hold(self, session: Session, key: Hashable) -> str | None:
+        """The name of a cached table, which is not dropped before the session ends."""
         with self._lock:
-            found = self._kept.get(what)
-            if found is None:
+            table = self._tables.get(key)
+            if table is None:
                 return None
-            self._kept.move_to_end(what)
-            found.users += 1
-            session.held.append(found)
-            return found.name
+            self._tables.move_to_end(key)
+            table.users += 1
+            session.held.append(table)
+            return table.name
 
-    def _make_room(self, size: int) -> None:
-        """Drop what was not asked for the longest time and is in no use now."""
-        for what, kept in list(self._kept.items()):
-            if sum(one.size for one in self._kept.values()) + size <= MEMORY:
+    def _free(self, size: int) -> None:
+        """Drop the least recently used tables that no session uses."""
+        for key, table in list(self._tables.items()):
+            if sum(cached.size for cached in self._tables.values()) + size <= MEMORY:
                 return
-            if not kept.users:
-                self._connection.cursor().execute(f"drop table {kept.name}")
-                del self._kept[what]
+            if not table.users:
+                self._connection.cursor().execute(f"drop table {table.name}")
+                del self._tables[key]
 
-    def _release(self, held: Sequence[_Kept]) -> None:
+    def _release(self, held: Sequence[_CachedTable]) -> None:
         with self._lock:
-            for kept in held:
-                kept.users -= 1
+            for table in held:
+                table.users -= 1
 
 
 class Session:
-    """A cursor, and the kept tables that it uses."""
+    """A cursor and the cached tables that it uses."""
 
     def __init__(self, database: Database, cursor: Any) -> None:
         self._database, self._cursor = database, cursor
-        self.held: list[_Kept] = []
+        self.held: list[_CachedTable] = []
 
     def execute(self, statement: str, values: Iterable[Any] = ()) -> Any:
-        """Run a statement; the cursor has its answer."""
+        """Run a statement; the cursor holds its result."""
         return self._cursor.execute(statement, list(values))
 
     def fetchall(self) -> list[Any]:
-        """Every row of the answer."""
+        """All rows of the result."""
         return list(self._cursor.fetchall())
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The same, some at a time."""
-        while found := self._cursor.fetchmany(1_000):
-            yield from found
+        """All rows of the result, fetched in blocks."""
+        while block := self._cursor.fetchmany(1_000):
+            yield from block
 
     def register(self, name: str, table: Any) -> None:
-        """Let statements of this session name an Arrow table."""
+        """Make an Arrow table available to the statements of this session."""
         self._cursor.register(name, table)
 
-    def kept(self, what: Hashable, source: Sql, size: int, *, load: bool = True) -> str | None:
-        """The same as a table in memory, where there is room for it."""
-        return self._database.keep(self, what, source, size, load=load)
+    def kept(self, key: Hashable, source: Sql, size: int, *, load: bool = True) -> str | None:
+        """The name of an in-memory table with the rows of `source`, or None if it is too large."""
+        return self._database.keep(self, key, source, size, load=load)
 
 
 def parquet(paths: Iterable[Path], *, union: bool = False) -> Sql:
-    """Parquet files as a table. DuckDB takes some characters of paths for patterns."""
-    files = [_GLOB.sub(lambda found: f"[{found[0]}]", str(path)) for path in paths]
+    """Parquet files as a table. DuckDB reads some characters in paths as patterns, so they are escaped."""
+    files = [_GLOB.sub(lambda match: f"[{match[0]}]", str(path)) for path in paths]
     return Sql(f"read_parquet(?, union_by_name = {str(union).lower()})", (files,))
 
 
 def quoted(name: str) -> str:
-    """An identifier."""
+    """Quote an identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text as a constant, where no value can be bound."""
+    """Quote a text as a constant, for statements that cannot bind values."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""Tables as files that other programs read: CSV, JSON, LaTeX, Markdown."""
+"""Write tables as CSV, JSON, LaTeX or Markdown."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ _MARKDOWN = str.maketrans({**{c: "\\" + c for c in "\\`*_{}[]()#+!|~$"}, "<": "&
 
 @dataclass(frozen=True)
 class Table:
-    """Heads and rows; rows may be read while they are written."""
+    """Column headers and rows; the rows may be an iterator."""
 
-    heads: Sequence[str]
+    headers: Sequence[str]
     rows: Iterable[Sequence[Cell]]
-    note: str = ""  # what a reader must know of it
+    note: str = ""  # shown with the table
 
 
 def as_csv(table: Table) -> Iterator[str]:
-    """Comma-separated. A text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    """Comma-separated values. A text that a spreadsheet would run as a formula gets a leading apostrophe."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
-    for row in chain([table.heads], table.rows):
+    for row in chain([table.headers], table.rows):
         writer.writerow([_harmless(cell) for cell in row])
         yield buffer.getvalue()
         buffer.seek(0)
@@ -57,7 +57,7 @@ def as_csv(table: Table) -> Iterator[str]:
 
 
 def _harmless(cell: Cell) -> Cell:
-    """Numbers stay numbers, also negative ones; texts must not begin like a formula."""
+    """Keep numbers, including negative ones; escape texts that start like a formula."""
     if isinstance(cell, str) and cell.lstrip(" ").startswith(_FORMULA):
         return "'" + cell
     return cell
@@ -66,21 +66,21 @@ def _harmless(cell: Cell) -> Cell:
 def as_json(table: Table) -> Iterator[str]:
     """A list of objects."""
     yield "["
-    between = "\n"
+    separator = "\n"
     for row in table.rows:
-        yield between + msgspec.json.encode(dict(zip(table.heads, row, strict=True))).decode()
-        between = ",\n"
+        yield separator + msgspec.json.encode(dict(zip(table.headers, row, strict=True))).decode()
+        separator = ",\n"
     yield "\n]\n"
 
 
 def as_latex(table: Table) -> Iterator[str]:
-    """A tabular with the rules of the package booktabs."""
+    """A LaTeX tabular with booktabs rules."""
     rows = list(table.rows)
-    kinds = ["r" if any(isinstance(row[i], float | int) for row in rows) else "l" for i in range(len(table.heads))]
+    kinds = ["r" if any(isinstance(row[i], float | int) for row in rows) else "l" for i in range(len(table.headers))]
     if table.note:
         yield f"% {_one_line(table.note)}\n"
     yield "\\begin{tabular}{" + "".join(kinds) + "}\n\\toprule\n"
-    yield " & ".join(map(_latex, table.heads)) + " \\\\\n\\midrule\n"
+    yield " & ".join(map(_latex, table.headers)) + " \\\\\n\\midrule\n"
     for row in rows:
         yield " & ".join(map(_latex, row)) + " \\\\\n"
     yield "\\bottomrule\n\\end{tabular}\n"
@@ -93,10 +93,11 @@ def _latex(cell: Cell) -> str:
 
 
 def as_markdown(table: Table) -> Iterator[str]:
-    """A table as GitHub shows them."""
+    """A GitHub Markdown table."""
     rows = list(table.rows)
-    kinds = ["--:" if any(isinstance(row[i], float | int) for row in rows) else "---" for i in range(len(table.heads))]
-    yield f"| {' | '.join(map(_markdown, table.heads))} |\n|{'|'.join(kinds)}|\n"
+    columns = range(len(table.headers))
+    kinds = ["--:" if any(isinstance(row[i], float | int) for row in rows) else "---" for i in columns]
+    yield f"| {' | '.join(map(_markdown, table.headers))} |\n|{'|'.join(kinds)}|\n"
     for row in rows:
         yield f"| {' | '.join(map(_markdown, row))} |\n"
     if table.note:
@@ -121,11 +122,11 @@ def _one_line(text: str) -> str:
 
 @dataclass(frozen=True)
 class Format:
-    """How a table is written, and what a browser is told of it."""
+    """A file format: its writer, media type and row limit."""
 
     write: Callable[[Table], Iterator[str]]
     media_type: str
-    most: int | None = None  # rows; a table in a text has no use for more
+    most: int | None = None  # rows; a table in a document needs no more
 
 
 FORMATS: dict[str, Format] = {
@@ -136,7 +137,7 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def number_cells(entry: Figure) -> list[Cell]:
-    """Value, standard error and interval of an entry of results.json, and how much of it was scored."""
+def score_cells(entry: Figure) -> list[Cell]:
+    """Value, standard error, interval, and the counts of scored and all samples of an entry in results.json."""
     counts = [entry.n_scored, entry.n_total] if isinstance(entry, Entry) else [None, None]
     return [entry.value, entry.stderr, entry.low, entry.high, *counts]

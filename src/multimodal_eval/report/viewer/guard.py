@@ -1,8 +1,8 @@
-"""Who may ask, and what every answer says to the browser.
+"""Check requests and add security headers to responses.
 
-The server has no password. What keeps other pages of the same browser out is here: the name it was asked under must be
-its own (a foreign name that was made to point at this machine is refused), other sites may link to a page but not load
-anything of it, nothing can be changed, and no answer lets a script in that is not a file of this package.
+The server has no password. These checks keep out other pages in the same browser: the Host header must be one of the
+server's own names (a foreign name that points to this machine is refused), other sites may link to a page but not load
+anything from it, only reading is allowed, and the policy only allows scripts of this package.
 """
 
 from __future__ import annotations
@@ -29,63 +29,63 @@ _WILDCARDS = ("0.0.0.0", "::")
 
 
 class Guard:
-    """Refuses what is not meant for this server, and adds the headers."""
+    """Refuses requests that are not meant for this server, and adds the security headers."""
 
-    def __init__(self, app: ASGIApp, *, is_own: Callable[[str], bool]) -> None:
-        self.app, self.is_own = app, is_own
+    def __init__(self, app: ASGIApp, *, accepts_host: Callable[[str], bool]) -> None:
+        self.app, self.accepts_host = app, accepts_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or let the application answer."""
+        """Refuse the request, or pass it to the application."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         refusal = self._refusal(scope)
-        answer = self.app if refusal is None else PlainTextResponse(refusal[1] + "\n", refusal[0])
+        respond = self.app if refusal is None else PlainTextResponse(refusal[1] + "\n", refusal[0])
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *HEADERS]
             await send(message)
 
-        await answer(scope, receive, with_headers)
+        await respond(scope, receive, with_headers)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        given: dict[bytes, list[str]] = {}
+        headers: dict[bytes, list[str]] = {}
         for name, value in scope["headers"]:
-            given.setdefault(name, []).append(value.decode("latin-1"))
-        hosts = given.get(b"host", [])
-        if len(hosts) != 1 or not self.is_own(hosts[0]):
-            return 421, "this server is not known by that name; see --host in mmeval view --help"
-        if any(site == "cross-site" for site in given.get(b"sec-fetch-site", [])) and not _is_visit(given):
+            headers.setdefault(name, []).append(value.decode("latin-1"))
+        hosts = headers.get(b"host", [])
+        if len(hosts) != 1 or not self.accepts_host(hosts[0]):
+            return 421, "this server does not answer to that host name; see --host in mmeval view --help"
+        if any(site == "cross-site" for site in headers.get(b"sec-fetch-site", [])) and not _is_navigation(headers):
             return 403, "other sites may not load anything from here"
         if scope["method"] not in ("GET", "HEAD"):
-            if any(origin != f"http://{hosts[0]}" for origin in given.get(b"origin", [])):
+            if any(origin != f"http://{hosts[0]}" for origin in headers.get(b"origin", [])):
                 return 403, "other sites may not send anything here"
-            return 405, "this server only reads"
+            return 405, "this server is read-only"
         return None
 
 
-def _is_visit(given: dict[bytes, list[str]]) -> bool:
-    """Whether a link is followed, which shows nothing to the page that has the link."""
-    return given.get(b"sec-fetch-mode") == ["navigate"] and given.get(b"sec-fetch-dest") == ["document"]
+def _is_navigation(headers: dict[bytes, list[str]]) -> bool:
+    """Whether the user follows a link. The linking page cannot read the response."""
+    return headers.get(b"sec-fetch-mode") == ["navigate"] and headers.get(b"sec-fetch-dest") == ["document"]
 
 
-def own_names(host: str, port: int) -> Callable[[str], bool]:
-    """Whether a Host header names this server: this machine's own names and the one it was told to listen on.
+def host_check(host: str, port: int) -> Callable[[str], bool]:
+    """A check whether a Host header names this server, by a local name or the host that it listens on.
 
-    One that listens on every address is known by any address, but by no name: names can be made to point anywhere.
+    A server that listens on all addresses accepts any IP address but no other name: a name can point anywhere.
     """
     names = {"127.0.0.1", "localhost", "[::1]", _bracketed(host).lower()}
     endings = (f":{port}", "") if port == 80 else (f":{port}",)
     known = {name + ending for name in names for ending in endings}
 
-    def is_own(given: str) -> bool:
-        if given.lower() in known:
+    def accepts_host(header: str) -> bool:
+        if header.lower() in known:
             return True
-        name, _, ending = given.rpartition(":")
+        name, _, ending = header.rpartition(":")
         return host in _WILDCARDS and ending == str(port) and _is_address(name)
 
-    return is_own
+    return accepts_host
 
 
 def _bracketed(host: str) -> str:

@@ -1,4 +1,4 @@
-"""The list of runs: what is known of each, which of them are shown, in which order."""
+"""The list of runs: a summary of each run, with search, filters and sorting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.analysis.numbers import headline
+from multimodal_eval.analysis.aligned_scores import headline
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 
@@ -17,14 +17,14 @@ STATES = ("done", "scoring", "reading", "unreadable")
 
 @dataclass(frozen=True)
 class ListedRun:
-    """One line of the list."""
+    """One row of the list."""
 
     name: str
     state: str
     task: str | None = None
     created: str = ""
     samples: int | None = None
-    number: str | None = None  # the headline's name
+    metric: str | None = None  # the headline metric
     value: float | None = None
     low: float | None = None
     high: float | None = None
@@ -33,7 +33,7 @@ class ListedRun:
     fault: str | None = None
 
 
-# What the list can be sorted by: where nothing is known, last.
+# The sort keys; runs without a value come last.
 _KEYS: dict[str, Callable[[ListedRun], Any]] = {
     "name": lambda run: run.name,
     "task": lambda run: run.task,
@@ -46,7 +46,7 @@ _KEYS: dict[str, Callable[[ListedRun], Any]] = {
 
 @dataclass(frozen=True)
 class RunList:
-    """The runs that are shown, and what was asked for."""
+    """The shown runs and the query parameters."""
 
     rows: list[ListedRun]
     total: int
@@ -55,40 +55,40 @@ class RunList:
     task: str
     state: str
     sort: str
-    falling: bool
+    descending: bool
 
     @property
-    def is_moving(self) -> bool:
-        """Whether a run of the list goes on."""
+    def has_running(self) -> bool:
+        """Whether a run of the list is in progress."""
         return any(row.progress is not None for row in self.rows)
 
     def parameters(self, sort: str | None = None) -> list[tuple[str, str]]:
-        """As they stand in an address, also that of the list in another order; once more turns it round."""
-        falling = self.falling if sort is None else sort == self.sort and not self.falling
+        """The query parameters of the list, sorted by `sort` if given. The same `sort` again reverses the order."""
+        descending = self.descending if sort is None else sort == self.sort and not self.descending
         named = {"q": self.text, "task": self.task, "state": self.state, "sort": sort or self.sort}
-        return [(name, value) for name, value in named.items() if value] + ([("desc", "1")] if falling else [])
+        return [(name, value) for name, value in named.items() if value] + ([("desc", "1")] if descending else [])
 
 
-def listed(folder: RunsFolder, given: Mapping[str, str]) -> RunList:
-    """The runs of the folder that fit."""
-    sort = given.get("sort", "") or "name"
+def listed(folder: RunsFolder, parameters: Mapping[str, str]) -> RunList:
+    """The runs of the folder that match the query parameters."""
+    sort = parameters.get("sort", "") or "name"
     if sort not in _KEYS:
         raise UnknownNameError("column", sort[:100], _KEYS)
-    every = [_line(folder, name) for name in folder.names()]
-    text, task, state = (given.get(name, "") for name in ("q", "task", "state"))
+    runs = [_line(folder, name) for name in folder.names()]
+    text, task, state = (parameters.get(name, "") for name in ("q", "task", "state"))
     words = text.casefold().split()
-    fitting = [
+    matching = [
         run
-        for run in every
+        for run in runs
         if (not task or run.task == task)
         and (not state or run.state == state)
         and all(word in " ".join((run.name, run.task or "", *run.metrics)).casefold() for word in words)
     ]
-    falling = given.get("desc") == "1"
-    known = [run for run in fitting if _KEYS[sort](run) is not None]
-    rows = sorted(known, key=_KEYS[sort], reverse=falling) + [run for run in fitting if _KEYS[sort](run) is None]
-    tasks = sorted({run.task for run in every if run.task})
-    return RunList(rows, len(every), tasks, text, task, state, sort, falling)
+    descending = parameters.get("desc") == "1"
+    known = [run for run in matching if _KEYS[sort](run) is not None]
+    rows = sorted(known, key=_KEYS[sort], reverse=descending) + [run for run in matching if _KEYS[sort](run) is None]
+    tasks = sorted({run.task for run in runs if run.task})
+    return RunList(rows, len(runs), tasks, text, task, state, sort, descending)
 
 
 def _line(folder: RunsFolder, name: str) -> ListedRun:
@@ -107,17 +107,17 @@ def _of(run: ViewedRun) -> ListedRun:
         return ListedRun(run.name, run.state, **common, samples=samples, metrics=metrics, progress=run.progress())
     entries = run.folder.read_results().entries
     if not entries:
-        raise RunFolderError("results.json has no number")
-    number = headline(entries)
-    found = entries[number]
+        raise RunFolderError("results.json has no metrics")
+    metric = headline(entries)
+    entry = entries[metric]
     return ListedRun(
         run.name,
         run.state,
         **common,
         samples=samples,
-        number=number,
-        value=found.value,
-        low=found.low,
-        high=found.high,
+        metric=metric,
+        value=entry.value,
+        low=entry.low,
+        high=entry.high,
         metrics=tuple(entries),
     )

@@ -1,4 +1,4 @@
-"""The runs of the folder that is shown, and nothing that lies outside of it."""
+"""The runs of the viewed folder. Nothing outside the folder is opened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.analysis.numbers import headline
+from multimodal_eval.analysis.aligned_scores import headline
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.records import COMPOSITE, RunInfo
 from multimodal_eval.data.runs.run import Run
@@ -23,12 +23,12 @@ _PART = re.compile(r"part-(\d{5,})\.parquet")
 
 
 class NoSuchRunError(MultimodalEvalError):
-    """A name that is no run of the folder."""
+    """The folder has no run or row with that name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     state: str
     done: int  # samples
@@ -38,13 +38,13 @@ class Progress:
 
     @property
     def share(self) -> float | None:
-        """Of the samples."""
+        """The share of the samples that are done."""
         return self.done / self.total if self.total else None
 
 
 @dataclass(frozen=True)
 class ViewedRun:
-    """One run as it stands now; a run that goes on is what it has committed so far."""
+    """A snapshot of one run. A run in progress has only its committed parts."""
 
     name: str
     folder: RunFolder
@@ -58,7 +58,7 @@ class ViewedRun:
 
     @property
     def is_done(self) -> bool:
-        """Whether there are results."""
+        """Whether the run has results."""
         return self.state == "done"
 
     @cached_property
@@ -68,12 +68,12 @@ class ViewedRun:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Samples of each planned part."""
+        """The number of samples in each planned part."""
         return self.info.parts
 
     @cached_property
     def scores(self) -> dict[int, Path]:
-        """The committed parts."""
+        """The score files of the committed parts, by part number."""
         return {number: path for number, path in self._parts("scores").items() if number < len(self.sizes)}
 
     @cached_property
@@ -81,55 +81,56 @@ class ViewedRun:
         return self._parts("samples")
 
     def samples(self, numbers: Iterable[int] | None = None) -> dict[int, Path]:
-        """The texts of the committed parts, or of some of them."""
+        """The sample files of the committed parts, or of the given parts."""
         try:
             return {number: self._texts[number] for number in (self.scores if numbers is None else numbers)}
         except KeyError as missing:
             raise RunFolderError(f"the run {self.name} has no samples for its part {missing}") from None
 
     def _parts(self, kind: str) -> dict[int, Path]:
-        """The parts that are there, by number. A link that leads out of the folder is not followed."""
-        place = self.folder.path / kind
-        if not place.is_dir():
+        """The existing parts, by number. A link that leads out of the folder is refused."""
+        folder = self.folder.path / kind
+        if not folder.is_dir():
             return {}
-        self._refuse_outside(place)
-        found = {}
-        with os.scandir(place) as entries:
+        self._refuse_outside(folder)
+        parts = {}
+        with os.scandir(folder) as entries:
             for entry in entries:
-                name = _PART.fullmatch(entry.name)
-                if name is None:
+                match = _PART.fullmatch(entry.name)
+                if match is None:
                     continue
                 if entry.is_symlink():
                     self._refuse_outside(Path(entry.path))
-                found[int(name[1])] = Path(entry.path)
-        return dict(sorted(found.items()))
+                parts[int(match[1])] = Path(entry.path)
+        return dict(sorted(parts.items()))
 
     def _refuse_outside(self, path: Path) -> None:
         if not path.resolve().is_relative_to(self.root):
-            raise NoSuchRunError(f"{path.name} of the run {self.name} leads out of the folder")
+            raise NoSuchRunError(f"{path.name} of the run {self.name} points outside the folder")
 
     @cached_property
     def committed(self) -> int:
-        """How many samples are scored."""
+        """The number of committed samples."""
         return sum(self.sizes[number] for number in self.scores)
 
     @property
     def is_whole(self) -> bool:
-        """Whether every part is there."""
+        """Whether all parts are committed."""
         return len(self.scores) == len(self.sizes)
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        """The columns of the scores and their types, from the parts that are there."""
-        found: dict[str, str] = {}
-        for number in self.scores if not self.is_done else list(self.scores)[:1]:  # a finished run's are all alike
+        """The score columns of the committed parts and their types."""
+        columns: dict[str, str] = {}
+        parts = list(self.scores)[:1] if self.is_done else self.scores  # all parts of a finished run are alike
+        for number in parts:
             schema = self._schema("scores", number)
-            found |= {name: str(schema.field(name).type) for name in schema.names}
-        return found
+            columns |= {name: str(schema.field(name).type) for name in schema.names}
+        return columns
 
     @cached_property
     def sample_columns(self) -> frozenset[str]:
-        """The columns of the samples, the same in all parts; run folders of older versions have fewer."""
+        """The sample columns, the same in all parts. Run folders of older versions have fewer."""
         first = next(iter(self.samples()))
         return frozenset(self._schema("samples", first).names)
 
@@ -140,25 +141,25 @@ class ViewedRun:
             raise RunFolderError(f"part {number} of the run {self.name} cannot be read: {fault}") from None
 
     @cached_property
-    def numbers(self) -> list[str]:
-        """What samples can be sorted by: the composite, metrics, further numbers of them."""
-        found = [name for name, kind in self.columns.items() if kind == "double" and ":" not in name]
-        return sorted(found, key=lambda name: name.partition(".")[0] != COMPOSITE)
+    def score_names(self) -> list[str]:
+        """The columns that samples can be sorted by: the composite, the metrics and their parts."""
+        names = [name for name, kind in self.columns.items() if kind == "double" and ":" not in name]
+        return sorted(names, key=lambda name: name.partition(".")[0] != COMPOSITE)
 
     @cached_property
     def metrics(self) -> list[str]:
-        """Those numbers that have a status."""
-        return [name for name in self.numbers if f"{name}:status" in self.columns]
+        """The metrics, without their parts."""
+        return [name for name in self.score_names if f"{name}:status" in self.columns]
 
     @cached_property
     def headline(self) -> str | None:
-        """The number that stands for the run, as in its report: the composite, or the first that has a value."""
+        """The headline metric, as in the report: the composite, or the first metric that has a value."""
         if not self.is_done:
             return next(iter(self.metrics), None)
         return headline(self.run.entries) if self.run.entries else None
 
     def part_of(self, row: int) -> int:
-        """The part that a row is in."""
+        """The part that contains a row."""
         for number, end in enumerate(self.ends):
             if row < end:
                 return number
@@ -166,16 +167,16 @@ class ViewedRun:
 
     @cached_property
     def ends(self) -> list[int]:
-        """The row behind each part."""
+        """The first row after each part."""
         return list(accumulate(self.sizes))
 
     @property
     def identity(self) -> tuple[str, str, str, int]:
-        """What changes when the run does."""
+        """A key that changes when the run changes."""
         return self.name, self.info.created, self.info.finished or "", len(self.scores)
 
     def progress(self) -> Progress:
-        """How far it is."""
+        """The progress of the run."""
         if not self.sizes:
             return Progress(self.state, 0, None, len(self._texts), None)
         return Progress(self.state, self.committed, sum(self.sizes), len(self.scores), len(self.sizes))
@@ -190,39 +191,39 @@ class RunsFolder:
         self.is_run = (self.root / "run.json").is_file()
 
     def names(self) -> list[str]:
-        """The runs that are there now."""
+        """The names of the current runs."""
         if self.is_run:
             return [self.root.name]
-        return [name for name, _ in run_folders(self.root) if _is_text(name) and self._place(name) is not None]
+        return [name for name, _ in run_folders(self.root) if _is_text(name) and self._path(name) is not None]
 
     def open(self, name: str) -> ViewedRun:
-        """One run by name; whatever is no run of this folder is not found."""
-        place = self._place(name)
-        if place is None:
+        """One run by name."""
+        path = self._path(name)
+        if path is None:
             raise NoSuchRunError(f"no run is named {name!r} in this folder")
         try:
-            return ViewedRun(name, RunFolder(place), RunFolder(place).read_info(), self.root)
+            return ViewedRun(name, RunFolder(path), RunFolder(path).read_info(), self.root)
         except (OSError, UnicodeError, msgspec.MsgspecError) as fault:
             raise RunFolderError(f"the run {name} cannot be read: {fault}") from None
 
-    def _place(self, name: str) -> Path | None:
-        """Where the run lies; names are one or two folders deep, and links may not lead out."""
+    def _path(self, name: str) -> Path | None:
+        """The folder of a run, one or two levels deep; None if there is none or a link leads out of the folder."""
         if self.is_run:
             return self.root if name == self.root.name else None
         pieces = name.split("/")
         if len(pieces) > 2 or any(piece in ("", ".", "..") or "\0" in piece or "\\" in piece for piece in pieces):
             return None
         try:
-            place = self.root.joinpath(*pieces)
-            file = place / "run.json"
-            inside = place.resolve().is_relative_to(self.root) and file.resolve().is_relative_to(self.root)
-            return place if inside and file.is_file() else None
+            path = self.root.joinpath(*pieces)
+            file = path / "run.json"
+            inside = path.resolve().is_relative_to(self.root) and file.resolve().is_relative_to(self.root)
+            return path if inside and file.is_file() else None
         except (OSError, ValueError, RuntimeError):  # a name too long, a loop of links
             return None
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name on the disk is text, and so can stand in an address."""
+    """Whether a file name is valid text, so that it can be part of a URL."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What the page of one sample shows, from the row of its run folder; JSON that cannot be read is shown as it is."""
+"""The content of the page of one sample, from its row in the run folder. Invalid JSON is shown unchanged."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import msgspec
 
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.runs.sample_table import decoded_field
-from multimodal_eval.report.given import Given, given, lettered
+from multimodal_eval.report.inputs import Inputs, lettered, shown_inputs
 from multimodal_eval.report.media import media_name
 from multimodal_eval.report.viewer.runs import ViewedRun
 from multimodal_eval.report.viewer.store import Row
 
 MOST_IMAGES = 64
 REFERENCES = ("references", "expected_answer", "caption")
-_GIVEN = ("choices", "messages", "boxes")
-_SHOWN_APART = ("id", "question", "prompt", "generated_answer", "metadata", *REFERENCES)
+_INPUTS = ("choices", "messages", "boxes")
+_SHOWN_ELSEWHERE = ("id", "question", "prompt", "generated_answer", "metadata", *REFERENCES)
 _MEDIA = ("image", "images", "audio", "video")
 
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """An image or an audio: its name, and how its address ends."""
+    """An image or an audio file."""
 
     kind: str
     name: str
@@ -32,13 +32,13 @@ class Medium:
 
     @property
     def parameters(self) -> str:
-        """What follows the row in its address."""
+        """The query parameters after the row."""
         return f"kind={self.kind}" + ("" if self.item is None else f"&item={self.item}")
 
 
 @dataclass(frozen=True, slots=True)
 class ShownMetric:
-    """A metric's score for the sample, and what the metric says of it."""
+    """The score of a metric for the sample, with its details."""
 
     name: str
     value: float | None
@@ -51,48 +51,48 @@ class ShownMetric:
 
 
 def media_of(sample: Row) -> tuple[list[Medium], int]:
-    """The images and the audio that the page shows, and how many more images there are."""
+    """The shown images and audio, and the number of images that are left out."""
     images = listed(sample.get("images"))
-    found = [Medium("image", media_name(sample["image"]))] if sample["has_image"] else []
-    found += [Medium("images", media_name(name), place) for place, name in enumerate(images[:MOST_IMAGES])]
-    found += [Medium("audio", media_name(sample["audio"]))] if sample["has_audio"] else []
-    return found, max(0, len(images) - MOST_IMAGES)
+    media = [Medium("image", media_name(sample["image"]))] if sample["has_image"] else []
+    media += [Medium("images", media_name(name), index) for index, name in enumerate(images[:MOST_IMAGES])]
+    media += [Medium("audio", media_name(sample["audio"]))] if sample["has_audio"] else []
+    return media, max(0, len(images) - MOST_IMAGES)
 
 
-def given_of(sample: Row) -> Given:
+def inputs_of(sample: Row) -> Inputs:
     """Choices, conversation, boxes and the video's name."""
-    values = {name: _field(sample, name) for name in _GIVEN}
+    values = {name: _field(sample, name) for name in _INPUTS}
     video = media_name(sample["video"]) if sample.get("has_video") else None
-    return given(values["choices"], values["messages"], values["boxes"], video)
+    return shown_inputs(values["choices"], values["messages"], values["boxes"], video)
 
 
 def _field(sample: Row, name: str) -> Any:
-    """A field that is stored as JSON; None if it is missing or cannot be read."""
+    """A field that is stored as JSON; None if it is missing or invalid."""
     text = sample.get(name)
     try:
         return None if text is None else decoded_field(name, text)
-    except (msgspec.MsgspecError, TypeError):  # a column of another type, in a run folder that something else made
+    except (msgspec.MsgspecError, TypeError):  # a column of another type, in a run folder from another program
         return None
 
 
-def others_of(sample: Row) -> dict[str, object]:
-    """The fields that have no place of their own in the page, or cannot be shown there."""
-    apart = {*_SHOWN_APART, *_MEDIA, *(name for name in _GIVEN if _field(sample, name) is not None)}
-    found = {name: sample[name] for name in FIELDS if name not in apart and sample.get(name) is not None}
-    if "annotations" in found:
-        found["annotations"] = decoded(found["annotations"])
-    return found
+def other_fields_of(sample: Row) -> dict[str, object]:
+    """The fields that the page does not show elsewhere."""
+    elsewhere = {*_SHOWN_ELSEWHERE, *_MEDIA, *(name for name in _INPUTS if _field(sample, name) is not None)}
+    fields = {name: sample[name] for name in FIELDS if name not in elsewhere and sample.get(name) is not None}
+    if "annotations" in fields:
+        fields["annotations"] = decoded(fields["annotations"])
+    return fields
 
 
 def choices_line(text: str | None) -> str:
-    """The choices of a row of the table, in one line."""
+    """The choices of a table row, in one line."""
     choices = _field({"choices": text}, "choices") or ()
     return "  ".join(f"{letter}) {choice}" for letter, choice in lettered(choices))
 
 
 def metric_of(run: ViewedRun, name: str, scores: Row) -> ShownMetric:
-    """What is stored of one metric."""
-    numbers = [number for number in run.numbers if number.startswith(f"{name}.")]
+    """The stored score of one metric."""
+    parts = [part for part in run.score_names if part.startswith(f"{name}.")]
     return ShownMetric(
         name,
         scores.get(name),
@@ -101,17 +101,17 @@ def metric_of(run: ViewedRun, name: str, scores: Row) -> ShownMetric:
         scores.get(f"{name}:warning"),
         scores.get(f"{name}:stats"),
         decoded(scores.get(f"{name}:details")),
-        {number: scores[number] for number in numbers if scores.get(number) is not None},
+        {part: scores[part] for part in parts if scores.get(part) is not None},
     )
 
 
 def listed(value: Any) -> list[str]:
-    """A list of texts, one text or nothing, as a list."""
+    """A list of texts, a single text or None, as a list."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def decoded(text: str | None) -> Any:
-    """JSON of the run folder; what is none is shown as it stands."""
+    """Decode JSON of the run folder. Invalid JSON is kept as text."""
     if text is None:
         return None
     try:
@@ -121,13 +121,13 @@ def decoded(text: str | None) -> Any:
 
 
 def metadata_keys(texts: Sequence[str]) -> dict[str, list[str]]:
-    """The keys of the first samples' metadata, each with its values where they are few."""
+    """The metadata keys of the first samples, each with its values if there are at most 50."""
     values: dict[str, set[str]] = {}
     for text in texts:
-        found = decoded(text)
-        for key, value in found.items() if isinstance(found, Mapping) else ():
+        metadata = decoded(text)
+        for key, value in metadata.items() if isinstance(metadata, Mapping) else ():
             if isinstance(value, str | int | float):
                 values.setdefault(key, set()).add(
                     value if isinstance(value, str) else msgspec.json.encode(value).decode()
                 )
-    return {key: sorted(own) if len(own) <= 50 else [] for key, own in sorted(values.items())}
+    return {key: sorted(items) if len(items) <= 50 else [] for key, items in sorted(values.items())}

@@ -1,4 +1,4 @@
-"""What of a run's samples is asked for: read from an address, checked against what the run has."""
+"""A query for samples, read from query parameters and checked against the run."""
 
 from __future__ import annotations
 
@@ -11,60 +11,60 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError
 
 PAGE = 50
 STATUSES = ("ok", "unscored", "missing_input", "degenerate", "error")
-PLACES = {
+SEARCHED = {  # the columns of each search field
     "answer": ("generated_answer",),
     "question": ("question", "prompt"),
     "references": ("references", "expected_answer", "caption"),
     "id": ("id",),
 }
-LONGEST = 500  # characters of a text that is searched for
-_FURTHEST = 10**12
+LONGEST = 500  # characters of a query text
+_LARGEST = 10**12
 
 Parameters = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class SampleQuery:
-    """A search, filters, an order and a page."""
+    """Search, filters, order and page."""
 
     text: str = ""
-    place: str = "answer"
+    field: str = "answer"
     status: str = ""
-    ranges: tuple[tuple[str, float | None, float | None], ...] = ()  # number, least, most
+    ranges: tuple[tuple[str, float | None, float | None], ...] = ()  # metric, minimum, maximum
     key: str = ""  # of the metadata
     value: str = ""
-    sort: str = ""  # a number; "" is the order of the input
-    falling: bool = False
+    sort: str = ""  # a metric; "" is the input order
+    descending: bool = False
     offset: int = 0
 
     @property
     def is_filtered(self) -> bool:
-        """Whether some samples may be left out."""
+        """Whether the query may exclude samples."""
         return bool(self.text or self.status or self.ranges or self.key)
 
     @property
     def reads_texts(self) -> bool:
-        """Whether texts decide which samples are shown."""
+        """Whether the query depends on texts."""
         return bool(self.text or self.key)
 
     def at(self, offset: int) -> SampleQuery:
-        """The same from another place."""
+        """The same query with another offset."""
         return replace(self, offset=max(offset, 0))
 
-    def sorted_by(self, number: str) -> SampleQuery:
-        """The same in another order; once more turns it round."""
-        return replace(self, sort=number, falling=number == self.sort and not self.falling, offset=0)
+    def sorted_by(self, metric: str) -> SampleQuery:
+        """The same query sorted by a metric. The same metric again reverses the order."""
+        return replace(self, sort=metric, descending=metric == self.sort and not self.descending, offset=0)
 
     def parameters(self) -> list[tuple[str, str]]:
-        """As they stand in an address; what is as usual is left out."""
+        """The query parameters, without default values."""
         named = {
             "q": self.text,
-            "in": self.place if self.text and self.place != "answer" else "",
+            "in": self.field if self.text and self.field != "answer" else "",
             "status": self.status,
             "meta": self.key,
             "value": self.value if self.key else "",
             "sort": self.sort,
-            "desc": "1" if self.falling else "",
+            "desc": "1" if self.descending else "",
             "offset": str(self.offset or ""),
         }
         limits = [
@@ -76,68 +76,70 @@ class SampleQuery:
         return [(name, value) for name, value in named.items() if value] + limits
 
     def address(self) -> str:
-        """The same as text."""
+        """The query string."""
         return urlencode(self.parameters())
 
-    def limit(self, number: str, end: str) -> str:
-        """One end of a number's range as the form shows it."""
-        return next((value for name, value in self.parameters() if name == f"{end}.{number}"), "")
+    def limit(self, metric: str, end: str) -> str:
+        """One end of a metric's range, as the form shows it."""
+        return next((value for name, value in self.parameters() if name == f"{end}.{metric}"), "")
 
 
-def read_query(given: Parameters, numbers: Sequence[str]) -> SampleQuery:
-    """The query that an address asks for; numbers that the run has not, and nonsense, are an error."""
-    one = dict(given)
-    text, key = _text(one, "q").strip(), _text(one, "meta")
+def read_query(parameters: Parameters, score_names: Sequence[str]) -> SampleQuery:
+    """Parse query parameters. Unknown metrics and invalid values are errors."""
+    values = dict(parameters)
+    text, key = _text(values, "q").strip(), _text(values, "meta")
     return SampleQuery(
         text=text,
-        place=_chosen(one, "in", PLACES) or "answer",
-        status=_chosen(one, "status", STATUSES),
-        ranges=tuple(_ranges(one, numbers)),
+        field=_chosen(values, "in", SEARCHED) or "answer",
+        status=_chosen(values, "status", STATUSES),
+        ranges=tuple(_ranges(values, score_names)),
         key=key,
-        value=_text(one, "value") if key else "",
-        sort=_chosen(one, "sort", numbers),
-        falling=_chosen(one, "desc", ("1",)) == "1",
-        offset=whole_number(one, "offset"),
+        value=_text(values, "value") if key else "",
+        sort=_chosen(values, "sort", score_names),
+        descending=_chosen(values, "desc", ("1",)) == "1",
+        offset=whole_number(values, "offset"),
     )
 
 
-def _text(given: Mapping[str, str], name: str) -> str:
-    text = given.get(name, "")
+def _text(parameters: Mapping[str, str], name: str) -> str:
+    text = parameters.get(name, "")
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise ConfigError(f"`{name}` holds a character that no text has")
+        raise ConfigError(f"`{name}` contains a character that is not valid in text")
     if len(text) > LONGEST:
-        raise ConfigError(f"`{name}` has {len(text):,} characters; up to {LONGEST} are searched for")
+        raise ConfigError(f"`{name}` must have at most {LONGEST} characters. Got {len(text):,} instead")
     return text
 
 
-def _chosen(given: Mapping[str, str], name: str, known: Iterable[str]) -> str:
-    value = given.get(name, "")
+def _chosen(parameters: Mapping[str, str], name: str, known: Iterable[str]) -> str:
+    value = parameters.get(name, "")
     if value and value not in known:
         raise UnknownNameError(f"value of `{name}`", value[:100], known)
     return value
 
 
-def whole_number(given: Mapping[str, str], name: str) -> int:
-    """A number of rows."""
-    value = given.get(name) or "0"
-    if not (value.isascii() and value.isdigit()) or len(value) > 12 or int(value) > _FURTHEST:
-        raise ConfigError(f"`{name}` must be a whole number from 0")
+def whole_number(parameters: Mapping[str, str], name: str) -> int:
+    """A non-negative integer parameter, 0 if it is missing."""
+    value = parameters.get(name) or "0"
+    if not (value.isascii() and value.isdigit()) or len(value) > 12 or int(value) > _LARGEST:
+        raise ConfigError(f"`{name}` must be a non-negative integer")
     return int(value)
 
 
-def _ranges(given: Mapping[str, str], numbers: Sequence[str]) -> Iterable[tuple[str, float | None, float | None]]:
+def _ranges(
+    parameters: Mapping[str, str], score_names: Sequence[str]
+) -> Iterable[tuple[str, float | None, float | None]]:
     limits: dict[str, dict[str, float]] = {}
-    for name, value in given.items():
-        end, dot, number = name.partition(".")
+    for name, value in parameters.items():
+        end, dot, metric = name.partition(".")
         if end not in ("min", "max") or not dot or not value.strip():
             continue
-        if number not in numbers:
-            raise UnknownNameError("number", number[:100], numbers)
+        if metric not in score_names:
+            raise UnknownNameError("metric", metric[:100], score_names)
         try:
             limit = float(value)
         except ValueError:
-            raise ConfigError(f"`{end}` of {number} must be a number") from None
+            raise ConfigError(f"`{end}` of {metric} must be a number") from None
         if not isfinite(limit):
-            raise ConfigError(f"`{end}` of {number} must be a finite number")
-        limits.setdefault(number, {})[end] = limit
-    return [(number, own.get("min"), own.get("max")) for number, own in limits.items()]
+            raise ConfigError(f"`{end}` of {metric} must be a finite number")
+        limits.setdefault(metric, {})[end] = limit
+    return [(metric, ends.get("min"), ends.get("max")) for metric, ends in limits.items()]

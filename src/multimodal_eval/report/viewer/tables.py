@@ -1,4 +1,4 @@
-"""The tables that the viewer hands out as files."""
+"""The tables that the viewer offers for download."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from starlette.responses import Response, StreamingResponse
 
 from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.report.viewer.exports import FORMATS, Cell, Table, number_cells
+from multimodal_eval.report.viewer.exports import FORMATS, Cell, Table, score_cells
 from multimodal_eval.report.viewer.run_list import RunList
 from multimodal_eval.report.viewer.runs import NoSuchRunError
 
-_NUMBER_HEADS = ("value", "stderr", "low", "high", "n_scored", "n_total")
+_SCORE_HEADERS = ("value", "stderr", "low", "high", "n_scored", "n_total")
 
 
 def download(request: Request, name: str, table: Callable[[int | None], Table]) -> Response:
-    """A table as a download in the format that the address ends with."""
-    form = FORMATS.get(request.path_params["format"])
-    if form is None:
-        raise NoSuchRunError(f"tables are written as {', '.join(FORMATS)}")
-    full = f"{name.replace('/', '-')}.{request.path_params['format']}"
-    disposition = f"attachment; filename*=UTF-8''{quote(full, safe='')}"
-    pieces = _blocks(form.write(table(form.most)))
-    begun = chain([next(pieces)], pieces)  # what fails at once is an error, and no file
-    return StreamingResponse(begun, media_type=form.media_type, headers={"content-disposition": disposition})
+    """A table as a download, in the format at the end of the URL."""
+    suffix = request.path_params["format"]
+    if suffix not in FORMATS:
+        raise NoSuchRunError(f"tables can be saved as {', '.join(FORMATS)}")
+    file_format = FORMATS[suffix]
+    file_name = f"{name.replace('/', '-')}.{suffix}"
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(file_name, safe='')}"}
+    blocks = _blocks(file_format.write(table(file_format.most)))
+    started = chain([next(blocks)], blocks)  # an error in the first block becomes an error page instead of a file
+    return StreamingResponse(started, media_type=file_format.media_type, headers=headers)
 
 
 def _blocks(pieces: Iterator[str]) -> Iterator[str]:
-    """Some lines at a time: each piece that leaves has its price."""
+    """Join the pieces into blocks of 500, since sending many small pieces is slow."""
     block: list[str] = []
     for piece in pieces:
         block.append(piece)
@@ -41,40 +42,40 @@ def _blocks(pieces: Iterator[str]) -> Iterator[str]:
     yield "".join(block)
 
 
-def runs_table(found: RunList) -> Table:
+def runs_table(listing: RunList) -> Table:
     """The list of runs."""
-    heads = ["run", "task", "state", "created", "samples", "number", "value", "low", "high"]
+    headers = ["run", "task", "state", "created", "samples", "number", "value", "low", "high"]
     rows = [
-        [row.name, row.task, row.state, row.created, row.samples, row.number, row.value, row.low, row.high]
-        for row in found.rows
+        [row.name, row.task, row.state, row.created, row.samples, row.metric, row.value, row.low, row.high]
+        for row in listing.rows
     ]
-    return Table(heads, rows)
+    return Table(headers, rows)
 
 
-def numbers_table(run: Run) -> Table:
-    """The metrics of a run and their parts."""
+def scores_table(run: Run) -> Table:
+    """The scores of a run, with the parts of its metrics."""
     rows: list[list[Cell]] = []
     for name, entry in run.entries.items():
-        rows.append([name, *number_cells(entry), entry.signature])
-        rows += [[f"{name}.{part}", *number_cells(own), None] for part, own in entry.parts.items()]
-    return Table(["number", *_NUMBER_HEADS, "signature"], rows)
+        rows.append([name, *score_cells(entry), entry.signature])
+        rows += [[f"{name}.{part}", *score_cells(figure), None] for part, figure in entry.parts.items()]
+    return Table(["number", *_SCORE_HEADERS, "signature"], rows)
 
 
 def slices_table(run: Run) -> Table:
-    """The metrics of each slice."""
+    """The scores of each slice."""
     rows = [
-        [column, value, name, *number_cells(entry)]
+        [column, value, name, *score_cells(entry)]
         for column, slices in run.outcome.slices.items()
-        for value, own in slices.items()
-        for name, entry in own.metrics.items()
+        for value, slice_ in slices.items()
+        for name, entry in slice_.metrics.items()
     ]
-    return Table(["column", "value", "number", *_NUMBER_HEADS], rows)
+    return Table(["column", "value", "number", *_SCORE_HEADERS], rows)
 
 
-def comparison_table(found: RunComparison, names: Sequence[str]) -> Table:
+def comparison_table(comparison: RunComparison, names: Sequence[str]) -> Table:
     """The differences between runs, one row per metric and pair."""
-    shown = dict(zip(found.runs, names, strict=True))
-    heads = [
+    shown = dict(zip(comparison.runs, names, strict=True))
+    headers = [
         "number",
         "first",
         "second",
@@ -88,13 +89,13 @@ def comparison_table(found: RunComparison, names: Sequence[str]) -> Table:
         "verdict",
     ]
     rows = []
-    for number in found.numbers:
-        values = {system.name: system.value for system in number.systems}
-        for pair in number.pairs:
+    for metric in comparison.numbers:
+        values = {system.name: system.value for system in metric.systems}
+        for pair in metric.pairs:
             sides = (pair.first, pair.second)
             rows.append(
                 [
-                    number.name,
+                    metric.name,
                     *(shown[side] for side in sides),
                     *(values[side] for side in sides),
                     pair.difference,
@@ -105,4 +106,4 @@ def comparison_table(found: RunComparison, names: Sequence[str]) -> Table:
                     pair.verdict,
                 ]
             )
-    return Table(heads, rows)
+    return Table(headers, rows)

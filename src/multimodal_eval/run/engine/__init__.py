@@ -1,1 +1,1 @@
-"""Where the parts of a run are worked on: this machine, or a Ray cluster."""
+"""Engines that process the parts of a run: this machine, or a Ray cluster."""

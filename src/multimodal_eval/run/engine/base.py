@@ -1,7 +1,7 @@
-"""What every engine has in common: executors that work on the parts of a run, and the choice of one by name.
+"""The common base of all engines: executors that process the parts of a run, and their choice by name.
 
-An executor offers one call: a method of a worker over many items, in order. No number depends on the engine: a run that
-was started with one may be continued with another.
+An executor has one method, which maps a method of a worker over many items, in order. Scores do not depend on the
+engine: a run that was started with one may be continued with another.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from multimodal_eval.run.part import Worker
 
 Work = Literal["fit", "merge", "score", "probe", "score_again"]
-IN_OTHER_PROCESSES: tuple[Work, ...] = ("probe", "score_again")  # asked for only where processes die
-AHEAD = 2  # parts a worker that are on their way or wait to be taken: enough to keep all busy
+IN_OTHER_PROCESSES: tuple[Work, ...] = ("probe", "score_again")  # used only after a process has crashed
+AHEAD = 2  # parts per worker that are in progress or queued: enough to keep all workers busy
 Item = TypeVar("Item")
 Future = TypeVar("Future")
 
 
 class Executor(Protocol):
-    """Works on parts, somewhere."""
+    """Processes parts."""
 
     def map(self, worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
         """`worker.work(item)` for every item, results in the order of the items.
 
-        An item whose work brings its process down, whenever it is tried, gives a `Died`.
+        An item that crashes its process on every attempt gives a `Crashed`.
         """
 
 
 @dataclass(frozen=True)
-class Died:
-    """The process that did this work was gone before it was done."""
+class Crashed:
+    """The process crashed before the work was done."""
 
     reason: str
 
 
 class Inline:
-    """One after the other, in this thread."""
+    """Processes items one after the other, in this thread."""
 
     def map(self, worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
         """`worker.work(item)` for every item."""
@@ -58,7 +58,7 @@ class Inline:
 def in_order(
     submit: Callable[[Item], Future], result: Callable[[Item, Future], Any], items: Iterable[Item], window: int
 ) -> Iterator[Any]:
-    """Results in the order of the items, with at most `window` of them on their way: what is done waits for nobody."""
+    """Results in the order of the items, with at most `window` items submitted at a time."""
     waiting: deque[tuple[Item, Future]] = deque()
     for item in items:
         waiting.append((item, submit(item)))
@@ -70,9 +70,9 @@ def in_order(
 
 @dataclass(frozen=True)
 class Recipe:
-    """A worker in a few words; a process opens its metrics and their states once."""
+    """A small description of a worker, from which another process opens the metrics and their states once."""
 
-    folder: str  # its address
+    folder: str  # address of the run folder
     config: bytes
     earlier: str | None
     reusable: frozenset[str]
@@ -80,13 +80,13 @@ class Recipe:
 
     @classmethod
     def of(cls, worker: Worker) -> Recipe:
-        """The recipe of a worker of this process."""
+        """The recipe of a worker in this process."""
         earlier = None if worker.earlier is None else worker.earlier.address
-        config = msgspec.json.encode(msgspec.to_builtins(worker.plan.spelled_out))
+        config = msgspec.json.encode(msgspec.to_builtins(worker.plan.expanded_config))
         return cls(worker.folder.address, config, earlier, worker.reusable, worker.accept_open)
 
     def worker(self) -> Worker:
-        """The worker, the same one for the same recipe."""
+        """The worker; the last one is cached."""
         return _worker(self)
 
     def opened(self) -> Worker:
@@ -108,10 +108,10 @@ EngineName = Literal["local", "ray"]
 
 @dataclass(frozen=True)
 class Engine:
-    """This machine, or a Ray cluster: the one at `address`, otherwise a private one on this machine.
+    """This machine, or a Ray cluster: the one at `address`, or else a private one on this machine.
 
-    `workers` is how many parts are worked on at once (all cores by default); `gpus_per_worker` is the share of a GPU
-    for each worker that holds a model, on a Ray cluster.
+    `workers` is the number of parts processed at the same time (all cores by default); `gpus_per_worker` is the share
+    of a GPU for each worker with a model, on a Ray cluster.
     """
 
     name: EngineName = "local"
@@ -129,19 +129,19 @@ class Engine:
                 f"`gpus_per_worker` must be a share from 0 to 1, or a whole number. Got {self.gpus_per_worker} instead."
             )
         if self.name == "local" and (self.address is not None or self.gpus_per_worker):
-            raise ConfigError("`address` and `gpus_per_worker` are of a Ray cluster: they go with engine 'ray'")
+            raise ConfigError("`address` and `gpus_per_worker` need the engine 'ray'")
 
     @classmethod
     def of(cls, engine: Engine | EngineName, workers: int | None = None) -> Engine:
-        """The engine that a call names, with or without a number of workers beside it."""
+        """The engine named by a call, with or without a number of workers."""
         if not isinstance(engine, Engine):
             return cls(engine, workers)
         if workers is not None:
-            raise ConfigError("`workers` is given twice: in the `Engine`, and beside it")
+            raise ConfigError("`workers` is given twice: in the `Engine` and as an argument")
         return engine
 
     def executor(self, plan: Plan) -> AbstractContextManager[Executor]:
-        """The executor for a plan, for as long as it is needed."""
+        """A context manager with the executor for a plan."""
         return ENGINES[self.name](self, plan)
 
 
@@ -154,13 +154,13 @@ def _local(engine: Engine, plan: Plan) -> AbstractContextManager[Executor]:
 def _ray(engine: Engine, plan: Plan) -> AbstractContextManager[Executor]:
     from multimodal_eval.run.engine.ray import RayExecutor
 
-    if plan.homebound:
+    if plan.process_local:
         raise ConfigError(
-            f"the engine 'ray' works in other processes, which do not know {', '.join(plan.homebound)}: defined in "
-            "this process alone. Put the definition into a plug-in file (`plugins`, --plugin)"
+            f"the engine 'ray' uses other processes, which cannot import {', '.join(plan.process_local)}: defined only "
+            "in this process. Put the definition into a plug-in file (`plugins`, --plugin)"
         )
     return RayExecutor(engine.workers, engine.address, engine.gpus_per_worker)
 
 
-# Every engine by name, and what opens its executor.
+# Engine name -> function that opens its executor.
 ENGINES: dict[str, Callable[[Engine, Plan], AbstractContextManager[Executor]]] = {"local": _local, "ray": _ray}

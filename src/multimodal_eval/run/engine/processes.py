@@ -1,4 +1,4 @@
-"""Processes of our own: started afresh, gone when this one is, and of which errors come back as they are."""
+"""Child processes: spawned, ended together with this process, with errors passed back unchanged."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from multiprocessing.connection import wait
 from threading import Lock, Thread
 from typing import Any
 
-_hiding = Lock()  # runs of several threads would hand one another the hidden state as the shown one
+_hiding = Lock()  # otherwise concurrent threads would save the hidden state as the original
 
 
 def process_pool(workers: int) -> ProcessPoolExecutor:
-    """So many processes; hand work in by `submit`."""
-    # Started afresh: a process forked off one with threads may hang.
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin)
+    """A pool of processes; use it with `submit`."""
+    # Spawned, because a process forked from one with threads may hang.
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_initialise)
 
 
 def submit(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
-    """Have `work(*arguments)` done by one of them."""
-    with _main_hidden():  # a process is started by the first works that are handed in
-        return pool.submit(_carried_out, work, arguments)
+    """Call `work(*arguments)` in the pool."""
+    with _main_hidden():  # the first calls start the processes
+        return pool.submit(_run, work, arguments)
 
 
-def _carried_out(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _run(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     try:
         return work(*arguments)
     except Exception as error:
-        _refuse_to_die_of(error)
+        _ensure_picklable(error)
         raise
 
 
-def _begin() -> None:
-    """What a new process does first: it shall end with this one, however that ends, and without a word on Ctrl-C."""
+def _initialise() -> None:
+    """Initialise a child process: it ends with its parent, and prints nothing on Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     Thread(target=_end_with_parent, daemon=True).start()
 
@@ -52,7 +52,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _main_hidden() -> Iterator[None]:
-    """A new process would run the user's script again, up to where it asked for this run: it needs nothing of it."""
+    """Hide the user's script, so that a new process does not run it again."""
     main = vars(sys.modules["__main__"])
     with _hiding:
         shown: dict[str, object] = {name: main[name] for name in ("__spec__", "__file__") if name in main}
@@ -64,9 +64,9 @@ def _main_hidden() -> Iterator[None]:
             main.update(shown)
 
 
-def _refuse_to_die_of(error: Exception) -> None:
-    """An exception that cannot be read on the other side would look like a process that died."""
+def _ensure_picklable(error: Exception) -> None:
+    """Replace an exception that cannot be unpickled; it would look like a crash of the process."""
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - whatever its own code raises
+    except Exception:  # noqa: BLE001 - its own code may raise anything
         raise RuntimeError(f"{type(error).__name__}: {error}") from None

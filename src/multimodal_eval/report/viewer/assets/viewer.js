@@ -1,15 +1,15 @@
-// Keys, and what a page says when it has changed. Everything else is links and forms, which work without this file.
+// Keyboard shortcuts and announcements for screen readers. Links and forms work without this file.
 (() => {
   "use strict";
 
-  const writing = (element) => element.closest("input, select, textarea, [contenteditable]") !== null;
+  const isField = (element) => element.closest("input, select, textarea, [contenteditable]") !== null;
 
-  const lines = () => [...document.querySelectorAll("tr[data-line]")];
+  const rows = () => [...document.querySelectorAll("tr[data-line]")];
 
-  const linkOf = (line) => line.querySelector("a[href], input");
+  const linkOf = (row) => row.querySelector("a[href], input");
 
   function move(step) {
-    const all = lines();
+    const all = rows();
     if (all.length === 0) return;
     const at = all.indexOf(document.activeElement.closest("tr[data-line]"));
     const next = at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1);
@@ -17,9 +17,9 @@
     if (link) link.focus();
   }
 
-  function choose() {
-    const line = document.activeElement.closest("tr[data-line]");
-    const box = line && line.querySelector("input[type=checkbox]");
+  function select() {
+    const row = document.activeElement.closest("tr[data-line]");
+    const box = row && row.querySelector("input[type=checkbox]");
     if (box) box.click();
   }
 
@@ -31,12 +31,12 @@
     return true;
   }
 
-  const keys = { j: () => move(1), k: () => move(-1), x: choose };
+  const keys = { j: () => move(1), k: () => move(-1), x: select };
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (document.querySelector("dialog[open]")) return;
-    if (writing(event.target) && !(event.target.type === "checkbox" && event.key !== " ")) {
+    if (isField(event.target) && !(event.target.type === "checkbox" && event.key !== " ")) {
       if (event.key === "Escape") event.target.blur();
       return;
     }
@@ -50,16 +50,16 @@
 
   document.getElementById("keys-button").addEventListener("click", () => document.getElementById("keys").showModal());
 
-  // A table that was exchanged says how many lines it has to those who cannot see it.
+  // Announce the number of rows of an updated table to screen readers.
   document.addEventListener("htmx:after:swap", () => {
-    const status = document.querySelector("[data-said]");
-    if (status) document.getElementById("said").textContent = status.textContent;
+    const status = document.querySelector("[data-status]");
+    if (status) document.getElementById("status").textContent = status.textContent;
   });
 
-  // A picture that cannot be shown says so; a small one in a table only leaves its place.
+  // Replace an image that cannot be shown by a message, and a thumbnail by an empty box.
   function missing(image) {
     if (image.matches(".thumb")) image.replaceWith(Object.assign(document.createElement("span"), { className: "thumb" }));
-    else image.replaceWith("(the picture cannot be shown)");
+    else image.replaceWith("(the image cannot be shown)");
   }
   document.addEventListener("error", (event) => event.target.matches("img") && missing(event.target), true);
   for (const image of document.images) if (image.complete && image.naturalWidth === 0 && image.loading !== "lazy") missing(image);

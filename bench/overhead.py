@@ -1,9 +1,9 @@
-"""Start-up, reading and a trivial metric: time and peak memory, and how they grow with ten times the input.
+"""Start-up, reading and a trivial metric: time and peak memory, and their growth with ten times the input.
 
-    python bench/house.py [SAMPLES]        (default 1,000,000; needs about 1 GB of disk for that)
+    python bench/overhead.py [SAMPLES]        (default 1,000,000; needs about 1 GB of disk for that)
 
-Reading is compared with what people write by hand (json.loads on every line, no checks) and with pandas, each in a
-process of its own, one after the other, twice.
+Reading is compared with a plain loop (json.loads on every line, no checks) and with pandas. Each reader runs in a
+separate process, one after another, twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ READERS = {
     "mmeval validate": (
         "from multimodal_eval.cli.main import cli\ncli.main(['validate', sys.argv[1]], standalone_mode=False)"
     ),
-    "json.loads, kept": "rows = [json.loads(line) for line in open(sys.argv[1])]",
+    "json.loads": "rows = [json.loads(line) for line in open(sys.argv[1])]",
     "pandas.read_json": "import pandas; pandas.read_json(sys.argv[1], lines=True)",
 }
 
@@ -43,10 +43,10 @@ evaluate(sys.argv[1], metrics=["words"], output=sys.argv[2], skip_lint=sys.argv[
 
 
 def write_samples(path: Path, count: int) -> None:
-    chooser = random.Random(0)
+    rng = random.Random(0)
 
     def caption() -> str:
-        return " ".join(chooser.choices(WORDS, k=10))
+        return " ".join(rng.choices(WORDS, k=10))
 
     with path.open("w") as file:
         for number in range(count):
@@ -62,7 +62,7 @@ def write_samples(path: Path, count: int) -> None:
 
 
 def measured(program: str, *arguments: str) -> tuple[float, float]:
-    """Seconds and peak megabytes of a program in a process of its own."""
+    """Seconds and peak megabytes of a program in a separate process."""
     before = time.perf_counter()
     code = (
         f"import json, resource, sys\n{program}\n"
@@ -86,24 +86,24 @@ def _seconds(command: list[str]) -> float:
 
 
 def reading(small: Path, large: Path, count: int) -> None:
-    print(f"\nreading JSONL ({large.stat().st_size / count:.0f} bytes a sample), best of 2")
+    print(f"\nreading JSONL ({large.stat().st_size / count:.0f} bytes per sample), best of 2")
     print(f"  {'':<20} {'samples':>10} {'s':>7} {'samples/s':>10} {'peak MB':>8}")
     best: dict[tuple[str, Path], tuple[float, float]] = {}
     for _ in range(2):
         for name, program in READERS.items():
             for path in (small, large):
-                found = measured(program, str(path))
-                best[name, path] = min(best.get((name, path), found), found)
+                figures = measured(program, str(path))
+                best[name, path] = min(best.get((name, path), figures), figures)
     for (name, path), (seconds, peak) in best.items():
         samples = count if path == large else count // 10
         print(f"  {name:<20} {samples:>10,} {seconds:7.2f} {samples / seconds:>10,.0f} {peak:8.0f}")
-    ours, theirs = best["mmeval validate", large][0], best["json.loads, kept", large][0]
-    print(f"  mmeval validate takes {ours / theirs:.2f} times json.loads, checks and all")
+    ours, theirs = best["mmeval validate", large][0], best["json.loads", large][0]
+    print(f"  mmeval validate takes {ours / theirs:.2f} times as long as json.loads, including checks")
     print(f"  ten times the input: {ours / best['mmeval validate', small][0]:.1f} times as long")
 
 
 def trivial_metric(small: Path, large: Path, count: int, scratch: Path) -> None:
-    print("\na trivial metric through a whole run (read, store, score, aggregate)")
+    print("\na trivial metric in a whole run (read, store, score, aggregate)")
     for lint in ("without", "with"):
         for path, samples in ((small, count // 10), (large, count)):
             folder = scratch / f"run-{samples}-{lint}"
@@ -111,7 +111,7 @@ def trivial_metric(small: Path, large: Path, count: int, scratch: Path) -> None:
             stored = sum(file.stat().st_size for file in (folder / "samples").iterdir()) / path.stat().st_size
             rate = f"{samples / seconds:>10,.0f} samples/s"
             print(f"  {lint:>7} lint {samples:>10,} samples {seconds:7.2f} s {rate} {peak:6.0f} MB peak")
-    print(f"  the stored samples take {stored:.2f} of the JSONL")
+    print(f"  the stored samples take {stored:.2f} of the size of the JSONL")
 
 
 def main(count: int) -> None:

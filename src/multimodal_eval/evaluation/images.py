@@ -1,7 +1,7 @@
-"""The pictures of samples, known by their content before a model opens them.
+"""The images of samples, identified by their content before a model opens them.
 
-A key stands for content, and vectors are kept by it for ever: what is decoded must be what the key was made of. So what
-came over the network is kept and not asked for again, and a file that has changed in between is refused.
+Vectors are cached under a key computed from an image's content, so the decoded image must have exactly that content.
+Therefore downloads are kept instead of being requested again, and a file that changed in between is refused.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from multimodal_eval.core.errors import ImageError, shorten
 from multimodal_eval.media.images import image_bytes, is_url, load_image_any
 from multimodal_eval.media.policy import MediaPolicy, current_policy
 from multimodal_eval.models.cache import digest
-from multimodal_eval.models.clip.pictures import Picture
+from multimodal_eval.models.clip.lazy_images import LazyImage
 
 if TYPE_CHECKING:
     from PIL import Image
 
-READ_AT_ONCE = 8  # files or addresses; each may hold as many bytes as the policy allows
-IN_MEMORY = 32 << 20  # bytes that a spool keeps before it writes a temporary file
+READ_AT_ONCE = 8  # files or URLs; each may be as large as the policy allows
+IN_MEMORY = 32 << 20  # bytes that a spool holds before it writes a temporary file
 
 
 class Spool:
-    """Takes content from any thread and gives it back until it is closed: from memory, or from one temporary file."""
+    """Stores content from any thread until it is closed, in memory or in one temporary file."""
 
     def __init__(self, in_memory: int = IN_MEMORY) -> None:
         self._file = SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115 - closed with the spool
@@ -43,7 +43,7 @@ class Spool:
         self._file.close()
 
     def keep(self, content: bytes) -> Callable[[], bytes]:
-        """Put content away; the call gives it back."""
+        """Store the content; the returned function reads it back."""
         with self._lock:
             start = self._file.seek(0, 2)
             self._file.write(content)
@@ -56,32 +56,32 @@ class Spool:
 
 
 @contextmanager
-def pictures_of(sources: Sequence[Any]) -> Iterator[list[Picture]]:
-    """One picture a source, to be opened inside the block, or its `fault`. Equal names are read once."""
-    policy = current_policy()  # the threads have a context of their own
+def images_of(sources: Sequence[Any]) -> Iterator[list[LazyImage]]:
+    """One image per source, to be opened inside the block, or its `fault`. Equal names are read once."""
+    policy = current_policy()  # threads do not inherit the context
     with Spool() as spool:
-        read = partial(_picture, policy=policy, spool=spool)
+        read = partial(_image, policy=policy, spool=spool)
         names = list(dict.fromkeys(source for source in sources if isinstance(source, str | PathLike)))
         with ThreadPoolExecutor(READ_AT_ONCE) as pool:
             named = dict(zip(names, pool.map(read, names), strict=True))
         yield [named[source] if isinstance(source, str | PathLike) else read(source) for source in sources]
 
 
-def _picture(source: Any, *, policy: MediaPolicy, spool: Spool) -> Picture:
+def _image(source: Any, *, policy: MediaPolicy, spool: Spool) -> LazyImage:
     load = partial(load_image_any, source, policy=policy)
     try:
         content = image_bytes(source, policy=policy)
     except ImageError as fault:
-        return Picture(b"", load, str(fault))
+        return LazyImage(b"", load, str(fault))
     key = digest(content)
-    if not isinstance(source, str | PathLike):  # it is in memory
-        return Picture(key, load)
-    again = spool.keep(content) if is_url(source) else partial(image_bytes, source, policy=policy)
-    return Picture(key, partial(_opened, source, key, again, policy))
+    if not isinstance(source, str | PathLike):  # already in memory
+        return LazyImage(key, load)
+    reread = spool.keep(content) if is_url(source) else partial(image_bytes, source, policy=policy)
+    return LazyImage(key, partial(_opened, source, key, reread, policy))
 
 
-def _opened(source: Any, key: bytes, again: Callable[[], bytes], policy: MediaPolicy) -> Image.Image:
-    content = again()
+def _opened(source: Any, key: bytes, reread: Callable[[], bytes], policy: MediaPolicy) -> Image.Image:
+    content = reread()
     if digest(content) != key:
         raise ImageError(f"{shorten(str(source))} changed while it was being read")
     return load_image_any(content, policy=policy)

@@ -1,4 +1,4 @@
-"""How a page shows what a sample gives beside its texts: choices, a conversation, boxes, a video."""
+"""How a page shows the choices, the conversation, the boxes and the video of a sample."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.sample import Box
 from multimodal_eval.report.media import media_name
 
-MOST_MESSAGES = 50
-MOST_BOXES = 100
+MAX_MESSAGES = 50
+MAX_BOXES = 100
 
 Choices = Sequence[str] | Mapping[str, str]
 
@@ -27,44 +27,44 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """A message as it is shown."""
+    """A message, ready to be shown."""
 
     role: str
     lines: list[Line]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The fields as they are shown; media are named and never opened."""
+class Inputs:
+    """Choices, conversation, boxes and video of a sample. Media are named and never opened."""
 
     choices: list[tuple[str, str]]
     messages: list[ShownMessage]
     more_messages: int
-    boxes: list[str] | None  # an empty list says that there is nothing to see
+    boxes: list[str] | None  # an empty list states that there are no boxes
     more_boxes: int
     video: str | None
 
 
-def given(
+def shown_inputs(
     choices: Choices | None, messages: Sequence[Message] | None, boxes: Sequence[Box] | None, video: str | None
-) -> Given:
-    """The fields of one sample; `video` is the name of its video."""
-    said, marked = messages or (), boxes or ()
-    return Given(
+) -> Inputs:
+    """The inputs of one sample; `video` is the name of its video."""
+    messages = messages or ()
+    return Inputs(
         lettered(choices or ()),
-        [_shown(message) for message in said[:MOST_MESSAGES]],
-        max(0, len(said) - MOST_MESSAGES),
-        None if boxes is None else [_box(box) for box in marked[:MOST_BOXES]],
-        max(0, len(marked) - MOST_BOXES),
+        [_shown(message) for message in messages[:MAX_MESSAGES]],
+        max(0, len(messages) - MAX_MESSAGES),
+        None if boxes is None else [_box(box) for box in boxes[:MAX_BOXES]],
+        max(0, len(boxes or ()) - MAX_BOXES),
         video,
     )
 
 
 def lettered(choices: Choices) -> list[tuple[str, str]]:
-    """The choices with their letters; those of a list are counted from 1."""
+    """The choices with their letters; the choices of a list are numbered from 1."""
     if isinstance(choices, Mapping):
         return list(choices.items())
-    return [(str(place), text) for place, text in enumerate(choices, 1)]
+    return [(str(number), text) for number, text in enumerate(choices, 1)]
 
 
 def _shown(message: Message) -> ShownMessage:
@@ -81,7 +81,7 @@ def _line(part: MessagePart) -> Line:
 
 
 def _box(box: Box) -> str:
-    """left, top, right, bottom, with the label before them and the score behind them."""
+    """The label, then left, top, right and bottom, then the score."""
     edges = ", ".join(f"{edge:g}" for edge in box.box)
     label = "" if box.label is None else f"{box.label}: "
     return f"{label}{edges}" + ("" if box.score is None else f" (score {box.score:g})")

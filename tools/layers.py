@@ -1,7 +1,7 @@
-"""Facts about the source tree, and the picture of who imports whom: python -m tools.rooms [--names]
+"""Print facts about the source tree and draw its imports: python -m tools.layers [--names]
 
-Prints the size of src and tests, the modules that only one other module imports and the count of untyped
-dictionaries; `--names` lists the modules too. Writes docs/images/rooms.svg, which CONTRIBUTING.md shows.
+Prints the size of src and tests, the number of modules that only one other module imports, and the number of untyped
+dictionaries. `--names` also lists the modules. Writes docs/images/layers.svg, which CONTRIBUTING.md shows.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from statistics import median
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "multimodal_eval"
-PICTURE = ROOT / "docs" / "images" / "rooms.svg"
-LONGEST_FILE = 400  # lines
+DIAGRAM = ROOT / "docs" / "images" / "layers.svg"
+MAX_LINES = 400  # of a file
 UNTYPED = re.compile(r"\b(?:dict|Mapping)\[str, Any\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A file of the package: its name without the package's, its size, and the modules that it imports."""
+    """A file of the package: its name below the package, its size, and the modules that it imports."""
 
     name: str
     lines: int
@@ -35,12 +35,12 @@ class Module:
     imports: frozenset[str]
 
     @property
-    def room(self) -> str:
+    def subpackage(self) -> str:
         return self.name.partition(".")[0]
 
 
 def read_modules(package: Path) -> list[Module]:
-    """Every module of the package, in the order of their names."""
+    """All modules of the package, ordered by name."""
     files = {_name(path, package): path for path in package.rglob("*.py")}
     return [_read(name, files) for name in sorted(files)]
 
@@ -63,7 +63,7 @@ def _read(name: str, files: Mapping[str, Path]) -> Module:
 
 
 def _imported(nodes: Iterable[ast.AST], files: Mapping[str, Path]) -> Iterator[str]:
-    """Modules of the package, wherever in a file they are imported; those of the package itself are not counted."""
+    """Imported modules of the package, from anywhere in a file. Imports of the package itself do not count."""
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE:
             base = node.module.removeprefix(PACKAGE).lstrip(".")
@@ -73,25 +73,25 @@ def _imported(nodes: Iterable[ast.AST], files: Mapping[str, Path]) -> Iterator[s
 
 
 def importers(modules: Sequence[Module]) -> dict[str, list[str]]:
-    """Which modules import each."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """The importers of each module."""
+    by_module: dict[str, list[str]] = defaultdict(list)
     for module in modules:
         for name in module.imports:
-            found[name].append(module.name)
-    return found
+            by_module[name].append(module.name)
+    return by_module
 
 
 def layers() -> list[list[str]]:
-    """The rooms from top to bottom as pyproject.toml lists them; rooms of one layer do not import one another."""
+    """The subpackages of each layer, from top to bottom, as in pyproject.toml. Those of one layer are independent."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
     listed = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    return [[room.strip() for room in layer.split("|")] for layer in listed]
+    return [[subpackage.strip() for subpackage in layer.split("|")] for layer in listed]
 
 
 def print_facts(modules: Sequence[Module], *, names: bool) -> None:
-    """Sizes, and what there should be less of."""
+    """Print sizes, and counts that should decrease."""
     functions = [lines for module in modules for lines in module.functions]
     by_module = importers(modules)
     single = {module.name: by_module[module.name][0] for module in modules if len(by_module[module.name]) == 1}
@@ -106,7 +106,7 @@ def print_facts(modules: Sequence[Module], *, names: bool) -> None:
             print(f"    {name} <- {importer}")
     for folder in ("src", "tests"):
         long = sorted((lines, path) for path, lines in _long_files(ROOT / folder))
-        print(f"files over {LONGEST_FILE} lines in {folder:<10} {len(long):>5,}")
+        print(f"files over {MAX_LINES} lines in {folder:<10} {len(long):>5,}")
         for lines, path in reversed(long):
             print(f"    {path} {lines}")
 
@@ -114,37 +114,37 @@ def print_facts(modules: Sequence[Module], *, names: bool) -> None:
 def _long_files(folder: Path) -> Iterator[tuple[str, int]]:
     for path in folder.rglob("*.py"):
         lines = path.read_text(encoding="utf-8").count("\n")
-        if lines > LONGEST_FILE:
+        if lines > MAX_LINES:
             yield str(path.relative_to(ROOT)), lines
 
 
-# The picture: a row per room, a column per room, and in a cell how many imports lead from the row to the column.
+# The diagram has one row and one column per subpackage. A cell has the number of imports from its row to its column.
 WIDTH, TOP, ROW, CELL, LEFT, GRID = 900, 96, 30, 34, 16, 272
 DARK, PALE, BLUE = "#1f2933", "#616e7c", "#2f6f9f"
 
 
 def draw(modules: Sequence[Module]) -> str:
-    """The rooms and their imports as SVG."""
+    """The subpackages and their imports as SVG."""
     stacked = layers()
-    rooms = [room for layer in stacked for room in layer]
+    subpackages = [subpackage for layer in stacked for subpackage in layer]
     counts = Counter(
-        (module.room, name.partition(".")[0])
+        (module.subpackage, name.partition(".")[0])
         for module in modules
         for name in module.imports
-        if name.partition(".")[0] in rooms and module.room in rooms
+        if name.partition(".")[0] in subpackages and module.subpackage in subpackages
     )
-    height = TOP + ROW * len(rooms) + 20
-    title = "Rooms of the package from top to bottom, and how many imports lead from each to the others."
+    height = TOP + ROW * len(subpackages) + 20
+    title = "The packages from top to bottom, and the number of imports from each to the others."
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
         f' font-family="system-ui, sans-serif" role="img" aria-label="{title}">',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
         *_layer_boxes(stacked),
-        *(_column_head(place, room) for place, room in enumerate(rooms)),
-        *_grid(len(rooms)),
-        *(_row_label(place, room, modules) for place, room in enumerate(rooms)),
-        *_cells(rooms, counts),
-        *_legend(len(rooms)),
+        *(_column_head(index, subpackage) for index, subpackage in enumerate(subpackages)),
+        *_grid(len(subpackages)),
+        *(_row_label(index, subpackage, modules) for index, subpackage in enumerate(subpackages)),
+        *_cells(subpackages, counts),
+        *_legend(len(subpackages)),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -153,40 +153,40 @@ def draw(modules: Sequence[Module]) -> str:
 def _layer_boxes(stacked: Sequence[Sequence[str]]) -> Iterator[str]:
     first = 0
     for layer in stacked:
-        place = f'x="{LEFT}" y="{TOP + first * ROW + 2}" width="{GRID - LEFT - 10}" height="{len(layer) * ROW - 4}"'
-        yield f'<rect {place} rx="6" fill="#e8f1f7" stroke="#a9c4d6"/>'
+        position = f'x="{LEFT}" y="{TOP + first * ROW + 2}" width="{GRID - LEFT - 10}" height="{len(layer) * ROW - 4}"'
+        yield f'<rect {position} rx="6" fill="#e8f1f7" stroke="#a9c4d6"/>'
         first += len(layer)
 
 
-def _column_head(place: int, room: str) -> str:
-    x, y = GRID + place * CELL + CELL // 2 + 4, TOP - 8
-    return f'<text x="{x}" y="{y}" font-size="13" fill="{DARK}" transform="rotate(-50 {x} {y})">{room}</text>'
+def _column_head(index: int, subpackage: str) -> str:
+    x, y = GRID + index * CELL + CELL // 2 + 4, TOP - 8
+    return f'<text x="{x}" y="{y}" font-size="13" fill="{DARK}" transform="rotate(-50 {x} {y})">{subpackage}</text>'
 
 
-def _grid(rooms: int) -> Iterator[str]:
-    """The diagonal, and light lines in the half above it."""
-    right = GRID + rooms * CELL
-    for place in range(rooms):
-        x, y = GRID + place * CELL, TOP + place * ROW
+def _grid(count: int) -> Iterator[str]:
+    """The diagonal, and light lines above it."""
+    right = GRID + count * CELL
+    for index in range(count):
+        x, y = GRID + index * CELL, TOP + index * ROW
         yield f'<path d="M{x + CELL} {TOP}V{y + ROW}M{x} {y}H{right}" stroke="#e4e7eb" fill="none"/>'
         yield f'<rect x="{x}" y="{y}" width="{CELL}" height="{ROW}" fill="#e4e7eb"/>'
 
 
-def _row_label(place: int, room: str, modules: Sequence[Module]) -> str:
-    inside = [module for module in modules if module.room == room]
-    y = TOP + place * ROW + ROW // 2 + 5
+def _row_label(index: int, subpackage: str, modules: Sequence[Module]) -> str:
+    inside = [module for module in modules if module.subpackage == subpackage]
+    y = TOP + index * ROW + ROW // 2 + 5
     files = f"{len(inside)} file{'' if len(inside) == 1 else 's'}"
     size = f"{files}, {sum(module.lines for module in inside):,} lines"
     return (
-        f'<text x="{LEFT + 10}" y="{y}" font-size="14" font-weight="600" fill="{DARK}">{room}</text>'
+        f'<text x="{LEFT + 10}" y="{y}" font-size="14" font-weight="600" fill="{DARK}">{subpackage}</text>'
         f'<text x="{GRID - 20}" y="{y}" font-size="12" fill="{PALE}" text-anchor="end">{size}</text>'
     )
 
 
-def _cells(rooms: Sequence[str], counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
+def _cells(subpackages: Sequence[str], counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
     strongest = max(counts[pair] for pair in counts if pair[0] != pair[1])
-    for row, importer in enumerate(rooms):
-        for column, imported in enumerate(rooms):
+    for row, importer in enumerate(subpackages):
+        for column, imported in enumerate(subpackages):
             count = counts.get((importer, imported), 0)
             if not count or row == column:
                 continue
@@ -201,17 +201,17 @@ def _cells(rooms: Sequence[str], counts: Mapping[tuple[str, str], int]) -> Itera
             )
 
 
-def _legend(rooms: int) -> Iterator[str]:
-    """In the empty half, below the diagonal."""
+def _legend(count: int) -> Iterator[str]:
+    """The legend in the empty half below the diagonal."""
     lines = (
-        "A number: imports from modules of the",
-        "room on the left to modules of the room",
-        "above. Rooms in one box are one layer.",
+        "A cell has the number of imports from",
+        "the package on the left to the package",
+        "at the top. Each box is one layer.",
         "Nothing is below the diagonal:",
-        "imports go downward only.",
+        "imports only go downward.",
     )
-    for place, line in enumerate(lines):
-        y = TOP + (rooms - len(lines) + place) * ROW * 0.75 + rooms * ROW * 0.25 - 12
+    for index, line in enumerate(lines):
+        y = TOP + (count - len(lines) + index) * ROW * 0.75 + count * ROW * 0.25 - 12
         yield f'<text x="{GRID + 12}" y="{y:.0f}" font-size="13" fill="{PALE}">{line}</text>'
 
 
@@ -221,8 +221,8 @@ def main() -> None:
     names = parser.parse_args().names
     modules = read_modules(ROOT / "src" / PACKAGE)
     print_facts(modules, names=names)
-    PICTURE.write_text(draw(modules), encoding="utf-8")
-    print(f"wrote {PICTURE.relative_to(ROOT)}")
+    DIAGRAM.write_text(draw(modules), encoding="utf-8")
+    print(f"wrote {DIAGRAM.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":
