@@ -1,60 +1,70 @@
-"""What every test may use."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
 import zipfile
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from multimodal_eval.core import registry
 from multimodal_eval.core.errors import FetchError
-from multimodal_eval.evaluation import metrics_registry, tasks_config
 from multimodal_eval.resources.catalogue import CATALOGUE, get_resource
 from multimodal_eval.resources.fetch import fetch
 from multimodal_eval.resources.store import folder_of, verify
 from multimodal_eval.text.meteor_data import prepare
+from tests.registry_state import restored_registries
 
-# No test measures time: a busy machine must not fail one.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+# No test measures time, so that a busy machine fails none.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", settings.get_profile("default"), max_examples=5_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+# Tests with one of these fixtures are marked.
+MARKED_BY_FIXTURE = {"weights_folder": "weights", "chromium": "browser", "torch_libraries": "torch"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever asks for fetched models belongs to the group `weights`: `-m "not weights"` leaves it out."""
     for item in items:
-        if "weights_folder" in getattr(item, "fixturenames", ()):
-            item.add_marker("weights")
+        for fixture in MARKED_BY_FIXTURE.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(MARKED_BY_FIXTURE[fixture])
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("property")
+        if any(item.get_closest_marker(kind) for kind in ("browser", "ray", "weights")):
+            item.add_marker("slow")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Without torch's libraries, tests marked `torch` are skipped, or fail if MMEVAL_REQUIRE_TORCH is set."""
+    if item.get_closest_marker("torch"):
+        missing = [name for name in ("torch", "transformers", "accelerate", "lightning") if find_spec(name) is None]
+        if missing and os.environ.get("MMEVAL_REQUIRE_TORCH"):
+            pytest.fail(f"not installed: {', '.join(missing)}")
+        if missing:
+            pytest.skip(f"not installed: {', '.join(missing)}")
+
+
+@pytest.fixture(scope="session")
+def torch_libraries() -> None:
+    """Marks the tests that need it, and those of fixtures that need it, as `torch`."""
 
 
 @pytest.fixture(autouse=True)
 def untouched_registry() -> Iterator[None]:
-    """Metrics and tasks that a test adds are gone after it."""
-    metrics = dict(dict.items(registry.registered))  # what is not imported yet stays so
-    tasks = {name: list(task.metrics) for name, task in tasks_config.TASKS.items()}
-    table = metrics_registry._METRICS
-    yield
-    metrics_registry._METRICS = table
-    registry.registered.clear()
-    registry.registered.update(metrics)
-    for module in [name for name in sys.modules if name.startswith("mmeval_plugin_")]:
-        del sys.modules[module]
-    for name in list(tasks_config.TASKS):
-        if name not in tasks:
-            del tasks_config.TASKS[name]
-        else:
-            tasks_config.TASKS[name].metrics[:] = tasks[name]
+    """Remove the metrics and tasks that a test adds."""
+    with restored_registries():
+        yield
 
 
 @pytest.fixture(autouse=True)
 def own_resource_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees or fills the user's caches, or has the user's choice of a model."""
+    """Hide the user's caches and choice of models from the tests."""
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path_factory.mktemp("home")))
     monkeypatch.setenv("HF_HOME", str(tmp_path_factory.mktemp("huggingface")))
     for variable in ("HF_HUB_CACHE", "HF_ENDPOINT", "CLIP_MODEL_ID", "MMEVAL_CACHE"):
@@ -63,9 +73,9 @@ def own_resource_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: p
 
 @pytest.fixture(scope="session")
 def meteor_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as `mmeval fetch` leaves it, with METEOR 1.5's data from the installed pycocoevalcap."""
+    """A folder as created by `mmeval fetch`, with METEOR 1.5's data from the installed pycocoevalcap."""
     home = tmp_path_factory.mktemp("meteor")
-    package = Path(next(iter(import_module("pycocoevalcap").__path__))).parent  # of no file: it has no __init__
+    package = Path(next(iter(import_module("pycocoevalcap").__path__))).parent  # a package without __init__
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MMEVAL_HOME", str(home))
         for name in ("meteor-1.5-en", "meteor-1.5-ru"):
@@ -86,18 +96,21 @@ def meteor_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def meteor_data(meteor_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A test that asks for this has METEOR 1.5's data."""
+    """Provide METEOR 1.5's data."""
     monkeypatch.setenv("MMEVAL_HOME", str(meteor_home))
     return meteor_home
 
 
-# What tests marked `weights` may use: fetched once, into a folder that all runs of the tests share.
+# The models for tests marked `weights`: fetched once, into a folder that all test runs share.
 WEIGHTS = ("all-minilm-l6-v2", "navec-ru", "smollm2-135m")
 
 
 @pytest.fixture(scope="session")
 def weights_folder() -> Path:
-    """$MMEVAL_TEST_WEIGHTS or `.weights` in the project. Without a registry such tests are skipped, unless CI asks."""
+    """$MMEVAL_TEST_WEIGHTS, or `.weights` in the project.
+
+    If the models cannot be fetched, the tests are skipped, or fail if $MMEVAL_REQUIRE_WEIGHTS is set.
+    """
     folder = Path(os.environ.get("MMEVAL_TEST_WEIGHTS") or Path(__file__).parents[1] / ".weights")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MMEVAL_HOME", str(folder))
@@ -113,7 +126,7 @@ def weights_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def full_home(meteor_home: Path, weights_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """METEOR's data and the models in one folder, with a cache that is empty at first."""
+    """METEOR's data and the models in one folder, with an empty cache."""
     home = tmp_path_factory.mktemp("full")
     (home / "resources").mkdir()
     for origin in (meteor_home, weights_folder):
@@ -125,6 +138,6 @@ def full_home(meteor_home: Path, weights_folder: Path, tmp_path_factory: pytest.
 
 @pytest.fixture
 def weights(full_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A test that asks for this has every model and all data."""
+    """Provide all models and data."""
     monkeypatch.setenv("MMEVAL_HOME", str(full_home))
     return full_home

@@ -8,9 +8,9 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.records import RUN_FORMAT, RunInfo
 
 
-def run_info(**given: Any) -> RunInfo:
-    """What run.json says before anything was read, with what is given laid over it."""
-    usual: dict[str, Any] = {
+def run_info(**fields: Any) -> RunInfo:
+    """The run.json of a run that has read nothing, with some fields replaced."""
+    defaults: dict[str, Any] = {
         "format": RUN_FORMAT,
         "state": "reading",
         "created": "2026-01-01T00:00:00+00:00",
@@ -22,4 +22,4 @@ def run_info(**given: Any) -> RunInfo:
         "config": RunConfig(),
         "source": None,
     }
-    return RunInfo(**usual | given)
+    return RunInfo(**defaults | fields)

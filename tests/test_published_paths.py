@@ -1,4 +1,4 @@
-"""Import paths that guides and specifications print: they stay, whatever moves behind them."""
+"""Import paths in guides and specifications, which stay valid when modules move."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_published_path_has_its_names(module):
 
 @pytest.mark.parametrize("name", list_available())
 def test_every_metric_has_its_published_path(name):
-    """`multimodal_eval.evaluation.cider` is the module that `evaluation/metrics` holds, loaded once."""
+    """`multimodal_eval.evaluation.cider` is the module in `evaluation/metrics`, loaded once."""
     published = import_module(f"multimodal_eval.evaluation.{name}")
     assert published is import_module(f"multimodal_eval.evaluation.metrics.{name}")
     assert callable(getattr(published, f"compute_{name}"))

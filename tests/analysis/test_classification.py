@@ -1,4 +1,4 @@
-"""The classification report: derived from a finished run, kept if the composite is a macro F1, and never before."""
+"""The classification report: derived from a finished run, and stored if the composite is a macro F1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from multimodal_eval import evaluate, load_run
 from multimodal_eval.analysis import classification
 from multimodal_eval.analysis.classification import classification_of, derived_classification
-from multimodal_eval.contests.clarity.contest import carry_out, prepare
+from multimodal_eval.contests.clarity.contest import prepare, score_tasks
 from multimodal_eval.core.errors import RunFolderError
 from tests.contests.clarity.make_data import FOLDER
 
@@ -21,18 +21,18 @@ ROWS = [
 TASK = {"colours": {"metrics": ["f1_strict", "f1_any_match"], "headline": "f1_any_match"}}
 
 
-def test_a_run_whose_composite_is_a_macro_f1_keeps_its_tables(tmp_path):
+def test_a_run_whose_composite_is_a_macro_f1_stores_the_report(tmp_path):
     run = evaluate(ROWS, task="colours", tasks=TASK, output=tmp_path / "run")
     stored = json.loads((tmp_path / "run" / "classification.json").read_text())
     report = classification_of(run)
     assert stored == json.loads(msgspec.json.encode(report))
     assert (report.task, report.files, report.official) == ("colours", [], "any_match")
-    # Both predictions are some annotator's: red 1, blue 0.
+    # Both predictions match an annotator: red 1, blue 0.
     assert report.scores["any_match"].macro_f1.value == run["f1_any_match"]["value"] == 0.5
     assert report.scores["strict"].confusion_matrix == [[0, 1], [0, 1]]  # blue, red
 
 
-def test_other_runs_of_labels_have_none_until_somebody_asks(tmp_path):
+def test_other_runs_with_labels_derive_the_report_on_request(tmp_path):
     run = evaluate(ROWS, task="classification", output=tmp_path / "run")
     assert not (tmp_path / "run" / "classification.json").exists()
     assert classification_of(run).official == "strict"  # there are gold labels
@@ -42,17 +42,17 @@ def test_other_runs_of_labels_have_none_until_somebody_asks(tmp_path):
     assert classification_of(evaluate(texts, metrics="rouge_l")) is None
 
 
-def test_the_tables_of_clarity_are_computed_once_and_after_the_run(tmp_path, monkeypatch):
+def test_the_report_of_clarity_is_computed_once_after_the_run(tmp_path, monkeypatch):
     calls = []
 
     def counted(run):
-        calls.append(run.results["composite"]["value"])  # a run that has its results
+        calls.append(run.results["composite"]["value"])  # the run has its results
         return derived_classification(run)
 
     monkeypatch.setattr(classification, "derived_classification", counted)
     prepared = prepare(FOLDER / "test.csv", FOLDER / "alba.csv")
     assert calls == []
-    runs = carry_out(prepared, tmp_path / "runs")
+    runs = score_tasks(prepared, tmp_path / "runs")
     assert len(calls) == 2
     reports = {name: classification_of(run) for name, run in runs.items()}
     assert len(calls) == 2

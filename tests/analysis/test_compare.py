@@ -1,4 +1,4 @@
-"""Runs against each other: pairing, refusals, and that the numbers are those of the runs."""
+"""Comparison and sensitivity of runs: pairing, errors, and consistency with the runs."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ WORDS = "a the dog cat runs sits red blue on in beach street two big small".spli
 
 
 def samples(seed, quality, count=60, **fields):
-    """Answers that keep each word of the reference with some probability; references are the same for all seeds."""
-    said, chooser = random.Random(7), random.Random(seed)
-    found = []
-    for number in range(count):
-        reference = [said.choice(WORDS) for _ in range(8)]
+    """Answers that keep each reference word with probability `quality`; references are the same for all seeds."""
+    references, chooser = random.Random(7), random.Random(seed)
+    rows = []
+    for index in range(count):
+        reference = [references.choice(WORDS) for _ in range(8)]
         answer = [word if chooser.random() < quality else chooser.choice(WORDS) for word in reference]
-        found.append(
-            {"id": f"s{number}", "references": [" ".join(reference)], "generated_answer": " ".join(answer)} | fields
+        rows.append(
+            {"id": f"s{index}", "references": [" ".join(reference)], "generated_answer": " ".join(answer)} | fields
         )
-    return found
+    return rows
 
 
 @pytest.fixture
 def make(tmp_path):
-    def made(name, data, **settings):
+    def make_run(name, data, **settings):
         return evaluate(data, output=tmp_path / name, **({"metrics": ["rouge_l", "bleu"]} | settings))
 
-    return made
+    return make_run
 
 
-def test_the_difference_is_that_of_the_runs(make):
+def test_the_difference_equals_that_of_the_runs(make):
     a, b = make("a", samples(1, 0.5)), make("b", samples(2, 0.8))
-    found = compare_runs([a, b])
-    assert found.runs == ("a", "b")
-    for number in found.numbers:
-        (pair,) = number.pairs
-        assert [system.value for system in number.systems] == [a[number.name]["value"], b[number.name]["value"]]
-        assert [system.low for system in number.systems] == [a[number.name]["low"], b[number.name]["low"]]
-        assert pair.difference == pytest.approx(b[number.name]["value"] - a[number.name]["value"])
+    comparison = compare_runs([a, b])
+    assert comparison.runs == ("a", "b")
+    for result in comparison.numbers:
+        (pair,) = result.pairs
+        assert [system.value for system in result.systems] == [a[result.name]["value"], b[result.name]["value"]]
+        assert [system.low for system in result.systems] == [a[result.name]["low"], b[result.name]["low"]]
+        assert pair.difference == pytest.approx(b[result.name]["value"] - a[result.name]["value"])
         assert pair.low < pair.difference < pair.high
         assert pair.wins + pair.ties + pair.losses == 60
         assert pair.verdict == "better"
-        assert [system.rank for system in number.systems] == [2, 1]
+        assert [system.rank for system in result.systems] == [2, 1]
     backwards = compare_runs([b, a]).numbers[0].pairs[0]
-    assert backwards.difference == -found.numbers[0].pairs[0].difference
-    assert (backwards.verdict, backwards.wins) == ("worse", found.numbers[0].pairs[0].losses)
+    assert backwards.difference == -comparison.numbers[0].pairs[0].difference
+    assert (backwards.verdict, backwards.wins) == ("worse", comparison.numbers[0].pairs[0].losses)
 
 
 def test_a_smaller_value_can_be_better(make):
@@ -63,9 +63,9 @@ def test_a_smaller_value_can_be_better(make):
 
     short = [row | {"generated_answer": "a dog"} for row in samples(1, 1.0)]
     a, b = make("a", samples(1, 0.5), metrics=["words"]), make("b", short, metrics=["words"])
-    (number,) = compare_runs([a, b]).numbers
-    assert number.pairs[0].difference == -6
-    assert (number.pairs[0].verdict, number.pairs[0].wins) == ("better", 60)
+    (result,) = compare_runs([a, b]).numbers
+    assert result.pairs[0].difference == -6
+    assert (result.pairs[0].verdict, result.pairs[0].wins) == ("better", 60)
 
 
 def test_the_order_of_the_samples_does_not_matter(make):
@@ -88,70 +88,70 @@ def test_unscored_pairs_are_left_out_and_counted(make):
     broken = samples(2, 0.8)
     broken[0]["generated_answer"] = "[ERROR] no answer"
     a, b = make("a", samples(1, 0.5)), make("b", broken)
-    with pytest.raises(ConfigError, match=r"1 of 60 samples are unscored in at least one run, over 1%"):
+    with pytest.raises(ConfigError, match=r"1 of 60 samples are unscored in at least one run, more than 1%"):
         compare_runs([a, b])
-    found = compare_runs([a, b], allow_partial=True, metrics=["bleu"]).numbers[0]
-    assert (found.samples, found.left_out) == (59, 1)
+    result = compare_runs([a, b], allow_partial=True, metrics=["bleu"]).numbers[0]
+    assert (result.samples, result.left_out) == (59, 1)
     alone = make("alone", samples(1, 0.5)[1:])
-    assert found.systems[0].value == pytest.approx(alone["bleu"]["value"])  # the corpus figure of the 59
+    assert result.systems[0].value == pytest.approx(alone["bleu"]["value"])  # the corpus score of the 59
 
 
-def test_a_single_unscored_pair_of_many_is_no_error(make):
+def test_one_unscored_pair_among_many_is_not_an_error(make):
     broken = samples(2, 0.8, count=200)
     broken[0]["generated_answer"] = "[ERROR] no answer"
-    found = compare_runs([make("a", samples(1, 0.5, count=200)), make("b", broken)])
-    assert {number.left_out for number in found.numbers} == {1}
+    comparison = compare_runs([make("a", samples(1, 0.5, count=200)), make("b", broken)])
+    assert {result.left_out for result in comparison.numbers} == {1}
 
 
-def test_other_signatures_are_refused_with_the_difference(make):
+def test_different_signatures_are_an_error_that_names_the_difference(make):
     a = make("a", samples(1, 0.5))
     b = make("b", samples(2, 0.5), options={"rouge_l": {"tokenizer": "whitespace"}})
     with pytest.raises(ConfigError, match="tokenizer is 'ptb' in a and 'whitespace' in b"):
         compare_runs([a, b])
-    assert [number.name for number in compare_runs([a, b], metrics=["bleu"]).numbers] == ["bleu"]
+    assert [result.name for result in compare_runs([a, b], metrics=["bleu"]).numbers] == ["bleu"]
 
 
-def test_other_references_under_the_same_ids_are_refused(make):
+def test_different_references_for_the_same_id_are_an_error(make):
     other = samples(2, 0.5)
     other[3]["references"] = ["zebra " + other[3]["references"][0]]
     with pytest.raises(
-        ConfigError, match=r"1 samples have other questions, references or annotations in b than in a: 's3'"
+        ConfigError, match=r"1 samples have different questions, references or annotations in b than in a: 's3'"
     ):
         compare_runs([make("a", samples(1, 0.5)), make("b", other)])
 
 
-def test_other_choices_under_the_same_ids_are_refused(make):
+def test_different_choices_for_the_same_id_are_an_error(make):
     other = samples(2, 0.5, choices=["a", "b"])
     other[3]["choices"] = ["b", "a"]
     a = make("a", samples(1, 0.5, choices=["a", "b"]))
-    with pytest.raises(ConfigError, match=r"1 samples have other questions.* in b than in a: 's3'"):
+    with pytest.raises(ConfigError, match=r"1 samples have different questions.* in b than in a: 's3'"):
         compare_runs([a, make("b", other)])
 
 
-def test_a_run_folder_without_the_newer_columns_is_compared(make):
+def test_an_older_run_folder_without_newer_columns_can_be_compared(make):
     old = make("old", samples(1, 0.5))
     part = old.folder.part("samples", 0)
     pq.write_table(pq.read_table(part).drop_columns(["choices"]), part)
     assert compare_runs([old, make("b", samples(2, 0.5, choices=["a", "b"]))]).numbers
 
 
-def test_a_number_without_a_score_is_refused_by_name_and_fails_the_baseline(make):
+def test_a_metric_without_scores_is_an_error_and_fails_the_baseline(make):
     a = make("a", samples(1, 0.5))
     b = make("b", [row | {"generated_answer": None} for row in samples(1, 0.5)], metrics=["rouge_l"])
     c = make("c", samples(1, 0.5), metrics=["rouge_l"])
-    with pytest.raises(ConfigError, match="rouge_l is scored for no sample in the run b"):
+    with pytest.raises(ConfigError, match="rouge_l has no scored sample in the run b"):
         compare_runs([a, b], metrics=["rouge_l"])
-    found = compare_runs([a, c])
-    assert found.left_out == ("bleu",)
-    assert found.worse_than_baseline() == ["bleu is not scored in all runs"]
+    comparison = compare_runs([a, c])
+    assert comparison.left_out == ("bleu",)
+    assert comparison.worse_than_baseline() == ["bleu is not scored in all runs"]
 
 
-def test_groups_count_as_one(make):
-    grouped = [row | {"group": str(number // 10)} for number, row in enumerate(samples(1, 0.5))]
-    other = [row | {"group": str(number // 10)} for number, row in enumerate(samples(2, 0.55))]
-    found = compare_runs([make("a", grouped), make("b", other)]).numbers[0]
-    assert found.clusters == 6
-    assert found.pairs[0].method == "95% t interval, 6 clusters"
+def test_groups_are_the_units(make):
+    grouped = [row | {"group": str(index // 10)} for index, row in enumerate(samples(1, 0.5))]
+    other = [row | {"group": str(index // 10)} for index, row in enumerate(samples(2, 0.55))]
+    result = compare_runs([make("a", grouped), make("b", other)]).numbers[0]
+    assert result.clusters == 6
+    assert result.pairs[0].method == "95% t interval, 6 clusters"
     moved = [row | {"group": "x"} for row in other]
     with pytest.raises(ConfigError, match="different groups"):
         compare_runs([make("c", grouped), make("d", moved)])
@@ -159,10 +159,10 @@ def test_groups_count_as_one(make):
 
 def test_several_runs_are_ranked_with_ties(make):
     runs = [make("low", samples(1, 0.2)), make("high", samples(2, 0.9)), make("same", samples(3, 0.9))]
-    number = compare_runs(runs, metrics=["rouge_l"]).numbers[0]
-    assert [system.rank for system in number.systems] == [3, 1, 1]
-    assert len(number.pairs) == 3
-    assert all(pair.p_holm >= pair.p_value for pair in number.pairs)
+    result = compare_runs(runs, metrics=["rouge_l"]).numbers[0]
+    assert [system.rank for system in result.systems] == [3, 1, 1]
+    assert len(result.pairs) == 3
+    assert all(pair.p_holm >= pair.p_value for pair in result.pairs)
     against = compare_runs(runs, metrics=["rouge_l"], baseline="high").numbers[0]
     assert [(pair.first, pair.second) for pair in against.pairs] == [("high", "low"), ("high", "same")]
     assert [system.rank for system in against.systems] == [None, None, None]
@@ -186,17 +186,17 @@ def test_parts_and_unknown_names(make):
         compare_runs([runs[0], runs[0]])
 
 
-def test_samples_needed_for_a_wanted_effect(make):
+def test_samples_needed_for_an_effect(make):
     runs = [make("a", samples(1, 0.5)), make("b", samples(2, 0.6))]
     pair = compare_runs(runs, metrics=["rouge_l"], effect=0.01).numbers[0].pairs[0]
-    # 60 samples detect `detectable`; a hundredth takes (detectable / .01)^2 times as many
+    # 60 samples detect `detectable`; an effect of .01 needs (detectable / .01)^2 times as many
     assert pair.needed == int(np.ceil(60 * (pair.detectable / 0.01) ** 2))
 
 
-def test_a_seed_gives_the_same_p_values_whatever_the_threads(make):
+def test_p_values_do_not_depend_on_the_threads(make):
     runs = [make("a", samples(1, 0.5)), make("b", samples(2, 0.55))]
-    one, other = (compare_runs(runs, seed=5, threads=threads).to_dict() for threads in (1, 4))
-    assert json.dumps(one) == json.dumps(other)
+    serial, parallel = (compare_runs(runs, seed=5, threads=threads).to_dict() for threads in (1, 4))
+    assert json.dumps(serial) == json.dumps(parallel)
 
 
 # Sensitivity.
@@ -204,16 +204,16 @@ def test_a_seed_gives_the_same_p_values_whatever_the_threads(make):
 TASK = {"mine": {"metrics": ["rouge_l", "cider"], "weights": {"rouge_l": 0.75, "cider": 0.25}}}
 
 
-def test_the_composite_is_that_of_the_run(make):
+def test_the_composite_equals_that_of_the_run(make):
     run = make("a", samples(1, 0.6), metrics=None, task="mine", tasks=TASK)
-    found = sensitivity([run])
-    (own,) = found.runs
-    assert own.value == pytest.approx(run["composite"]["value"])
-    assert own.low < own.value < own.high
-    assert sum(part.effective for part in own.parts) == pytest.approx(1)
-    assert own.parts[0].without == pytest.approx(run["cider"]["value"])
-    assert own.ranks == ()
-    assert found.flips == ()
+    result = sensitivity([run])
+    (composite,) = result.runs
+    assert composite.value == pytest.approx(run["composite"]["value"])
+    assert composite.low < composite.value < composite.high
+    assert sum(part.effective for part in composite.parts) == pytest.approx(1)
+    assert composite.parts[0].without == pytest.approx(run["cider"]["value"])
+    assert composite.ranks == ()
+    assert result.flips == ()
 
 
 @pytest.mark.parametrize("on_missing", ["error", "zero", "renormalise"])
@@ -232,16 +232,16 @@ def test_missing_parts_count_as_in_the_run(make, on_missing):
         with pytest.raises(ConfigError, match="20 of 60 samples are unscored"):
             sensitivity(runs)
     both = sensitivity(runs, allow_partial=True)
-    assert [own.value for own in both.runs] == pytest.approx([run["composite"]["value"] for run in runs])
+    assert [result.value for result in both.runs] == pytest.approx([run["composite"]["value"] for run in runs])
     assert both.left_out == (20 if on_missing == "error" else 0)
 
 
-def test_the_order_of_runs_under_moved_weights(make):
+def test_the_ranking_under_random_weights(make):
     settings = {"metrics": None, "task": "mine", "tasks": TASK}
     runs = [make(name, samples(seed, quality), **settings) for name, seed, quality in (("a", 1, 0.3), ("b", 2, 0.9))]
-    found = sensitivity(runs)
-    assert found.flips == (("a", "b", 0.0),)
-    assert [own.ranks for own in found.runs] == [(0.0, 1.0), (1.0, 0.0)]
+    result = sensitivity(runs)
+    assert result.flips == (("a", "b", 0.0),)
+    assert [run.ranks for run in result.runs] == [(0.0, 1.0), (1.0, 0.0)]
 
 
 def test_runs_without_a_weighted_composite_are_refused(make):

@@ -1,4 +1,4 @@
-"""CLARITY's test data for tests of the command."""
+"""CLARITY's test data for tests of `mmeval clarity`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from multimodal_eval.contests.clarity.labels import normalize_label
 from tests.contests.clarity.make_data import ANNOTATORS, FOLDER
 
 
-def copied(tmp_path, monkeypatch):
-    """The files in a folder that is the current one."""
+def copy_data(tmp_path, monkeypatch):
+    """Copy the files into a folder and make it the current one."""
     monkeypatch.chdir(tmp_path)
     for file in FOLDER.iterdir():
         shutil.copy(file, tmp_path)

@@ -1,4 +1,4 @@
-"""What the command answers, for its tests."""
+"""Calls of `mmeval leaderboard` for its tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def board(*arguments, code=0):
 
 
 def refused(*arguments, code=1):
-    """What the command says where it fails in our own way, or for wrong usage."""
+    """The message of the command's error, or of wrong usage."""
     done = CliRunner().invoke(cli, ["leaderboard", *arguments, "--workers", "1"])
     error = done.exception
     if isinstance(error, MultimodalEvalError):
@@ -29,5 +29,5 @@ def refused(*arguments, code=1):
     return done.output
 
 
-def places(found):
-    return [(own["name"], own["rank"]) for own in found["standings"]]
+def ranks(result):
+    return [(row["name"], row["rank"]) for row in result["standings"]]

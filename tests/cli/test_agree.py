@@ -1,4 +1,4 @@
-"""`mmeval agree`: three ways to hold labels, one report."""
+"""`mmeval agree`: three input layouts, one report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from tests.cli.test_cli import mmeval
+from tests.cli.command_line import mmeval
 
 GUIDE = Path(__file__).parents[2] / "docs" / "agreement.md"
 
@@ -59,46 +59,46 @@ def report(*arguments):
     return json.loads(mmeval("agree", *arguments, "--format", "json").stdout)
 
 
-def figures(found):
-    return {figure["name"]: figure for figure in found["figures"]}
+def figures(result):
+    return {figure["name"]: figure for figure in result["figures"]}
 
 
 def numeric(labels):
     return [{"": np.nan, "no": 0, "yes": 1}[label] for label in labels]
 
 
-def test_the_report_is_the_oracles(folder):
-    found = report("wide.csv", "--annotators", "ann*", "--gold", "truth")
-    alpha = figures(found)["Krippendorff's alpha (nominal)"]
+def test_the_report_agrees_with_reference_implementations(folder):
+    result = report("wide.csv", "--annotators", "ann*", "--gold", "truth")
+    alpha = figures(result)["Krippendorff's alpha (nominal)"]
     data = np.array([numeric(row[3:]) for row in ROWS]).T
     assert alpha["value"] == pytest.approx(krippendorff.alpha(reliability_data=data, level_of_measurement="nominal"))
     assert alpha["low"] < alpha["value"] < alpha["high"]
-    assert found["units"] == {"total": 7, "no_rating": 1, "one_rating": 1, "compared": 5, "unanimous": 2}
-    assert found["labels"] == {"yes": 8, "no": 7}
-    first = found["pairs"][0]
+    assert result["units"] == {"total": 7, "no_rating": 1, "one_rating": 1, "compared": 5, "unanimous": 2}
+    assert result["labels"] == {"yes": 8, "no": 7}
+    first = result["pairs"][0]
     assert first["annotators"] == ["ann1", "ann2"]
     pair = list(zip(*[row[3:5] for row in ROWS if row[3]], strict=True))
     assert first["kappa"]["value"] == pytest.approx(cohen_kappa_score(*pair))
-    mean = figures(found)["mean Cohen's kappa"]["value"]
-    assert mean == pytest.approx(np.mean([pair["kappa"]["value"] for pair in found["pairs"]]))
+    mean = figures(result)["mean Cohen's kappa"]["value"]
+    assert mean == pytest.approx(np.mean([pair["kappa"]["value"] for pair in result["pairs"]]))
     # 13 pairs of ratings: 3 + 3 + 1 + 3 + 3, of which 3 + 1 + 0 + 1 + 3 are equal
-    assert figures(found)["percent agreement"]["value"] == pytest.approx(8 / 13)
-    assert "alpha takes gaps" in figures(found)["Fleiss' kappa"]["reason"]
-    people = {person["name"]: person for person in found["annotators"]}
+    assert figures(result)["percent agreement"]["value"] == pytest.approx(8 / 13)
+    assert "alpha allows missing ratings" in figures(result)["Fleiss' kappa"]["reason"]
+    people = {person["name"]: person for person in result["annotators"]}
     assert people["ann3"]["labels"] == {"no": 2, "yes": 3}
     # ann3 is compared in four units with two others each: 2 + 0 + 0 + 2 of 8 are equal
     assert people["ann3"]["agreement"]["value"] == pytest.approx(4 / 8)
-    # u1 and u5 are right of u1, u2, u4, u5; u6 has no gold label
+    # u1 and u5 of u1, u2, u4, u5 are correct; u6 has no gold label
     assert people["ann3"]["gold_accuracy"]["value"] == pytest.approx(2 / 4)
     assert people["ann1"]["gold_accuracy"]["value"] == 1
     assert 0 < people["ann3"]["estimated_accuracy"]["value"] < people["ann1"]["estimated_accuracy"]["value"] <= 1
-    consensus = found["consensus"]
-    # The vote is tied in u3 and goes to "no", the first of the alphabet, which is right.
+    consensus = result["consensus"]
+    # The vote is tied in u3 and goes to "no", the alphabetically first label, which is correct.
     assert (consensus["n_units"], consensus["majority_ties"]) == (6, 1)
     assert consensus["majority_gold_accuracy"]["value"] == 1
 
 
-def test_three_ways_to_hold_the_same_labels(folder):
+def test_three_layouts_of_the_same_labels(folder):
     wide = report("wide.csv", "--annotators", "ann1,ann2,ann3")
     assert report("long.tsv", "--unit", "item", "--annotator", "who", "--label", "label") == wide
     assert report("nested.jsonl", "--annotations", "annotations") == wide
@@ -136,15 +136,15 @@ def test_levels(folder):
     (folder / "stars.jsonl").write_text('{"a": 1, "b": 2}\n{"a": 3, "b": 3}\n{"a": 10, "b": 4.5}\n{"a": 2, "b": 2}\n')
     data = [[1, 3, 10, 2], [2, 3, 4.5, 2]]
     for level in ("nominal", "ordinal", "interval", "ratio"):
-        found = report("stars.jsonl", "--annotators", "a,b", "--level", level)
+        result = report("stars.jsonl", "--annotators", "a,b", "--level", level)
         expected = krippendorff.alpha(reliability_data=data, level_of_measurement=level)
-        assert found["figures"][0]["value"] == pytest.approx(expected)
-        assert (found["consensus"] is None) == (level in ("interval", "ratio"))
+        assert result["figures"][0]["value"] == pytest.approx(expected)
+        assert (result["consensus"] is None) == (level in ("interval", "ratio"))
     (folder / "stars.csv").write_text("a,b\n1,2\n3,3\n10,4.5\n2,2\n")
-    assert report("stars.csv", "--annotators", "a,b", "--level", "ratio") == found
+    assert report("stars.csv", "--annotators", "a,b", "--level", "ratio") == result
     labels = report("stars.jsonl", "--annotators", "a,b", "--level", "ordinal")["labels"]
     assert labels == {"2": 3, "3": 2, "1": 1, "10": 1, "4.5": 1}
-    # 10 is the highest by number, though not by the alphabet: the order of nominal numbers decides ties.
+    # Numeric labels are sorted as numbers, not as text: 10 is last.
     tied = report("stars.jsonl", "--annotators", "a,b")["consensus"]["priors"]
     assert list(tied) == ["1", "2", "3", "4.5", "10"]
 
@@ -157,14 +157,14 @@ def test_ordinal_words_and_weights(folder):
         krippendorff.alpha(reliability_data=[a, b], level_of_measurement="ordinal")
     )
     for weights in (None, "none", "linear"):
-        given = ["--weights", weights] if weights else []
+        option = ["--weights", weights] if weights else []
         expected = cohen_kappa_score(a, b, weights={None: "quadratic", "none": None}.get(weights, weights))
-        assert report(*arguments, *given)["pairs"][0]["kappa"]["value"] == pytest.approx(expected)
+        assert report(*arguments, *option)["pairs"][0]["kappa"]["value"] == pytest.approx(expected)
 
 
-def test_the_table_says_it_all(folder):
+def test_the_table(folder):
     out = mmeval("agree", "wide.csv", "--annotators", "ann*", "--gold", "truth").stdout
-    for words in (
+    for text in (
         "agreement, 7 units, 3 annotators, nominal labels",
         "Krippendorff's alpha (nominal)",
         "Fleiss' kappa (undefined)",
@@ -172,12 +172,12 @@ def test_the_table_says_it_all(folder):
         "ann1 and ann3",
         "majority vote",
         "Dawid-Skene",
-        "units: 5 compared, 2 of them unanimous; 1 with one label and 1 with none left out",
-        "units have 1 to 3 ratings, and Fleiss' kappa needs the same number for all",
+        "units: 5 compared, 2 of them unanimous; excluded: 1 with one label, 1 with none",
+        "units have 1 to 3 ratings, but Fleiss' kappa needs the same number for every unit",
         "95% percentile bootstrap, 1,000 resamples of 5 units",
     ):
-        assert words in out
-    assert "kappa and Dawid-Skene take labels" in mmeval("agree", *numbers_file(folder)).stdout
+        assert text in out
+    assert "kappa and Dawid-Skene need labels" in mmeval("agree", *numbers_file(folder)).stdout
 
 
 def numbers_file(folder):
@@ -224,7 +224,7 @@ def test_wrong_usage_exits_2(folder, arguments):
 
 
 @pytest.mark.parametrize(
-    ("content", "arguments", "said"),
+    ("content", "arguments", "messages"),
     [
         ("a,b\nx,y\n", ["--annotators", "a,bb"], ["UNKNOWN_COLUMN: no column is named 'bb'", "Did you mean 'b'?"]),
         ("a,b\nx,y\n", ["--annotators", "c*"], ["no column is named 'c*'"]),
@@ -233,17 +233,17 @@ def test_wrong_usage_exits_2(folder, arguments):
             ["--annotators", "a,b", "--gold", "c", "--group", "d"],
             ["named 'c'", "named 'd'", "2 problems"],
         ),
-        ("a,b\nx,y\n", ["--annotators", "a"], ["ANNOTATORS: agreement takes two annotators. Got 'a' alone."]),
-        ("a,b\n,\n , \n", ["--annotators", "a,b"], ["EMPTY: no annotator has given a label"]),
+        ("a,b\nx,y\n", ["--annotators", "a"], ["ANNOTATORS: agreement needs two annotators. Got only 'a'."]),
+        ("a,b\n,\n , \n", ["--annotators", "a,b"], ["EMPTY: no annotator gave a label"]),
         ("a,b\n", ["--annotators", "a,b"], ["EMPTY: the input has no records"]),
         (
             "a,b\n1,x\n2,y\n",
             ["--annotators", "a,b", "--level", "interval"],
             [":2: TYPE: `b` must be a number at the level 'interval'. Got 'x' instead.", ":3: TYPE", "2 problems"],
         ),
-        ("a,b\nx,y\n", ["--annotators", "a,b", "--level", "ordinal"], ["need their order: --order"]),
+        ("a,b\nx,y\n", ["--annotators", "a,b", "--level", "ordinal"], ["need an order: --order"]),
         ("a,b\n1,nan\n", ["--annotators", "a,b", "--level", "interval"], ["NONFINITE: `b` is nan"]),
-        ("a,b\n1,-2\n", ["--annotators", "a,b", "--level", "ratio"], ["RANGE", "of the level interval"]),
+        ("a,b\n1,-2\n", ["--annotators", "a,b", "--level", "ratio"], ["RANGE", "use the level interval"]),
         (
             "a,b\nlow,hgih\nmd,low\n",
             ["--annotators", "a,b", "--level", "ordinal", "--order", "low,mid,high"],
@@ -254,7 +254,7 @@ def test_wrong_usage_exits_2(folder, arguments):
             ["--unit", "u", "--annotator", "w", "--label", "l", "--group", "g"],
             [
                 "DUPLICATE: 'a' rated the unit '1' twice, in lines 2 and 3",
-                ":4: CONFLICT: `g` says different things of one unit",
+                ":4: CONFLICT: `g` has different values for one unit",
                 ":5: MISSING_ID: `u` is empty",
                 ":6: MISSING_ID: `w` is empty",
                 "4 problems",
@@ -266,41 +266,41 @@ def test_wrong_usage_exits_2(folder, arguments):
         ("n\n5\n", ["--annotations", "n"], ["TYPE: `n` must be an object annotator -> label, or a list of labels"]),
     ],
 )
-def test_bad_input_exits_1_with_every_problem(folder, content, arguments, said):
+def test_bad_input_exits_1_with_every_problem(folder, content, arguments, messages):
     (folder / "bad.csv").write_text(content)
     done = mmeval("agree", "bad.csv", *arguments, code=1)
-    for words in said:
-        assert words in done.stderr
+    for message in messages:
+        assert message in done.stderr
     assert done.stdout == ""
 
 
-def test_an_unknown_column_is_said_before_what_follows_from_it(folder):
+def test_an_unknown_column_is_reported_before_its_consequences(folder):
     (folder / "bad.csv").write_text("unit,who,label\n" + "1,a,x\n" * 30)
     done = mmeval("agree", "bad.csv", "--unit", "item", "--annotator", "who", "--label", "label", code=1)
     assert done.stderr.startswith("error: bad.csv: UNKNOWN_COLUMN: no column is named 'item'")
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("record", "message"),
     [
         ('{"a": "x", "b": 1}', "TYPE: the labels mix types: 'x' (text) and 1 (number) in `b`"),
-        ('{"a": "x", "b": ["y"]}', "TYPE: `b` must hold a label. Got ['y'] instead."),
+        ('{"a": "x", "b": ["y"]}', "TYPE: `b` must be a label. Got ['y'] instead."),
         ('{"a": "x", "b": "y\\u0000"}', "CONTROL_CHAR"),
         ('{"a": "x", "b": NaN}', "NONFINITE"),
     ],
 )
-def test_bad_labels_in_json(folder, record, said):
+def test_bad_labels_in_json(folder, record, message):
     (folder / "bad.jsonl").write_text(record + "\n")
-    assert said in mmeval("agree", "bad.jsonl", "--annotators", "a,b", code=1).stderr
+    assert message in mmeval("agree", "bad.jsonl", "--annotators", "a,b", code=1).stderr
 
 
-def test_text_that_looks_like_a_number_is_none_in_json(folder):
+def test_numeric_text_is_not_a_number_in_json(folder):
     (folder / "bad.jsonl").write_text('{"a": "1", "b": 2}\n')
-    said = "TYPE: `a` must be a number at the level 'interval'. Got '1' instead."
-    assert said in mmeval("agree", "bad.jsonl", "--annotators", "a,b", "--level", "interval", code=1).stderr
+    message = "TYPE: `a` must be a number at the level 'interval'. Got '1' instead."
+    assert message in mmeval("agree", "bad.jsonl", "--annotators", "a,b", "--level", "interval", code=1).stderr
 
 
-def test_spellings_that_are_one_label(folder):
+def test_spellings_of_the_same_label(folder):
     (folder / "same.csv").write_text("a,b\nyes, yes \nno,no\nJose\u0301,José\n", encoding="utf-8")
     assert report("same.csv", "--annotators", "a,b")["figures"][0]["value"] == 1
     (folder / "same.jsonl").write_text('{"a": 1, "b": 1.0}\n{"a": 2, "b": 2}\n')
@@ -309,7 +309,7 @@ def test_spellings_that_are_one_label(folder):
     assert report("same.jsonl", "--annotators", "a,b")["labels"] == {"true": 3, "false": 1}
 
 
-def test_the_guides_example_is_what_the_command_prints(folder):
+def test_the_guide_shows_the_commands_output(folder):
     text = GUIDE.read_text(encoding="utf-8")
     data = re.search(r"```csv\n(.*?)```", text, re.DOTALL)
     command = re.search(r"^    mmeval agree (answers\.csv .*)$", text, re.MULTILINE)
@@ -323,21 +323,21 @@ def test_the_guides_example_is_what_the_command_prints(folder):
     assert "\n".join(line.rstrip() for line in out.splitlines()).strip() == printed[1]
 
 
-def test_gold_labels_that_nobody_gave_change_nothing_but_the_accuracy(folder):
+def test_gold_labels_that_nobody_gave_change_only_the_accuracy(folder):
     rows = [(1, 1, 3), (1, 2, 3), (2, 5, 4), (5, 5, 4), (2, 2, 2), (5, 2, 1), (1, 5, 1)]
     (folder / "gold.csv").write_text("a,b,truth\n" + "".join(f"{a},{b},{gold}\n" for a, b, gold in rows))
     for level in ("nominal", "ordinal"):
         arguments = ["gold.csv", "--annotators", "a,b", "--level", level, "--resamples", "50"]
-        without, found = report(*arguments), report(*arguments, "--gold", "truth")
-        assert found["figures"] == without["figures"]
-        assert found["pairs"] == without["pairs"]
-        assert found["labels"] == without["labels"] == {"2": 5, "5": 5, "1": 4}
-        assert found["consensus"]["priors"] == without["consensus"]["priors"]
-        # `a` says 2 of the fifth unit and 1 of the last, of seven; nobody says 3 or 4
-        assert [person["gold_accuracy"]["value"] for person in found["annotators"]] == pytest.approx([2 / 7, 1 / 7])
+        without, result = report(*arguments), report(*arguments, "--gold", "truth")
+        assert result["figures"] == without["figures"]
+        assert result["pairs"] == without["pairs"]
+        assert result["labels"] == without["labels"] == {"2": 5, "5": 5, "1": 4}
+        assert result["consensus"]["priors"] == without["consensus"]["priors"]
+        # Of seven units, `a` is correct in the fifth (2) and the last (1); nobody gives 3 or 4.
+        assert [person["gold_accuracy"]["value"] for person in result["annotators"]] == pytest.approx([2 / 7, 1 / 7])
 
 
-def test_an_order_is_the_set_of_labels_with_and_without_gold(folder):
+def test_an_order_fixes_the_set_of_labels_with_and_without_gold(folder):
     (folder / "gold.csv").write_text("a,b,truth\nlow,low,mid\nhigh,low,low\nhigh,high,mid\n")
     arguments = [
         "gold.csv",
@@ -350,13 +350,13 @@ def test_an_order_is_the_set_of_labels_with_and_without_gold(folder):
         "--resamples",
         "50",
     ]
-    without, found = report(*arguments), report(*arguments, "--gold", "truth")
-    assert found["figures"] == without["figures"]
-    assert found["annotators"][1]["gold_accuracy"]["value"] == pytest.approx(1 / 3)
+    without, result = report(*arguments), report(*arguments, "--gold", "truth")
+    assert result["figures"] == without["figures"]
+    assert result["annotators"][1]["gold_accuracy"]["value"] == pytest.approx(1 / 3)
 
 
-def test_a_folder_is_no_file(folder):
+def test_a_folder_is_not_a_file(folder):
     (folder / "labels").mkdir()
-    said = mmeval("agree", "labels", "--annotators", "a,b", code=1).stderr
-    assert "labels: FORMAT: a folder, where a file is needed" in said
-    assert "no such file" not in said
+    message = mmeval("agree", "labels", "--annotators", "a,b", code=1).stderr
+    assert "labels: FORMAT: this is a folder, but a file is needed" in message
+    assert "no such file" not in message

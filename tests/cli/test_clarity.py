@@ -1,4 +1,4 @@
-"""`mmeval clarity`: scores of the two tasks as runs, with everything that stands beside them."""
+"""`mmeval clarity`: the scores of the two tasks as runs, with agreement, ceiling and consensus."""
 
 from __future__ import annotations
 
@@ -13,56 +13,58 @@ import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix, f1_score
 
 from multimodal_eval import load_run, resume
-from multimodal_eval.contests.clarity.contest import carry_out, prepare
+from multimodal_eval.contests.clarity.contest import prepare, score_tasks
 from multimodal_eval.contests.clarity.labels import CLARITY_LABELS, EVASION_LABELS, EVASION_TO_CLARITY
 from multimodal_eval.contests.clarity.scores import evaluate_all, majority_vote_gold
-from tests.cli.clarity import DEV, OPINIONS, TEST, copied, predicted, scored
-from tests.cli.test_cli import mmeval
+from tests.cli.clarity import DEV, OPINIONS, TEST, copy_data, predicted, scored
+from tests.cli.command_line import mmeval
 from tests.contests.clarity.make_data import ANNOTATORS, OUTSIDE
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    return copied(tmp_path, monkeypatch)
+    return copy_data(tmp_path, monkeypatch)
 
 
-# the numbers
+# scores
 
 
-def test_without_annotators_strict_is_the_score_and_scikit_learns(folder):
-    found = scored("dev.csv", "alba.dev.csv", "--task", "evasion", "-o", "run")["evasion"]
-    gold, said = [row["evasion_label"] for row in DEV], predicted("alba.dev.csv")
-    report = found["classification"]
+def test_without_annotators_strict_is_official_and_agrees_with_scikit_learn(folder):
+    results = scored("dev.csv", "alba.dev.csv", "--task", "evasion", "-o", "run")["evasion"]
+    gold, labels = [row["evasion_label"] for row in DEV], predicted("alba.dev.csv")
+    report = results["classification"]
     assert report["official"] == "strict"
     strict = report["scores"]["strict"]
-    expected = f1_score(gold, said, labels=EVASION_LABELS, average="macro", zero_division=0)
+    expected = f1_score(gold, labels, labels=EVASION_LABELS, average="macro", zero_division=0)
     assert strict["macro_f1"]["value"] == pytest.approx(expected)
-    assert strict["accuracy"]["value"] == pytest.approx(accuracy_score(gold, said))
-    assert strict["confusion_matrix"] == confusion_matrix(gold, said, labels=EVASION_LABELS).tolist()
-    assert list(found["metrics"]) == ["f1_strict"]
-    assert found["composite"]["value"] == found["metrics"]["f1_strict"]["value"] == strict["macro_f1"]["value"]
+    assert strict["accuracy"]["value"] == pytest.approx(accuracy_score(gold, labels))
+    assert strict["confusion_matrix"] == confusion_matrix(gold, labels, labels=EVASION_LABELS).tolist()
+    assert list(results["metrics"]) == ["f1_strict"]
+    assert results["composite"]["value"] == results["metrics"]["f1_strict"]["value"] == strict["macro_f1"]["value"]
 
 
-def test_with_annotators_any_match_is_the_score_and_everything_stands_beside_it(folder):
+def test_with_annotators_any_match_is_official_and_the_other_scores_are_reported(folder):
     both = scored("test.csv", "alba.csv", "-o", "run")
     assert list(both) == ["clarity", "evasion"]
     report = both["evasion"]["classification"]
     assert report["official"] == "any_match"
-    said = predicted("alba.csv")
-    clarity_said = predicted("alba.csv", "clarity_pred")
+    evasion = predicted("alba.csv")
+    clarity = predicted("alba.csv", "clarity_pred")
     clarity_gold = [row["clarity_label"] for row in TEST]
-    expected = evaluate_all(said, clarity_said, None, clarity_gold, OPINIONS)
+    expected = evaluate_all(evasion, clarity, None, clarity_gold, OPINIONS)
     for name, key in (("any_match", "task2_evasion_multiannotator"), ("majority", "task2_evasion_majority_vote")):
         assert report["scores"][name]["macro_f1"]["value"] == pytest.approx(expected[key]["macro_f1"])
         assert report["scores"][name]["accuracy"]["value"] == pytest.approx(expected[key]["accuracy"])
         assert report["scores"][name]["n_skipped"] == expected[key]["n_skipped"] == 2
-    clarity = both["clarity"]["classification"]
-    assert clarity["official"] == "strict"
-    assert clarity["scores"]["strict"]["macro_f1"]["value"] == pytest.approx(expected["task1_clarity"]["macro_f1"])
-    # soft, by hand: the share of the valid labels that are the predicted one
+    clarity_report = both["clarity"]["classification"]
+    assert clarity_report["official"] == "strict"
+    assert clarity_report["scores"]["strict"]["macro_f1"]["value"] == pytest.approx(
+        expected["task1_clarity"]["macro_f1"]
+    )
+    # soft, by hand: the share of valid labels that equal the predicted one
     shares = [
-        sum(label == own for label in labels) / len(labels)
-        for own, opinions in zip(said, OPINIONS, strict=True)
+        sum(label == prediction for label in labels) / len(labels)
+        for prediction, opinions in zip(evasion, OPINIONS, strict=True)
         if (labels := [label for label in opinions if label in EVASION_LABELS])
     ]
     assert report["soft"]["value"] == pytest.approx(np.mean(shares))
@@ -70,21 +72,21 @@ def test_with_annotators_any_match_is_the_score_and_everything_stands_beside_it(
     assert report["scores"]["any_match_all"]["macro_f1"]["value"] < report["scores"]["any_match"]["macro_f1"]["value"]
 
 
-def test_the_run_and_the_tables_hold_the_same_numbers(folder):
+def test_the_run_and_the_tables_have_the_same_scores(folder):
     both = scored("test.csv", "boreas.csv", "-o", "run", "--group", "interview")
     names = {"strict": "f1_strict", "any_match": "f1_any_match", "majority": "f1_majority"}
     for task in ("clarity", "evasion"):
         report, metrics = both[task]["classification"], both[task]["metrics"]
         for name, metric in names.items():
-            own = report["scores"][name]["macro_f1"]
-            for key in ("value", "stderr", "low", "high") if own else ():
-                assert own[key] == pytest.approx(metrics[metric][key], rel=1e-12), (task, name, key)
+            figure = report["scores"][name]["macro_f1"]
+            for key in ("value", "stderr", "low", "high") if figure else ():
+                assert figure[key] == pytest.approx(metrics[metric][key], rel=1e-12), (task, name, key)
         for key in ("value", "stderr", "low", "high"):
             assert report["soft"][key] == pytest.approx(metrics["soft_score"][key], rel=1e-12)
         assert "24 clusters" in report["scores"]["any_match"]["macro_f1"]["method"]
 
 
-def test_agreement_is_the_oracles(folder):
+def test_agreement_agrees_with_reference_implementations(folder):
     report = scored("test.csv", "alba.csv", "--task", "evasion", "-o", "run")["evasion"]["classification"]
     table = np.array(
         [[EVASION_LABELS.index(x) if x in EVASION_LABELS else np.nan for x in row] for row in OPINIONS], dtype=float
@@ -104,15 +106,15 @@ def test_the_ceiling_scores_each_annotator_against_the_others(folder):
     ceiling = report["human_ceiling"]
     accuracies = []
     for place, name in enumerate(ANNOTATORS):
-        right = [
+        correct = [
             row[place] in others
             for row in OPINIONS
             if row[place] in EVASION_LABELS
             and (others := {x for i, x in enumerate(row) if i != place and x in EVASION_LABELS})
         ]
-        assert ceiling["by_annotator"][name]["accuracy"]["value"] == pytest.approx(np.mean(right))
-        assert ceiling["by_annotator"][name]["n_scored"] == len(right)
-        accuracies.append(np.mean(right))
+        assert ceiling["by_annotator"][name]["accuracy"]["value"] == pytest.approx(np.mean(correct))
+        assert ceiling["by_annotator"][name]["n_scored"] == len(correct)
+        accuracies.append(np.mean(correct))
     assert ceiling["accuracy"]["value"] == pytest.approx(np.mean(accuracies))
 
 
@@ -126,13 +128,13 @@ def test_the_consensus_lists_the_rows_in_which_vote_and_model_differ(folder):
         assert row["probability"] > row["probability_of_majority"]
 
 
-def test_clarity_is_derived_from_evasion_where_it_is_not_predicted(folder):
-    found = scored("test.csv", "alba.evasion.zip", "-o", "run")
+def test_clarity_is_derived_from_evasion_if_it_is_not_predicted(folder):
+    results = scored("test.csv", "alba.evasion.zip", "-o", "run")
     derived = [EVASION_TO_CLARITY[label] for label in predicted("alba.csv")]
     gold = [row["clarity_label"] for row in TEST]
     expected = f1_score(gold, derived, labels=CLARITY_LABELS, average="macro", zero_division=0)
-    assert found["clarity"]["composite"]["value"] == pytest.approx(expected)
-    assert any("derived from the evasion predictions" in note for note in found["clarity"]["classification"]["notes"])
+    assert results["clarity"]["composite"]["value"] == pytest.approx(expected)
+    assert any("derived from the evasion predictions" in note for note in results["clarity"]["classification"]["notes"])
 
 
 def test_table_and_zip_score_the_same(folder):
@@ -149,10 +151,10 @@ def test_the_format_of_the_data_does_not_matter(folder, suffix):
         pq.write_table(pa.Table.from_pylist(content), "data.parquet")
     else:
         (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in content))
-    found = scored(f"data.{suffix}", "alba.csv", "-o", "a")
+    results = scored(f"data.{suffix}", "alba.csv", "-o", "a")
     plain = scored("test.csv", "alba.csv", "-o", "b")
     for task in ("clarity", "evasion"):
-        assert found[task]["metrics"] == plain[task]["metrics"]
+        assert results[task]["metrics"] == plain[task]["metrics"]
 
 
 def test_the_order_of_the_predictions_does_not_matter(folder):
@@ -162,10 +164,10 @@ def test_the_order_of_the_predictions_does_not_matter(folder):
     assert plain["metrics"] == turned["metrics"]
 
 
-# the run
+# runs
 
 
-def test_a_sample_holds_the_labels_as_the_taxonomy_spells_them(folder):
+def test_a_sample_has_the_labels_in_the_taxonomys_spelling(folder):
     mmeval("clarity", "test.csv", "alba.csv", "-o", "run", "--group", "interview")
     samples = {sample.id: sample for sample in load_run("run/evasion").samples()}
     odd = samples["1011"]
@@ -206,11 +208,11 @@ def test_runs_against_other_annotators_are_not_compared(folder):
     (folder / "other.csv").write_text(text.replace("Dodging,Dodging,Dodging", "Dodging,Dodging,Explicit"))
     mmeval("clarity", "test.csv", "alba.csv", "--task", "evasion", "-o", "a")
     mmeval("clarity", "other.csv", "alba.csv", "--task", "evasion", "-o", "b")
-    told = mmeval("compare", "a", "b", "--allow-partial", code=1).stderr
-    assert "8 samples have other questions, references or annotations in b than in a" in told
+    message = mmeval("compare", "a", "b", "--allow-partial", code=1).stderr
+    assert "8 samples have different questions, references or annotations in b than in a" in message
 
 
-def test_a_single_task_is_the_folder_itself_and_the_default_is_below_runs(folder):
+def test_a_single_task_needs_no_subfolder_and_the_default_is_below_runs(folder):
     mmeval("clarity", "test.csv", "alba.csv", "--task", "evasion", "-o", "run")
     assert (folder / "run" / "classification.json").is_file()
     mmeval("clarity", "test.csv", "alba.csv")
@@ -220,19 +222,19 @@ def test_a_single_task_is_the_folder_itself_and_the_default_is_below_runs(folder
     ]
 
 
-def test_nothing_is_written_where_one_of_the_folders_is_taken(folder):
+def test_nothing_is_written_if_one_of_the_folders_exists(folder):
     (folder / "run" / "evasion").mkdir(parents=True)
     (folder / "run" / "evasion" / "file").touch()
-    assert "exists already" in mmeval("clarity", "test.csv", "alba.csv", "-o", "run", code=1).stderr
+    assert "already exists" in mmeval("clarity", "test.csv", "alba.csv", "-o", "run", code=1).stderr
     assert not (folder / "run" / "clarity").exists()
 
 
 @pytest.mark.parametrize("name", ["Annotator1", "annotator_1", "ANNOTATOR 1"])
-def test_annotators_are_found_however_their_column_is_spelled(folder, name):
+def test_spellings_of_annotator_columns(folder, name):
     (folder / "d.csv").write_text(f"index,evasion_label,{name}\n1,Explicit,General\n2,General,General\n")
     (folder / "p.csv").write_text("id,evasion_pred\n1,General\n2,General\n")
-    found = scored("d.csv", "p.csv", "--task", "evasion", "-o", "run")["evasion"]["classification"]
-    assert found["official"] == "any_match"
+    report = scored("d.csv", "p.csv", "--task", "evasion", "-o", "run")["evasion"]["classification"]
+    assert report["official"] == "any_match"
 
 
 def test_an_error_message_counts_as_wrong_and_the_runs_stay_comparable(folder):
@@ -262,22 +264,22 @@ def test_a_killed_run_has_its_tables_when_it_is_resumed(folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("multimodal_eval.run.execute.finish", killed)
         with pytest.raises(KeyboardInterrupt):
-            carry_out(prepared, folder / "broken")
+            score_tasks(prepared, folder / "broken")
     resumed = resume(folder / "broken")
     assert json.loads((folder / "broken" / "classification.json").read_text()) == whole
     assert resumed["f1_strict"] == load_run(folder / "whole")["f1_strict"]
 
 
-# what is printed
+# output
 
 
 def test_the_tables_fit_into_100_columns(folder):
     out = mmeval("clarity", "test.csv", "boreas.csv", "-o", "run").stdout
     tables = [line for line in out.splitlines() if line[:1] in "┏┃┡│└"]
     assert max(map(len, tables)) <= 100
-    assert out.count("★ annotators hold data: any-match is the official score") == 1
-    assert out.count("★ the task's official score is strict, against its one gold label") == 1
-    for said in (
+    assert out.count("★ there are annotations: any-match is the official score") == 1
+    assert out.count("★ the official score of the task is strict, against the gold label") == 1
+    for text in (
         "any-match ★",
         "majority vote",
         "Dawid-Skene labels",
@@ -286,23 +288,23 @@ def test_the_tables_fit_into_100_columns(folder):
         "Krippendorff's alpha (nominal)",
         "Cohen's kappa, annotator1 and annotator2",
         "! 2 annotations are outside the taxonomy and left out: '2.5 Contradictory' (2)",
-        "! 2 of 96 rows have no label to score against and are skipped",
+        "! 2 of 96 rows have no gold label and are skipped",
         "! strict: no row has a gold label of the taxonomy",
         "! fewer than 10 gold examples",
         "f1_any_match|v:1|labels:9@",
         "run folder: run/evasion",
     ):
-        assert said in out, said
+        assert text in out, text
 
 
-def test_without_annotators_nothing_is_said_of_them(folder):
+def test_without_annotators_their_scores_are_not_shown(folder):
     out = mmeval("clarity", "dev.csv", "alba.dev.csv", "-o", "run").stdout
-    assert out.count("★ no annotator holds a label of the taxonomy: strict is the official score") == 2
-    for unsaid in ("any-match", "soft", "Krippendorff", "Dawid-Skene"):
-        assert unsaid not in out
+    assert out.count("★ no annotation is a label of the taxonomy: strict is the official score") == 2
+    for text in ("any-match", "soft", "Krippendorff", "Dawid-Skene"):
+        assert text not in out
 
 
-def test_help_tells_both_ways(folder):
+def test_help_shows_both_usages(folder):
     out = mmeval("clarity", "--help").stdout
     assert "clarity DATA PREDICTIONS" in out
     assert "clarity check-submission FILE" in out

@@ -1,4 +1,4 @@
-"""`mmeval clarity`: what is refused, and the exit codes."""
+"""`mmeval clarity`: refused input and exit codes."""
 
 from __future__ import annotations
 
@@ -9,38 +9,40 @@ import zipfile
 import pytest
 
 from multimodal_eval import load_run
-from tests.cli.clarity import copied, predicted, scored
-from tests.cli.test_cli import mmeval
+from tests.cli.clarity import copy_data, predicted, scored
+from tests.cli.command_line import mmeval
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    return copied(tmp_path, monkeypatch)
+    return copy_data(tmp_path, monkeypatch)
 
 
-# what is refused
+# refused input
 
 
 def test_an_unknown_label_is_refused_or_wrong(folder):
     text = (folder / "alba.csv").read_text().replace("1001,Clear Reply,Explicit", "1001,Clear Reply,Explicitly")
     text = text.replace("1002,Ambivalent Reply,Dodging", "1002,Ambivalent Reply,[ERROR] timeout")
     (folder / "odd.csv").write_text(text)
-    told = mmeval("clarity", "test.csv", "odd.csv", "-o", "run", code=1).stderr
-    assert "odd.csv:2: UNKNOWN_LABEL: `evasion_pred` is 'Explicitly', which is no label of the task evasion." in told
-    assert "Did you mean 'Explicit'? To count it as wrong: --unknown-labels wrong." in told
+    message = mmeval("clarity", "test.csv", "odd.csv", "-o", "run", code=1).stderr
+    assert (
+        "odd.csv:2: UNKNOWN_LABEL: `evasion_pred` is 'Explicitly', which is not a label of the task evasion." in message
+    )
+    assert "Did you mean 'Explicit'? To count it as wrong: --unknown-labels wrong." in message
     assert not (folder / "run").exists()
-    found = scored("test.csv", "odd.csv", "-o", "run", "--unknown-labels", "wrong")["evasion"]
-    right = scored("test.csv", "alba.csv", "-o", "fine")["evasion"]
-    assert found["metrics"]["f1_any_match"]["n_scored"] == right["metrics"]["f1_any_match"]["n_scored"] == 94
-    report = found["classification"]
+    results = scored("test.csv", "odd.csv", "-o", "run", "--unknown-labels", "wrong")["evasion"]
+    correct = scored("test.csv", "alba.csv", "-o", "fine")["evasion"]
+    assert results["metrics"]["f1_any_match"]["n_scored"] == correct["metrics"]["f1_any_match"]["n_scored"] == 94
+    report = results["classification"]
     assert report["outside_taxonomy"]["predictions"] == {"Explicitly": 1, "[ERROR] timeout": 1}
-    own = report["scores"]["any_match"]
-    assert own["macro_f1"]["value"] == pytest.approx(found["metrics"]["f1_any_match"]["value"])
-    # both rows were right and no longer are
-    before = right["classification"]["scores"]["any_match"]["accuracy"]["value"]
-    assert own["accuracy"]["value"] == pytest.approx(before - 2 / 94)
+    scores = report["scores"]["any_match"]
+    assert scores["macro_f1"]["value"] == pytest.approx(results["metrics"]["f1_any_match"]["value"])
+    # both rows were correct and no longer are
+    before = correct["classification"]["scores"]["any_match"]["accuracy"]["value"]
+    assert scores["accuracy"]["value"] == pytest.approx(before - 2 / 94)
     out = mmeval("clarity", "test.csv", "odd.csv", "-o", "shown", "--unknown-labels", "wrong").stdout
-    assert "2 predictions are no label of the task and count as wrong: 'Explicitly' (1), '[ERROR] timeout' (1)" in out
+    assert "2 predictions are not labels of the task and count as wrong: 'Explicitly' (1), '[ERROR] timeout' (1)" in out
     assert "none" in out  # their column in the confusion matrix
 
 
@@ -53,26 +55,26 @@ def test_blank_predictions_can_count_as_wrong(folder):
     assert report["scores"]["any_match"]["n_scored"] == 94
 
 
-def test_files_that_lack_what_was_asked_for(folder):
+def test_files_without_the_requested_task(folder):
     mmeval("clarity", "test.csv", "alba.clarity.zip", "-o", "run")
-    told = mmeval("clarity", "test.csv", "alba.clarity.zip", "--task", "both", code=1).stderr
-    assert "NO_PREDICTION: no label of the task evasion is predicted. They hold clarity labels." in told
+    message = mmeval("clarity", "test.csv", "alba.clarity.zip", "--task", "both", code=1).stderr
+    assert "NO_PREDICTION: no label of the task evasion is predicted. The file has clarity labels." in message
     text = (folder / "dev.csv").read_text()
     (folder / "bare.csv").write_text(re.sub(r",(?:Clear|Ambivalent)[^,]*Reply,[^,\n]*,,,$", ",,,,,", text, flags=re.M))
-    told = mmeval("clarity", "bare.csv", "alba.dev.csv", code=1).stderr
+    message = mmeval("clarity", "bare.csv", "alba.dev.csv", code=1).stderr
     for task in ("clarity", "evasion"):
-        assert f"NO_GOLD: no row has a label of the task {task}" in told
+        assert f"NO_GOLD: no row has a label of the task {task}" in message
 
 
-def test_a_task_without_gold_labels_is_left_out_unless_it_is_asked_for(folder):
+def test_a_task_without_gold_labels_is_skipped_unless_requested(folder):
     (folder / "half.csv").write_text((folder / "dev.csv").read_text().replace("evasion_label", "elsewhere"))
     assert list(scored("half.csv", "alba.dev.csv", "-o", "run")) == ["clarity"]
     assert "NO_GOLD" in mmeval("clarity", "half.csv", "alba.dev.csv", "--task", "both", code=1).stderr
 
 
-def test_a_group_that_is_no_column(folder):
-    told = mmeval("clarity", "test.csv", "alba.csv", "--group", "intervew", code=1).stderr
-    assert "UNKNOWN_COLUMN: no column is named 'intervew'. Did you mean 'interview'?" in told
+def test_a_group_that_is_not_a_column(folder):
+    message = mmeval("clarity", "test.csv", "alba.csv", "--group", "intervew", code=1).stderr
+    assert "UNKNOWN_COLUMN: no column is named 'intervew'. Did you mean 'interview'?" in message
 
 
 def test_a_data_file_is_checked_too(folder):
@@ -88,7 +90,7 @@ def test_a_data_file_is_checked_too(folder):
     )
 
 
-def test_annotators_who_never_meet_have_no_ceiling_and_no_agreement(folder):
+def test_annotators_without_shared_rows_have_no_ceiling_and_no_agreement(folder):
     (folder / "apart.jsonl").write_text(
         '{"index": 1, "annotator2": "Explicit"}\n{"index": 2, "annotator10": "Dodging"}\n'
         '{"index": 3, "evasion_label": "General"}\n'
@@ -114,17 +116,17 @@ def test_one_annotator_is_enough(folder):
     (folder / "p.csv").write_text("id,evasion_pred\n1,Explicit\n2,General\n")
     out = mmeval("clarity", "one.csv", "p.csv", "-o", "run").stdout
     assert "any-match ★" in out
-    assert "agreement of the annotators" not in out
+    assert "annotator agreement" not in out
 
 
-def test_rows_that_the_reader_refuses_are_not_missed_a_second_time(folder):
+def test_refused_rows_are_not_reported_as_missing_too(folder):
     lines = (folder / "dev.csv").read_text().splitlines()
     (folder / "torn.csv").write_text("\n".join([*lines[:5], "77", *lines[6:]]) + "\n")
     for predictions in ("alba.dev.csv", "alba.evasion.zip"):
-        told = mmeval("clarity", "torn.csv", predictions, code=1).stderr
-        assert "torn.csv:6: LENGTH: the row has 1 cells and the header 10" in told
-        assert "UNMATCHED" not in told
-        assert "line i must be" not in told
+        message = mmeval("clarity", "torn.csv", predictions, code=1).stderr
+        assert "torn.csv:6: LENGTH: the row has 1 cells, but the header has 10" in message
+        assert "UNMATCHED" not in message
+        assert "line i must be" not in message
 
 
 # exit codes
@@ -132,16 +134,16 @@ def test_rows_that_the_reader_refuses_are_not_missed_a_second_time(folder):
 
 def test_thresholds(folder):
     mmeval("clarity", "test.csv", "alba.csv", "-o", "a", "--fail-under", "evasion=0.5", "--min-coverage", "0.9")
-    told = mmeval("clarity", "test.csv", "alba.csv", "-o", "b", "--fail-under", "evasion=0.99", code=3).stderr
-    assert told.startswith("error: evasion: composite_score is 0.")
-    told = mmeval(
+    message = mmeval("clarity", "test.csv", "alba.csv", "-o", "b", "--fail-under", "evasion=0.99", code=3).stderr
+    assert message.startswith("error: evasion: composite_score is 0.")
+    message = mmeval(
         "clarity", "test.csv", "alba.csv", "-o", "c", "--fail-under", "evasion.f1_majority=0.99", code=3
     ).stderr
-    assert told.startswith("error: evasion: f1_majority is 0.")
+    assert message.startswith("error: evasion: f1_majority is 0.")
     assert "below 0.99" in mmeval("clarity", "test.csv", "alba.csv", "-o", "d", "--min-coverage", "0.99", code=3).stderr
     # one name for both tasks
-    told = mmeval("clarity", "test.csv", "alba.csv", "-o", "e", "--fail-under", "soft_score=0.99", code=3).stderr
-    assert told.count("soft_score") == 2
+    message = mmeval("clarity", "test.csv", "alba.csv", "-o", "e", "--fail-under", "soft_score=0.99", code=3).stderr
+    assert message.count("soft_score") == 2
 
 
 def test_wrong_usage(folder):
@@ -149,22 +151,22 @@ def test_wrong_usage(folder):
     assert "does not compute it" in mmeval("clarity", "dev.csv", "alba.dev.csv", "--fail-under", "x=1", code=2).stderr
     mmeval("clarity", "dev.csv", "alba.dev.csv", "--task", "nonsense", code=2)
     mmeval("clarity", "check-submission", code=2)
-    told = mmeval(
+    message = mmeval(
         "clarity", "dev.csv", "alba.dev.csv", "--task", "clarity", "--fail-under", "evasion=0.1", code=2
     ).stderr
-    assert "does not compute it" in told
+    assert "does not compute it" in message
     assert not (folder / "runs").exists()
 
 
 def test_check_submission(folder):
     out = mmeval("clarity", "check-submission", "alba.evasion.zip", "--data", "test.csv").stdout
-    assert "no problem found in alba.evasion.zip (zip; answers every row of test.csv once)" in out
+    assert "no problems in alba.evasion.zip (zip; answers every row of test.csv once)" in out
     assert "--data DATA" in mmeval("clarity", "check-submission", "alba.csv").stdout
-    told = mmeval("clarity", "check-submission", "alba.evasion.zip", "--data", "dev.csv", code=1).stderr
-    assert "LENGTH: the submission has 96 lines and dev.csv 72 rows" in told
-    found = json.loads(mmeval("clarity", "check-submission", "boreas.clarity.zip", "--format", "json").stdout)
-    assert found["rows"] == 96
-    assert sum(found["labels"]["clarity"].values()) == 96
+    message = mmeval("clarity", "check-submission", "alba.evasion.zip", "--data", "dev.csv", code=1).stderr
+    assert "LENGTH: the submission has 96 lines, but dev.csv has 72 rows" in message
+    checked = json.loads(mmeval("clarity", "check-submission", "boreas.clarity.zip", "--format", "json").stdout)
+    assert checked["rows"] == 96
+    assert sum(checked["labels"]["clarity"].values()) == 96
 
 
 def zipped(path, *labels):
@@ -173,14 +175,14 @@ def zipped(path, *labels):
     return path.name
 
 
-def test_a_submission_for_the_other_task_is_found(folder):
+def test_a_submission_for_the_other_task_is_detected(folder):
     refused = mmeval(
         "clarity", "check-submission", zipped(folder / "z.zip", "Explicit", "General"), "--task", "clarity", code=1
     )
     assert "NO_PREDICTION" in refused.stderr
-    assert "It holds evasion labels" in refused.stderr
+    assert "It has evasion labels" in refused.stderr
     refused = mmeval("clarity", "check-submission", zipped(folder / "y.zip", "Foo", "Bar"), "--task", "clarity", code=1)
-    assert "no label of the task clarity" in refused.stderr
+    assert "not a label of the task clarity" in refused.stderr
 
 
 def test_one_refused_row_does_not_hide_ids_that_are_not_in_the_data(folder):

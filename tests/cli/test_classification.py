@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from multimodal_eval.data.runs.run import load_run
-from tests.cli.test_cli import mmeval
+from tests.cli.command_line import mmeval
 
 CSV = """id,expected_answer,generated_answer,annotator1,annotator2,annotator3,annotator_note
 1,red,Red,red,blue,red,fine
@@ -43,7 +43,7 @@ def values(path):
     return [(run[name]["value"], run[name]["n_scored"]) for name in names]
 
 
-def test_annotators_as_columns_lists_and_a_mapping_give_the_same(here):
+def test_annotators_as_columns_lists_and_mappings_score_the_same(here):
     score("d.csv", "--labels", "labels.yaml", "-o", "a", "--annotators", "annotator?")
     with open("list.jsonl", "w") as listed, open("map.jsonl", "w") as mapped:  # noqa: PTH123
         for number, (labels, fields) in enumerate(ROWS, 1):
@@ -61,7 +61,7 @@ def test_annotators_as_columns_lists_and_a_mapping_give_the_same(here):
     for data in ("list.jsonl", "map.jsonl", "map.parquet"):
         score(data, "--labels", "labels.yaml", "-o", f"run-{data}")
         assert values(f"run-{data}") == values("a")
-    # strict: 1 right, 3 right, 4 wrong (blue as green): red 1, green 2/3, blue 0
+    # strict: 1 and 3 correct, 4 wrong (blue as green): red 1, green 2/3, blue 0
     # any-match: 1 red; 2 blue for green; 4 green: red 1, green 2/3, blue 0. soft: 2/3, 0, 1/2
     assert values("a") == [
         (pytest.approx(5 / 9), 3),
@@ -74,7 +74,7 @@ def test_annotators_as_columns_lists_and_a_mapping_give_the_same(here):
     assert first.metadata == {"annotator_note": "fine"}
 
 
-def test_annotators_may_lie_in_the_data_and_labels_in_the_predictions(here):
+def test_annotators_in_the_data_and_labels_in_the_predictions(here):
     lines = CSV.splitlines()
     (here / "gold.csv").write_text("\n".join(",".join(line.split(",")[:2] + line.split(",")[3:6]) for line in lines))
     (here / "pred.csv").write_text("\n".join(",".join([line.split(",")[0], line.split(",")[2]]) for line in lines))
@@ -83,18 +83,18 @@ def test_annotators_may_lie_in_the_data_and_labels_in_the_predictions(here):
     assert values("d.csvr") == values("gold.csvr")
 
 
-def test_a_column_that_is_not_there(here):
+def test_a_missing_column(here):
     refused = score("d.csv", "--annotators", "annotator1,people*", code=1).stderr
     assert "UNKNOWN_COLUMN: --annotators names the column 'people*'" in refused
     mmeval("validate", "d.csv", "--annotators", "people*", code=1)
     assert "annotations" in mmeval("validate", "d.csv", "--annotators", "annotator?").stdout
 
 
-def test_an_annotator_who_stands_twice(here):
+def test_a_duplicate_annotator(here):
     record = {"id": "1", "generated_answer": "red", "annotations": {"ann": "red"}, "ann": "blue"}
     (here / "twice.jsonl").write_text(json.dumps(record) + "\n")
     refused = score("twice.jsonl", "--annotators", "ann", code=1).stderr
-    assert "DUPLICATE: `annotations` and a column both hold the labels of 'ann'" in refused
+    assert "DUPLICATE: `annotations` and a column both contain the labels of 'ann'" in refused
 
 
 def test_unknown_labels(here):

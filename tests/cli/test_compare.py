@@ -1,4 +1,4 @@
-"""`mmeval compare` and `mmeval sensitivity` in a terminal."""
+"""`mmeval compare` and `mmeval sensitivity`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.test_cli import mmeval
+from tests.cli.command_line import mmeval
 
 RUNS = {"good": "a red dog number {} runs on the beach", "bad": "some cats sleep"}
 
@@ -36,8 +36,8 @@ def test_compare_shows_the_difference(folder):
 
 
 def test_compare_as_json(folder):
-    found = json.loads(mmeval("compare", "bad", "good", "--format", "json", "--metrics", "composite").stdout)
-    (number,) = found["numbers"]
+    result = json.loads(mmeval("compare", "bad", "good", "--format", "json", "--metrics", "composite").stdout)
+    (number,) = result["numbers"]
     assert number["name"] == "composite_score"
     assert number["pairs"][0]["verdict"] == "better"
     assert number["signature"].startswith("composite_score|")
@@ -61,7 +61,7 @@ def test_wrong_usage(folder):
     assert "at least two" in mmeval("compare", "good", code=2).stderr
     assert "not a run folder" in mmeval("compare", "good", "nothing", code=1).stderr
     assert "Did you mean" in mmeval("compare", "good", "bad", "--metrics", "rouge", code=1).stderr
-    assert "names no number" in mmeval("compare", "good", "bad", "--metrics", ",", code=2).stderr
+    assert "names no metric" in mmeval("compare", "good", "bad", "--metrics", ",", code=2).stderr
     for wrong in ("nan", "inf", "0", "-1", "1e-200", "x"):
         mmeval("compare", "good", "bad", "--effect", wrong, code=2)
         mmeval("sensitivity", "good", "--concentration", wrong, code=2)
@@ -71,27 +71,27 @@ def test_wrong_usage(folder):
 def test_sensitivity(folder):
     out = mmeval("sensitivity", "good", "bad").stdout
     assert "effective weight" in out
-    assert "good and bad change places in 0.0% of the draws" in out
-    found = json.loads(mmeval("sensitivity", "good", "--format", "json").stdout)
-    assert found["weights"] == {"rouge_l": 0.5, "cider": 0.5}
+    assert "good and bad swap ranks in 0.0% of the draws" in out
+    result = json.loads(mmeval("sensitivity", "good", "--format", "json").stdout)
+    assert result["weights"] == {"rouge_l": 0.5, "cider": 0.5}
 
 
-def test_an_option_of_a_metric_on_the_command_line(folder):
+def test_a_metric_option_on_the_command_line(folder):
     out = mmeval("score", "good.jsonl", "--metrics", "meteor", "--option", "meteor.variant=2005").stdout
     assert "meteor|v:1|variant:2005|" in out
     wrong = mmeval("score", "good.jsonl", "--metrics", "meteor", "--option", "meteor=2005", code=2)
     assert "METRIC.OPTION=VALUE" in wrong.stderr
 
 
-def test_a_preset_says_what_it_does_without(folder):
+def test_a_preset_names_the_metrics_it_omits(folder):
     out = mmeval("score", "good.jsonl", "--metrics", "coco").stdout
     assert "coco without meteor, which could not run here" in out
     assert "mmeval fetch meteor-1.5-en" in " ".join(mmeval("ls", "metrics").stdout.replace("│", " ").split())
 
 
-def test_a_preset_judges_its_metrics_with_their_options(folder):
+def test_a_preset_checks_its_metrics_with_their_options(folder):
     out = mmeval("score", "good.jsonl", "--metrics", "coco", "--option", "meteor.variant=fmean").stdout
     assert "meteor|v:1|variant:fmean" in out
     assert "without meteor" not in out
     heading = next(line for line in out.splitlines() if "Bleu_4" in line)
-    assert "METEOR" not in heading  # coco-caption prints the number of another variant
+    assert "METEOR" not in heading  # coco-caption prints another variant

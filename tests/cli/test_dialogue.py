@@ -1,4 +1,4 @@
-"""`mmeval dialogue`: the score as a person and as a program reads it, and when it fails."""
+"""`mmeval dialogue`: the table, the JSON output, and errors."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from multimodal_eval import load_run, resume
 from multimodal_eval.cli.main import cli
-from multimodal_eval.contests.dialogue import integral_score
 from multimodal_eval.core.errors import InputError, MultimodalEvalError
+from multimodal_eval.dialogue import integral_score
 from multimodal_eval.evaluation.metrics import hidden_metric
-from tests.cli.test_cli import mmeval
+from tests.cli.command_line import mmeval
 from tests.contests.dialogue.contest import TYPES, WORKED, system, write_contest, write_json
 
 FILES = ("gold.json", "output.json", "ppl_output.json")
@@ -34,7 +34,7 @@ def dialogue(*arguments):
 
 
 def refused(*arguments, code=1):
-    """What the command says where it fails in our own way, or for wrong usage."""
+    """The message of the command's error, or of wrong usage."""
     done = CliRunner().invoke(cli, ["dialogue", *arguments])
     error = done.exception
     if isinstance(error, MultimodalEvalError):
@@ -49,14 +49,14 @@ def as_json(*arguments):
 
 
 def cells(out, start):
-    """The cells of the table's row that starts so."""
+    """The cells of the first table row with this start."""
     line = next(line for line in out.splitlines() if line.strip(" │┃|").startswith(start))
     return [cell.strip() for cell in re.split(r"[│┃|]|\s{2,}", line) if cell.strip()]
 
 
 def test_the_table_shows_every_part_of_the_score(folder):
     out = dialogue(*FILES, "--synonyms", "en=none", "-o", "run")
-    found = integral_score(WORKED, synonyms="none")
+    score = integral_score(WORKED, synonyms="none")
     assert cells(out, "type") == [
         "type",
         "N",
@@ -68,17 +68,17 @@ def test_the_table_shows_every_part_of_the_score(folder):
         "weight",
         "weighted part",
     ]
-    replies = {name: sum(len(one["replies"]) for one in WORKED if one["type"] == name) for name in TYPES}
-    for own in found.types:
-        row = cells(out, own.type)
-        values = [f"{value:.4f}" for value in (own.meteor.value, own.hidden.value, own.mean.value)]
-        assert row[:6] == [own.type, str(own.n), str(replies[own.type]), *values]
-        assert row[-2:] == [f"{own.weight:g}", f"{own.part:.4f}"]
+    replies = {name: sum(len(worked["replies"]) for worked in WORKED if worked["type"] == name) for name in TYPES}
+    for stratum in score.types:
+        row = cells(out, stratum.type)
+        values = [f"{value:.4f}" for value in (stratum.meteor.value, stratum.hidden.value, stratum.mean.value)]
+        assert row[:6] == [stratum.type, str(stratum.n), str(replies[stratum.type]), *values]
+        assert row[-2:] == [f"{stratum.weight:g}", f"{stratum.part:.4f}"]
     total = cells(out, "integral")
-    assert total[:5] == ["integral", "11", "19", f"{found.meteor.value:.4f}", f"{found.hidden.value:.4f}"]
-    assert total[-1] == f"{found.value:.4f}"
-    assert f"integral score {found.value:.4f}, 95 % interval {found.low:.4f}" in out
-    assert "11 clusters in 4 strata; a cluster is a dialogue, a stratum a type" in out
+    assert total[:5] == ["integral", "11", "19", f"{score.meteor.value:.4f}", f"{score.hidden.value:.4f}"]
+    assert total[-1] == f"{score.value:.4f}"
+    assert f"integral score {score.value:.4f}, 95 % interval {score.low:.4f}" in out
+    assert "11 clusters in 4 strata; each dialogue is a cluster, each type a stratum" in out
     assert "rule:confidence|errors:none|strata:0.1*Text2Text+0.2*Image2Text" in out
     assert "run folder: run" in out
 
@@ -86,7 +86,7 @@ def test_the_table_shows_every_part_of_the_score(folder):
 def test_the_worst_replies_are_shown_and_counted(folder):
     report = as_json(*FILES, "--synonyms", "en=none", "-o", "a", "--worst", "3")["dialogue"]
     # METEOR 0 for t2/1, a1/2, a4/1, b1/2: HM 1/4, 1/2, 1/2, 1/2
-    assert [own["id"] for own in report["worst"]] == ["t2/1", "a1/2", "a4/1"]
+    assert [reply["id"] for reply in report["worst"]] == ["t2/1", "a1/2", "a4/1"]
     assert report["worst"][0] | {"question": None} == {
         "id": "t2/1",
         "type": "Text2Text",
@@ -104,50 +104,51 @@ def test_the_worst_replies_are_shown_and_counted(folder):
 
 
 def test_json_and_the_weighted_parts_sum_to_the_integral(folder):
-    found = as_json(*FILES, "--synonyms", "en=none", "-o", "run")
-    report = found["dialogue"]
-    wanted = integral_score(WORKED, synonyms="none")
-    assert report["integral"]["value"] == found["composite"]["value"] == wanted.value
-    assert sum(own["part"] for own in report["types"]) == pytest.approx(wanted.value, abs=1e-15)
-    assert [own["n"] for own in report["types"]] == [3, 2, 4, 2]
-    assert found["run"] == "run"
-    assert load_run("run").results["composite"] == found["composite"]
+    results = as_json(*FILES, "--synonyms", "en=none", "-o", "run")
+    report = results["dialogue"]
+    expected = integral_score(WORKED, synonyms="none")
+    assert report["integral"]["value"] == results["composite"]["value"] == expected.value
+    assert sum(stratum["part"] for stratum in report["types"]) == pytest.approx(expected.value, abs=1e-15)
+    assert [stratum["n"] for stratum in report["types"]] == [3, 2, 4, 2]
+    assert results["run"] == "run"
+    assert load_run("run").results["composite"] == results["composite"]
 
 
-def test_the_word_score_can_be_left_out(folder):
+def test_score_is_the_default_command(folder):
     assert as_json(*FILES, "-o", "a")["composite"] == as_json("score", *FILES, "-o", "b")["composite"]
 
 
 def test_options_change_the_score_and_its_signature(folder):
     weights = {"Text2Text": 0.25, "Audio2Text": 0.75}
     options = [part for name, weight in weights.items() for part in ("--weight", f"{name}={weight}")]
-    found = as_json(*FILES, *options, "--synonyms", "en=none", "--language", "ru", "-o", "run")
-    assert found["composite"]["value"] == integral_score(WORKED, weights=weights, synonyms="none", language="ru").value
-    assert "language:ru" in found["metrics"]["meteor"]["signature"]
+    results = as_json(*FILES, *options, "--synonyms", "en=none", "--language", "ru", "-o", "run")
+    expected = integral_score(WORKED, weights=weights, synonyms="none", language="ru")
+    assert results["composite"]["value"] == expected.value
+    assert "language:ru" in results["metrics"]["meteor"]["signature"]
     (folder / "contest.yaml").write_text("strata: {by: dialogue_type, weights: {Text2Text: 0.25, Audio2Text: 0.75}}\n")
     again = as_json(*FILES, "--config", "contest.yaml", "--synonyms", "en=none", "--language", "ru", "-o", "again")
-    assert again["composite"] == found["composite"]
+    assert again["composite"] == results["composite"]
 
 
 def test_a_rule_from_a_plug_in(folder, monkeypatch):
     (folder / "rule.py").write_text(
-        "from multimodal_eval.contests.dialogue import hidden_rule\n\n\n"
+        "from multimodal_eval.dialogue import hidden_rule\n\n\n"
         "@hidden_rule('squared')\ndef squared(sample):\n    return 1 / sample.perplexity ** 2\n"
     )
     monkeypatch.setattr(hidden_metric, "_rules", dict(hidden_metric._rules))
     assert "no hidden rule is named 'squared'" in refused(*FILES, "--rule", "squared", "-o", "other")
     assert not (folder / "other").exists()
-    found = as_json(*FILES, "--plugin", "rule.py", "--rule", "squared", "-o", "run")
-    assert re.search(r"rule:squared:[0-9a-f]+", found["metrics"]["hidden_metric"]["signature"])
+    results = as_json(*FILES, "--plugin", "rule.py", "--rule", "squared", "-o", "run")
+    assert re.search(r"rule:squared:[0-9a-f]+", results["metrics"]["hidden_metric"]["signature"])
     # b2: 1; b1: (1/4 + 1/4 + 1/4 + 1/16) / 4 = 13/64
-    assert found["dialogue"]["types"][3]["hidden_metric"]["value"] == pytest.approx((1 + 13 / 64) / 2)
+    assert results["dialogue"]["types"][3]["hidden_metric"]["value"] == pytest.approx((1 + 13 / 64) / 2)
 
 
-def test_a_threshold_that_is_missed(folder):
-    told = mmeval("dialogue", *FILES, "-o", "a", "--fail-under", "composite=0.99", code=3)
-    assert "composite is 0.6" in told.stderr
-    assert "below 0.99" in told.stderr
-    assert "integral score" in told.stdout  # what was scored is shown and kept
+def test_a_missed_threshold(folder):
+    done = mmeval("dialogue", *FILES, "-o", "a", "--fail-under", "composite=0.99", code=3)
+    assert "composite is 0.6" in done.stderr
+    assert "below 0.99" in done.stderr
+    assert "integral score" in done.stdout  # the scores are shown and kept
     assert load_run("a").results["n"] == 19
     dialogue(*FILES, "-o", "b", "--fail-under", "composite=0.5", "--fail-under", "meteor=0.1")
     assert "meteor is 0." in refused(*FILES, "-o", "d", "--fail-under", "meteor=0.99", code=3)
@@ -155,7 +156,7 @@ def test_a_threshold_that_is_missed(folder):
     assert not (folder / "c").exists()
 
 
-def test_what_is_wrong_with_the_command(folder):
+def test_wrong_arguments(folder):
     assert "WEIGHTS" in refused(*FILES, "--weight", "Text2Text=0.5", "-o", "x")
     assert "Did you mean 'choice'" in refused(*FILES, "--rule", "choise", "-o", "x")
     assert "NOT_FOUND" in refused("gold.json", "output.json", "absent.json", "-o", "x")
@@ -164,15 +165,15 @@ def test_what_is_wrong_with_the_command(folder):
 
 
 def test_types_without_dialogues(folder):
-    write_contest(folder, [one for one in WORKED if one["type"] != "Audio2Text"])
+    write_contest(folder, [worked for worked in WORKED if worked["type"] != "Audio2Text"])
     assert "no dialogue has the type Audio2Text" in refused(*FILES, "-o", "run")
     out = dialogue(*FILES, "-o", "run", "--present-types-only")
-    assert "no dialogue is of the type Audio2Text; the weights of the others are scaled up" in out
+    assert "no dialogue has the type Audio2Text; the other weights are scaled up" in out
     assert "Text2Text 0.142857" in out
 
 
-def test_a_single_dialogue_of_a_type_has_no_interval_and_says_so(folder):
-    write_contest(folder, [one for one in WORKED if one["id"] != "b1"])
+def test_a_type_with_a_single_dialogue_has_no_interval(folder):
+    write_contest(folder, [worked for worked in WORKED if worked["id"] != "b1"])
     out = dialogue(*FILES, "-o", "run")
     assert "no interval: 10 clusters in 4 strata, one of which has a single cluster" in out
 
@@ -189,7 +190,7 @@ def test_two_submissions_are_compared_within_their_types(folder):
     )
     (number,) = json.loads(done.stdout)["numbers"]
     runs = [load_run(f"runs/{name}").results["composite"]["value"] for name in ("alba", "boreas")]
-    assert [own["value"] for own in number["systems"]] == runs
+    assert [entry["value"] for entry in number["systems"]] == runs
     assert number["pairs"][0]["verdict"] == "worse"
     assert number["clusters"] == 32
     assert "within strata" in number["pairs"][0]["method"]
@@ -215,29 +216,30 @@ def test_a_killed_run_is_resumed(folder, monkeypatch):
     assert resume("broken").results == load_run("whole").results
 
 
-def test_a_resumed_run_on_which_the_rule_fails_is_refused_too(folder, monkeypatch):
+def test_a_resumed_run_is_refused_too_if_the_rule_fails(folder, monkeypatch):
     (folder / "rule.py").write_text(
         "from multimodal_eval.dialogue import hidden_rule\n\n\n"
-        "@hidden_rule('rising')\ndef rising(sample):\n    return sample.perplexity / 9\n"  # 10 is above 9
+        "@hidden_rule('linear')\ndef linear(sample):\n    return sample.perplexity / 9\n"  # 10 is above 9
     )
     monkeypatch.setattr(hidden_metric, "_rules", dict(hidden_metric._rules))
     with monkeypatch.context() as patch:
         patch.setattr("multimodal_eval.run.execute.finish", killed)
-        CliRunner().invoke(cli, ["dialogue", *FILES, "--rule", "rising", "--plugin", "rule.py", "-o", "broken"])
+        CliRunner().invoke(cli, ["dialogue", *FILES, "--rule", "linear", "--plugin", "rule.py", "-o", "broken"])
     done = CliRunner().invoke(cli, ["score", "--resume", "broken", "--plugin", "rule.py"])
     assert "UNSCORED: hidden_metric must score every sample: RANGE: the value 1.11" in str(done.exception)
     assert "(id 'i2/1')" in str(done.exception)
-    assert (folder / "broken").exists()  # what somebody names to continue is never deleted
-    assert not (folder / "broken" / "results.json").exists()  # and does not count as scored
+    assert (folder / "broken").exists()  # a resumed folder is never deleted
+    assert not (folder / "broken" / "results.json").exists()  # and is not finished
     with pytest.raises(InputError, match="must score every sample"):
         resume("broken", plugins=["rule.py"])
 
 
 def test_questions_are_shown_with_the_worst_replies(folder):
     questions = {
-        one["id"]: [[{"type": "text", "content": f"What is {one['id']}?"}] for _ in one["replies"]] for one in WORKED
+        worked["id"]: [[{"type": "text", "content": f"What is {worked['id']}?"}] for _ in worked["replies"]]
+        for worked in WORKED
     }
     write_json(folder / "questions.json", questions)
-    found = as_json(*FILES, "--questions", "questions.json", "-o", "run")
-    assert found["dialogue"]["worst"][0]["question"] == "What is t2?"
-    assert "8 dialogues have other parts than their type names" in str(load_run("run").info.input_notes)
+    results = as_json(*FILES, "--questions", "questions.json", "-o", "run")
+    assert results["dialogue"]["worst"][0]["question"] == "What is t2?"
+    assert "8 dialogues have parts that do not match their type" in str(load_run("run").info.input_notes)

@@ -1,4 +1,4 @@
-"""`--map`: which column is a field, and that a column is none."""
+"""`--map`: the column of a field, and fields without a column."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def data(tmp_path):
     return path
 
 
-def test_a_column_that_is_something_else_is_refused_with_the_way_out(data):
+def test_a_column_of_another_type_is_refused_with_a_hint(data):
     refused = CliRunner().invoke(cli, ["validate", str(data)])
     assert isinstance(refused.exception, InputError)
     assert "--map video= keeps it as metadata" in str(refused.exception)
 
 
-def test_a_field_without_a_column_leaves_the_column_as_metadata(data, tmp_path):
+def test_a_column_that_is_not_mapped_becomes_metadata(data, tmp_path):
     options = ["--map", "video=", "--map", "generated_answer=answer"]
     out = CliRunner().invoke(cli, ["validate", str(data), *options], catch_exceptions=False)
     assert "2 samples, no problems" in out.output

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from multimodal_eval import load_run
-from tests.cli.leaderboard import board, places, refused
+from tests.cli.leaderboard import board, ranks, refused
 from tests.contests.dialogue.contest import write_json
 
 CAPTIONS = ["a dog runs on the beach", "a cat sleeps on a chair", "two birds fly over the sea", "a red car in the snow"]
 
 
 def captions(folder, count=12):
-    """A COCO pair of files and the same as JSONL; `good` repeats the references, `poor` does so at times."""
+    """A COCO pair of files and the same as JSONL; `good` repeats all references, `poor` some of them."""
     folder.mkdir(exist_ok=True)
     references = [f"{CAPTIONS[n % 4]} number {n}" for n in range(count)]
     coco = {
@@ -26,10 +26,10 @@ def captions(folder, count=12):
     rows = [{"id": str(n), "references": [text]} for n, text in enumerate(references)]
     (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     answers = {"good": references, "poor": [text if n % 4 == 0 else "a man" for n, text in enumerate(references)]}
-    for name, said in answers.items():
+    for name, texts in answers.items():
         (folder / "coco").mkdir(exist_ok=True)
-        write_json(folder / "coco" / f"{name}.json", [{"image_id": n, "caption": text} for n, text in enumerate(said)])
-        sent(folder / "jsonl", name, said)
+        write_json(folder / "coco" / f"{name}.json", [{"image_id": n, "caption": text} for n, text in enumerate(texts)])
+        sent(folder / "jsonl", name, texts)
     return references
 
 
@@ -47,67 +47,67 @@ def captioned(tmp_path, monkeypatch):
 
 
 def test_coco_files_are_ranked_by_cider_d(captioned):
-    found = board("coco.json", "coco", "-o", "runs")
-    assert found["number"] == "cider_d"
-    assert places(found) == [("good", 1), ("poor", 2)]
-    assert found["samples"] == 12
-    assert set(found["standings"][0]["numbers"]) >= {"bleu", "rouge_l", "cider_d"}
-    assert found["standings"][0]["value"] == load_run("runs/good")["cider_d"]["value"]
+    result = board("coco.json", "coco", "-o", "runs")
+    assert result["number"] == "cider_d"
+    assert ranks(result) == [("good", 1), ("poor", 2)]
+    assert result["samples"] == 12
+    assert set(result["standings"][0]["numbers"]) >= {"bleu", "rouge_l", "cider_d"}
+    assert result["standings"][0]["value"] == load_run("runs/good")["cider_d"]["value"]
 
 
-def test_samples_with_metrics_of_ones_choice(captioned):
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs")
-    assert (found["number"], places(found)) == ("rouge_l", [("good", 1), ("poor", 2)])
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l,bleu", "--by", "bleu", "-o", "more")
-    assert (found["number"], places(found)) == ("bleu", [("good", 1), ("poor", 2)])
-    assert found["standings"][0]["value"] == load_run("more/good")["bleu"]["value"]
-    found = board("data.jsonl", "jsonl", "--metrics", "bleu", "--by", "bleu.bleu_1", "-o", "parts")
-    assert found["standings"][0]["value"] == load_run("parts/good")["bleu"]["parts"]["bleu_1"]["value"]
+def test_samples_with_chosen_metrics(captioned):
+    result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs")
+    assert (result["number"], ranks(result)) == ("rouge_l", [("good", 1), ("poor", 2)])
+    result = board("data.jsonl", "jsonl", "--metrics", "rouge_l,bleu", "--by", "bleu", "-o", "more")
+    assert (result["number"], ranks(result)) == ("bleu", [("good", 1), ("poor", 2)])
+    assert result["standings"][0]["value"] == load_run("more/good")["bleu"]["value"]
+    result = board("data.jsonl", "jsonl", "--metrics", "bleu", "--by", "bleu.bleu_1", "-o", "parts")
+    assert result["standings"][0]["value"] == load_run("parts/good")["bleu"]["parts"]["bleu_1"]["value"]
 
 
-def test_a_lower_number_can_be_better(captioned):
-    said = {"good": [1.5, 1.25, 2.0, 1.5], "poor": [9.0, 8.0, 9.5, 7.0]}
-    for name, values in said.items():
+def test_a_lower_value_can_be_better(captioned):
+    perplexities = {"good": [1.5, 1.25, 2.0, 1.5], "poor": [9.0, 8.0, 9.5, 7.0]}
+    for name, values in perplexities.items():
         rows = [{"id": str(n), "generated_answer": "x", "perplexity": values[n % 4] + n / 100} for n in range(12)]
         (captioned / "jsonl" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = board("data.jsonl", "jsonl", "--metrics", "perplexity", "-o", "runs")
-    assert (found["direction"], places(found)) == ("lower", [("good", 1), ("poor", 2)])
-    assert found["standings"][1]["behind"] == pytest.approx(6.8125)  # 8.375 - 1.5625
-    assert [own["rank"] for own in found["standings"]] == [1, 2]
+    result = board("data.jsonl", "jsonl", "--metrics", "perplexity", "-o", "runs")
+    assert (result["direction"], ranks(result)) == ("lower", [("good", 1), ("poor", 2)])
+    assert result["standings"][1]["behind"] == pytest.approx(6.8125)  # 8.375 - 1.5625
+    assert [row["rank"] for row in result["standings"]] == [1, 2]
 
 
-def test_a_submission_without_many_answers_is_refused_unless_told(captioned):
+def test_a_submission_with_many_missing_answers_is_refused_by_default(captioned):
     references = captions(captioned)
     sent(captioned / "jsonl", "half", ["[ERROR] timeout" if n < 6 else text for n, text in enumerate(references)])
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs", code=1)
-    assert places(found) == [("good", 1), ("poor", 2)]
-    assert found["refused"] == [
-        {"name": "half", "reason": "rouge_l is scored for 6 of the 12 samples that others have"}
+    result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs", code=1)
+    assert ranks(result) == [("good", 1), ("poor", 2)]
+    assert result["refused"] == [
+        {"name": "half", "reason": "rouge_l is scored for 6 of the 12 samples that other submissions have scored"}
     ]
-    assert (found["samples"], found["left_out"]) == (12, 0)
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "--allow-partial", "-o", "all")
-    assert sorted(own["name"] for own in found["standings"]) == ["good", "half", "poor"]
-    assert (found["samples"], found["left_out"]) == (12, 6)
-    # All on the six that all have.
-    assert {own["name"]: own["value"] for own in found["standings"]}["half"] == pytest.approx(1)
+    assert (result["samples"], result["left_out"]) == (12, 0)
+    result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "--allow-partial", "-o", "all")
+    assert sorted(row["name"] for row in result["standings"]) == ["good", "half", "poor"]
+    assert (result["samples"], result["left_out"]) == (12, 6)
+    # All submissions are scored on the six samples that all of them have.
+    assert {row["name"]: row["value"] for row in result["standings"]}["half"] == pytest.approx(1)
 
 
-def test_up_to_1_percent_of_unscored_samples_is_left_out_for_all(tmp_path, monkeypatch):
+def test_up_to_1_percent_of_unscored_samples_is_excluded_from_all(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     references = captions(tmp_path, 200)
     sent(tmp_path / "jsonl", "nearly", ["[ERROR] x" if n < 2 else text for n, text in enumerate(references)])
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs")
-    assert (found["samples"], found["left_out"], len(found["standings"])) == (200, 2, 3)
+    result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs")
+    assert (result["samples"], result["left_out"], len(result["standings"])) == (200, 2, 3)
     sent(tmp_path / "jsonl", "nearly", ["[ERROR] x" if n < 3 else text for n, text in enumerate(references)])
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "more", code=1)
-    assert [own["name"] for own in found["refused"]] == ["nearly"]
+    result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "more", code=1)
+    assert [row["name"] for row in result["refused"]] == ["nearly"]
 
 
-def test_a_submission_for_other_data_is_refused_alone(captioned):
+def test_only_the_submission_for_other_data_is_refused(captioned):
     sent(captioned / "jsonl", "other", ["x"] * 5)
-    found = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs", code=1)
-    assert [own["name"] for own in found["refused"]] == ["other"]
-    assert "UNMATCHED" in found["refused"][0]["reason"]
+    result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs", code=1)
+    assert [row["name"] for row in result["refused"]] == ["other"]
+    assert "UNMATCHED" in result["refused"][0]["reason"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_submission_for_other_data_is_refused_alone(captioned):
         (("--present-types-only",), "--present-types-only"),
     ],
 )
-def test_options_of_the_contest_do_not_go_with_other_data(captioned, option, shown):
-    told = refused("data.jsonl", "jsonl", *option, "-o", "runs", code=2)
-    assert f"Error: {shown} does not go with data.jsonl: it is scored as samples" in told
+def test_options_of_the_contest_are_refused_for_other_data(captioned, option, shown):
+    message = refused("data.jsonl", "jsonl", *option, "-o", "runs", code=2)
+    assert f"Error: {shown} has no effect on data.jsonl, which is scored as samples" in message
     assert not Path("runs").exists()

@@ -16,8 +16,8 @@ from multimodal_eval.cli import meta as command
 from multimodal_eval.evaluation.metrics.cider_d import cider_d
 from multimodal_eval.stats.correlation import COEFFICIENTS
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
-from tests.cli.test_cli import mmeval
-from tests.data.flickr8k_folder import CAPTIONS, EXPERT, make_folder
+from tests.cli.command_line import mmeval
+from tests.data.readers.flickr8k_folder import CAPTIONS, EXPERT, make_folder
 
 ANSWERS = [
     ("a dog runs", "a dog runs on the beach", 5, 4, 0.9, 0.2),
@@ -32,7 +32,7 @@ ANSWERS = [
 
 
 def rows(**changes):
-    found = [
+    records = [
         {
             "id": str(number),
             "generated_answer": answer,
@@ -46,8 +46,8 @@ def rows(**changes):
         for number, (answer, reference, ann, bob, good, loss) in enumerate(ANSWERS)
     ]
     for place, change in changes.items():
-        found[int(place.removeprefix("row"))].update(change)
-    return found
+        records[int(place.removeprefix("row"))].update(change)
+    return records
 
 
 @pytest.fixture
@@ -66,50 +66,50 @@ def results(*arguments):
 
 
 def test_columns_of_scores(folder):
-    found = results("judged.jsonl", "--human", "ann", "--scores", "good,loss", "--lower", "loss")
+    result = results("judged.jsonl", "--human", "ann", "--scores", "good,loss", "--lower", "loss")
     ann, good, loss = (np.array([row[name] for row in rows()]) for name in ("ann", "good", "loss"))
-    assert found["n_judgments"] == 8
-    assert found["n_clusters"] == 4
-    assert found["metrics"]["good"]["tau_b"]["value"] == pytest.approx(stats.kendalltau(ann, good).statistic)
-    assert found["metrics"]["loss"]["pearson"]["value"] == pytest.approx(-stats.pearsonr(ann, loss).statistic)
-    assert found["metrics"]["good"]["tau_b"]["low"] < found["metrics"]["good"]["tau_b"]["value"]
-    assert found["comparison"]["coefficient"] == "tau_b"
-    (pair,) = found["comparison"]["pairs"]
+    assert result["n_judgments"] == 8
+    assert result["n_clusters"] == 4
+    assert result["metrics"]["good"]["tau_b"]["value"] == pytest.approx(stats.kendalltau(ann, good).statistic)
+    assert result["metrics"]["loss"]["pearson"]["value"] == pytest.approx(-stats.pearsonr(ann, loss).statistic)
+    assert result["metrics"]["good"]["tau_b"]["low"] < result["metrics"]["good"]["tau_b"]["value"]
+    assert result["comparison"]["coefficient"] == "tau_b"
+    (pair,) = result["comparison"]["pairs"]
     assert (pair["metric"], pair["other"]) == ("good", "loss")
-    difference = found["metrics"]["good"]["tau_b"]["value"] - found["metrics"]["loss"]["tau_b"]["value"]
+    difference = result["metrics"]["good"]["tau_b"]["value"] - result["metrics"]["loss"]["tau_b"]["value"]
     assert pair["difference"] == pytest.approx(difference)
 
 
 def test_every_annotator_is_a_judgment(folder):
-    found = results("judged.jsonl", "--human", "ann,bob", "--scores", "good", "--coefficient", "spearman")
+    result = results("judged.jsonl", "--human", "ann,bob", "--scores", "good", "--coefficient", "spearman")
     human = [row[name] for row in rows() for name in ("ann", "bob")]
     good = [row["good"] for row in rows() for _ in range(2)]
-    assert found["n_judgments"] == 16
-    assert found["n_samples"] == 8
-    assert found["metrics"]["good"]["spearman"]["value"] == pytest.approx(stats.spearmanr(human, good).statistic)
-    assert found["comparison"] == {"coefficient": "spearman", "correction": "Holm", "pairs": []}
+    assert result["n_judgments"] == 16
+    assert result["n_samples"] == 8
+    assert result["metrics"]["good"]["spearman"]["value"] == pytest.approx(stats.spearmanr(human, good).statistic)
+    assert result["comparison"] == {"coefficient": "spearman", "correction": "Holm", "pairs": []}
 
 
-def test_judgments_of_one_sample_hang_together(folder):
-    # Without groups a sample is the cluster: two annotators who say the same are no second judgment.
+def test_judgments_of_one_sample_are_dependent(folder):
+    # Without groups each sample is a cluster: a second annotator with the same scores adds no information.
     alone = [{key: value for key, value in row.items() if key != "group"} for row in rows()]
     write(folder, [{**row, "bob": row["ann"]} for row in alone])
     once = results("judged.jsonl", "--human", "ann", "--scores", "good")
     twice = results("judged.jsonl", "--human", "ann,bob", "--scores", "good")
     assert twice["n_clusters"] == 8
-    one, two = (found["metrics"]["good"]["pearson"] for found in (once, twice))
-    assert two["stderr"] == pytest.approx(one["stderr"])
+    errors = [result["metrics"]["good"]["pearson"]["stderr"] for result in (once, twice)]
+    assert errors[1] == pytest.approx(errors[0])
 
 
 def test_metrics_are_computed(folder):
-    found = results("judged.jsonl", "--human", "ann", "--metrics", "bleu,bleu.bleu_1,cider_d", "--scores", "good")
-    assert list(found["metrics"]) == ["good", "bleu", "bleu.bleu_1", "cider_d"]
-    assert found["metrics"]["bleu.bleu_1"]["signature"] == "bleu|v:1|tokenizer:ptb"
-    corpus = DocumentFrequencies.of([row["references"] for row in rows()])  # one image a judged sample
+    result = results("judged.jsonl", "--human", "ann", "--metrics", "bleu,bleu.bleu_1,cider_d", "--scores", "good")
+    assert list(result["metrics"]) == ["good", "bleu", "bleu.bleu_1", "cider_d"]
+    assert result["metrics"]["bleu.bleu_1"]["signature"] == "bleu|v:1|tokenizer:ptb"
+    corpus = DocumentFrequencies.of([row["references"] for row in rows()])  # one image per judged sample
     values = [cider_d(row["generated_answer"], row["references"], corpus) for row in rows()]
     expected = stats.kendalltau([row["ann"] for row in rows()], values).statistic
-    assert found["metrics"]["cider_d"]["tau_b"]["value"] == pytest.approx(expected)
-    assert len(found["comparison"]["pairs"]) == 6
+    assert result["metrics"]["cider_d"]["tau_b"]["value"] == pytest.approx(expected)
+    assert len(result["comparison"]["pairs"]) == 6
 
 
 def test_options_reach_the_metric(folder):
@@ -117,46 +117,48 @@ def test_options_reach_the_metric(folder):
     assert results(*arguments)["metrics"]["rouge_l"]["signature"] == "rouge_l|v:1|tokenizer:unicode"
 
 
-def test_a_metric_that_is_better_when_lower(folder):
+def test_a_metric_for_which_lower_is_better(folder):
     (folder / "own.py").write_text(
         "from multimodal_eval import metric\n\n"
         '@metric("distance", needs=("generated_answer",), direction="lower", version="1")\n'
         "def compute_distance(sample):\n"
         "    return sample.metadata['loss']\n"
     )
-    found = results("judged.jsonl", "--human", "ann", "--metrics", "distance", "--plugin", "own.py", "--scores", "loss")
-    assert found["metrics"]["distance"]["tau_b"]["value"] == -found["metrics"]["loss"]["tau_b"]["value"] > 0
-    assert found["notes"] == ["distance is better when lower; its values are taken with the opposite sign"]
+    result = results(
+        "judged.jsonl", "--human", "ann", "--metrics", "distance", "--plugin", "own.py", "--scores", "loss"
+    )
+    assert result["metrics"]["distance"]["tau_b"]["value"] == -result["metrics"]["loss"]["tau_b"]["value"] > 0
+    assert result["notes"] == ["lower values of distance are better; their sign is reversed"]
 
 
 def test_a_run_folder(folder):
     evaluate(folder / "judged.jsonl", metrics=["rouge_l", "bleu"], output=folder / "run")
-    found = results("run", "--human", "ann")
-    assert list(found["metrics"]) == ["rouge_l", "bleu"]
+    result = results("run", "--human", "ann")
+    assert list(result["metrics"]) == ["rouge_l", "bleu"]
     direct = results("judged.jsonl", "--human", "ann", "--metrics", "rouge_l,bleu")
-    assert found["metrics"] == direct["metrics"]
+    assert result["metrics"] == direct["metrics"]
     done = mmeval("meta", "run", "--human", "ann", "--metrics", "cider_d", code=1)
     assert "no metric of the run is named 'cider_d'. Known: bleu" in done.stderr
 
 
-def test_csv_holds_numbers_as_text(folder):
+def test_csv_cells_are_read_as_numbers(folder):
     with (folder / "judged.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["id", "group", "ann", "good"])
         writer.writerows([row["id"], row["group"], row["ann"], row["good"]] for row in rows())
-    found = results("judged.csv", "--human", "ann", "--scores", "good")
-    assert found == results("judged.jsonl", "--human", "ann", "--scores", "good")
+    result = results("judged.csv", "--human", "ann", "--scores", "good")
+    assert result == results("judged.jsonl", "--human", "ann", "--scores", "good")
 
 
 @pytest.mark.parametrize(("column", "kind"), [("ann", str), ("ann", bool), ("good", str)])
-def test_scores_that_are_no_numbers(folder, column, kind):
+def test_scores_that_are_not_numbers(folder, column, kind):
     write(folder, [{**row, column: kind(row[column])} for row in rows()])
     done = mmeval("meta", "judged.jsonl", "--human", "ann", "--scores", "good", code=1)
     assert f"judged.jsonl: TYPE: `{column}` must be a number." in done.stderr
     assert "8 problems" in done.stderr
 
 
-def test_a_csv_cell_that_is_no_number(folder):
+def test_a_csv_cell_that_is_not_a_number(folder):
     (folder / "judged.csv").write_text("id,ann,good\na,1,0.5\nb,x,0.7\nc,inf,0.1\n")
     done = mmeval("meta", "judged.csv", "--human", "ann", "--scores", "good", code=1)
     assert "judged.csv: TYPE: `ann` must be a number. Got 'x' instead. (id 'b')" in done.stderr
@@ -165,23 +167,23 @@ def test_a_csv_cell_that_is_no_number(folder):
 
 def test_missing_human_scores_are_counted(folder):
     write(folder, rows(row1={"ann": None}, row3={"ann": None}))
-    found = results("judged.jsonl", "--human", "ann,bob", "--scores", "good")
-    assert found["n_judgments"] == 14
-    assert found["left_out"] == [{"reason": "no human score", "judgments": 2}]
+    result = results("judged.jsonl", "--human", "ann,bob", "--scores", "good")
+    assert result["n_judgments"] == 14
+    assert result["left_out"] == [{"reason": "no human score", "judgments": 2}]
 
 
-def test_unscored_judgments_are_left_out_for_all_metrics(folder):
+def test_unscored_judgments_are_excluded_for_all_metrics(folder):
     write(folder, rows(row1={"generated_answer": None}, row4={"good": None}))
     arguments = ("judged.jsonl", "--human", "ann", "--metrics", "rouge_l", "--scores", "good")
     done = mmeval("meta", *arguments, code=1)
     assert "UNSCORED: 2 of 8 judgments cannot be used" in done.stderr
     assert "--allow-partial" in done.stderr
-    found = results(*arguments, "--allow-partial")
+    result = results(*arguments, "--allow-partial")
     kept = [row for number, row in enumerate(rows()) if number not in (1, 4)]
     expected = stats.kendalltau([row["ann"] for row in kept], [row["good"] for row in kept]).statistic
-    assert found["n_judgments"] == 6
-    assert found["metrics"]["good"]["tau_b"]["value"] == pytest.approx(expected)
-    assert found["left_out"] == [
+    assert result["n_judgments"] == 6
+    assert result["metrics"]["good"]["tau_b"]["value"] == pytest.approx(expected)
+    assert result["left_out"] == [
         {"reason": "a metric has no value (by metric: good 1, rouge_l 1)", "judgments": 2},
     ]
 
@@ -190,17 +192,17 @@ def test_one_in_a_hundred_may_be_unscored(folder):
     many = [{**row, "id": f"{copy}-{row['id']}"} for copy in range(13) for row in rows()]
     many[5]["good"] = None
     write(folder, many)
-    found = results("judged.jsonl", "--human", "ann", "--scores", "good")
-    assert (found["n_judgments"], found["left_out"][0]["judgments"]) == (103, 1)
+    result = results("judged.jsonl", "--human", "ann", "--scores", "good")
+    assert (result["n_judgments"], result["left_out"][0]["judgments"]) == (103, 1)
 
 
-def test_a_constant_metric_is_undefined_and_says_so(folder):
+def test_a_constant_metric_is_undefined(folder):
     write(folder, [{**row, "good": 0.5} for row in rows()])
     out = mmeval("meta", "judged.jsonl", "--human", "ann", "--scores", "good,loss").stdout
     assert "good: undefined: the metric's values are all 0.5 (tau-b, tau-c, Spearman, Pearson)" in out
-    found = results("judged.jsonl", "--human", "ann", "--scores", "good,loss")
-    assert found["metrics"]["good"]["tau_b"]["value"] is None
-    (pair,) = found["comparison"]["pairs"]
+    result = results("judged.jsonl", "--human", "ann", "--scores", "good,loss")
+    assert result["metrics"]["good"]["tau_b"]["value"] is None
+    (pair,) = result["comparison"]["pairs"]
     assert (pair["difference"], pair["p_holm"], pair["better"]) == (None, None, None)
 
 
@@ -210,7 +212,7 @@ def test_the_table(folder):
     assert "agreement with 8 human judgments of 8 samples in 4 clusters" in out
     for head in ("tau-b", "tau-c", "Spearman", "Pearson", "acc_eq", "epsilon"):
         assert head in out
-    assert "tau-b of the row less that of the column" in out
+    assert "tau-b of the row minus that of the column" in out
     assert "p 1" in out  # a metric and its copy
 
 
@@ -223,8 +225,8 @@ def test_the_better_metric_is_named(folder):
         for number, (h, c, f) in enumerate(zip(human, close, far, strict=True))
     ]
     write(folder, records)
-    found = results("judged.jsonl", "--human", "ann", "--scores", "far,close")
-    (pair,) = found["comparison"]["pairs"]
+    result = results("judged.jsonl", "--human", "ann", "--scores", "far,close")
+    (pair,) = result["comparison"]["pairs"]
     assert pair["better"] == "close"
     assert pair["p_holm"] == pair["p_value"] < 0.001
     assert 0 < pair["detectable"] < -pair["difference"]
@@ -239,20 +241,20 @@ def test_the_same_input_gives_the_same_bytes(folder):
 
 def test_flickr8k_experts(folder):
     make_folder(folder / "flickr8k", crowd=None)
-    found = results("flickr8k", "--metrics", "bleu.bleu_1,cider_d")
+    result = results("flickr8k", "--metrics", "bleu.bleu_1,cider_d")
     kept = [row for row in EXPERT if not row[1].startswith(row[0])]
     human = [int(score) for row in kept for score in row[2:]]
-    assert found["n_judgments"] == len(human) == 21
-    assert found["left_out"] == [{"reason": "the judged caption is one of the image's own", "judgments": 6}]
-    assert found["comparison"]["coefficient"] == "tau_c"
+    assert result["n_judgments"] == len(human) == 21
+    assert result["left_out"] == [{"reason": "the judged caption is one of the image's own captions", "judgments": 6}]
+    assert result["comparison"]["coefficient"] == "tau_c"
     corpus = DocumentFrequencies.of([CAPTIONS[row[0]] for row in kept])
     judged = [(CAPTIONS[row[1].split("#")[0]][int(row[1][-1])], CAPTIONS[row[0]]) for row in kept]
     values = [cider_d(caption, references, corpus) for caption, references in judged for _ in range(3)]
     expected = stats.kendalltau(human, values, variant="c").statistic
-    assert found["metrics"]["cider_d"]["tau_c"]["value"] == pytest.approx(expected)
+    assert result["metrics"]["cider_d"]["tau_c"]["value"] == pytest.approx(expected)
 
 
-def test_flickr8k_says_what_it_cannot_compute(folder):
+def test_flickr8k_names_the_metrics_it_cannot_compute(folder):
     make_folder(folder / "flickr8k")
     out = mmeval("meta", "flickr8k", "--format-in", "flickr8k-cf").stdout
     assert "agreement with 5 human judgments" in out
@@ -263,12 +265,12 @@ def test_flickr8k_says_what_it_cannot_compute(folder):
 
 def test_flickr8k_with_meteor(folder, meteor_data):
     make_folder(folder / "flickr8k", crowd=None)
-    found = results("flickr8k")
-    assert list(found["metrics"]) == ["bleu.bleu_1", "bleu", "meteor", "rouge_l", "cider_d"]
-    assert found["notes"] == []
+    result = results("flickr8k")
+    assert list(result["metrics"]) == ["bleu.bleu_1", "bleu", "meteor", "rouge_l", "cider_d"]
+    assert result["notes"] == []
 
 
-def test_a_folder_with_both_wants_a_choice(folder):
+def test_a_folder_with_both_kinds_of_judgments_needs_a_choice(folder):
     make_folder(folder / "flickr8k")
     done = mmeval("meta", "flickr8k", code=1)
     assert "Choose with --format-in flickr8k-expert or flickr8k-cf." in done.stderr
@@ -284,7 +286,7 @@ def test_bad_lines_exit_1(folder):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["judged.jsonl", "--scores", "good"], 2, "name the column of human scores"),
         (["judged.jsonl", "--human", "ann"], 2, "name metrics (--metrics cider_d) or columns of scores"),
@@ -292,7 +294,7 @@ def test_bad_lines_exit_1(folder):
         (["judged.jsonl", "--human", "ann", "--scores", "good", "--lower", "loss"], 1, "--lower loss"),
         (["judged.jsonl", "--human", "ann", "--metrics", "bleu.bleu_7"], 1, "no metric of the run is named"),
         (["judged.jsonl", "--human", "ann", "--metrics", "cidr"], 1, "no metric is named 'cidr'"),
-        (["judged.jsonl", "--format-in", "flickr8k-cf"], 1, "reads a folder"),
+        (["judged.jsonl", "--format-in", "flickr8k-cf"], 1, "needs a folder"),
         (["nothing.jsonl", "--human", "ann", "--scores", "good"], 1, "no such file"),
         (["judged.jsonl", "--human", "ann", "--coefficient", "tau"], 2, "'tau' is not one of"),
         (
@@ -302,8 +304,8 @@ def test_bad_lines_exit_1(folder):
         ),
     ],
 )
-def test_wrong_usage(folder, arguments, code, said):
-    assert said in mmeval("meta", *arguments, code=code).stderr
+def test_wrong_usage(folder, arguments, code, message):
+    assert message in mmeval("meta", *arguments, code=code).stderr
 
 
 def test_the_command_knows_every_coefficient():
@@ -317,20 +319,20 @@ def test_the_help_loads_nothing_heavy():
         "print([name for name in ('numpy', 'scipy', 'pyarrow', 'rich') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "How well do metrics agree" in done.stdout
+    assert "how well metrics agree" in done.stdout
     assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_folder_without_the_files_of_flickr8k(folder):
     (folder / "any").mkdir()
-    said = mmeval("meta", "any", "--human", "x", code=1).stderr
-    assert "the folder holds neither run.json nor ExpertAnnotations.txt" in said
-    assert "--human" not in said
+    message = mmeval("meta", "any", "--human", "x", code=1).stderr
+    assert "the folder has neither run.json nor ExpertAnnotations.txt" in message
+    assert "--human" not in message
 
 
 def test_two_judgments(folder):
     write(folder, rows()[1:3])
-    found = results("judged.jsonl", "--human", "ann", "--scores", "good,loss")
-    entries = [found["metrics"]["good"][kind] for kind in COEFFICIENTS]
+    result = results("judged.jsonl", "--human", "ann", "--scores", "good,loss")
+    entries = [result["metrics"]["good"][kind] for kind in COEFFICIENTS]
     assert {entry["method"] for entry in entries} == {"no interval: 2 judgments make a single pair"}
-    assert found["comparison"]["pairs"][0]["method"] == "no test: 2 judgments make a single pair"
+    assert result["comparison"]["pairs"][0]["method"] == "no test: 2 judgments make a single pair"

@@ -1,4 +1,4 @@
-"""`mmeval report`, and the reports that scoring commands leave."""
+"""`mmeval report`, and the reports that scoring commands write."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import mmeval
+from tests.cli.command_line import mmeval
 
 CLARITY = Path(__file__).parents[1] / "contests" / "clarity" / "data"
 
@@ -30,19 +30,19 @@ def score(name, *more):
     return mmeval("score", f"{name}.jsonl", "--config", "task.yaml", "-o", name, *more).stdout
 
 
-def test_scoring_leaves_a_report(folder):
+def test_scoring_writes_a_report(folder):
     assert "report: good/report.html" in score("good")
     page = (folder / "good" / "report.html").read_text(encoding="utf-8")
     assert "a red dog number 3 runs on the beach" in page.replace('<mark class="match-2">', "").replace("</mark>", "")
     assert "How the composite depends on its weights" in page
 
 
-def test_without_a_report_where_none_is_wanted(folder):
+def test_no_report(folder):
     assert "report" not in score("good", "--no-report")
     assert not (folder / "good" / "report.html").exists()
 
 
-def test_json_stays_json(folder):
+def test_json_output_and_a_report(folder):
     assert json.loads(score("good", "--format", "json"))["n"] == 12
     assert (folder / "good" / "report.html").exists()
 
@@ -57,15 +57,15 @@ def test_a_resumed_and_a_rescored_run_have_reports_too(folder):
     assert (folder / "more" / "report.html").exists()
 
 
-def test_a_report_that_cannot_be_written_is_no_failure_of_the_run(folder):
+def test_a_report_that_cannot_be_written_does_not_fail_the_command(folder):
     score("good", "--no-report")
     (folder / "good" / "report.html").mkdir()
-    found = mmeval("score", "--resume", "good")
-    assert "no report was written" in found.stderr
-    assert "rouge_l" in found.stdout
+    done = mmeval("score", "--resume", "good")
+    assert "no report was written" in done.stderr
+    assert "rouge_l" in done.stdout
 
 
-def test_a_report_of_one_run_goes_into_its_folder(folder):
+def test_a_report_of_one_run_is_written_into_its_folder(folder):
     score("good", "--no-report")
     assert mmeval("report", "good").stdout == "report: good/report.html\n"
     assert (folder / "good" / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -77,7 +77,7 @@ def test_a_report_of_two_runs_compares_them(folder):
     assert mmeval("report", "good", "bad").stdout == "report: report.html\n"
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "▼ worse" in page
-    assert "change places in 0.0 % of the draws" in page
+    assert "swap ranks in 0.0 % of the draws" in page
     mmeval("report", "good", "bad", "-o", "both.html", "--samples", "1")
     assert (folder / "both.html").stat().st_size < (folder / "report.html").stat().st_size
 
@@ -89,12 +89,12 @@ def test_runs_that_cannot_be_compared_are_refused(folder):
     assert not (folder / "report.html").exists()
 
 
-def test_where_it_cannot_be_written_it_says_so(folder):
+def test_an_output_that_cannot_be_written_is_an_error(folder):
     score("good", "--no-report")
     assert "cannot be written" in mmeval("report", "good", "-o", "none/report.html", code=1).stderr
 
 
-def test_clarity_leaves_reports(folder):
+def test_clarity_writes_reports(folder):
     mmeval("clarity", str(CLARITY / "test.csv"), str(CLARITY / "alba.csv"), "-o", "both")
     for task in ("clarity", "evasion"):
         page = (folder / "both" / task / "report.html").read_text(encoding="utf-8")
@@ -102,7 +102,7 @@ def test_clarity_leaves_reports(folder):
         assert "Krippendorff" in page
 
 
-def test_a_leaderboard_leaves_none(folder):
+def test_a_leaderboard_writes_no_reports(folder):
     (folder / "sent").mkdir()
     for name in ("good", "bad"):
         (folder / f"{name}.jsonl").rename(folder / "sent" / f"{name}.jsonl")

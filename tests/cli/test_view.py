@@ -1,4 +1,4 @@
-"""`mmeval view` as a command: its address, what it needs, what it refuses."""
+"""`mmeval view` as a command: its address, its requirements, its errors."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def test_a_port_that_is_taken_is_an_error(folder: Path):
         port = taken.getsockname()[1]
         result = CliRunner().invoke(cli, ["view", str(folder), "--port", str(port)])
     assert isinstance(result.exception, ConfigError)
-    assert f"port {port}, cannot be listened on" in str(result.exception)
+    assert f"cannot listen on 127.0.0.1, port {port}: " in str(result.exception)
 
 
 @pytest.mark.parametrize("package", ["starlette", "uvicorn", "duckdb"])
-def test_what_is_missing_is_named_with_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch, package: str):
+def test_a_missing_package_is_named_with_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch, package: str):
     monkeypatch.setitem(sys.modules, package, None)
     result = CliRunner().invoke(cli, ["view", str(folder)])
     assert isinstance(result.exception, UnavailableError)
@@ -62,13 +62,13 @@ def test_what_is_missing_is_named_with_the_extra(folder: Path, monkeypatch: pyte
     assert "pip install 'multimodal-eval[view]'" in str(result.exception)
 
 
-def test_a_folder_that_is_not_there_is_wrong_usage(tmp_path: Path):
+def test_a_missing_folder_is_wrong_usage(tmp_path: Path):
     result = CliRunner().invoke(cli, ["view", str(tmp_path / "nothing")])
     assert result.exit_code == 2
     assert "does not exist" in result.output
 
 
-def test_its_help_says_what_it_does():
+def test_help_shows_the_options():
     output = CliRunner().invoke(cli, ["view", "--help"]).output
     for option in ("[DIR]", "--port", "--host", "--open"):
         assert option in output

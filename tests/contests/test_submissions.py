@@ -1,4 +1,4 @@
-"""A folder of submissions, and what a gold file is for."""
+"""A folder of submissions, and kinds of gold files."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from multimodal_eval.contests.submissions import kind_of, submissions_in
 from multimodal_eval.core.errors import ConfigError
 
 
-def test_what_a_folder_of_submissions_is(tmp_path):
+def test_a_folder_of_submissions(tmp_path):
     def any_file(path):
         return path.is_file()
 
     with pytest.raises(ConfigError, match="must be a folder"):
         submissions_in(tmp_path / "absent", any_file)
-    with pytest.raises(ConfigError, match="holds no submission"):
+    with pytest.raises(ConfigError, match="contains no submissions"):
         submissions_in(tmp_path, any_file)
     for name in ("b.json", "a.jsonl.gz", ".hidden.json", "_notes.json"):
         (tmp_path / name).write_text("")
-    assert [own.name for own in submissions_in(tmp_path, any_file)] == ["a", "b"]
+    assert [submission.name for submission in submissions_in(tmp_path, any_file)] == ["a", "b"]
     (tmp_path / "b.csv").write_text("")
-    with pytest.raises(ConfigError, match="holds two submissions named 'b'"):
+    with pytest.raises(ConfigError, match="contains two submissions named 'b'"):
         submissions_in(tmp_path, any_file)
 
 

@@ -1,11 +1,11 @@
-"""Samples that each metric scores, not all alike."""
+"""Samples that each metric scores, with different values."""
 
 from __future__ import annotations
 
 import io
 
 from multimodal_eval import Sample
-from tests.golden.clip.pictures import picture
+from tests.golden.clip.images import golden_image
 
 CAPTIONS = [
     Sample(
@@ -18,13 +18,13 @@ CAPTIONS = [
 
 
 def png(number: int) -> bytes:
-    """A small picture, each number another one."""
+    """A small image, different for each number."""
     stream = io.BytesIO()
-    picture(number, (40 + 3 * number, 33)).save(stream, "PNG")
+    golden_image(number, (40 + 3 * number, 33)).save(stream, "PNG")
     return stream.getvalue()
 
 
-PICTURES = [
+IMAGES = [
     Sample(
         id=sample.id,
         generated_answer=sample.generated_answer,
@@ -79,7 +79,7 @@ EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS),
     **dict.fromkeys(["hallucination_metric", "semantic_similarity"], CAPTIONS),
     **dict.fromkeys(["exact_match", "vqa_accuracy"], ANSWERS),
-    **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], PICTURES),
+    **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], IMAGES),
     "contextual_relevance": QUESTIONS,
     "perplexity": TOKENS,
     "hidden_metric": SURPRISES,

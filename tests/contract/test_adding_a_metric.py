@@ -1,4 +1,4 @@
-"""A metric is four files: its code, its card, its entry in the examples, its test. Shown by adding one to a copy."""
+"""A metric needs four files: code, card, examples and test. The tests add one to a copy of the project."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import multimodal_eval
 
 ROOT = Path(__file__).parents[2]
 NAME = "word_overlap"
-NEEDED = ("__init__.py", "conftest.py", "contract", "docs", "golden")  # of tests/
+NEEDED = ("__init__.py", "conftest.py", "registry_state.py", "contract", "docs", "golden")  # of tests/
 
-CODE = '''"""Word overlap: which share of the answer's words is in a reference?"""
+CODE = '''"""Word overlap: what share of the answer's words is in a reference?"""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def compute_word_overlap(
     sample: Sample, *, case: Annotated[Literal["fold", "keep"], "whether case is ignored"] = "fold"
 ) -> float:
     """The share of the answer's words that are in a reference."""
-    form = str.lower if case == "fold" else str
-    words = form(sample.generated_answer or "").split()
-    known = {word for text in sample.reference_texts for word in form(text).split()}
+    normalised = str.lower if case == "fold" else str
+    words = normalised(sample.generated_answer or "").split()
+    known = {word for text in sample.reference_texts for word in normalised(text).split()}
     return sum(word in known for word in words) / len(words) if words else 0.0
 '''
 TEST = """from multimodal_eval import Sample
@@ -84,9 +84,9 @@ class Copy:
         return done.stdout
 
     def pytest(self) -> subprocess.CompletedProcess[str]:
-        """The tests of the new metric, and those that look for leftovers."""
-        chosen = f"{NAME} or every_metric_has_examples or no_card_is_left_over"
-        options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-k", chosen]
+        """Run the tests of the new metric and the tests for missing examples and leftover cards."""
+        selection = f"{NAME} or every_metric_has_examples or there_are_no_other_cards"
+        options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-k", selection]
         tests = ["tests/contract/test_every_metric.py", "tests/contract/test_threads.py", "tests/docs/test_cards.py"]
         return self.python(PYTEST, *options, *tests, *(["tests/evaluation"] if self.test.exists() else []))
 
@@ -114,8 +114,8 @@ def copy(tmp_path_factory):
         shutil.copy(ROOT / name, project.folder)
 
     project.code.write_text(CODE, encoding="utf-8")
-    like = (ROOT / "docs" / "metrics" / "rouge_l.md").read_text(encoding="utf-8")
-    project.card.write_text(re.sub(r"`rouge_l\|.*`", f"`{NAME}|v:1|case:fold`", like), encoding="utf-8")
+    card = (ROOT / "docs" / "metrics" / "rouge_l.md").read_text(encoding="utf-8")
+    project.card.write_text(re.sub(r"`rouge_l\|.*`", f"`{NAME}|v:1|case:fold`", card), encoding="utf-8")
     with project.examples.open("a", encoding="utf-8") as file:
         file.write(f'EXAMPLES["{NAME}"] = CAPTIONS\n')
     project.test.parent.mkdir()
@@ -133,7 +133,7 @@ def test_the_commands_know_it(copy):
     assert re.search(r"case +fold +one of fold, keep +whether case is ignored", card)
 
 
-def test_every_metrics_tests_test_it(copy):
+def test_the_contract_tests_cover_it(copy):
     done = copy.pytest()
     assert done.returncode == 0, done.stdout
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 20  # type: ignore[index]
@@ -145,12 +145,12 @@ def test_without_a_card_or_an_example_they_fail(copy):
     copy.card.unlink()
     copy.examples.write_text(examples.replace(f'EXAMPLES["{NAME}"] = CAPTIONS\n', ""), encoding="utf-8")
     try:
-        said = copy.pytest().stdout
+        output = copy.pytest().stdout
     finally:
         copy.card.write_text(card, encoding="utf-8")
         copy.examples.write_text(examples, encoding="utf-8")
-    assert "FAILED tests/contract/test_every_metric.py::test_every_metric_has_examples" in said
-    assert "FAILED tests/docs/test_cards.py::test_no_card_is_left_over" in said
+    assert "FAILED tests/contract/test_every_metric.py::test_every_metric_has_examples" in output
+    assert "FAILED tests/docs/test_cards.py::test_there_are_no_other_cards" in output
 
 
 def test_the_readme_is_rewritten(copy):

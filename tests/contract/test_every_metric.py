@@ -1,4 +1,4 @@
-"""What holds for every metric that the package brings. A metric without examples here fails."""
+"""Properties of every built-in metric. A metric without examples fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 from tests.contract.examples import EXAMPLES
-from tests.golden.clip.pictures import TINY_CLIP
+from tests.golden.clip.images import TINY_CLIP
 
 METRICS = list_available()
 
@@ -24,13 +24,13 @@ def opened(metric, samples):
     return metric.open(state)
 
 
-def asks_a_model(name):
+def uses_a_model(name):
     return bool(resolve(name).resources())
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.weights] * asks_a_model(name)) for name in METRICS])
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.weights] * uses_a_model(name)) for name in METRICS])
 def metric(request, monkeypatch):
-    if asks_a_model(request.param):
+    if uses_a_model(request.param):
         request.getfixturevalue("weights")
     monkeypatch.setenv("CLIP_MODEL_ID", str(TINY_CLIP))
     return resolve(request.param)
@@ -51,7 +51,7 @@ def test_its_file_is_named_after_it(metric):
     assert metric.__module__ == module.__name__ == f"multimodal_eval.evaluation.metrics.{metric.name}"
 
 
-def test_its_options_can_be_given_again(metric):
+def test_its_options_can_be_set_again(metric):
     again = metric.configure(metric.options)
     assert again.options == metric.options
     assert again.signature(metric.default_state()) == metric.signature(metric.default_state())
@@ -70,7 +70,7 @@ def test_it_scores_its_examples_within_its_bounds(metric, samples):
     assert len({score.value for score in scores}) > 1
 
 
-def test_order_and_batching_change_nothing(metric, samples):
+def test_order_and_batching_do_not_change_scores(metric, samples):
     scorer = opened(metric, samples)
     scores = score_batch(metric, scorer, samples)
     assert [score_batch(metric, scorer, [sample])[0] for sample in samples] == scores
@@ -111,10 +111,10 @@ def test_its_signature_names_it_and_is_stable(metric, samples):
     signature = metric.signature(state)
     assert str(signature).startswith(f"{metric.name}|v:{metric.version}")
     assert signature == resolve(metric.name).signature(state)
-    assert "code:" not in str(signature), "a shipped metric declares its version"
+    assert "code:" not in str(signature), "a built-in metric declares its version"
 
 
-def test_its_aggregate_has_one_influence_value_a_row(metric, samples):
+def test_its_aggregate_has_one_influence_value_per_row(metric, samples):
     import numpy as np
 
     scores = score_batch(metric, opened(metric, samples), samples)
@@ -128,8 +128,8 @@ def test_its_aggregate_has_one_influence_value_a_row(metric, samples):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(answer=st.text(max_size=60), reference=st.text(min_size=1, max_size=60))
 def test_any_text_gets_a_score_or_a_reason(metric, samples, answer, reference):
-    odd = Sample(id="odd", generated_answer=answer, references=[reference], image=samples[0].image)
-    (score,) = score_batch(metric, opened(metric, samples), [odd])
+    sample = Sample(id="any", generated_answer=answer, references=[reference], image=samples[0].image)
+    (score,) = score_batch(metric, opened(metric, samples), [sample])
     assert score.status != "error", score.reason
     assert (score.value is None) == (score.status != "ok")
 

@@ -14,8 +14,8 @@ from multimodal_eval.core.errors import InputError, Problem, UnknownNameError
         InputError([Problem(code="bad_type", message="`id` must be a string", line=3)], total=7),
     ],
 )
-def test_an_error_of_another_process_arrives_whole(error):
-    arrived = pickle.loads(pickle.dumps(error))
-    assert type(arrived) is type(error)
-    assert str(arrived) == str(error)
-    assert vars(arrived) == vars(error)
+def test_errors_can_be_pickled(error):
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)

@@ -1,4 +1,4 @@
-"""The table of metrics knows all names, and imports a metric when somebody asks for it."""
+"""The table of metrics knows all names, and imports a metric on first access."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_it_changes_like_a_dict():
     assert "<metric chair_i, not imported yet>" in repr(table)
 
 
-def test_a_file_without_its_metric_is_said(monkeypatch):
+def test_a_file_without_its_metric_is_an_error(monkeypatch):
     monkeypatch.delattr(cider, "compute_cider")
     with pytest.raises(ConfigError, match=r"evaluation.metrics.cider must define `compute_cider`"):
         _ = fresh()["cider"]
@@ -119,11 +119,11 @@ try:
 except DuplicateNameError as error:
     print(error)
 """
-    said = in_new_process(program)
-    assert "'bleu' is registered already, by multimodal_eval.evaluation.metrics.bleu.compute_bleu" in said
+    message = in_new_process(program)
+    assert "'bleu' is already registered, by multimodal_eval.evaluation.metrics.bleu.compute_bleu" in message
 
 
-def test_what_replaces_a_built_in_metric_stays_when_that_is_imported():
+def test_a_replaced_built_in_metric_stays_replaced_when_its_module_is_imported():
     program = """
 from multimodal_eval.evaluation import metrics_registry as registry
 def mine(sample): return 1.0
@@ -137,14 +137,14 @@ assert bleu.compute_bleu.name == "bleu"
     in_new_process(program)
 
 
-def test_a_built_in_metric_may_come_again():
+def test_a_built_in_metric_may_be_registered_again():
     registered.register("cider", cider.compute_cider)
     assert registered["cider"] is cider.compute_cider
     with pytest.raises(DuplicateNameError):
         metric("cider")(lambda sample: 1.0)
 
 
-def test_a_rebound_table_needs_no_names_of_ours(monkeypatch):
+def test_a_replaced_table_needs_no_built_in_names(monkeypatch):
     monkeypatch.setattr(metrics_registry, "_METRICS", {"mine": len})
     assert metrics_registry.get_metric("mine") is len
     assert metrics_registry.get_metric("cider") is cider.compute_cider

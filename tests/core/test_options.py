@@ -1,4 +1,4 @@
-"""Options are declared once, and checked in one place."""
+"""The declaration and the checks of options."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ def test_configuring_starts_from_the_current_options():
     assert first.options["unit"] == "words"
 
 
-def test_a_changed_metric_keeps_its_attributes_and_forgets_what_it_opened():
+def test_a_changed_metric_keeps_its_attributes_but_not_its_scorer():
     subject = Counted()
     subject.bounds = (0, 99)
     assert subject(Sample(id="1", generated_answer="x")) == 10.0
     changed = subject.configure({"most": 3})
     assert changed.bounds == (0, 99)
     assert changed(Sample(id="1", generated_answer="x")) == 3.0
-    for again in (copy(changed), loads(dumps(changed))):
-        assert again.options == changed.options
-        assert "lone_scorer" not in vars(again)
+    for duplicate in (copy(changed), loads(dumps(changed))):
+        assert duplicate.options == changed.options
+        assert "lone_scorer" not in vars(duplicate)
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_a_changed_metric_keeps_its_attributes_and_forgets_what_it_opened():
         ({"least": 11}, "`least` must not be above `most`"),
     ],
 )
-def test_what_is_not_allowed_is_refused(options, message):
+def test_invalid_options_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         Counted().configure(options)
 
 
-def test_a_metric_without_options_says_so():
+def test_a_metric_without_options():
     class Plain(Metric):
         name = "plain"
 
@@ -102,14 +102,14 @@ def test_a_metric_without_options_says_so():
         Plain().configure({"x": 1})
 
 
-def test_options_that_are_not_declared_are_no_class():
+def test_options_must_be_declared():
     with pytest.raises(TypeError, match=r"Old.options must be Options\(name=Option"):
 
         class Old(Metric):
             options = {"most": 3}  # type: ignore[assignment]  # noqa: RUF012
 
 
-def test_it_says_which_options_it_knows():
+def test_known_options():
     assert Counted().known_options({"seed": 1, "most": 3}) == {"most": 3}
 
 
@@ -126,7 +126,7 @@ def declared(
     *,
     factor: float = 1.0,
     mode: Annotated[Literal["mean", "best"], "which of several counts"] = "mean",
-    limit: int = None,  # type: ignore[assignment]  # noqa: RUF013 - people write it
+    limit: int = None,  # type: ignore[assignment]  # noqa: RUF013 - a common mistake
     names: tuple[str, ...] = (),
     weights: Mapping[str, float] | None = None,
     anything=None,
@@ -153,7 +153,7 @@ def test_a_function_declares_its_options_by_its_signature():
         {"factor": np.float32(2)},
         {"limit": None},
         {"limit": np.int64(3)},
-        {"names": ["a", "b"]},  # as run.json gives a tuple back
+        {"names": ["a", "b"]},  # a tuple as read from run.json
         {"weights": {"a": 1}},
         {"anything": object()},
         {"mode": "best"},
@@ -182,7 +182,7 @@ def test_a_function_refuses_the_rest(options, message):
         FunctionMetric(declared, "declared").configure(options)
 
 
-def test_annotations_that_cannot_be_read_declare_nothing():
+def test_unresolvable_annotations_declare_nothing():
     def unreadable(sample: "Nothing", *, factor: float = 1.0) -> float:  # type: ignore[name-defined]  # noqa: F821, UP037
         return factor
 
@@ -194,7 +194,7 @@ def test_an_annotation_that_is_not_a_type_declares_nothing():
     def odd(sample, factor: [1, 2] = 1):  # type: ignore[valid-type]
         return factor
 
-    odd.__annotations__["factor"] = [1, 2]  # as a module without postponed annotations has it
+    odd.__annotations__["factor"] = [1, 2]  # as in a module without postponed annotations
     assert FunctionMetric(odd, "odd").configure({"factor": "x"}).options == {"factor": "x"}
 
 

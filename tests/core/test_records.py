@@ -1,4 +1,4 @@
-"""run.json, results.json and lint.json as types: what is written is read back, and older files still open."""
+"""run.json, results.json and lint.json as types: files are read back unchanged, and older files can be opened."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def rewrite(path: Path, change) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("run.json", RunInfo), ("results.json", Results)])
-def test_what_is_read_and_written_again_is_the_same_file(folder, name, kind):
+def test_a_file_that_is_read_and_written_is_unchanged(folder, name, kind):
     content = (folder / name).read_bytes()
     assert to_json(msgspec.json.decode(content, type=kind)) == content
 
 
-def test_a_folder_of_format_1_opens(folder, tmp_path):
-    """As the first version wrote it: without `means`, every empty field there."""
+def test_a_folder_of_format_1_can_be_opened(folder, tmp_path):
+    """As written by the first version: without `means`, and with all empty fields."""
 
     def older(info):
         info["format"] = 1
@@ -63,7 +63,7 @@ def test_other_formats_are_refused_by_number(folder, number):
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "said"),
+    ("file", "change", "message"),
     [
         ("run.json", lambda info: info.pop("parts") and info.update(parts="many"), r"run\.json .*\$\.parts"),
         ("run.json", lambda info: info["config"].update(limit=-1), r"run\.json .*limit"),
@@ -72,18 +72,18 @@ def test_other_formats_are_refused_by_number(folder, number):
         ("results.json", lambda results: results["metrics"]["bleu"].update(value="x"), r"results\.json .*value"),
     ],
 )
-def test_a_malformed_file_is_named_with_the_place(folder, file, change, said):
+def test_a_malformed_file_is_named_with_the_field(folder, file, change, message):
     rewrite(folder / file, change)
-    with pytest.raises(RunFolderError, match=said):
+    with pytest.raises(RunFolderError, match=message):
         load_run(folder)
 
 
-def test_fields_of_a_newer_version_are_passed_over():
+def test_fields_of_a_newer_version_are_ignored():
     content = json.loads(to_json(run_info())) | {"colour": "red"}
     assert read_run_info(json.dumps(content).encode(), "run").format == RUN_FORMAT
 
 
 @pytest.mark.parametrize(("df", "counts"), [("corpus@1a2b3c4d", True), ("coco-val2014", False), (None, False)])
-def test_a_signature_knows_whether_the_run_counts_its_own_corpus(df, counts):
+def test_a_signature_tells_whether_document_frequencies_come_from_the_run(df, counts):
     settings = {"metric": "cider", "version": "2"} | ({} if df is None else {"df": df})
     assert StoredSignature("cider|…", settings).counts_the_corpus is counts

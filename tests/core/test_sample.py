@@ -12,7 +12,7 @@ def test_the_answer_has_three_names(name):
     assert sample.generated_answer == sample.model_output == sample.prediction == "a dog"
 
 
-def test_two_names_for_the_answer_at_once_are_refused():
+def test_the_answer_under_two_names_is_refused():
     with pytest.raises(TypeError, match="not both"):
         Sample(id="1", generated_answer="a", prediction="b")
 
@@ -22,12 +22,12 @@ def test_expected_answer_and_caption_count_as_references():
     assert sample.reference_texts == ["a", "b", "c"]
 
 
-def test_references_that_people_wrote_twice_stay_twice():
+def test_duplicate_references_are_kept():
     assert Sample(id="1", references=["a", "a"]).reference_texts == ["a", "a"]
 
 
 @pytest.mark.parametrize(
-    ("sample", "there"),
+    ("sample", "is_met"),
     [
         (Sample(id="1"), False),
         (Sample(id="1", caption="c"), True),
@@ -35,8 +35,8 @@ def test_references_that_people_wrote_twice_stay_twice():
         (Sample(id="1", references=["c"]), True),
     ],
 )
-def test_any_reference_field_meets_the_need_for_references(sample, there):
-    assert has(sample, "references") is there
+def test_any_reference_field_meets_the_need_for_references(sample, is_met):
+    assert has(sample, "references") is is_met
 
 
 def test_a_sample_cannot_be_changed_by_a_metric():
@@ -44,7 +44,7 @@ def test_a_sample_cannot_be_changed_by_a_metric():
         Sample(id="1").id = "2"  # type: ignore[misc]
 
 
-def test_a_need_may_be_met_by_either_of_two_or_by_a_further_column():
+def test_a_need_with_two_alternatives_one_of_them_in_the_metadata():
     need = "references|metadata.objects"
     assert has(Sample(id="1", caption="c"), need)
     assert has(Sample(id="1", metadata={"objects": []}), need)
@@ -65,7 +65,7 @@ def test_a_need_may_be_met_by_either_of_two_or_by_a_further_column():
         ("image|images", Sample(id="1", images=["a.png"]), Sample(id="1")),
     ],
 )
-def test_needs_may_name_every_field(need, sample, empty):
+def test_a_need_can_be_any_field(need, sample, empty):
     assert has(sample, need)
     assert not has(empty, need)
 
@@ -77,7 +77,7 @@ def test_a_message_as_parts_and_as_text():
     assert Message("user", None).parts == []
 
 
-def test_records_of_samples_cannot_be_changed():
+def test_boxes_and_messages_cannot_be_changed():
     for record in (Box((0, 0, 1, 1)), Message("user"), MessagePart("text")):
         with pytest.raises(AttributeError):
             record.extra = {}  # type: ignore[misc, union-attr]

@@ -19,12 +19,12 @@ def answer(text, **fields):
     return Sample(id="1", generated_answer=text, **fields)
 
 
-def test_a_missing_input_is_no_zero():
+def test_a_missing_input_is_not_a_zero():
     (score,) = scored(lambda sample: 0.0, Sample(id="1"), needs=("generated_answer", "references"))
     assert score == Score(None, "missing_input", "no generated_answer, references")
 
 
-def test_called_directly_a_missing_input_gives_zero():
+def test_a_direct_call_with_a_missing_input_gives_zero():
     subject = FunctionMetric(lambda sample: 0.7, "subject", needs=("generated_answer",))
     assert subject(Sample(id="1")) == 0.0
     assert subject(answer("x")) == 0.7
@@ -41,7 +41,7 @@ def test_called_directly_a_missing_input_gives_zero():
         ("0.5", "TYPE"),
     ],
 )
-def test_a_value_that_is_no_score_is_an_error_and_never_clamped(value, code):
+def test_an_invalid_value_is_an_error_and_never_clamped(value, code):
     (score,) = scored(lambda sample: value, answer("x"), bounds=(0, 1))
     assert score.value is None
     assert score.status == "error"
@@ -57,22 +57,22 @@ def test_numpy_numbers_and_whole_numbers_are_scores(value):
 
 
 @given(st.sets(st.integers(0, 29)), st.integers(1, 30))
-def test_a_poisoned_sample_does_not_take_others_with_it(poisoned, size):
+def test_a_failing_sample_does_not_affect_the_others(failing, size):
     def fragile(sample):
-        if int(sample.id) in poisoned:
+        if int(sample.id) in failing:
             raise ValueError(f"cannot score {sample.id}")
         return float(sample.id)
 
     samples = [Sample(id=str(number), generated_answer="x") for number in range(size)]
     scores = scored(fragile, *samples)
     for number, score in enumerate(scores):
-        if number in poisoned:
+        if number in failing:
             assert score == Score(None, "error", f"ValueError: cannot score {number}")
         else:
             assert score.value == number
 
 
-def test_a_scorer_that_loses_samples_is_found_out():
+def test_a_scorer_that_loses_samples_is_an_error():
     class Lossy(FunctionMetric):
         def open(self, state):
             class Scorer:
@@ -98,7 +98,7 @@ def test_a_metric_may_fix_the_value_of_a_blank_answer():
 
 
 @pytest.mark.parametrize("sample", [answer("[ERROR] timeout"), answer("fine", error="timeout")])
-def test_a_failure_of_the_generator_is_no_answer(sample):
+def test_a_failure_of_the_generator_is_not_an_answer(sample):
     (score,) = scored(lambda sample: 1.0, sample)
     assert score.value is None
     assert score.status == "error"
@@ -123,7 +123,7 @@ def test_a_dict_without_a_headline_is_an_error():
     assert score.status == "error"
 
 
-def test_a_declared_headline_wins():
+def test_a_declared_headline_takes_precedence():
     @metric("headlined", headline="b")
     def headlined(sample):
         return {"score": 0.1, "b": 0.2}

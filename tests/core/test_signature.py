@@ -3,7 +3,7 @@ from __future__ import annotations
 from multimodal_eval import Signature
 
 
-def test_text_and_object_say_the_same():
+def test_text_and_object():
     signature = Signature("cider", "1", {"tok": "ptb", "df": "coco-val2014"})
     assert str(signature) == "cider|v:1|tok:ptb|df:coco-val2014"
     assert signature.to_dict() == {"metric": "cider", "version": "1", "tok": "ptb", "df": "coco-val2014"}
@@ -14,6 +14,6 @@ def test_weights_are_written_as_a_formula():
     assert str(signature) == "composite_score|v:1|weights:0.25*a+0.75*b"
 
 
-def test_options_of_any_kind_can_be_written():
+def test_options_of_any_type():
     signature = Signature("mine", "1", {"names": {"a": "x"}, "list": [1, 2]}).extended(seed=3)
     assert str(signature) == "mine|v:1|names:x*a|list:[1, 2]|seed:3"

@@ -1,4 +1,4 @@
-"""Every metric has a card, and the card's facts are the code's."""
+"""Every metric has a card, and the facts in the card match the code."""
 
 from __future__ import annotations
 
@@ -41,38 +41,38 @@ def card(metric):
 
 
 def fact(card, name):
-    found = re.search(rf"^- \*\*{re.escape(name)}:\*\* (.+)$", card, re.MULTILINE)
-    assert found, f"the card has no line **{name}:**"
-    return found[1]
+    match = re.search(rf"^- \*\*{re.escape(name)}:\*\* (.+)$", card, re.MULTILINE)
+    assert match, f"the card has no line **{name}:**"
+    return match[1]
 
 
-def test_it_has_the_headings(metric, card):
+def test_the_card_has_the_headings(metric, card):
     lines = card.splitlines()
     assert lines[0].startswith("# Metric Card for ")
     assert [line for line in lines if re.match(r"#{2,3} ", line)] == HEADINGS
 
 
-def test_its_range_is_the_codes(metric, card):
+def test_the_range_matches_the_code(metric, card):
     low, high = ("unbounded" if bound is None else f"{bound:g}" for bound in metric.bounds)
     assert fact(card, "Range").startswith(f"{low} to {high}")
 
 
-def test_its_direction_is_the_codes(metric, card):
+def test_the_direction_matches_the_code(metric, card):
     assert fact(card, "Higher is Better?") == ("Yes" if metric.direction == "higher" else "No")
 
 
-def test_its_needs_are_the_codes(metric, card):
+def test_the_needs_match_the_code(metric, card):
     assert fact(card, "Needs") == (", ".join(f"`{need}`" for need in metric.needs) or "none")
     alternatives = [need.split("|") for need in metric.needs]
     assert fact(card, "Reference-Based?") == ("Yes" if any("references" in need for need in alternatives) else "No")
 
 
-def test_its_signature_is_the_codes(metric, card):
+def test_the_signature_matches_the_code(metric, card):
     example = fact(card, "Signature").strip("`")
     assert example == str(metric.signature(metric.default_state()))
 
 
-def test_its_options_are_explained(metric):
+def test_the_options_are_explained(metric):
     rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \| (.+) \|$", options_text(metric.name), re.MULTILINE)
     assert [row[0] for row in rows] == list(metric.options)
     for _, default, allowed, text in rows:
@@ -81,9 +81,9 @@ def test_its_options_are_explained(metric):
         assert len(text) > 10
 
 
-def test_no_card_is_left_over():
+def test_there_are_no_other_cards():
     assert sorted(path.stem for path in CARDS.glob("*.md")) == list_available()
 
 
-def test_the_card_that_ships_is_the_one_in_the_docs(metric, card):
+def test_the_packaged_card_is_the_one_in_the_docs(metric, card):
     assert card_text(metric.name) == card

@@ -1,4 +1,4 @@
-"""The transcripts in docs/clarity.md are real. `python -m tests.docs.test_clarity_guide` pastes them anew."""
+"""The transcripts in docs/clarity.md are real. `python -m tests.docs.test_clarity_guide` updates them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import tempfile
 from pathlib import Path
 
 from tests.contests.clarity.make_data import FOLDER
-from tests.docs.transcripts import commands, pasted_anew, run
+from tests.docs.transcripts import commands, run, with_new_output
 
 GUIDE = Path(__file__).parents[2] / "docs" / "clarity.md"
 
 
-def prepared(folder: Path, guide: str) -> None:
+def prepare(folder: Path, guide: str) -> None:
     for file in FOLDER.iterdir():
         shutil.copy(file, folder)
     table = re.search(r"```csv\n(.*?)```", guide, re.DOTALL)
@@ -23,16 +23,16 @@ def prepared(folder: Path, guide: str) -> None:
 
 def test_the_transcripts_are_real(tmp_path):
     guide = GUIDE.read_text(encoding="utf-8")
-    prepared(tmp_path, guide)
-    found = [(command, printed) for command, printed in commands(guide) if printed is not None]
-    assert len(found) == 2
-    for command, printed in found:
+    prepare(tmp_path, guide)
+    transcripts = [(command, printed) for command, printed in commands(guide) if printed is not None]
+    assert len(transcripts) == 2
+    for command, printed in transcripts:
         assert run(command, tmp_path) == printed
 
 
 def test_the_other_commands_run(tmp_path):
     guide = GUIDE.read_text(encoding="utf-8")
-    prepared(tmp_path, guide)
+    prepare(tmp_path, guide)
     run("clarity test.csv alba.csv --task evasion --group interview -o runs/alba", tmp_path)
     block = re.search(r"((?:    mmeval [^\n]*\n)+)\n`--allow-partial`", guide)
     assert block
@@ -49,5 +49,5 @@ def test_the_python_of_the_guide_runs():
 if __name__ == "__main__":
     text = GUIDE.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
-        prepared(Path(scratch), text)
-        GUIDE.write_text(pasted_anew(text, Path(scratch)), encoding="utf-8")
+        prepare(Path(scratch), text)
+        GUIDE.write_text(with_new_output(text, Path(scratch)), encoding="utf-8")

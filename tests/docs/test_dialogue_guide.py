@@ -1,6 +1,6 @@
-"""docs/dialogue.md is real: its transcripts, its excerpts and its code.
+"""The transcripts, excerpts and code in docs/dialogue.md are real.
 
-`python -m tests.docs.test_dialogue_guide` pastes transcripts and excerpts anew.
+`python -m tests.docs.test_dialogue_guide` updates transcripts and excerpts.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any
 
 import pytest
 
-from tests.docs.transcripts import commands, pasted_anew, run
+from tests.docs.transcripts import commands, run, with_new_output
 
 GUIDE = Path(__file__).parents[2] / "docs" / "dialogue.md"
 EXAMPLE = Path(str(files("multimodal_eval.data") / "demo" / "dialogue"))
 SHOWN = "ia2t-en-1"
-# The files that the JSON blocks of the guide are from, in their order; the last two are made of them.
+# The files of the JSON blocks of the guide, in their order. The last two blocks are written to files.
 EXCERPTS = ["questions.json", "gold.json", "submissions/alba/output.json", "submissions/alba/ppl_output.json"]
 REFUSED = ["submissions/caecias/output.json", "submissions/caecias/ppl_output.json"]
 JSON, YAML, PYTHON = (re.compile(rf"(?<=```{name}\n).*?(?=```)", re.DOTALL) for name in ("json", "yaml", "python"))
-SAID = re.compile(r"^(\S.*?)  # (-?\d+(?:\.\d+)?)", re.MULTILINE)  # an expression, and what it gives
+EXPRESSION = re.compile(r"^(\S.*?)  # (-?\d+(?:\.\d+)?)", re.MULTILINE)  # an expression and its value
 
 
-def prepared(folder: Path, guide: str) -> None:
-    """The example's files, and those that the guide has one write."""
+def prepare(folder: Path, guide: str) -> None:
+    """The example's files, and the files shown in the guide."""
     shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True)
     for name, block in zip(REFUSED, JSON.findall(guide)[len(EXCERPTS) :], strict=True):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -39,16 +39,16 @@ def prepared(folder: Path, guide: str) -> None:
 
 
 def excerpt(name: str) -> str:
-    """One dialogue of a file, an item a line."""
+    """One dialogue of a file, one item per line."""
 
     def text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
-    own = json.loads((EXAMPLE / name).read_text(encoding="utf-8"))[SHOWN]
-    if isinstance(own, dict):
-        fields = ",\n  ".join(f"{text(key)}: {text(value)}" for key, value in own.items())
+    dialogue = json.loads((EXAMPLE / name).read_text(encoding="utf-8"))[SHOWN]
+    if isinstance(dialogue, dict):
+        fields = ",\n  ".join(f"{text(key)}: {text(value)}" for key, value in dialogue.items())
         return f"{{{text(SHOWN)}: {{\n  {fields}\n}}}}\n"
-    items = ",\n  ".join(map(text, own))
+    items = ",\n  ".join(map(text, dialogue))
     return f"{{{text(SHOWN)}: [\n  {items}\n]}}\n"
 
 
@@ -62,44 +62,44 @@ def guide():
     return GUIDE.read_text(encoding="utf-8")
 
 
-def test_the_excerpts_are_the_files(guide):
+def test_the_excerpts_match_the_files(guide):
     assert guide == with_excerpts(guide), "run: python -m tests.docs.test_dialogue_guide"
 
 
-def test_the_commands_run_and_print_what_is_pasted(guide, tmp_path):
-    prepared(tmp_path, guide)
+def test_the_commands_print_the_pasted_output(guide, tmp_path):
+    prepare(tmp_path, guide)
     pasted = [printed for _, printed in commands(guide) if printed is not None]
     assert len(pasted) == 4
     for command, printed in commands(guide):
-        told = run(command, tmp_path)
+        output = run(command, tmp_path)
         if printed is None:
-            assert not re.search("^error:|^Traceback", told, re.MULTILINE), told
+            assert not re.search("^error:|^Traceback", output, re.MULTILINE), output
         else:
-            for old, new in zip_longest(printed.splitlines(), told.splitlines()):
+            for old, new in zip_longest(printed.splitlines(), output.splitlines()):
                 assert old == new, "run: python -m tests.docs.test_dialogue_guide"
 
 
-def test_the_rule_of_the_guide_serves_a_leaderboard_too(guide, tmp_path):
-    prepared(tmp_path, guide)
-    told = run("leaderboard gold.json submissions -o board --rule bits --plugin bits.py --workers 2", tmp_path)
-    assert "│ 1    │ alba" in told
+def test_the_rule_of_the_guide_works_in_a_leaderboard(guide, tmp_path):
+    prepare(tmp_path, guide)
+    output = run("leaderboard gold.json submissions -o board --rule bits --plugin bits.py --workers 2", tmp_path)
+    assert "│ 1    │ alba" in output
     rule = json.loads((tmp_path / "board" / "alba" / "run.json").read_text())["signatures"]["hidden_metric"]["text"]
     assert re.search(r"\|rule:bits:[0-9a-f]{8}\|", rule)
 
 
 @pytest.mark.parametrize("number", [0, 2])
-def test_the_python_of_the_guide_gives_what_it_says(guide, number):
+def test_the_python_of_the_guide_has_the_stated_values(guide, number):
     code = PYTHON.findall(guide)[number]
     space: dict[str, Any] = {}
     exec(code, space)
-    said = [(expression, float(value)) for expression, value in SAID.findall(code) if " = " not in expression]
-    assert len(said) >= 4
-    for expression, value in said:
+    values = [(expression, float(value)) for expression, value in EXPRESSION.findall(code) if " = " not in expression]
+    assert len(values) >= 4
+    for expression, value in values:
         assert eval(expression, space) == pytest.approx(value, abs=5e-5), expression
 
 
 if __name__ == "__main__":
     text = with_excerpts(GUIDE.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as scratch:
-        prepared(Path(scratch), text)
-        GUIDE.write_text(pasted_anew(text, Path(scratch)), encoding="utf-8")
+        prepare(Path(scratch), text)
+        GUIDE.write_text(with_new_output(text, Path(scratch)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The documents say what the program does."""
+"""The documentation matches the program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_published_schema_is_the_codes():
+def test_the_published_schema_matches_the_code():
     assert json.loads((ROOT / "docs" / "run.schema.json").read_text()) == json_schema()
 
 
@@ -26,8 +26,8 @@ def test_the_documented_configuration_is_valid():
     text = (ROOT / "docs" / "configuration.md").read_text()
     (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     jsonschema.validate(yaml.safe_load(example), json_schema())
-    path_like = yaml.safe_load(example)
-    assert load_config(path_like).task == path_like["task"]
+    config = yaml.safe_load(example)
+    assert load_config(config).task == config["task"]
 
 
 def test_the_schema_refuses_what_the_program_refuses():
@@ -68,13 +68,17 @@ def test_every_public_name_exists():
         _ = multimodal_eval.nothing
 
 
-def test_the_changelog_speaks_of_this_version():
-    assert f"## {multimodal_eval.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+def test_the_changelog_has_a_section_for_this_version():
+    version, _, dev = multimodal_eval.__version__.partition(".dev")
+    date = r"\(unreleased\)" if dev else r"\(\d{4}-\d\d-\d\d\)"
+    assert re.search(
+        rf"^# Changelog\n\n## {re.escape(version)} {date}$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
 
 
 @pytest.mark.weights
-def test_the_pasted_output_is_what_the_demo_prints(weights):
-    """Up to the last digit, which may be another one on another processor."""
+def test_the_pasted_output_matches_the_demo(weights):
+    """Up to the last digit, which may differ on another processor."""
     from tests.docs.update_readme import with_demo
 
     number = re.compile(r"-?\d+\.\d+")
@@ -84,7 +88,7 @@ def test_the_pasted_output_is_what_the_demo_prints(weights):
         assert float(old) == pytest.approx(float(new), abs=2e-4, rel=1e-3)
 
 
-def test_every_code_of_lint_is_documented():
+def test_every_lint_code_is_documented():
     from multimodal_eval.lint.findings import CODES
 
     table = re.findall(r"^\| (`[A-Z_`, ]+`) \|", (ROOT / "docs" / "lint.md").read_text(), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The published guides' examples, run as they are written."""
+"""The examples of the published guides, run as written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Dict, List  # noqa: UP035 - the guide's own words
+from typing import Any, Dict, List  # noqa: UP035 - as in the guide
 
 import pytest
 
@@ -77,7 +77,7 @@ def normalize_cider(cider: float, max_cider: float = 1.0) -> float:
 SAMPLE = 'Sample(id="1", generated_answer="a red dog", expected_answer="a red dog runs")'
 
 
-def test_the_registry_is_the_guides():
+def test_the_registry_matches_the_guide():
     def compute(name):
         return getattr(importlib.import_module(f"multimodal_eval.evaluation.{name}"), f"compute_{name}")
 
@@ -85,7 +85,7 @@ def test_the_registry_is_the_guides():
     space: dict[str, Any] = {f"compute_{name}": compute(name) for name in names}
     space |= {"Dict": Dict, "List": List, "Callable": Callable}  # noqa: UP006
     exec(REGISTRY, space)
-    for task, metrics in space["TASK_METRICS"].items():  # ours has further tasks
+    for task, metrics in space["TASK_METRICS"].items():  # ours has more tasks
         assert metrics_registry.TASK_METRICS[task] == metrics
     for name, function in space["_METRICS"].items():
         assert metrics_registry.get_metric(name) is function
@@ -102,7 +102,7 @@ def test_a_metric_added_inside_a_copy_of_the_package(tmp_path):
     (copy / "evaluation" / "my_metric.py").write_text("from multimodal_eval import Sample\n" + STEP_1)
     registry = copy / "evaluation" / "metrics_registry.py"
     registry.write_text(registry.read_text() + STEP_2)
-    # An editable install hooks the import system; the copy must win over it.
+    # An editable install hooks the import system; the copy must take precedence.
     program = f"""
 import sys
 sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
@@ -130,7 +130,7 @@ def test_the_same_without_a_copy(capsys):
 
 @pytest.mark.parametrize("cider", [0.0, 0.3, 1, 7.5, -2, "x", None])
 @pytest.mark.parametrize("maximum", [1.0, 10.0])
-def test_normalisation_is_the_guides(cider, maximum):
+def test_normalisation_matches_the_guide(cider, maximum):
     space: dict[str, Any] = {}
     exec(NORMALISATION, space)
     assert normalize_cider(cider, maximum) == space["normalize_cider"](cider, maximum)

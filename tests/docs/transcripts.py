@@ -1,17 +1,17 @@
-"""Commands in a guide, and what is pasted below them: run again in a folder, compared, or pasted anew.
+"""Commands in a guide and their pasted output: run them again in a folder, to compare or to update the output.
 
-A command is an indented line that begins with `mmeval`. Where a fenced block without a language follows, it holds what
-the command prints.
+A command is an indented line that starts with `mmeval`. If a fenced block without a language follows, it holds the
+output of the command.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
+
+from tests.cli.command_line import called
 
 COMMAND = re.compile(
     r"^    mmeval (?P<command>[^\n#]*?) *(?:#[^\n]*)?\n(?:\n```\n(?P<printed>.*?)^```$)?", re.MULTILINE | re.DOTALL
@@ -19,25 +19,25 @@ COMMAND = re.compile(
 
 
 def run(command: str, folder: Path) -> str:
-    """What a command prints; of one that refuses its input, the refusal too."""
-    called = [sys.executable, "-m", "multimodal_eval.cli.main", *command.split()]
-    done = subprocess.run(called, cwd=folder, capture_output=True, text=True, check=False, env=os.environ)
+    """The output of a command, including error messages."""
+    with chdir(folder):
+        done = called(*command.split())
     return "\n".join(line.rstrip() for line in (done.stdout + done.stderr).splitlines()).strip() + "\n"
 
 
 def commands(guide: str) -> Iterator[tuple[str, str | None]]:
-    """Every command, in order, with what is pasted below it."""
-    for found in COMMAND.finditer(guide):
-        yield found["command"], found["printed"]
+    """Every command, in order, with its pasted output."""
+    for match in COMMAND.finditer(guide):
+        yield match["command"], match["printed"]
 
 
-def pasted_anew(guide: str, folder: Path) -> str:
-    """The guide with every transcript replaced by what its command prints now."""
+def with_new_output(guide: str, folder: Path) -> str:
+    """The guide with the current output of every command."""
 
-    def replaced(found: re.Match[str]) -> str:
-        printed = run(found["command"], folder)
-        if found["printed"] is None:
-            return found[0]
-        return found[0].removesuffix(f"{found['printed']}```") + f"{printed}```"
+    def replaced(match: re.Match[str]) -> str:
+        printed = run(match["command"], folder)
+        if match["printed"] is None:
+            return match[0]
+        return match[0].removesuffix(f"{match['printed']}```") + f"{printed}```"
 
     return COMMAND.sub(replaced, guide)

@@ -1,6 +1,6 @@
 """Write the generated parts of README.md: python tests/docs/update_readme.py [metrics]
 
-They are what the demo prints, which needs the fetched models, and the table of metrics (`metrics`: only that).
+They are the output of the demo, which needs the fetched models, and the table of metrics (`metrics`: only the table).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def with_demo(readme: str) -> str:
 
 
 def with_metrics(readme: str) -> str:
-    """The README with a row for each registered metric."""
+    """The README with one row per registered metric."""
     rows = "".join(row(resolve(name)) for name in list_available())
     return METRICS.sub(lambda match: match[1] + rows, readme)
 

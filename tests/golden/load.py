@@ -1,4 +1,4 @@
-"""The golden files, read once."""
+"""Load golden files, each once."""
 
 from __future__ import annotations
 

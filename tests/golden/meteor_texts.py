@@ -1,4 +1,4 @@
-"""Texts of our own for METEOR: captions and their edits, odd texts, Russian; the same for the same seed."""
+"""Generated texts for METEOR: captions and their edits, unusual texts, Russian. The same seed gives the same texts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def caption(r: random.Random) -> str:
 
 
 def long_caption(r: random.Random) -> str:
-    """Forty to eighty words, most of them many times, so that there are far more alignments than the beam holds."""
+    """Forty to eighty words with many repetitions, so that there are far more alignments than fit into the beam."""
     few = r.sample(PEOPLE + THINGS, r.randint(2, 5)) + r.sample(QUALITIES, r.randint(0, 3)) + ["the", "a", "and"]
     if r.random() < 0.5:
         return " ".join(r.choice(few) for _ in range(r.randint(40, 80)))
@@ -102,7 +102,7 @@ def long_caption(r: random.Random) -> str:
 
 
 def repeating(r: random.Random) -> str:
-    """A short text of few words, so that a word has several places to go to."""
+    """A short text with few distinct words, so that a word can be aligned in several ways."""
     few = r.sample(PEOPLE + THINGS, r.randint(1, 3)) + r.sample(
         ["the", "a", "and", "of", "is", "in", ","], r.randint(1, 3)
     )
@@ -118,7 +118,7 @@ def suffixed(r: random.Random, word: str) -> str:
 
 
 def edited(r: random.Random, text: str, edits: int) -> str:
-    """The text with that many small changes."""
+    """The text with the given number of small changes."""
     words = text.split(" ")
     for _ in range(edits):
         at, kind = r.randrange(len(words)), r.choice((0, 1, 2, 3, 3, 4, 4, 4, 4, 5, 5, 5, 6, 7))
@@ -141,7 +141,7 @@ def edited(r: random.Random, text: str, edits: int) -> str:
             if sides:
                 old, new = r.choice(sides)
                 words = " ".join(words).replace(f" {old} ", f" {new} ", 1).split(" ")
-        elif kind == 6 and len(words) > 3:  # the second part first
+        elif kind == 6 and len(words) > 3:  # swap the two parts
             words = words[at:] + words[:at]
         elif kind == 7:
             words.insert(at, r.choice(["the", "a", "of", "and", "is", ",", r.choice(COLOURS)]))
@@ -152,7 +152,7 @@ def ordinary(r: random.Random) -> Segment:
     kind = r.choice(["ordinary"] * 9 + ["repeating", "long", "long"])
     long = kind == "long"
     base = {"ordinary": caption, "repeating": repeating, "long": long_caption}[kind](r)
-    if kind == "ordinary" and r.random() < 0.2:  # a phrase that has a paraphrase, whether it fits or not
+    if kind == "ordinary" and r.random() < 0.2:  # add a phrase that has a paraphrase, even if it makes no sense
         old, new = r.choice(PARAPHRASES)
         base = f"{base.rstrip(' .!')} {r.choice([old, new])} {noun_phrase(r, PLACES)}"
     references = [base]
@@ -171,7 +171,7 @@ def ordinary(r: random.Random) -> Segment:
     return {"kind": kind, "candidate": candidate, "references": references}
 
 
-# --- odd texts -----------------------------------------------------------------------------------------------------
+# --- unusual texts -------------------------------------------------------------------------------------------------
 
 MARKS = ". , ' ` - – — ’ ‘ “ ” „ « » \" ! ? ; : ( ) [ ] / & % $ # @ _ * + = | … ´ · • ° € ½ ′ .. ... -- '' ``".split()
 WORDS = (
@@ -196,8 +196,8 @@ def soup(r: random.Random) -> str:
 
 
 def characters(r: random.Random) -> str:
-    some = ["ab ,.'-5", "a. b,", "aA5.' -–’“”", "é,ж.'-日 ", "the 'n.5-", "ab\t\x00\x01 .'", "xyz  -.,"]
-    alphabet = r.choice(some)
+    alphabets = ["ab ,.'-5", "a. b,", "aA5.' -–’“”", "é,ж.'-日 ", "the 'n.5-", "ab\t\x00\x01 .'", "xyz  -.,"]
+    alphabet = r.choice(alphabets)
     return "".join(r.choice(alphabet) for _ in range(r.randint(0, 24)))
 
 
@@ -222,7 +222,7 @@ def mangled(r: random.Random, text: str) -> str:
 
 
 def punctuated(r: random.Random) -> str:
-    """A caption with the punctuation and capitals of careless people."""
+    """A caption with careless punctuation and capitals."""
     out = ""
     for word in caption(r).split(" "):
         k = r.random()
@@ -270,7 +270,7 @@ def odd(r: random.Random) -> Segment:
 
 # --- Russian -------------------------------------------------------------------------------------------------------
 
-# Forms of a word share a line: an edit puts one in place of another.
+# The forms of a word are in one group; an edit replaces one form by another.
 RUSSIAN = """собака собаки собаке собаку собакой собаками|кошка кошки кошку кошкой кошек|мальчик мальчика мальчику
 девочка девочки девочку девочкой|ёжик ежик ёжика ежика ёжики|ребёнок ребенок ребёнка детей дети|женщина женщины женщину
 мужчина мужчины мужчину мужчиной|бежит бежал бежала бегут бегущий бежать|играет играл играла играют играющая играть

@@ -1,8 +1,9 @@
-"""Makes captions.json.gz: captions of our own, scored by pycocoevalcap.
+"""Write captions.json.gz: generated captions, scored by pycocoevalcap.
 
     python tests/golden/record_captions.py        (needs pycocoevalcap==1.2 and Java)
 
-The captions come from a small grammar with a fixed seed, so that anybody can make them again; every tenth image is odd.
+The captions come from a small grammar with a fixed seed, so that they can be generated again. Every tenth image has
+unusual captions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SIZES = ["big", "small", "tiny", "old", "young", "tall"]
 COLOURS = ["red", "blue", "green", "black", "white", "yellow", "black-and-white"]
 THINGS = ["dog", "cat", "bus", "train", "boat", "horse", "kite", "clock", "pizza", "bench", "t-shirt", "umbrella"]
 PEOPLE = ["man", "woman", "boy", "girl", "child", "skateboarder", "couple"]
-DOINGS = ["sits", "stands", "is running", "is waiting", "lies", "plays", "can't be seen", "isn't moving", "jumps"]
+ACTIONS = ["sits", "stands", "is running", "is waiting", "lies", "plays", "can't be seen", "isn't moving", "jumps"]
 PLACES = [
     "on the beach",
     "in a park",
@@ -60,11 +61,11 @@ def caption(chooser: random.Random) -> str:
     who = f"{chooser.choice(['A', 'a', 'The', 'One', 'Two'])} {chooser.choice(SIZES)} {chooser.choice(PEOPLE + THINGS)}"
     if chooser.random() < 0.4:
         who += f" with a {chooser.choice(COLOURS)} {chooser.choice(THINGS)}"
-    return f"{who} {chooser.choice(DOINGS)} {chooser.choice(PLACES)}{chooser.choice(ENDS)}"
+    return f"{who} {chooser.choice(ACTIONS)} {chooser.choice(PLACES)}{chooser.choice(ENDS)}"
 
 
 def nearby(chooser: random.Random, text: str) -> str:
-    """The caption with some words changed: a reference that is neither equal nor foreign."""
+    """The caption with some words changed: a reference that is neither equal nor unrelated."""
     words = [word for word in text.split(" ") if chooser.random() > 0.15]
     return " ".join(chooser.choice(SIZES + COLOURS) if chooser.random() < 0.2 else word for word in words) or text
 

@@ -1,10 +1,10 @@
-"""Record what transformers and torchmetrics say of tiny random CLIP and SigLIP models.
+"""Record the results of transformers and torchmetrics for tiny random CLIP and SigLIP models.
 
     python tests/golden/record_clip.py     (torch 2.13, transformers 5.22, torchmetrics 1.9, Pillow 12)
 
-Writes `clip/tiny-clip`, `clip/tiny-clip-legacy`, `clip/tiny-siglip` (configuration, random weights, a small tokenizer
-of our own) and `clip.json.gz`: features, preprocessed pixels, scores. The weights are drawn, not trained, and the
-pictures are drawn here too: nothing of anyone else's is in these files.
+Writes `clip/tiny-clip`, `clip/tiny-clip-legacy`, `clip/tiny-siglip` (configuration, random weights, a small tokenizer)
+and `clip.json.gz` (features, preprocessed pixels, scores). The weights are random and the images are generated, so the
+files contain no third-party data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from transformers import (
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.golden.clip.pictures import pixels as picture
+from tests.golden.clip.images import pixels as golden_pixels
 
 HERE = Path(__file__).parent / "clip"
 SIZES = [(40, 30), (31, 47), (16, 16), (9, 64), (200, 151), (33, 32)]  # width, height: smaller, larger, odd
@@ -50,9 +50,15 @@ TOWER = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "nu
 
 
 def alphabet_tokenizer(start, end, pad):
-    """One token a character, in lower case."""
+    """One token per character, in lower case."""
     letters = [chr(code) for code in range(ord("a"), ord("z") + 1)] + list("0123456789.,-") + ["▁"]
-    words = ["<unk>", *letters, *([start] if start else []), *([pad] if pad != end else []), end]  # the end is highest
+    words = [
+        "<unk>",
+        *letters,
+        *([start] if start else []),
+        *([pad] if pad != end else []),
+        end,
+    ]  # the end token has the highest id
     vocabulary = {word: number for number, word in enumerate(dict.fromkeys(words))}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace(" ", "▁")])
@@ -64,8 +70,8 @@ def alphabet_tokenizer(start, end, pad):
     return tokenizer
 
 
-def shaken(model, seed):
-    """Random numbers in every weight, also where initialisation leaves zeros and ones."""
+def randomised(model, seed):
+    """Add noise to every weight, including those that are initialised with zeros and ones."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in model.parameters():
@@ -74,14 +80,14 @@ def shaken(model, seed):
 
 
 def features(output):
-    """transformers 5 wraps them."""
+    """The features as unit vectors. transformers 5 wraps them."""
     rows = output if isinstance(output, torch.Tensor) else output.pooler_output
     rows = rows / rows.norm(dim=-1, keepdim=True)
     return rows.detach().numpy()
 
 
 class Unwrapped:
-    """A model as torchmetrics 1.9 expects it: features as tensors, which transformers 5 no longer gives."""
+    """A model that returns features as tensors, as torchmetrics 1.9 expects and transformers 5 no longer does."""
 
     def __init__(self, model):
         self.model, self.config = model, model.config
@@ -116,7 +122,7 @@ def record_clip(name, seed, *, legacy, dtype):
     act = "gelu" if legacy else "quick_gelu"
     vision = {**TOWER, "image_size": 32, "patch_size": 8, "projection_dim": 16, "hidden_act": act}
     config = CLIPConfig(text_config={**text, "hidden_act": act}, vision_config=vision, projection_dim=16)
-    model = shaken(CLIPModel(config), seed).to(dtype)
+    model = randomised(CLIPModel(config), seed).to(dtype)
     processor = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
     settings = {"model_max_length": LONGEST["clip"], "pad_token": "<|endoftext|>"}
     save(name, model, tokenizer, processor, settings)
@@ -124,37 +130,37 @@ def record_clip(name, seed, *, legacy, dtype):
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<|endoftext|>", eos_token="<|endoftext|>", model_max_length=20
     )
-    images = [picture(number, size) for number, size in enumerate(SIZES)]
+    images = [golden_pixels(number, size) for number, size in enumerate(SIZES)]
     pixels = processor(images=[Image.fromarray(image) for image in images], return_tensors="pt")["pixel_values"]
     ids = fast(TEXTS, padding=True, truncation=True, return_tensors="pt")
-    found = {
+    recorded = {
         "images": features(model.get_image_features(pixels)).tolist(),
         "texts": features(model.get_text_features(ids["input_ids"], ids["attention_mask"])).tolist(),
     }
     if not legacy:
         tensors = [torch.from_numpy(image.transpose(2, 0, 1)) for image in images]
-        short = [*TEXTS[:4], "a circle", "a square"]  # torchmetrics cuts the end token off a longer one
+        short = [*TEXTS[:4], "a circle", "a square"]  # torchmetrics cuts the end token off longer texts
 
         def process(text=None, images=None, **settings):
             if text is not None:
                 return fast(text, truncation=True, **settings)
-            shown = [Image.fromarray(image.numpy().transpose(1, 2, 0)) for image in images]
-            return processor(images=shown, return_tensors="pt")
+            pil_images = [Image.fromarray(image.numpy().transpose(1, 2, 0)) for image in images]
+            return processor(images=pil_images, return_tensors="pt")
 
         with torch.no_grad():
             scores, _ = _clip_score_update(tensors, short, Unwrapped(model), process)
-        found["torchmetrics"] = {"texts": short, "scores": scores.tolist()}
-    return found
+        recorded["torchmetrics"] = {"texts": short, "scores": scores.tolist()}
+    return recorded
 
 
 def record_siglip(name, seed):
     tokenizer = alphabet_tokenizer(None, "</s>", "</s>")
     text = {**TOWER, "vocab_size": tokenizer.get_vocab_size(), "max_position_embeddings": LONGEST["siglip"]}
     vision = {**TOWER, "image_size": 32, "patch_size": 8}
-    model = shaken(SiglipModel(SiglipConfig(text_config=text, vision_config=vision)), seed)
+    model = randomised(SiglipModel(SiglipConfig(text_config=text, vision_config=vision)), seed)
     processor = SiglipImageProcessorPil(size={"height": 32, "width": 32})
     save(name, model, tokenizer, processor, {"model_max_length": LONGEST["siglip"], "pad_token": "</s>"})
-    images = [picture(number, size) for number, size in enumerate(SIZES)]
+    images = [golden_pixels(number, size) for number, size in enumerate(SIZES)]
     pixels = processor(images=[Image.fromarray(image) for image in images], return_tensors="pt")["pixel_values"]
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="</s>", model_max_length=LONGEST["siglip"])
     ids = fast(TEXTS, padding="max_length", truncation=True, return_tensors="pt")["input_ids"]
@@ -165,8 +171,8 @@ def record_siglip(name, seed):
 
 
 def record_pixels():
-    """Sums and samples of preprocessed pictures under several settings."""
-    found = []
+    """Sums and samples of images preprocessed with several settings."""
+    cases = []
     for kind, settings in (
         (CLIPImageProcessorPil, {"size": {"shortest_edge": 24}, "crop_size": {"height": 24, "width": 24}}),
         (
@@ -178,10 +184,10 @@ def record_pixels():
     ):
         processor = kind(**settings)
         for number, size in enumerate(SIZES):
-            image = Image.fromarray(picture(number, size))
+            image = Image.fromarray(golden_pixels(number, size))
             values = processor(images=image, return_tensors="np")["pixel_values"][0].astype(np.float32)
             places = np.random.default_rng(7).integers(0, values.size, 64)
-            found.append(
+            cases.append(
                 {
                     "family": "clip" if kind is CLIPImageProcessorPil else "siglip",
                     "settings": settings,
@@ -192,7 +198,7 @@ def record_pixels():
                     "values": values.reshape(-1)[places].tolist(),
                 }
             )
-    return found
+    return cases
 
 
 def main():

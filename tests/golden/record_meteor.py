@@ -1,12 +1,12 @@
-"""Records what METEOR 1.5 answers for texts of our own: meteor.json.gz (English) and meteor_ru.json.gz (Russian).
+"""Record the results of METEOR 1.5 for generated texts: meteor.json.gz (English) and meteor_ru.json.gz (Russian).
 
     python tests/golden/record_meteor.py [--out DIR] [--language en|ru]
 
-Needs Java and the pycocoevalcap package, whose jar is called as that package calls it (a SCORE line a segment, then one
-EVAL line), with UTF-8 asked for. The texts come from a fixed seed, so the files come out the same every time.
+Needs Java and the pycocoevalcap package. Its jar is called in the same way as in that package (one SCORE line per
+segment, then one EVAL line), but with UTF-8. The texts come from a fixed seed, so every run writes the same files.
 
-A file holds {"command": the options, "segments": [...], "corpus": the figure for all segments}; a segment holds its
-"kind", "candidate", "references", "stats" (the line the jar answered) and "score".
+A file holds {"command": the options, "segments": [...], "corpus": the score of all segments}. A segment holds its
+"kind", "candidate", "references", "stats" (the output line of the jar) and "score".
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def find_jar() -> Path:
 
 
 def record(segments: list[Segment], language: str) -> float:
-    """Fills in each segment's stats and score and returns the figure for all of them."""
+    """Add the stats and the score to each segment. Returns the corpus score."""
     jar = find_jar()
     command = ["java", "-Dfile.encoding=UTF-8", "-jar", "-Xmx2G", jar.name, "-", "-", "-stdio", *OPTIONS[language]]
     with subprocess.Popen(command, cwd=jar.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -67,7 +67,7 @@ def record(segments: list[Segment], language: str) -> float:
 
 
 def cleaned(segment: Segment) -> Segment:
-    """What pycocoevalcap would change in a candidate (doubled blanks) or the protocol cannot hold is taken out here."""
+    """Remove double spaces, which pycocoevalcap would change, and characters that the protocol does not allow."""
 
     def clean(text: str) -> str:
         text = re.sub(r"[\r\n]", " ", text).replace("|||", "| |")
@@ -76,7 +76,7 @@ def cleaned(segment: Segment) -> Segment:
     return segment | {"candidate": clean(segment["candidate"]), "references": [clean(t) for t in segment["references"]]}
 
 
-def made(seed: int, make: Callable[[random.Random], Segment], count: int) -> list[Segment]:
+def generate(seed: int, make: Callable[[random.Random], Segment], count: int) -> list[Segment]:
     r = random.Random(seed)
     return [cleaned(make(r)) for _ in range(count)]
 
@@ -86,11 +86,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent)
     parser.add_argument("--language", choices=sorted(OPTIONS), help="only this one")
     args = parser.parse_args()
-    wanted = {
-        "en": ("meteor.json.gz", lambda: made(SEED, ordinary, 1250) + made(SEED + 1, odd, 1350)),
-        "ru": ("meteor_ru.json.gz", lambda: made(SEED + 2, russian, 300)),
+    files = {
+        "en": ("meteor.json.gz", lambda: generate(SEED, ordinary, 1250) + generate(SEED + 1, odd, 1350)),
+        "ru": ("meteor_ru.json.gz", lambda: generate(SEED + 2, russian, 300)),
     }
-    for language, (name, make) in wanted.items():
+    for language, (name, make) in files.items():
         if args.language not in (None, language):
             continue
         segments = make()

@@ -1,13 +1,13 @@
-"""Records what transformers says of texts of our own with SmolLM2-135M: perplexity.json.gz.
+"""Record the log-probabilities of texts in transformers with SmolLM2-135M: perplexity.json.gz.
 
     python tests/golden/record_perplexity.py FOLDER [--out DIR]
 
-FOLDER holds smollm2-135m-instruct.q4_1.gguf, as `mmeval fetch smollm2-135m` leaves it. Needs torch, transformers, gguf
-and accelerate: transformers reads the GGUF file by itself, in float32. Its tokenizer for GGUF files leaves out that
-SmolLM2 splits digits from what surrounds them; this is added here.
+FOLDER holds smollm2-135m-instruct.q4_1.gguf from `mmeval fetch smollm2-135m`. Needs torch, transformers, gguf and
+accelerate. transformers reads the GGUF file in float32. Its tokenizer for GGUF files does not split digits, as SmolLM2
+does; the split is added here.
 
-The file holds the texts with their contexts, token ids, settings and log-probabilities. A text is read whole, or in the
-windows of the Hugging Face guide on perplexity; the loss that transformers gives itself is recorded beside it.
+The file holds the texts with their contexts, token ids, settings and log-probabilities. A text is read as a whole, or
+in the windows of the Hugging Face guide on perplexity. The loss that transformers computes is also recorded.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
-    given = parser.parse_args()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(given.folder, gguf_file=GGUF)
+    args = parser.parse_args()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(args.folder, gguf_file=GGUF)
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
     model = transformers.AutoModelForCausalLM.from_pretrained(
-        given.folder, gguf_file=GGUF, dtype=torch.float32, attn_implementation="eager"
+        args.folder, gguf_file=GGUF, dtype=torch.float32, attn_implementation="eager"
     ).eval()
 
     def ids_of(text: str) -> list[int]:
@@ -92,7 +92,7 @@ def main() -> None:
         entry["log_probabilities"] = scored
     versions = f"transformers {transformers.__version__}, torch {torch.__version__}"
     content = json.dumps({"version": versions, "texts": TEXTS}, ensure_ascii=False, indent=1).encode()
-    (given.out / "perplexity.json.gz").write_bytes(gzip.compress(content, 9, mtime=0))
+    (args.out / "perplexity.json.gz").write_bytes(gzip.compress(content, 9, mtime=0))
 
 
 if __name__ == "__main__":

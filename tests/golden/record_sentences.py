@@ -1,6 +1,6 @@
-"""Makes sentences.json.gz: vectors that sentence-transformers gives texts of ours with all-MiniLM-L6-v2.
+"""Write sentences.json.gz: vectors of texts from sentence-transformers with all-MiniLM-L6-v2.
 
-python tests/golden/record_sentences.py FOLDER     (needs sentence-transformers; FOLDER as `mmeval fetch` leaves it)
+python tests/golden/record_sentences.py FOLDER     (needs sentence-transformers; FOLDER from `mmeval fetch`)
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def main() -> None:
     pooling = models.Pooling(encoder.get_word_embedding_dimension(), pooling_mode="mean")
     model = SentenceTransformer(modules=[encoder, pooling, models.Normalize()], device="cpu")
     rows = {text: base64.b64encode(model.encode([text])[0].astype("<f4").tobytes()).decode() for text in TEXTS}
-    made = {name: version(name) for name in ("sentence-transformers", "transformers", "torch")}
-    content = json.dumps({"made_by": made, "vectors": rows}, ensure_ascii=False)
+    versions = {name: version(name) for name in ("sentence-transformers", "transformers", "torch")}
+    content = json.dumps({"made_by": versions, "vectors": rows}, ensure_ascii=False)
     FILE.write_bytes(gzip.compress(content.encode(), mtime=0))
 
 

@@ -1,6 +1,6 @@
-"""Record which words NLTK's METEOR takes for synonyms: `python record_wordnet.py`, with NLTK and its WordNet 3.0.
+"""Record which words are synonyms in NLTK's METEOR: `python record_wordnet.py`, with NLTK and its WordNet 3.0.
 
-For each candidate word, the single lower-case names of the lemmas of `wordnet.synsets(word)`, the word itself left out.
+For each candidate word: the lemma names of `wordnet.synsets(word)` that are one lower-case word, except the word.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 import nltk
 from nltk.corpus import wordnet
 
-EACH = 1500
+WORDS_PER_GROUP = 1500
 
 
-def partners(word: str) -> list[str]:
+def synonyms(word: str) -> list[str]:
     names = {name for synset in wordnet.synsets(word) for name in synset.lemma_names()}
     return sorted(name for name in names - {word} if "_" not in name and name == name.lower())
 
@@ -32,8 +32,8 @@ def main() -> None:
     }
     rows: dict[str, list[str]] = {}
     for words in (lemmas, irregular, sorted(inflected)):
-        related = [word for word in words if word not in rows and partners(word)]
-        rows |= {word: partners(word) for word in choose.sample(related, EACH)}
+        related = [word for word in words if word not in rows and synonyms(word)]
+        rows |= {word: synonyms(word) for word in choose.sample(related, WORDS_PER_GROUP)}
     recorded = {"nltk": nltk.__version__, "wordnet": wordnet.get_version(), "rows": dict(sorted(rows.items()))}
     packed = gzip.compress(json.dumps(recorded).encode(), 9, mtime=0)
     Path(__file__).with_name("wordnet.json.gz").write_bytes(packed)

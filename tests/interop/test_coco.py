@@ -32,15 +32,15 @@ def check(evaluation):
     expected = golden("captions.json.gz")
     names = ["Bleu_1", "Bleu_2", "Bleu_3", "Bleu_4", "ROUGE_L", "CIDEr"]
     assert list(evaluation.eval) == names
-    figures = [*expected["corpus"]["bleu"], expected["corpus"]["rouge_l"], expected["corpus"]["cider_d"]]
-    assert list(evaluation.eval.values()) == pytest.approx(figures, rel=1e-12)
+    scores = [*expected["corpus"]["bleu"], expected["corpus"]["rouge_l"], expected["corpus"]["cider_d"]]
+    assert list(evaluation.eval.values()) == pytest.approx(scores, rel=1e-12)
     assert evaluation.imgToEval[1007]["CIDEr"] == expected["cider_d"][7]
     assert evaluation.imgToEval[1007]["Bleu_2"] == expected["bleu"][1][7]
     assert evaluation.imgToEval[1007]["image_id"] == 1007
     assert len(evaluation.evalImgs) == 400
 
 
-def test_with_pycocotools_objects_as_pycocoevalcap_users_write_it(files, capsys):
+def test_with_pycocotools_objects_as_in_pycocoevalcap(files, capsys):
     from pycocotools.coco import COCO
 
     coco = COCO(files[0])
@@ -49,8 +49,8 @@ def test_with_pycocotools_objects_as_pycocoevalcap_users_write_it(files, capsys)
     evaluation.params["image_id"] = result.getImgIds()
     evaluation.evaluate()
     check(evaluation)
-    figure = golden("captions.json.gz")["corpus"]["cider_d"]
-    assert f"CIDEr: {figure:.3f}\n" in capsys.readouterr().out
+    score = golden("captions.json.gz")["corpus"]["cider_d"]
+    assert f"CIDEr: {score:.3f}\n" in capsys.readouterr().out
 
 
 def test_with_files_and_with_loaded_json(files, capsys):
@@ -63,7 +63,7 @@ def test_with_files_and_with_loaded_json(files, capsys):
 
 
 def test_a_subset_takes_its_frequencies_from_the_subset(files, capsys):
-    from tests.evaluation.test_caption_metrics import oracle
+    from tests.evaluation.metrics.test_caption_metrics import oracle
 
     captions = golden("captions.json.gz")
     evaluation = COCOEvalCap(*files)
@@ -105,13 +105,13 @@ def test_unfit_lists_are_refused(candidates, references, code):
 
 def test_threads_change_no_digit():
     captions = golden("captions.json.gz")
-    one = caption_scores(captions["candidates"], captions["references"], threads=1)
+    single = caption_scores(captions["candidates"], captions["references"], threads=1)
     many = caption_scores(captions["candidates"], captions["references"], threads=5)
-    assert one.corpus == many.corpus
-    assert all((one.per_image[name] == many.per_image[name]).all() for name in one.per_image)
+    assert single.corpus == many.corpus
+    assert all((single.per_image[name] == many.per_image[name]).all() for name in single.per_image)
 
 
-def test_ids_named_twice_count_once(files, capsys):
+def test_repeated_ids_count_once(files, capsys):
     once, twice = COCOEvalCap(*files), COCOEvalCap(*files)
     once.params["image_id"] = [1001, 1002, 1003]
     twice.params["image_id"] = [1001, 1001, 1002, 1003]
@@ -137,7 +137,7 @@ def test_results_for_images_that_are_not_annotated_are_refused():
         ('[{"a": NaN}]', "SYNTAX"),
     ],
 )
-def test_files_that_are_no_captions(tmp_path, content, code):
+def test_files_without_captions(tmp_path, content, code):
     (tmp_path / "bad.json").write_text(content)
     with pytest.raises(InputError, match=code):
         COCOEvalCap(tmp_path / "bad.json", [])
@@ -145,11 +145,11 @@ def test_files_that_are_no_captions(tmp_path, content, code):
         COCOEvalCap(tmp_path / "nowhere.json", [])
 
 
-def test_more_threads_than_images_are_no_trouble():
+def test_more_threads_than_images():
     assert caption_scores(["a dog", "a cat"], [["a dog"], ["the cat"]], threads=5000).corpus["Bleu_1"] > 0
 
 
-def test_with_its_data_meteor_is_among_the_scores(files, meteor_data, capsys):
+def test_meteor_is_scored_if_its_data_are_present(files, meteor_data, capsys):
     evaluation = COCOEvalCap(*files)
     evaluation.evaluate()
     expected = golden("captions.json.gz")
@@ -159,23 +159,23 @@ def test_with_its_data_meteor_is_among_the_scores(files, meteor_data, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_without_its_data_it_says_how_to_get_them(files, capsys):
+def test_without_meteors_data_the_message_says_how_to_get_them(files, capsys):
     evaluation = COCOEvalCap(*files)
     evaluation.evaluate()
     assert "METEOR" not in evaluation.eval
-    assert "METEOR is left out." in (said := capsys.readouterr().err)
-    assert "mmeval fetch meteor-1.5-en" in said
+    assert "METEOR is left out." in (message := capsys.readouterr().err)
+    assert "mmeval fetch meteor-1.5-en" in message
     with pytest.raises(UnavailableError, match="mmeval fetch"):
         caption_scores(["a dog", "a cat"], [["a dog"], ["the cat"]], meteor=True)
 
 
-def test_every_corpus_figure_has_an_interval(meteor_data, tmp_path):
+def test_every_corpus_score_has_an_interval(meteor_data, tmp_path):
     captions = golden("captions.json.gz")
     scores = caption_scores(captions["candidates"], captions["references"])
-    for name, figure in scores.corpus.items():
-        found = scores.interval(name)
-        assert found.value == pytest.approx(figure, rel=1e-12)
-        assert found.low < figure < found.high
+    for name, score in scores.corpus.items():
+        interval = scores.interval(name)
+        assert interval.value == pytest.approx(score, rel=1e-12)
+        assert interval.low < score < interval.high
     samples = [
         {"id": str(i), "generated_answer": answer, "references": texts}
         for i, (answer, texts) in enumerate(zip(captions["candidates"], captions["references"], strict=True))

@@ -1,4 +1,4 @@
-"""Early stopping by hand, against a naive version, and in a real training of a scikit-learn classifier."""
+"""Early stopping by hand, against a naive version, and in real training of a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ rows = runpy.run_path(str(EXAMPLES / "evasion_answers.py"))["rows"]
 
 
 def follow(stopping, values):
-    """Where the values stop, as a step counted from 1; None where they do not."""
+    """The step, counted from 1, at which the values stop the training; None if they do not."""
     for step, value in enumerate(values, start=1):
         stopping.update(value, step)
         if stopping.should_stop:
@@ -42,7 +42,7 @@ def test_patience_counts_misses_in_a_row():
         True,
         False,
         True,
-        False,  # the same value again is no improvement
+        False,  # the same value again is not an improvement
     ]
     assert (stopping.best_value, stopping.best_step, stopping.misses) == (0.6, 3, 1)
     assert not stopping.should_stop
@@ -66,7 +66,7 @@ def test_small_steps_add_up_to_a_real_improvement():
     assert stopping.misses == 0
 
 
-def test_a_small_step_is_no_reason_to_wait_but_still_the_best():
+def test_a_small_step_does_not_reset_the_misses_but_is_the_best():
     stopping = EarlyStopping(patience=2, min_delta=0.1)
     assert follow(stopping, [0.50, 0.54, 0.53]) == 3
     assert (stopping.best_value, stopping.best_step) == (0.54, 2)
@@ -76,20 +76,20 @@ def test_a_small_step_is_no_reason_to_wait_but_still_the_best():
 @pytest.mark.parametrize("mode", ["max", "min"])
 def test_a_value_that_is_not_finite_is_a_miss_with_a_warning(value, mode):
     stopping = EarlyStopping(patience=2, mode=mode)
-    with pytest.warns(UserWarning, match=r"at step 1 is .* counted as no improvement \(1 of 2\)"):
+    with pytest.warns(UserWarning, match=r"at step 1 is .* and counts as no improvement \(1 of 2\)"):
         assert not stopping.update(value, 1)
     assert stopping.best_value is None
     assert stopping.update(0.5, 2)
-    with pytest.warns(UserWarning, match="counted as no improvement"):
+    with pytest.warns(UserWarning, match="and counts as no improvement"):
         stopping.update(value, 3)
     assert (stopping.best_value, stopping.best_step, stopping.misses, stopping.non_finite) == (0.5, 2, 1, 2)
-    with pytest.warns(UserWarning, match="counted as no improvement"):
+    with pytest.warns(UserWarning, match="and counts as no improvement"):
         stopping.update(value, 4)
     assert stopping.should_stop
 
 
 @pytest.mark.parametrize("value", ["0.5", True, None, [0.5]])
-def test_what_is_no_number_is_refused(value):
+def test_a_value_that_is_not_a_number_is_refused(value):
     with pytest.raises(ConfigError, match="needs a number at step 7"):
         EarlyStopping().update(value, 7)
 
@@ -111,27 +111,27 @@ def test_settings_that_cannot_be_used_are_refused(settings, name):
         EarlyStopping(**settings)
 
 
-def test_the_remembered_state_is_a_copy_on_both_ways():
+def test_remember_and_restore_copy_the_state():
     stopping = EarlyStopping()
     weights = {"w": np.array([1.0, 2.0])}
     stopping.update(0.5, 1)
     stopping.remember(weights)
-    weights["w"] += 10  # a training goes on in place
+    weights["w"] += 10  # training continues in place
     stopping.restore()["w"] += 100
     assert stopping.restore()["w"].tolist() == [1.0, 2.0]
 
 
-def test_only_the_state_of_the_best_is_remembered_and_restored():
+def test_only_the_state_of_the_best_value_is_remembered_and_restored():
     stopping = EarlyStopping()
     with pytest.raises(ConfigError, match="no value was finite"):
         stopping.restore()
     stopping.update(0.5, 1)
     stopping.remember("first")
     stopping.update(0.4, 2)
-    with pytest.raises(ConfigError, match="where `update` returned True"):
+    with pytest.raises(ConfigError, match="only if `update` returned True"):
         stopping.remember("second")
     assert stopping.restore() == "first"
-    stopping.update(0.6, 3)  # a new best, whose state nobody gave
+    stopping.update(0.6, 3)  # a new best whose state was not remembered
     with pytest.raises(ConfigError, match="that of step 3"):
         stopping.restore()
 
@@ -173,22 +173,22 @@ def test_resuming_changes_nothing(values, cut, eighths):
     assert last.should_stop == whole.should_stop
 
 
-def test_a_resumed_object_has_the_best_state_that_it_is_given():
+def test_a_resumed_object_has_the_given_best_state():
     stopping, resumed, bare = EarlyStopping(), EarlyStopping(), EarlyStopping()
     stopping.update(0.5, 1)
     stopping.remember([1, 2])
     resumed.load_state_dict(stopping.state_dict(), stopping.restore())
     assert resumed.restore() == [1, 2]
-    bare.update(0.1, 1)  # what it was told before is forgotten
+    bare.update(0.1, 1)  # earlier values are forgotten
     bare.load_state_dict(stopping.state_dict())
     with pytest.raises(ConfigError, match="that of step 1"):
         bare.restore()
-    with pytest.raises(ConfigError, match="call `remember` where"):
+    with pytest.raises(ConfigError, match="Call `remember` only if"):
         bare.remember([3])
 
 
 def test_a_state_of_something_else_is_refused():
-    with pytest.raises(ConfigError, match="mode='max', and this object's is 'min'"):
+    with pytest.raises(ConfigError, match="mode='max', but this object has 'min'"):
         EarlyStopping(mode="min").load_state_dict(EarlyStopping().state_dict())
     with pytest.raises(ConfigError, match="misses, non_finite, reference missing"):
         EarlyStopping().load_state_dict({"mode": "max", "best_value": 1.0, "best_step": 1})
@@ -199,7 +199,7 @@ GOLD = ["Explicit", "General", "General"]
 ANNOTATORS = [["Explicit", "", None], ["Dodging", "General", ""], ["", "", ""]]
 
 
-def test_annotators_who_answered_are_monitored():
+def test_annotator_labels_are_monitored():
     # Rows 1 and 2 agree with an annotator, row 3 has none: F1 is 1 for two of nine classes.
     assert monitored(PREDICTED, GOLD, ANNOTATORS) == ("evasion_f1_multiannotator", pytest.approx(2 / 9))
     assert (
@@ -209,16 +209,16 @@ def test_annotators_who_answered_are_monitored():
 
 
 @pytest.mark.parametrize("annotators", [None, [], [["", None, nan]] * 3, [["  "], [], [""]]])
-def test_without_an_answer_the_strict_value_is(annotators):
+def test_without_annotator_labels_the_strict_f1_is_monitored(annotators):
     # Explicit 1, Dodging 0, General 2 * 1 / (2 + 1).
     assert monitored(PREDICTED, GOLD, annotators) == ("evasion_f1_strict", pytest.approx((1 + 2 / 3) / 9))
     assert monitored(PREDICTED, GOLD)[1] == compute_evasion_f1_strict(PREDICTED, GOLD)["macro_f1"]
 
 
-def test_nothing_to_compare_with_is_refused():
+def test_input_without_labels_is_refused():
     with pytest.raises(ConfigError, match="no gold labels and no annotators"):
         monitored(PREDICTED)
-    with pytest.raises(ConfigError, match="annotators who answered nowhere"):
+    with pytest.raises(ConfigError, match="no labels from the annotators"):
         monitored(PREDICTED, None, [[""], [None], []])
     with pytest.raises(InputError, match="NO_REFERENCE"):
         monitored(PREDICTED, ["", None, " "])
@@ -242,7 +242,7 @@ def classifier():
 
 
 @pytest.mark.parametrize("annotated", [True, False])
-def test_a_training_stops_and_has_its_best_weights_back(task, annotated):
+def test_training_stops_and_restores_the_best_weights(task, annotated):
     train, dev, labels, dev_rows = task
     classes = sorted(set(labels))
     golds = [row.label for row in dev_rows]
@@ -263,7 +263,7 @@ def test_a_training_stops_and_has_its_best_weights_back(task, annotated):
     assert 1 < stopping.best_step == 1 + int(np.argmax(history))
     assert history[-1] < stopping.best_value == max(history)
     assert monitored(best.predict(dev).tolist(), golds, annotators)[1] == stopping.best_value
-    # A training of just so many epochs has the same weights, and the stopped one went on to others.
+    # Training for exactly that many epochs gives the same weights; the stopped training had continued to others.
     again = classifier()
     for _ in range(stopping.best_step):
         again.partial_fit(train, labels, classes=classes)
@@ -271,14 +271,14 @@ def test_a_training_stops_and_has_its_best_weights_back(task, annotated):
     assert not np.array_equal(best.coef_, model.coef_)
 
 
-def test_the_example_says_what_the_guide_shows():
+def test_the_example_prints_what_the_guide_shows():
     source = str(Path(multimodal_eval.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": source}
     command = [sys.executable, "-W", "error", str(EXAMPLES / "early_stopping.py")]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     guide = (EXAMPLES.parent / "docs" / "early-stopping.md").read_text(encoding="utf-8")
-    assert f"```\n{said}```\n" in guide
-    assert re.search(r"stopped after epoch (\d+); the model of epoch (\d+) is back", said).groups() == ("9", "4")  # type: ignore[union-attr]
+    assert f"```\n{printed}```\n" in guide
+    assert re.search(r"stopped after epoch (\d+); restored the model of epoch (\d+)", printed).groups() == ("9", "4")  # type: ignore[union-attr]
 
 
 def test_the_adapters_import_nothing_heavy():
@@ -287,5 +287,5 @@ def test_the_adapters_import_nothing_heavy():
         "print([name for name in ('torch', 'transformers', 'lightning') if name in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(multimodal_eval.__file__).parents[1])}
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert said.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""Early stopping in real runs of the Trainer: a tiny BERT from nothing, no download. Needs the extra [trainer]."""
+"""Early stopping in real runs of the Trainer: a tiny BERT from scratch, no downloads. Needs the extra [trainer]."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LABELS = list(ANSWERS["WAYS"])
 
 
 def evaluated(predictions, label_ids=None):
-    """What the Trainer hands over, in short."""
+    """The essential part of what the Trainer passes on."""
     return SimpleNamespace(predictions=predictions, label_ids=label_ids)
 
 
@@ -44,14 +44,14 @@ def test_the_key_is_the_same_with_and_without_annotators():
     assert strict == {"monitored_f1": value, "evasion_f1_strict": value}
 
 
-def test_the_evaluation_sets_own_labels_are_the_gold_ones():
+def test_the_labels_of_the_evaluation_set_are_the_gold_labels():
     compute_metrics = trainer_compute_metrics(LABELS)
-    with_a_row_without = evaluated(LOGITS, np.array([0, -100, 2]))
-    assert compute_metrics(with_a_row_without)["evasion_f1_strict"] == pytest.approx(2 / 9)
+    with_an_unlabelled_row = evaluated(LOGITS, np.array([0, -100, 2]))
+    assert compute_metrics(with_an_unlabelled_row)["evasion_f1_strict"] == pytest.approx(2 / 9)
 
 
-def test_tuples_and_ids_are_taken_too():
-    # A model may answer more than its logits, and `preprocess_logits_for_metrics` may have chosen already.
+def test_tuples_and_ids_are_accepted():
+    # A model may return more than logits, and `preprocess_logits_for_metrics` may return class ids.
     golds = np.array([0, 2, 2])
     compute_metrics = trainer_compute_metrics(LABELS)
     expected = compute_metrics(evaluated(LOGITS, golds))
@@ -66,10 +66,10 @@ def test_logits_that_are_nan_have_no_value():
 
 
 @pytest.fixture(scope="module")
-def transformers():
-    pytest.importorskip("torch", reason="the extra [trainer] is not installed")
-    pytest.importorskip("accelerate", reason="the extra [trainer] is not installed")
-    return pytest.importorskip("transformers", reason="the extra [trainer] is not installed")
+def transformers(torch_libraries):
+    import transformers
+
+    return transformers
 
 
 def encoded(rows):
@@ -93,7 +93,7 @@ def make_trainer(transformers, tmp_path):
         shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
         config = transformers.BertConfig(vocab_size=256, max_position_embeddings=12, num_labels=9, **shape)
         annotators = [row.annotators if annotated else ("", "", "") for row in dev]
-        chosen = {
+        arguments = {
             "output_dir": str(tmp_path / "checkpoints"),
             "num_train_epochs": 40,
             "learning_rate": 1e-2,
@@ -110,7 +110,7 @@ def make_trainer(transformers, tmp_path):
         }
         return transformers.Trainer(
             model=transformers.BertForSequenceClassification(config),
-            args=transformers.TrainingArguments(**chosen),
+            args=transformers.TrainingArguments(**arguments),
             train_dataset=encoded(train),
             eval_dataset=encoded(dev),
             compute_metrics=trainer_compute_metrics(LABELS, [row.label for row in dev], annotators),
@@ -125,14 +125,14 @@ def values_of(trainer):
 
 
 @pytest.mark.parametrize("annotated", [True, False])
-def test_a_training_stops_and_has_its_best_weights_back(make_trainer, annotated):
+def test_training_stops_and_restores_the_best_weights(make_trainer, annotated):
     callback = trainer_early_stopping(patience=3)
     trainer = make_trainer(callback, annotated=annotated)
     trainer.train()
     values, stopping = values_of(trainer), callback.stopping
     best = int(np.argmax(values))
     assert len(values) == best + 1 + 3 < 40
-    assert (stopping.best_value, stopping.best_step) == (values[best], 3 * (best + 1))  # three steps an epoch
+    assert (stopping.best_value, stopping.best_step) == (values[best], 3 * (best + 1))  # three steps per epoch
     assert trainer.state.best_model_checkpoint.endswith(f"checkpoint-{stopping.best_step}")
     counts = stopping.state_dict()
     predicted = trainer.predict(trainer.eval_dataset).predictions.argmax(-1)
@@ -141,17 +141,17 @@ def test_a_training_stops_and_has_its_best_weights_back(make_trainer, annotated)
     name, value = monitored([LABELS[index] for index in predicted], [row.label for row in dev], annotators)
     assert value == values[best] != values[-1]
     assert trainer.evaluate()[f"eval_{name}"] == value
-    assert stopping.state_dict() == counts  # an evaluation after the training is not its business
+    assert stopping.state_dict() == counts  # an evaluation after training does not count
 
 
-def test_the_library_s_own_callback_takes_the_value_too(make_trainer, transformers):
+def test_the_callback_of_transformers_accepts_the_value_too(make_trainer, transformers):
     trainer = make_trainer(transformers.EarlyStoppingCallback(early_stopping_patience=3))
     trainer.train()
     values = values_of(trainer)
     assert len(values) == int(np.argmax(values)) + 1 + 3 < 40
 
 
-def test_a_training_that_diverges_stops_and_nan_is_never_the_best(make_trainer):
+def test_diverging_training_stops_and_nan_is_never_the_best(make_trainer):
     import torch
 
     callback = trainer_early_stopping(patience=2)
@@ -162,7 +162,7 @@ def test_a_training_that_diverges_stops_and_nan_is_never_the_best(make_trainer):
     assert (len(values_of(trainer)), callback.stopping.non_finite, callback.stopping.best_value) == (2, 2, None)
 
 
-def test_a_resumed_training_goes_on_counting(make_trainer, tmp_path):
+def test_resumed_training_continues_counting(make_trainer, tmp_path):
     whole = trainer_early_stopping(patience=3)
     trainer = make_trainer(whole)
     trainer.train()
@@ -174,7 +174,7 @@ def test_a_resumed_training_goes_on_counting(make_trainer, tmp_path):
     resumed.train(resume_from_checkpoint=str(checkpoint))
     assert resumed.state.global_step == stopped
     assert resumed.state.best_model_checkpoint.endswith(f"checkpoint-{whole.stopping.best_step}")
-    (callback,) = [one for one in resumed.callback_handler.callbacks if type(one) is type(whole)]
+    (callback,) = [callback for callback in resumed.callback_handler.callbacks if type(callback) is type(whole)]
     assert callback.stopping.state_dict() == whole.stopping.state_dict()
 
 
@@ -190,9 +190,9 @@ def test_settings_that_lose_the_best_weights_or_the_order_are_refused(make_train
 def test_the_example_runs(transformers, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(multimodal_eval.__file__).parents[1])}
     command = [sys.executable, str(EXAMPLES / "early_stopping_trainer.py"), str(tmp_path)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.splitlines()
+    lines = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.splitlines()
     (step, best, value) = re.fullmatch(
-        r"stopped at step (\d+); the model of step (\d+) is back: (\S+)", said[-1]
+        r"stopped at step (\d+); restored the model of step (\d+): (\S+)", lines[-1]
     ).groups()
     assert int(step) == int(best) + 4 * 7  # four evaluations, each after seven steps
     assert float(value) > 1 / 9  # it learned something

@@ -1,4 +1,4 @@
-"""Findings over a whole run: each where it belongs, a near miss of each, and the same whatever the order."""
+"""Findings over a whole run: a case and a near miss of each, in any order of the samples."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PLACES = "on the beach|in a park|near the river|at a station|under a bridge|by t
 
 
 def captions(count, end=""):
-    """Captions that differ, with references that differ."""
+    """Different captions with different references."""
     return [
         Sample(
             id=f"s{number}",
             group=f"g{number}",
             references=[
                 f"The {ANIMALS[number % 10]} number {number} rests {PLACES[number % 6]}{end}",
-                f"Picture {number}.",
+                f"Photo {number}.",
             ],
             generated_answer=f"A {ANIMALS[number % 10]} with number {number} {PLACES[number % 6]}{end}",
         )
@@ -34,7 +34,7 @@ def captions(count, end=""):
 
 
 def changed(samples, count, **fields):
-    """The first samples with other fields; a function is given the number."""
+    """Change fields of the first samples; a function is called with the number."""
     from msgspec.structs import replace
 
     def new(sample, number):
@@ -44,15 +44,17 @@ def changed(samples, count, **fields):
 
 
 def lint(samples, values=None, corpus_metrics=()):
-    found = findings(
+    warnings = findings(
         facts_of(samples), lambda row: (samples[row].id, samples[row].generated_answer), values, corpus_metrics
     )
-    assert [one.code for one in found] == sorted((one.code for one in found), key=list(CODES).index)
-    for one in found:
-        assert 0 <= one.share <= 1
-        assert len(one.examples) <= 5
-        assert one.why == CODES[one.code]
-    return {one.code: one for one in found}
+    assert [finding.code for finding in warnings] == sorted(
+        (finding.code for finding in warnings), key=list(CODES).index
+    )
+    for finding in warnings:
+        assert 0 <= finding.share <= 1
+        assert len(finding.examples) <= 5
+        assert finding.why == CODES[finding.code]
+    return {finding.code: finding for finding in warnings}
 
 
 @pytest.mark.parametrize("end", ["", "."])
@@ -61,36 +63,36 @@ def test_clean_captions_have_no_findings(end):
 
 
 def test_blank_answers():
-    (found,) = lint(changed(captions(40), 2, generated_answer=" \n")).values()
-    assert (found.code, found.count, found.total, found.share) == ("EMPTY_ANSWER", 2, 40, 0.05)
-    assert found.examples == ["s0", "s1"]
+    (finding,) = lint(changed(captions(40), 2, generated_answer=" \n")).values()
+    assert (finding.code, finding.count, finding.total, finding.share) == ("EMPTY_ANSWER", 2, 40, 0.05)
+    assert finding.examples == ["s0", "s1"]
     assert lint(changed(captions(40), 2, generated_answer=None)) == {}
-    (found,) = lint(changed(captions(40), 2, generated_answer="\u200b\u200b")).values()
-    assert (found.code, found.count) == ("EMPTY_ANSWER", 2)
+    (finding,) = lint(changed(captions(40), 2, generated_answer="\u200b\u200b")).values()
+    assert (finding.code, finding.count) == ("EMPTY_ANSWER", 2)
 
 
-def test_questions_again():
+def test_copied_questions():
     question = "What is the animal on the left doing?"
     asked = changed(captions(40), 40, question=question)
     assert lint(asked) == {}
-    found = lint(changed(asked, 1, generated_answer=question.upper()))
-    assert found["COPIES_QUESTION"].examples == ["s0"]
+    finding = lint(changed(asked, 1, generated_answer=question.upper()))
+    assert finding["COPIES_QUESTION"].examples == ["s0"]
     prompted = changed(captions(40), 1, prompt="Describe the image.", generated_answer="describe the image")
     assert set(lint(prompted)) == {"COPIES_QUESTION"}
 
 
-def test_references_again():
+def test_copied_references():
     samples = captions(40)
 
     def copied(number):
         return samples[number].references[0].upper() + "!"
 
     assert lint(changed(samples, 4, generated_answer=copied)) == {}  # 10 % are not more than 10 %
-    found = lint(changed(samples, 5, generated_answer=copied))["COPIES_REFERENCE"]
-    assert (found.count, found.total) == (5, 40)
+    finding = lint(changed(samples, 5, generated_answer=copied))["COPIES_REFERENCE"]
+    assert (finding.count, finding.total) == (5, 40)
 
 
-def test_short_right_answers_are_no_copies():
+def test_short_correct_answers_are_not_copies():
     samples = [
         Sample(id=str(number), group=f"g{number}", references=[f"number {number}"], generated_answer=f"Number {number}")
         for number in range(40)
@@ -98,24 +100,24 @@ def test_short_right_answers_are_no_copies():
     assert lint(samples) == {}
 
 
-def test_the_same_answer_everywhere():
-    found = lint(changed(captions(40), 10, generated_answer=lambda number: f"A {ANIMALS[number % 2]} on the grass"))
-    one = found["DUPLICATE_ANSWERS"]
-    assert (one.count, one.total) == (10, 40)
-    assert {(answer.answer, answer.count) for answer in one.answers} == {
+def test_the_same_answer_for_many_samples():
+    samples = changed(captions(40), 10, generated_answer=lambda number: f"A {ANIMALS[number % 2]} on the grass")
+    finding = lint(samples)["DUPLICATE_ANSWERS"]
+    assert (finding.count, finding.total) == (10, 40)
+    assert {(answer.answer, answer.count) for answer in finding.answers} == {
         ("A dog on the grass", 5),
         ("A cat on the grass", 5),
     }
     assert lint(changed(captions(40), 7, generated_answer="A dog on the grass")) == {}
 
 
-def test_long_answers_may_repeat_where_references_do():
+def test_long_answers_may_repeat_if_references_do():
     same = changed(captions(40), 10, generated_answer="A dog on the grass")
     assert set(lint(changed(same, 10, references=["The dog is on the grass", "It is a dog"]))) == set()
     assert set(lint(changed(same, 4, references=["The dog is on the grass", "It is a dog"]))) == {"DUPLICATE_ANSWERS"}
 
 
-def test_the_same_answer_within_a_group_is_no_duplicate():
+def test_the_same_answer_within_a_group_is_not_a_duplicate():
     samples = changed(captions(40), 10, group="one", generated_answer="A dog on the grass")
     assert "DUPLICATE_ANSWERS" not in lint(samples)
 
@@ -131,15 +133,15 @@ def test_short_answers_may_repeat_as_often_as_the_references_do():
     half = ["yes", "no"] * 20
     assert lint(yes_no(half, half)) == {}
     assert lint(yes_no(["yes"] * 40, ["yes"] * 36 + ["no"] * 4)) == {}
-    found = lint(yes_no(["yes"] * 40, half))["DUPLICATE_ANSWERS"]
-    assert (found.count, found.answers[0].answer) == (40, "yes")
+    finding = lint(yes_no(["yes"] * 40, half))["DUPLICATE_ANSWERS"]
+    assert (finding.count, finding.answers[0].answer) == (40, "yes")
 
 
 def test_the_same_sample_under_several_ids():
     samples = captions(40)
-    found = lint([*samples, *(Sample(**{**fields(samples[0]), "id": f"again{n}"}) for n in range(2))])
-    assert found["DUPLICATE_SAMPLES"].count == 3
-    assert found["DUPLICATE_SAMPLES"].examples == ["s0", "again0", "again1"]
+    finding = lint([*samples, *(Sample(**{**fields(samples[0]), "id": f"again{n}"}) for n in range(2))])
+    assert finding["DUPLICATE_SAMPLES"].count == 3
+    assert finding["DUPLICATE_SAMPLES"].examples == ["s0", "again0", "again1"]
     for near in ({"generated_answer": "A dog rests here now"}, {"group": "g"}, {"metadata": {"system": "B"}}):
         assert "DUPLICATE_SAMPLES" not in lint([*samples, Sample(**{**fields(samples[0]), "id": "near", **near})])
 
@@ -147,14 +149,14 @@ def test_the_same_sample_under_several_ids():
 @pytest.mark.parametrize(
     "near", [{"choices": ["a", "b"]}, {"images": ["x.png"]}, {"video": "x.mp4"}, {"boxes": []}, {"epoch": 1}]
 )
-def test_the_same_answer_to_something_else_is_another_sample(near):
+def test_the_same_answer_to_another_input_is_not_a_duplicate(near):
     samples = captions(60)
     again = {**fields(samples[0]), "id": "again"}
     assert lint([*samples, Sample(**again)])["DUPLICATE_SAMPLES"].count == 2
     assert "DUPLICATE_SAMPLES" not in lint([*samples, Sample(**{**again, **near})])
 
 
-def test_samples_are_about_their_images_or_their_video():
+def test_samples_with_the_same_images_or_video_are_one_unit():
     for media in ({"images": ["a.png", b"b"]}, {"video": "a.mp4"}):
         same = changed(captions(40), 10, group=None, generated_answer="A dog on the grass")
         assert "DUPLICATE_ANSWERS" in lint(same)
@@ -165,15 +167,15 @@ def fields(sample):
     return {name: getattr(sample, name) for name in sample.__struct_fields__}
 
 
-def test_short_answers_without_an_image_are_no_duplicates():
+def test_short_answers_without_an_image_are_not_duplicates():
     samples = [Sample(id=str(n), question="Is it wet?", references=["no"], generated_answer="no") for n in range(40)]
     assert "DUPLICATE_SAMPLES" not in lint(samples)
-    pictured = changed(samples, 2, image="a.png")
-    assert lint(pictured)["DUPLICATE_SAMPLES"].count == 2
+    with_image = changed(samples, 2, image="a.png")
+    assert lint(with_image)["DUPLICATE_SAMPLES"].count == 2
     assert lint(changed(samples, 2, image=b"PNG"))["DUPLICATE_SAMPLES"].count == 2
 
 
-def test_corpora_that_are_none():
+def test_degenerate_corpora():
     assert "single sample" in lint(captions(1))["DEGENERATE_CORPUS"].what
     assert "same references" in lint(changed(captions(40), 40, references=["A dog runs"]))["DEGENERATE_CORPUS"].what
     assert lint(changed(captions(40), 39, references=["A dog runs", "It runs."])) == {}
@@ -183,55 +185,54 @@ def test_corpora_that_are_none():
     assert lint(captions(10), corpus_metrics=["cider"]) == {}
 
 
-def test_a_single_reference_where_others_have_five():
-    five = changed(captions(40), 40, references=lambda number: [f"Picture {number} seen {way}" for way in range(5)])
+def test_a_single_reference_if_others_have_five():
+    five = changed(captions(40), 40, references=lambda number: [f"Photo {number} seen {way}" for way in range(5)])
     assert lint(five) == {}
-    found = lint(changed(five, 3, references=lambda number: [f"One picture {number}"]))["DEGENERATE_CORPUS"]
-    assert (found.count, found.total) == (3, 40)
-    assert lint(changed(captions(40), 3, references=lambda number: [f"One picture {number}"])) == {}  # of two
+    finding = lint(changed(five, 3, references=lambda number: [f"One photo {number}"]))["DEGENERATE_CORPUS"]
+    assert (finding.count, finding.total) == (3, 40)
+    assert lint(changed(captions(40), 3, references=lambda number: [f"A photo {number}"])) == {}  # the others have two
 
 
 def test_open_ends():
-    found = lint(changed(captions(40), 1, generated_answer="A dog on the beach with a ball,"))["TRUNCATED"]
-    assert (found.count, found.total) == (1, 40)
-    assert "comma" in found.what
+    finding = lint(changed(captions(40), 1, generated_answer="A dog on the beach with a ball,"))["TRUNCATED"]
+    assert (finding.count, finding.total) == (1, 40)
+    assert "comma" in finding.what
     many = changed(captions(400), 1, generated_answer="A dog on the beach with a ball,")
-    assert lint(many) == {}  # one in 400 is a slip of the pen
+    assert lint(many) == {}  # one in 400 is a typo
 
 
-def test_words_that_another_must_follow():
-    assert (
-        "must follow" in lint(changed(captions(40), 1, generated_answer="A dog on the beach with a"))["TRUNCATED"].what
-    )
-    for whole in ("The boy has his coat on", "A bottle of the vitamin A", "On the way he came from"):
-        assert lint(changed(captions(40), 1, generated_answer=whole)) == {}
+def test_words_that_cannot_end_a_sentence():
+    finding = lint(changed(captions(40), 1, generated_answer="A dog on the beach with a"))["TRUNCATED"]
+    assert "cannot end a sentence" in finding.what
+    for complete in ("The boy has his coat on", "A bottle of the vitamin A", "On the way he came from"):
+        assert lint(changed(captions(40), 1, generated_answer=complete)) == {}
 
 
-def test_the_words_that_references_end_in():
+def test_final_words_of_references_are_allowed():
     vitamins = changed(captions(40), 40, generated_answer=lambda number: f"{number} is the vitamin a")
     assert set(lint(changed(vitamins, 40, references=lambda number: [f"number {number}"]))) == {"TRUNCATED"}
     assert lint(changed(vitamins, 40, references=lambda number: [f"number {number}", "vitamin a"])) == {}
 
 
-def test_words_of_the_runs_own_language():
+def test_words_of_the_runs_language():
     russian = [
         Sample(id=str(n), references=[f"Собака {n} бежит по пляжу"], generated_answer=f"Собака {n} и кот на траве")
         for n in range(40)
     ]
     assert lint(russian) == {}
-    found = lint(changed(russian, 1, generated_answer="Собака бежит по траве и"))
-    assert found["TRUNCATED"].count == 1
-    # "am" ends no German sentence, and many an English one.
+    finding = lint(changed(russian, 1, generated_answer="Собака бежит по траве и"))
+    assert finding["TRUNCATED"].count == 1
+    # "am" cannot end a German sentence, but an English one.
     assert lint(changed(captions(40), 1, generated_answer="A clock that shows 10 am")) == {}
 
 
 def test_missing_final_punctuation():
     samples = captions(40, ".")
-    found = lint(changed(samples, 2, generated_answer="A dog on the beach with"))["TRUNCATED"]
-    assert (found.count, "final punctuation" in found.what) == (2, True)
-    # A tenth is the most that is odd: more, and the run has no habit.
+    finding = lint(changed(samples, 2, generated_answer="A dog on the beach with"))["TRUNCATED"]
+    assert (finding.count, "final punctuation" in finding.what) == (2, True)
+    # If more than a tenth lack it, the run has no consistent punctuation.
     assert lint(changed(samples, 5, generated_answer=lambda number: f"A dog on the beach {number}")) == {}
-    # References that end openly as often say that captions are written so.
+    # References lack it as often, so captions are written without it.
     mixed = changed(samples, 2, references=lambda number: [f"A dog number {number} there"])
     assert lint(changed(mixed, 2, generated_answer=lambda number: f"A dog on the beach {number}")) == {}
     # One-word answers need no full stop.
@@ -248,34 +249,34 @@ def long_texts(lengths):
 def test_a_pile_at_the_greatest_length():
     natural = [*range(5, 15)] * 4
     assert lint(long_texts(natural)) == {}
-    found = lint(long_texts([*natural, *[20] * 12]))["TRUNCATED"]
-    assert (found.count, "greatest length" in found.what) == (12, True)
+    finding = lint(long_texts([*natural, *[20] * 12]))["TRUNCATED"]
+    assert (finding.count, "greatest length" in finding.what) == (12, True)
     assert lint(long_texts([*natural, *[20] * 3])) == {}
     assert lint(long_texts([9] * 40)) == {}  # a fixed form
     assert lint(long_texts([*[5, 6, 7] * 20])) == {}  # a short form
 
 
 def test_other_languages():
-    found = lint(changed(captions(40), 2, generated_answer=lambda number: f"Собака {number} бежит по траве"))
-    assert found["OFF_LANGUAGE"].count == 2
-    found = lint(changed(captions(40), 1, generated_answer="Un chien court sur la plage avec une balle"))
-    assert found["OFF_LANGUAGE"].count == 1
+    finding = lint(changed(captions(40), 2, generated_answer=lambda number: f"Собака {number} бежит по траве"))
+    assert finding["OFF_LANGUAGE"].count == 2
+    finding = lint(changed(captions(40), 1, generated_answer="Un chien court sur la plage avec une balle"))
+    assert finding["OFF_LANGUAGE"].count == 1
     assert lint(changed(captions(40), 1, generated_answer="chien")) == {}
     assert lint(changed(captions(400), 2, generated_answer=lambda number: f"Собака {number} там")) == {}  # rare
 
 
 def test_markup_and_repetition():
-    found = lint(changed(captions(400), 1, generated_answer="A dog</s>"))
-    assert found["MARKUP"].examples == ["s0"]
-    found = lint(changed(captions(400), 1, generated_answer="the dog the dog the dog"))
-    assert found["REPETITION"].examples == ["s0"]
+    finding = lint(changed(captions(400), 1, generated_answer="A dog</s>"))
+    assert finding["MARKUP"].examples == ["s0"]
+    finding = lint(changed(captions(400), 1, generated_answer="the dog the dog the dog"))
+    assert finding["REPETITION"].examples == ["s0"]
 
 
 def values(numbers, bounds=(0, 1)):
-    own = Values(bounds)
+    statistics = Values(bounds)
     for part in np.array_split(np.array(numbers, dtype=np.float64), 3):
-        own.see(part)
-    return own
+        statistics.see(part)
+    return statistics
 
 
 def metric(numbers, bounds=(0, 1)):
@@ -285,7 +286,7 @@ def metric(numbers, bounds=(0, 1)):
 NAN = float("nan")
 
 
-def test_values_that_tell_nothing():
+def test_constant_values():
     assert metric([0.5] * 20) == {"NO_VARIANCE"}
     assert metric([0.5] * 19 + [0.25]) == set()
     assert metric([0.5] + [NAN] * 19) == {"NO_VARIANCE", "UNSCORED_SHARE"}
@@ -295,8 +296,8 @@ def test_values_that_tell_nothing():
 def test_unscored_samples():
     spread = [number / 40 for number in range(40)]
     assert metric([NAN] * 2 + spread[2:]) == set()
-    found = lint(captions(40), {"m": values([*spread[:37], *[NAN] * 3])})["UNSCORED_SHARE"]
-    assert (found.metric, found.count, found.examples) == ("m", 3, ["s37", "s38", "s39"])
+    finding = lint(captions(40), {"m": values([*spread[:37], *[NAN] * 3])})["UNSCORED_SHARE"]
+    assert (finding.metric, finding.count, finding.examples) == ("m", 3, ["s37", "s38", "s39"])
 
 
 def test_values_at_a_bound():
@@ -306,7 +307,7 @@ def test_values_at_a_bound():
     assert metric([1.0] * 19 + [0.5], (0, 10)) == set()
     assert metric([1.0] * 19 + [0.5], (None, None)) == set()
     assert metric([1 + 1e-13, 1 - 1e-13] * 10) == {"CEILING"}
-    assert metric([0.0] * 8 + [0.5]) == set()  # too few to speak of 95 %
+    assert metric([0.0] * 8 + [0.5]) == set()  # too few values
 
 
 odd_answers = st.sampled_from(
@@ -327,12 +328,15 @@ def test_order_does_not_matter(rows, chooser):
     mixed = list(samples)
     chooser.shuffle(mixed)
 
-    def said(found):
-        few = {code: set(one.examples) for code, one in found.items() if one.count <= 5}
-        counts = [(one.code, one.count, one.total, one.what, [a.count for a in one.answers]) for one in found.values()]
+    def summary(warnings):
+        few = {code: set(finding.examples) for code, finding in warnings.items() if finding.count <= 5}
+        counts = [
+            (finding.code, finding.count, finding.total, finding.what, [a.count for a in finding.answers])
+            for finding in warnings.values()
+        ]
         return few, counts
 
-    assert said(lint(samples)) == said(lint(mixed))
+    assert summary(lint(samples)) == summary(lint(mixed))
 
 
 def test_examples_are_the_first():

@@ -1,4 +1,4 @@
-"""The lint of a run folder: written with the results, made again where it is missing, always the same bytes."""
+"""The lint of a run folder: written with the results, rebuilt if it is missing, always the same bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def samples(count=50):
 
 
 def codes(run):
-    return [one["code"] for one in run.lint()["findings"]]
+    return [finding["code"] for finding in run.lint()["findings"]]
 
 
 def test_a_run_is_linted_at_its_end(tmp_path):
@@ -50,7 +50,7 @@ def test_parts_of_any_size_give_the_same_bytes(monkeypatch, tmp_path, size):
     assert (tmp_path / "parts" / "lint.json").read_bytes() == (tmp_path / "whole" / "lint.json").read_bytes()
 
 
-def test_a_missing_or_foreign_file_is_made_again(tmp_path):
+def test_a_missing_or_invalid_file_is_rebuilt(tmp_path):
     run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     file = tmp_path / "run" / "lint.json"
     before = file.read_bytes()
@@ -60,7 +60,7 @@ def test_a_missing_or_foreign_file_is_made_again(tmp_path):
         assert file.read_bytes() == before
 
 
-def test_a_folder_that_may_only_be_read_is_linted(tmp_path, monkeypatch):
+def test_a_read_only_folder_is_linted(tmp_path, monkeypatch):
     run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     expected = run.lint()
     (tmp_path / "run" / "lint.json").unlink()
@@ -92,7 +92,7 @@ def test_a_run_killed_between_results_and_lint_becomes_complete(tmp_path, monkey
 
 
 def test_parts_scored_now_are_not_read_again(tmp_path, monkeypatch):
-    """And those of before are: the facts of a sample do not depend on when they are found."""
+    """Earlier parts are read again, with the same facts."""
     monkeypatch.setattr(planning, "PART_SIZE", 7)
     monkeypatch.setattr("multimodal_eval.data.runs.run_lint.facts_of", None)
     run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
@@ -106,7 +106,7 @@ def test_parts_scored_now_are_not_read_again(tmp_path, monkeypatch):
     assert (tmp_path / "run" / "lint.json").read_bytes() == before
 
 
-def test_samples_without_group_or_image_are_things_of_their_own():
+def test_samples_without_group_or_image_are_separate_units():
     rows = [{"id": str(n), "references": [f"number {n}", "it"], "generated_answer": "yes"} for n in range(20)]
     assert "DUPLICATE_ANSWERS" in codes(evaluate(rows, metrics=["cider"]))
 
@@ -125,15 +125,15 @@ def test_bounds_come_from_the_run():
         return 0.0 if sample.id == "s3" else 1.0
 
     run = evaluate(samples(), task="mine", tasks={"mine": {"headline": "always", "metrics": ["always"]}})
-    found = [(one["code"], one["metric"]) for one in run.lint()["findings"] if one["metric"]]
-    assert found == [("CEILING", "always"), ("CEILING", "composite_score")]
+    findings = [(finding["code"], finding["metric"]) for finding in run.lint()["findings"] if finding["metric"]]
+    assert findings == [("CEILING", "always"), ("CEILING", "composite_score")]
     assert run.info.bounds == {"always": (0, 1), "composite_score": (0, 1)}
 
 
 def test_small_corpora():
     run = evaluate(samples(5), metrics=["cider", "rouge_l"])
-    (found,) = [one for one in run.lint()["findings"] if one["code"] == "DEGENERATE_CORPUS"]
-    assert found["what"].endswith("of cider")
+    (finding,) = [finding for finding in run.lint()["findings"] if finding["code"] == "DEGENERATE_CORPUS"]
+    assert finding["what"].endswith("of cider")
 
 
 def test_error_patterns_of_the_run():
@@ -142,23 +142,23 @@ def test_error_patterns_of_the_run():
     assert "UNSCORED_SHARE" in codes(run)
 
 
-def test_the_demo_has_only_its_blank_answer():
+def test_the_only_warning_of_the_demo_is_its_blank_answer():
     data = files("multimodal_eval.data") / "demo" / "hallucination.jsonl"
     run = evaluate(data, data.with_name("hallucination.alba.jsonl"), metrics=["cider", "coco"])
-    (found,) = run.lint()["findings"]
-    assert (found["code"], found["count"], found["examples"]) == ("EMPTY_ANSWER", 1, ["birds-wire"])
-    # The same captions without their full stops are ordinary captions too.
+    (finding,) = run.lint()["findings"]
+    assert (finding["code"], finding["count"], finding["examples"]) == ("EMPTY_ANSWER", 1, ["birds-wire"])
+    # The same captions without full stops get no other warning.
     bare = [msgspec.structs.replace(s, generated_answer=s.generated_answer.rstrip(".")) for s in run.samples()]
     assert codes(evaluate(bare, metrics=["cider"])) == ["EMPTY_ANSWER"]
 
 
-def test_progress_speaks_of_it():
+def test_linting_reports_progress():
     seen = []
     evaluate(samples(), metrics=["cider"], progress=lambda stage, done, total: seen.append((stage, done, total)))
     assert seen[-1] == ("linting", 50, 50)
 
 
-def test_a_run_without_lint_is_linted_when_asked(tmp_path):
+def test_a_run_without_lint_is_linted_on_request(tmp_path):
     from multimodal_eval import evaluate
 
     rows = [{"id": str(i), "generated_answer": "  ", "references": ["a dog"]} for i in range(3)]

@@ -1,4 +1,4 @@
-"""What is seen of one text: each rule on what it is for, and on what it must leave alone."""
+"""Checks of one text: cases that each rule must match, and cases that it must not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample
 from multimodal_eval.lint import texts
 from multimodal_eval.lint.facts import Flag, facts_of
-from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, says_only
+from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, repeats_question
 from multimodal_eval.text.languages import LANGUAGES, hits, is_off_language, is_off_script, language_of, script_of
 from multimodal_eval.text.words import words_of
 
@@ -31,7 +31,7 @@ def test_words(text, words):
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
-def test_words_of_ascii_texts_are_those_of_any_text(text):
+def test_ascii_texts_have_the_same_words_as_other_texts(text):
     assert words_of(text) == words_of(text + " é")[:-1]
 
 
@@ -101,7 +101,7 @@ def test_no_markup(text):
         "哈哈哈哈",
         "ab" * 40,
         "00000" + "ab" * 20,
-        " ".join(f"word{number}" for number in range(500)) + " so it goes on" * 4,
+        " ".join(f"word{number}" for number in range(500)) + " and so forth" * 4,
     ],
 )
 def test_repetition(text):
@@ -161,18 +161,18 @@ QUESTION = "What is the dog on the left doing?"
         "whatisthedogontheleftdoing",
     ],
 )
-def test_the_question_again(answer):
-    assert says_only(words_of(answer), QUESTION)
+def test_a_repeated_question(answer):
+    assert repeats_question(words_of(answer), QUESTION)
 
 
 @pytest.mark.parametrize("answer", ["the dog", "the dog on the left", f"{QUESTION} It runs.", "It runs.", "left", "?"])
 def test_more_or_less_than_the_question(answer):
-    assert not says_only(words_of(answer), QUESTION)
+    assert not repeats_question(words_of(answer), QUESTION)
 
 
-def test_one_of_the_choices_is_no_copy():
-    assert not says_only(["white"], "Is the dog black or white?")
-    assert not says_only(["q"], "?")
+def test_one_of_the_choices_is_not_a_copy():
+    assert not repeats_question(["white"], "Is the dog black or white?")
+    assert not repeats_question(["q"], "?")
 
 
 @pytest.mark.parametrize(
@@ -229,11 +229,11 @@ def test_languages(language):
     assert LANGUAGES[number] == language
 
 
-@pytest.mark.parametrize("said", LANGUAGES)
-@pytest.mark.parametrize("wanted", LANGUAGES)
-def test_off_language(said, wanted):
-    answer, reference = (hits(words_of(SENTENCES[language])) for language in (said, wanted))
-    assert is_off_language(answer, reference) == (said != wanted)
+@pytest.mark.parametrize("answered", LANGUAGES)
+@pytest.mark.parametrize("expected", LANGUAGES)
+def test_off_language(answered, expected):
+    answer, reference = (hits(words_of(SENTENCES[language])) for language in (answered, expected))
+    assert is_off_language(answer, reference) == (answered != expected)
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("language", UNKNOWN)
-def test_languages_without_a_profile_are_not_taken_apart(language):
+def test_unsupported_languages_give_no_warning(language):
     counts = [hits(words_of(text)) for text in UNKNOWN[language].split("|")]
-    assert not any(is_off_language(one, other) for one in counts for other in counts)
+    assert not any(is_off_language(answer, reference) for answer in counts for reference in counts)
 
 
 def flags(**fields):
@@ -272,40 +272,40 @@ def test_short_answers_are_judged_by_script_alone():
     assert not flags(generated_answer=SENTENCES["fr"]) & Flag.OFF_LANGUAGE
 
 
-def test_markup_that_the_references_have_is_the_format():
+def test_markup_that_a_reference_has_is_allowed():
     assert flags(generated_answer="[1, 2]", references=["a box"]) & Flag.MARKUP
     assert not flags(generated_answer="[1, 2]", references=["[1, 3]"]) & Flag.MARKUP
 
 
-def test_repetition_that_a_reference_has_is_the_song():
+def test_repetition_that_a_reference_has_is_allowed():
     assert flags(generated_answer="la la la la la", references=["a song"]) & Flag.REPETITION
     assert not flags(generated_answer="la la la la la", references=["a song", "La, la, la, la!"]) & Flag.REPETITION
 
 
 @pytest.mark.parametrize("field", ["question", "prompt"])
-def test_the_question_can_be_the_right_answer(field):
+def test_the_question_can_be_the_correct_answer(field):
     assert flags(generated_answer="red", references=["blue"], **{field: "Red?"}) & Flag.COPIES_QUESTION
     assert not flags(generated_answer="red", references=["blue", "Red."], **{field: "Red?"}) & Flag.COPIES_QUESTION
 
 
-def test_ends_that_a_reference_has_are_ends():
-    def goes_on(answer, *references):
-        return facts_of([Sample(id="x", generated_answer=answer, references=list(references))])["goes_on"][0] != 0
+def test_ends_that_a_reference_has_are_allowed():
+    def unfinished_in(answer, *references):
+        return facts_of([Sample(id="x", generated_answer=answer, references=list(references))])["unfinished_in"][0] != 0
 
-    assert goes_on("the answer is option a", "option b", "the option")
-    assert not goes_on("the answer is option a", "option b", "Option A.")
-    assert goes_on("it is vitamin a", "it is vitamin a and the")
+    assert unfinished_in("the answer is option a", "option b", "the option")
+    assert not unfinished_in("the answer is option a", "option b", "Option A.")
+    assert unfinished_in("it is vitamin a", "it is vitamin a and the")
     assert flags(generated_answer="the years 1990 -", references=["the years 1990 - 1995"]) & Flag.OPEN
     assert not flags(generated_answer="the years 1990 -", references=["since 1990 – "]) & Flag.OPEN
 
 
 @pytest.mark.parametrize("answer", ["", " \n", "\u200b\u200b", " \ufeff\u2060\u00a0", "\u200e\u200f"])
-def test_answers_of_which_nothing_can_be_seen_are_blank(answer):
+def test_invisible_answers_are_blank(answer):
     assert flags(generated_answer=answer) == Flag.ANSWERED | Flag.BLANK
 
 
 @pytest.mark.parametrize("answer", ["...", "\u200b.", "🐶", "\x07", "\u200dа"])
-def test_answers_of_which_something_can_be_seen(answer):
+def test_visible_answers_are_not_blank(answer):
     assert not flags(generated_answer=answer) & Flag.BLANK
 
 
@@ -315,19 +315,19 @@ def test_every_word_of_a_copy_counts(number):
     assert (
         flags(generated_answer=SENTENCES["en"], references=["a dog", SENTENCES["en"].upper()]) & Flag.COPIES_REFERENCE
     )
-    words[number] = "beach" if words[number] != "beach" else "dog"  # a word that the reference has, elsewhere
+    words[number] = "beach" if words[number] != "beach" else "dog"  # a word that the reference has in another place
     assert not flags(generated_answer=SENTENCES["en"], references=[" ".join(words)]) & Flag.COPIES_REFERENCE
 
 
-def test_long_questions_are_not_kept():
-    before = texts._kept_key.cache_info().currsize
-    assert says_only(["a" * 2000], "A" * 2000)
-    assert texts._kept_key.cache_info().currsize == before
-    assert says_only(["a", "new", "question"], "a new question")
-    assert texts._kept_key.cache_info().currsize == before + 1
+def test_long_questions_are_not_cached():
+    before = texts._cached_key.cache_info().currsize
+    assert repeats_question(["a" * 2000], "A" * 2000)
+    assert texts._cached_key.cache_info().currsize == before
+    assert repeats_question(["a", "new", "question"], "a new question")
+    assert texts._cached_key.cache_info().currsize == before + 1
 
 
-def test_error_messages_are_no_answers():
+def test_error_messages_are_not_answers():
     assert flags(generated_answer="[ERROR] </s>,") == 0
     assert flags(generated_answer="a dog,", error="timeout") == 0
     assert flags(generated_answer=None) == 0
@@ -335,7 +335,7 @@ def test_error_messages_are_no_answers():
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])), st.text(alphabet="ab .,<>[]{}:\u202e\u0301犬ы"))
-def test_any_text_is_looked_at(left, right):
+def test_any_text_can_be_checked(left, right):
     for answer, other in ((left, right), (right, left)):
         facts_of([Sample(id="x", generated_answer=answer, question=other, references=[other or "x"])])
 
@@ -367,6 +367,6 @@ def test_any_text_is_looked_at(left, right):
     ],
     ids=lambda text: repr(text[:12]),
 )
-def test_very_long_texts_end(text):
-    """Each in a fraction of a second; with the square of the length it would be minutes to hours."""
+def test_very_long_texts_take_linear_time(text):
+    """Each takes a fraction of a second; in quadratic time it would take minutes to hours."""
     facts_of([Sample(id="x", generated_answer=text, question=text, references=[text[:-1], text])])

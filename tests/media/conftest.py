@@ -1,10 +1,10 @@
-"""A folder with images inside and outside of it."""
+"""A folder with images inside and outside it."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.media.pictures import encoded, gradient
+from tests.media.image_files import encoded, gradient
 
 
 @pytest.fixture

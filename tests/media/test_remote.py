@@ -1,7 +1,7 @@
-"""Pictures from the network: what is never asked, and what a hostile server cannot do.
+"""Images from the network: which requests are never sent, and what a hostile server cannot do.
 
-The servers here are real ones on this machine, which the real predicate refuses; tests that need an answer name their
-own predicate and resolver.
+The servers here are real servers on this machine, which the real predicate refuses. Tests that need an answer pass
+another predicate and resolver.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from multimodal_eval.media.addresses import is_public
 from multimodal_eval.media.remote import MAX_REDIRECTS
 from tests.media.web import BODY, get, plain, saying, serving
 
-# asking
+# requests
 
 
 def test_the_content_and_the_request():
@@ -27,31 +27,31 @@ def test_the_content_and_the_request():
         (head,) = server.heads
     lines = head.split("\r\n")
     assert lines[0] == "GET /a%20b?q=%C3%BC HTTP/1.1"
-    assert f"Host: pictures.example:{server.port}" in lines
+    assert f"Host: images.example:{server.port}" in lines
     assert "Accept-Encoding: identity" in lines
 
 
-def test_chunks_and_an_end_without_length():
-    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n8\r\n picture\r\n0\r\n\r\n"
+def test_bodies_in_chunks_and_without_a_length():
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n6\r\n image\r\n0\r\n\r\n"
     for answer in (chunked, b"HTTP/1.0 200 OK\r\n\r\n" + BODY):
         with serving(saying(answer)) as server:
             assert get(server.url()) == BODY
 
 
-def test_the_host_is_resolved_once_and_the_checked_address_asked():
-    """DNS rebinding: the second answer would be another address, and nobody asks for it."""
-    asked = []
+def test_the_host_is_resolved_once_and_the_checked_address_is_used():
+    """DNS rebinding: a second lookup would return another address, but there is only one lookup."""
+    lookups = []
 
     def rebinding(host, port):
-        asked.append(host)
-        return ["127.0.0.1"] if len(asked) == 1 else ["192.0.2.1"]
+        lookups.append(host)
+        return ["127.0.0.1"] if len(lookups) == 1 else ["192.0.2.1"]
 
     with serving(plain) as server:
         assert get(server.url(), resolver=rebinding, is_allowed=lambda address: address == "127.0.0.1") == BODY
-    assert asked == ["pictures.example"]
+    assert lookups == ["images.example"]
 
 
-def test_one_bad_address_among_good_ones_is_enough():
+def test_one_private_address_among_public_ones_is_refused():
     with serving(plain) as server, pytest.raises(ImageError, match=r"10\.0\.0\.1, which is not public"):
         get(
             server.url(),
@@ -61,7 +61,7 @@ def test_one_bad_address_among_good_ones_is_enough():
     assert server.heads == []
 
 
-def test_the_next_address_is_tried_where_one_does_not_answer():
+def test_the_next_address_is_tried_if_one_does_not_answer():
     with serving(plain) as server:
         # Nobody listens at 127.0.0.2 on that port: the server is bound to 127.0.0.1.
         assert get(server.url(), resolver=lambda host, port: ["127.0.0.2", "127.0.0.1"]) == BODY
@@ -70,7 +70,7 @@ def test_the_next_address_is_tried_where_one_does_not_answer():
 
 
 @pytest.mark.parametrize("status", [b"404 Not Found", b"500 Oops", b"204 No Content", b"206 Partial Content"])
-def test_other_answers_are_failures(status):
+def test_other_status_codes_are_failures(status):
     with (
         serving(saying(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n")) as server,
         pytest.raises(ImageError, match=status[:3].decode()),
@@ -82,7 +82,7 @@ def test_other_answers_are_failures(status):
     "answer",
     [b"", b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n", b"HTTP/1.1 200 " + b"x" * 99999],
 )
-def test_answers_that_are_no_http(answer):
+def test_answers_that_are_not_http(answer):
     with serving(saying(answer)) as server, pytest.raises(ImageError, match="cannot be fetched"):
         get(server.url())
 
@@ -116,36 +116,36 @@ def test_a_redirect_is_followed(status):
 )
 def test_a_redirect_to_a_private_address_is_refused(location):
     def resolver(host, port):
-        return ["127.0.0.1"] if host == "pictures.example" else ["10.0.0.8"]
+        return ["127.0.0.1"] if host == "images.example" else ["10.0.0.8"]
 
     first = iter([True])
     with serving(redirecting(location)) as server, pytest.raises(ImageError, match="which is not public"):
-        # The first address is the test's own server; every later one meets the real predicate.
+        # The first address is the test's server. The real predicate judges every later one.
         get(server.url(), resolver=resolver, is_allowed=lambda address: next(first, False) or is_public(address))
 
 
-@pytest.mark.parametrize("location", [b"file:///etc/passwd", b"ftp://pictures.example/", b"gopher://x/"])
-def test_a_redirect_to_another_kind_of_address_is_refused(location):
+@pytest.mark.parametrize("location", [b"file:///etc/passwd", b"ftp://images.example/", b"gopher://x/"])
+def test_a_redirect_to_another_scheme_is_refused(location):
     with serving(redirecting(location)) as server, pytest.raises(ImageError, match="only http and https"):
         get(server.url())
 
 
-def test_redirects_end():
+def test_the_number_of_redirects_is_limited():
     with serving(redirecting(b"/again")) as server, pytest.raises(ImageError, match="redirects more than 5 times"):
         get(server.url())
     assert len(server.heads) == MAX_REDIRECTS + 1
 
 
-def test_a_redirect_to_nowhere():
+def test_a_redirect_without_a_location():
     answer = saying(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n")
-    with serving(answer) as server, pytest.raises(ImageError, match="redirects to nowhere"):
+    with serving(answer) as server, pytest.raises(ImageError, match="redirects without a location"):
         get(server.url())
 
 
 # size
 
 
-def test_a_length_over_the_limit_is_refused_unread():
+def test_a_length_over_the_limit_is_refused_before_reading():
     answer = saying(b"HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n")
     with serving(answer) as server, pytest.raises(ImageError, match="1,001 bytes, over the limit of 1,000"):
         get(server.url())
@@ -164,55 +164,49 @@ def endless_chunks(head, stream):
 
 
 @pytest.mark.parametrize("answer", [endless, endless_chunks])
-def test_an_endless_body_is_left(answer):
+def test_an_endless_body_is_abandoned(answer):
     with serving(answer) as server, pytest.raises(ImageError, match="more than 1,000 bytes"):
         get(server.url())
 
 
-def test_a_length_that_promises_too_much():
+def test_a_stated_length_that_is_too_large():
     answer = saying(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\nshort")
     with serving(answer) as server, pytest.raises(ImageError, match=r"5 of 900 bytes|IncompleteRead"):
         get(server.url())
 
 
-def test_a_length_that_promises_too_little():
+def test_a_stated_length_that_is_too_small():
     with serving(saying(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n" + BODY)) as server:
         assert get(server.url()) == b"some"
 
 
-def test_a_body_compressed_once_more_is_refused():
+def test_a_compressed_body_is_refused():
     answer = saying(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc")
-    with serving(answer) as server, pytest.raises(ImageError, match="compressed once more"):
+    with serving(answer) as server, pytest.raises(ImageError, match="Content-Encoding that was not requested"):
         get(server.url())
 
 
 # time
 
 
-def test_a_dripping_body_is_left_in_time():
-    drip = saying(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n", *[b"x"] * 100, pause=0.05)
-    began = time.perf_counter()
-    with serving(drip) as server, pytest.raises(ImageError, match=r"took longer than 0\.4 s"):
+def test_a_slow_body_times_out():
+    slow = saying(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n", *[b"x"] * 100, pause=0.05)
+    with serving(slow) as server, pytest.raises(ImageError, match=r"took longer than 0\.4 s"):
         get(server.url(), max_seconds=0.4)
-    assert time.perf_counter() - began < 2
 
 
-def test_a_dripping_head_is_left_in_time():
-    drip = saying(*[b"HTTP/1.1 200 OK\r\nX: y"[i : i + 1] for i in range(21)], *[b"z"] * 100, pause=0.05)
-    began = time.perf_counter()
-    with serving(drip) as server, pytest.raises(ImageError, match="took longer than"):
+def test_slow_headers_time_out():
+    slow = saying(*[b"HTTP/1.1 200 OK\r\nX: y"[i : i + 1] for i in range(21)], *[b"z"] * 100, pause=0.05)
+    with serving(slow) as server, pytest.raises(ImageError, match="took longer than"):
         get(server.url(), max_seconds=0.4)
-    assert time.perf_counter() - began < 2
 
 
-def test_a_resolver_that_never_answers_is_left_in_time():
-    began = time.perf_counter()
+def test_a_resolver_that_does_not_answer_times_out():
     with pytest.raises(ImageError, match="took longer than"):
-        get("http://pictures.example/", max_seconds=0.2, resolver=lambda host, port: time.sleep(3) or [])
-    assert time.perf_counter() - began < 2
+        get("http://images.example/", max_seconds=0.2, resolver=lambda host, port: time.sleep(3) or [])
 
 
-def test_redirects_share_one_limit():
+def test_redirects_share_one_time_limit():
     def slow(head, stream):
         time.sleep(0.25)
         redirecting(b"/again")(head, stream)
@@ -226,12 +220,12 @@ def test_redirects_share_one_limit():
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """A certificate for pictures.example, and the file that holds it with its key."""
+    """A file with a certificate for images.example and its key."""
     if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl on this machine to make a certificate with")
+        pytest.skip("there is no openssl on this machine to create a certificate")
     file = tmp_path_factory.mktemp("tls") / "both.pem"
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -keyout - -out -"
-    names = ["-subj", "/CN=pictures.example", "-addext", "subjectAltName=DNS:pictures.example"]
+    names = ["-subj", "/CN=images.example", "-addext", "subjectAltName=DNS:images.example"]
     file.write_bytes(subprocess.run([*command.split(), *names], capture_output=True, check=True).stdout)
     return file
 
@@ -247,5 +241,5 @@ def test_tls_is_checked_against_the_name_and_not_the_address(certificate):
         with pytest.raises(ImageError, match="CERTIFICATE_VERIFY_FAILED"):
             get(server.url(scheme="https", host="other.example"), tls=trusting)
         with pytest.raises(ImageError, match="CERTIFICATE_VERIFY_FAILED"):
-            get(server.url(scheme="https"))  # as everyone runs it: this certificate is nobody's
-    assert names[:2] == ["pictures.example", "other.example"]
+            get(server.url(scheme="https"))  # the default context does not trust this certificate
+    assert names[:2] == ["images.example", "other.example"]

@@ -1,4 +1,4 @@
-"""A server on this machine, and fetching from it."""
+"""A test server on this machine, and a client for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from multimodal_eval.media.remote import fetch
 
-BODY = b"some picture"
+BODY = b"some image"
 
 
 def to_loopback(host, port):
@@ -20,12 +20,12 @@ def anything(address):
     return True
 
 
-def get(url, *, max_bytes=1000, max_seconds=5.0, resolver=to_loopback, is_allowed=anything, tls=None):
+def get(url, *, max_bytes=1000, max_seconds=600.0, resolver=to_loopback, is_allowed=anything, tls=None):
     return fetch(url, max_bytes=max_bytes, max_seconds=max_seconds, resolver=resolver, is_allowed=is_allowed, tls=tls)
 
 
 class Server:
-    """Answers each connection by a function of the request's head and the socket; keeps the heads."""
+    """Answers each connection with a function of the request's head and the socket, and records the heads."""
 
     def __init__(self, answer, context=None):
         self.answer, self.context, self.heads = answer, context, []
@@ -51,9 +51,9 @@ class Server:
                 self.heads.append(head.decode())
                 self.answer(head.decode(), stream)
         except OSError:
-            connection.close()  # the client has had enough
+            connection.close()  # the client has closed the connection
 
-    def url(self, path="/x.png", host="pictures.example", scheme="http"):
+    def url(self, path="/x.png", host="images.example", scheme="http"):
         return f"{scheme}://{host}:{self.port}{path}"
 
 

@@ -1,4 +1,4 @@
-"""Batches of one length."""
+"""Batches of equally long sequences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from multimodal_eval.models.batching import equal_lengths
 
 
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 30))
-def test_batches_hold_every_sequence_once_and_one_length_each(lengths, tokens):
+def test_each_sequence_is_in_one_batch_and_a_batch_has_one_length(lengths, tokens):
     sequences = [[0] * length for length in lengths]
     seen = []
     for positions, rows in equal_lengths(sequences, tokens=tokens):

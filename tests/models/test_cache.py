@@ -1,4 +1,4 @@
-"""The cache of what models computed."""
+"""The disk cache of model results."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ import pytest
 from multimodal_eval.models.cache import VectorCache
 
 
-def counted(asked):
+def recording(requests):
     def compute(missing):
-        asked.append(list(missing))
+        requests.append(list(missing))
         return np.array([[float(position), 1.0] for position in missing], np.float32)
 
     return compute
 
 
-def test_repeated_and_known_contents_are_not_computed():
-    asked = []
+def test_repeated_and_cached_contents_are_not_computed():
+    requests = []
     cache = VectorCache("toy@1")
-    rows = cache.vectors([b"a", b"b", b"a"], counted(asked))
+    rows = cache.vectors([b"a", b"b", b"a"], recording(requests))
     assert rows.tolist() == [[0, 1], [1, 1], [0, 1]]
-    again = VectorCache("toy@1").vectors([b"b", b"c"], counted(asked))
+    again = VectorCache("toy@1").vectors([b"b", b"c"], recording(requests))
     assert again.tolist() == [[1, 1], [1, 1]]
-    VectorCache("toy@2").vectors([b"a"], counted(asked))  # another revision knows nothing of it
-    assert asked == [[0, 1], [1], [0]]
+    VectorCache("toy@2").vectors([b"a"], recording(requests))  # another revision has a separate cache
+    assert requests == [[0, 1], [1], [0]]
 
 
 def test_a_damaged_entry_is_computed_again():
     cache = VectorCache("toy@1")
-    cache.vectors([b"a"], counted([]))
+    cache.vectors([b"a"], recording([]))
     with sqlite3.connect(cache.path) as connection:
         (value,) = connection.execute("SELECT value FROM vectors").fetchone()
         connection.execute("UPDATE vectors SET value = ?", (bytes([value[0] ^ 1]) + value[1:],))
-    asked = []
-    assert VectorCache("toy@1").vectors([b"a"], counted(asked)).tolist() == [[0, 1]]
-    assert asked == [[0]]
+    requests = []
+    assert VectorCache("toy@1").vectors([b"a"], recording(requests)).tolist() == [[0, 1]]
+    assert requests == [[0]]
 
 
-def test_a_broken_cache_is_said_and_done_without():
+def test_a_broken_cache_gives_a_warning_and_is_not_used():
     cache = VectorCache("toy@1")
     cache.path.parent.mkdir(parents=True)
-    cache.path.write_bytes(b"this is no database, but long enough to be taken for one" * 100)
+    cache.path.write_bytes(b"this is not a database, but as long as one" * 100)
     with pytest.warns(UserWarning, match=r"cannot be used: .*moved to toy@1\.v1\.broken"):
-        assert cache.vectors([b"a"], counted([])).tolist() == [[0, 1]]
-    assert cache.path.with_suffix(".broken").read_bytes().startswith(b"this is no database")
-    VectorCache("toy@1").vectors([b"a"], counted([]))
-    asked = []
-    VectorCache("toy@1").vectors([b"a"], counted(asked))
-    assert asked == []
+        assert cache.vectors([b"a"], recording([])).tolist() == [[0, 1]]
+    assert cache.path.with_suffix(".broken").read_bytes().startswith(b"this is not a database")
+    VectorCache("toy@1").vectors([b"a"], recording([]))
+    requests = []
+    VectorCache("toy@1").vectors([b"a"], recording(requests))
+    assert requests == []
 
 
-def test_threads_may_share_it():
+def test_threads_can_share_a_cache():
     from concurrent.futures import ThreadPoolExecutor
 
     cache = VectorCache("toy@1")
@@ -65,10 +65,10 @@ def test_threads_may_share_it():
         assert all(rows.shape == (2, 2) for rows in pool.map(work, range(200)))  # a warning would be an error
 
 
-def test_it_can_be_switched_off(monkeypatch):
+def test_the_cache_can_be_switched_off(monkeypatch):
     monkeypatch.setenv("MMEVAL_CACHE", "off")
-    cache, asked = VectorCache("toy@1"), []
+    cache, requests = VectorCache("toy@1"), []
     for _ in range(2):
-        cache.vectors([b"a"], counted(asked))
-    assert asked == [[0], [0]]
+        cache.vectors([b"a"], recording(requests))
+    assert requests == [[0], [0]]
     assert not cache.path.exists()

@@ -1,6 +1,7 @@
-"""METEOR's staged alignment straight from its definition: every one-to-one set of matches is tried.
+"""METEOR's staged alignment by its definition: it tries every one-to-one set of matches.
 
-The most exact matches, then the most by stem, then the most by synset; fewest crossings, fewest chunks, leftmost.
+The best set has the most exact matches, then the most by stem, then the most by synset, then the fewest crossings, then
+the fewest chunks, then the leftmost matches.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ def one_to_one_sets(pairs: dict[int, list[int]], taken: frozenset[int] = frozens
 def align(candidate: list[Word], reference: list[Word]) -> tuple[list[tuple[int, int, int]], int, int]:
     """Matches with their stage, crossings, chunks."""
     levels = {
-        (i, j): found
+        (i, j): stage
         for i, word in enumerate(candidate)
         for j, other in enumerate(reference)
-        if (found := level(word, other)) is not None
+        if (stage := level(word, other)) is not None
     }
     pairs: dict[int, list[int]] = {}
     for i, j in levels:
@@ -55,5 +56,5 @@ def align(candidate: list[Word], reference: list[Word]) -> tuple[list[tuple[int,
         counts = [-sum(levels[match] == stage for match in matches) for stage in range(3)]
         return counts, crossings(matches), chunks(matches), matches
 
-    _, crossed, runs, best = min(map(cost, one_to_one_sets(pairs)))
-    return [(i, j, levels[i, j]) for i, j in best], crossed, runs
+    _, crossing_count, chunk_count, best = min(map(cost, one_to_one_sets(pairs)))
+    return [(i, j, levels[i, j]) for i, j in best], crossing_count, chunk_count

@@ -1,4 +1,4 @@
-"""CIDEr written straight from the paper's equations, for tests only: no sharing, no shortcuts."""
+"""CIDEr directly from the paper's equations, for tests only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def grams(tokens, n):
 
 
 def cider(candidate, references, corpus, tokenize):
-    """`corpus` is a list of reference lists, one an image."""
+    """`corpus` is a list of reference lists, one per image."""
     images = [{g for text in texts for n in (1, 2, 3, 4) for g in grams(tokenize(text), n)} for texts in corpus]
     total = 0.0
     for n in (1, 2, 3, 4):
@@ -20,11 +20,11 @@ def cider(candidate, references, corpus, tokenize):
 
 
 def vector(tokens, n, images):
-    found = grams(tokens, n)
+    ngrams = grams(tokens, n)
     weights = {}
-    for gram in found:
+    for gram in ngrams:
         df = sum(gram in image for image in images)
-        weights[gram] = found.count(gram) / len(found) * log(len(images) / max(1, df))
+        weights[gram] = ngrams.count(gram) / len(ngrams) * log(len(images) / max(1, df))
     return weights
 
 

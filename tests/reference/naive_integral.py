@@ -1,4 +1,4 @@
-"""The dialogue contest's integral score in plain fractions: loops, one line a sign of the formula."""
+"""The dialogue contest's integral score in plain fractions, with simple loops."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ WEIGHTS = {
 
 
 def meteor(answer: str, variants: Sequence[str]) -> Fraction:
-    """The highest 10PR / (R + 9P) over the variants, of words that match as they are."""
+    """The highest 10PR / (R + 9P) over the variants, with exact word matches only."""
     best = Fraction(0)
     for variant in variants:
-        said, right = answer.split(), variant.split()
-        matches = sum((Counter(said) & Counter(right)).values())
+        words, expected = answer.split(), variant.split()
+        matches = sum((Counter(words) & Counter(expected)).values())
         if matches:
-            precision, recall = Fraction(matches, len(said)), Fraction(matches, len(right))
+            precision, recall = Fraction(matches, len(words)), Fraction(matches, len(expected))
             best = max(best, 10 * precision * recall / (recall + 9 * precision))
     return best
 
 
 def integral(dialogues: Sequence[Mapping[str, Any]], weights: Mapping[str, Fraction] = WEIGHTS) -> Fraction:
-    """sum over types of w/N * sum over dialogues of (METEOR_i + HM_i) / 2, HM of a reply being 1/PPL."""
+    """Sum over types of w/N * sum over dialogues of (METEOR_i + HM_i) / 2, where HM of a reply is 1/PPL."""
     total = Fraction(0)
     for name, weight in weights.items():
         values = []

@@ -1,4 +1,4 @@
-"""Multi-annotator scores a row and a class at a time, as the rules are written: texts, sets and counts, no arrays."""
+"""Multi-annotator scores row by row and class by class, with strings, sets and counts instead of arrays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 
 def golds(predicted, annotators, labels, charge="first"):
-    """The labels that a row counts for; empty where it is skipped."""
+    """The labels that a row counts for; empty if it is skipped."""
     gold_set = {label for label in annotators if label in labels}
     if predicted in gold_set:
         return [predicted]
@@ -20,9 +20,9 @@ def majority(annotators, labels):
 
 
 def soft(predicted, annotators, labels):
-    """The share of valid annotations; None where there is none."""
-    given = [label for label in annotators if label in labels]
-    return given.count(predicted) / len(given) if given else None
+    """The share of valid annotations with the predicted label; None if there are none."""
+    valid = [label for label in annotators if label in labels]
+    return valid.count(predicted) / len(valid) if valid else None
 
 
 def per_class(rows, labels):
@@ -47,7 +47,7 @@ def macro_f1(rows, labels):
 
 def influence(rows, labels):
     """(n/K) sum_k [ 2 h_ik - F_k (g_ik + p_ik) ] / D_k of each row."""
-    f1 = {label: found[2] for label, found in per_class(rows, labels).items()}
+    f1 = {label: scores[2] for label, scores in per_class(rows, labels).items()}
     sizes = {
         label: sum(predicted == label for predicted, _ in rows) + sum(label in gold for _, gold in rows)
         for label in labels
@@ -70,8 +70,8 @@ def accuracy(rows):
 
 
 def any_match_rows(predicted, annotators, labels, charge="first"):
-    """(predicted, golds) of the rows that are kept."""
-    rows = [(one, golds(one, row, labels, charge)) for one, row in zip(predicted, annotators, strict=True)]
+    """(predicted, golds) of the rows that are not skipped."""
+    rows = [(label, golds(label, row, labels, charge)) for label, row in zip(predicted, annotators, strict=True)]
     return [row for row in rows if row[1]]
 
 
@@ -79,9 +79,9 @@ def ceiling(annotators, labels, charge="first"):
     """Mean macro F1 of every annotator (a column) against the others."""
     scores = []
     for column in range(len(annotators[0])):
-        kept = [row for row in annotators if row[column] in labels]
-        mine, others = [row[column] for row in kept], [row[:column] + row[column + 1 :] for row in kept]
-        rows = any_match_rows(mine, others, labels, charge)
+        valid = [row for row in annotators if row[column] in labels]
+        predicted, others = [row[column] for row in valid], [row[:column] + row[column + 1 :] for row in valid]
+        rows = any_match_rows(predicted, others, labels, charge)
         if rows:
             scores.append(macro_f1(rows, labels))
     return sum(scores) / len(scores) if scores else None

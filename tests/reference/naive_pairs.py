@@ -1,4 +1,4 @@
-"""Pairs of judgments looked at one by one."""
+"""Statistics of pairs of judgments, computed pair by pair."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def naive_counts(human, metric, epsilon=0.0):
 
 
 def naive_calibration(human, metric):
-    """(epsilon, agreeing pairs): every difference tried, the smallest of the best taken."""
+    """(epsilon, agreeing pairs) after trying every difference; ties go to the smallest epsilon."""
     pairs = list(combinations(range(len(human)), 2))
     best = (0, 0.0)
     for epsilon in sorted({0.0, *(abs(metric[i] - metric[j]) for i, j in pairs)}):

@@ -1,4 +1,4 @@
-"""Chromium, where it is; and small runs to report on."""
+"""Chromium, if it is installed, and small runs for reports."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.run.evaluate import evaluate
+from tests.report.visits import Visit
 
 
 @pytest.fixture(scope="session")
 def chromium():
-    """A browser; the test is skipped where there is none, unless MMEVAL_REQUIRE_BROWSER is set."""
+    """A browser. Without one the test is skipped, or fails if MMEVAL_REQUIRE_BROWSER is set."""
     path = shutil.which("chromium")
     try:
         from playwright.sync_api import sync_playwright
@@ -29,48 +30,30 @@ def chromium():
         browser.close()
 
 
-class Visit:
-    """A page that is open, and what happened there."""
-
-    def __init__(self, browser, file, **options):
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
-        self.said, self.asked, self.requests = [], [], []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.asked.append(dialog.message), dialog.dismiss()))
-        self.context.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(file.as_uri())
-        self.page.wait_for_load_state("load")
-
-    @property
-    def loaded(self):
-        """Requests for anything but the file and what stands in it."""
-        return [url for url in self.requests[1:] if not url.startswith("data:")]
-
-
 @pytest.fixture
 def visit(chromium):
-    visits = []
+    """Opens addresses, each in a separate context. No page may open a dialog or send a request to another server."""
+    visits: list[Visit] = []
 
-    def open_file(file, **options):
-        visits.append(Visit(chromium, file, **options))
+    def open_page(address: str, **options) -> Visit:
+        visits.append(Visit(chromium, address, **options))
         return visits[-1]
 
-    yield open_file
-    for one in visits:
-        one.context.close()
+    yield open_page
+    for visit in visits:
+        visit.context.close()
+        assert (visit.dialogs, visit.elsewhere) == ([], [])
 
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
-    """Two systems describe thirty things of three kinds; the second is worse, and fails once."""
+    """Two runs of thirty samples in three kinds. The second system is worse and fails once."""
     folder = tmp_path_factory.mktemp("runs")
     config = {
         "task": "mine",
         "tasks": {"mine": {"metrics": ["rouge_l", "exact_match"], "weights": {"rouge_l": 0.75, "exact_match": 0.25}}},
     }
-    found = []
+    evaluated = []
     for system in ("good", "bad"):
         samples = []
         for number in range(30):
@@ -83,5 +66,5 @@ def runs(tmp_path_factory):
             samples.append(
                 Sample(id=f"s{number}", references=[right], generated_answer=answer, error=error, metadata=metadata)
             )
-        found.append(evaluate(samples, config=config, output=folder / system))
-    return found
+        evaluated.append(evaluate(samples, config=config, output=folder / system))
+    return evaluated

@@ -1,4 +1,4 @@
-"""Texts that try to become more than text, and a run folder that has them wherever a report shows a text."""
+"""Texts that try to run as code, and a run folder with these texts in every field that a page shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from multimodal_eval.analysis.compare import Number, Pair, RunComparison, System
+from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison, System
 from multimodal_eval.analysis.sensitivity import PartWeight, RunSensitivity, Sensitivity
 from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.records import LintReport, Results, RunInfo
@@ -22,7 +22,7 @@ from multimodal_eval.data.runs.score_table import key_columns, score_columns
 RUN = "window.__pwned=1;alert(1)"
 ADDRESS = "http://pwned.example/x"
 
-KINDS = (
+TEXTS = (
     f"<script>{RUN}</script>",
     f"</script><script>{RUN}</script>",
     f"</style><script>{RUN}</script>",
@@ -50,6 +50,9 @@ KINDS = (
     f"<style>*{{display:none;background:url({ADDRESS})}}</style><div style='position:fixed;inset:0'>",
     f"&lt;script&gt;{RUN}&lt;/script&gt;&#60;script&#62;{RUN}&#60;/script&#62;",
     "\\u003cscript\\u003e" + RUN + "\\u003c/script\\u003e\\",
+    f"<details open ontoggle={RUN}><template><script>{RUN}</script></template><video><source onerror={RUN}></video>",
+    f'<noscript><p title="</noscript><img src=x onerror={RUN}>"><textarea></textarea><xmp><script>{RUN}</script></xmp>',
+    f"＜script＞{RUN}＜/script＞<ſcript>{RUN}</ſcript>",  # letters that normalization turns into ASCII
     '{"__proto__":{"x":1}}],"charts":{}}',
     "__proto__",
     "null",
@@ -60,26 +63,29 @@ KINDS = (
     "Z͑ͫ̓ͪ̂ͫ̽͏̴̙" + "\u0301" * 300,
     "\ud7ff\ue000\uffff\U0010ffff",
 )
-PAYLOADS = [f"{kind}{number or ''}" for number in range(-(-500 // len(KINDS))) for kind in KINDS][:500]
-PER_RUN = 100
+LONGEST_JOINED = 2_000
+# All texts in one, for fields that a page shows once.
+ALL = "\n".join(text for text in TEXTS if len(text) <= LONGEST_JOINED)
+PAYLOADS = [*TEXTS, ALL]
+assert len(PAYLOADS) % 4 == 0, "a report shows the samples in four groups of equal size"
+SCORED = sum(number % 4 != 0 for number in range(len(PAYLOADS)))  # see _score
 
 
-def hostile_run(folder: Path, texts: list[str]) -> Run:
-    """A run of a hundred samples, each with its text in every field; all of them are shown in a report."""
-    assert len(texts) == PER_RUN
+def hostile_run(folder: Path) -> Run:
+    """A run with one sample per text, with the text in each field. A report shows all samples."""
+    texts = PAYLOADS
     metrics = [f"one {texts[0]}"[:120], f"two.{texts[1]}"[:120].replace(":", ""), "meteor", "hidden_metric"]
     names = [*metrics, "composite_score"]
     samples = [_sample(number, text) for number, text in enumerate(texts)]
     entry = _entry(texts)
     signatures = {
-        name: {"text": f"{name}|{texts[2]}", "settings": {"metric": name, "version": "1"}, "options": {}}
-        for name in names
+        name: {"text": f"{name}|{ALL}", "settings": {"metric": name, "version": "1"}, "options": {}} for name in names
     }
     info: dict[str, Any] = {
-        "created": texts[3],
-        "finished": texts[4],
+        "created": ALL,
+        "finished": ALL,
         "versions": {text: text for text in texts},
-        "task": texts[7],
+        "task": ALL,
         "metrics": metrics,
         "bounds": {name: [0, 1] for name in names},
         "unavailable": {text: text for text in texts},
@@ -87,35 +93,35 @@ def hostile_run(folder: Path, texts: list[str]) -> Run:
         "config": {
             "map": {text: text for text in texts},
             "options": {text: {text: text} for text in texts},
-            "task": texts[10],
+            "task": ALL,
             "strata": {"by": "dialogue_type", "weights": dict.fromkeys(texts, 0.01)},
         },
         "input": [{"path": text, "bytes": 1, "sha256": text} for text in texts],
         "counts": dict.fromkeys(("samples", "blank_answers", "unmatched_data", "unmatched_predictions"), 0),
         "input_notes": texts,
-        "parts": [PER_RUN],
+        "parts": [len(PAYLOADS)],
         "signatures": signatures,
         "state": "done",
     }
-    usual = {"format": 2, "source": None}
-    stored = RunFolder.create(folder, msgspec.convert({**usual, **info}, RunInfo))
+    common = {"format": 2, "source": None}
+    stored = RunFolder.create(folder, msgspec.convert({**common, **info}, RunInfo))
     stored.write_part("samples", 0, to_table(samples, 0))
     columns = key_columns(samples, 0)
-    for place, name in enumerate(names):
-        columns |= score_columns(name, [_score(number, place, text) for number, text in enumerate(texts)])
+    for index, name in enumerate(names):
+        columns |= score_columns(name, [_score(number, index, text) for number, text in enumerate(texts)])
     stored.write_part("scores", 0, pa.table(columns))
     by_type = {text: {"n": 1, "metrics": dict.fromkeys(names, entry)} for text in texts}
-    columns = {f"column {text}": {texts[18]: {"n": PER_RUN, "metrics": {names[0]: entry}}} for text in texts[::4]}
+    columns = {f"column {text}": {ALL: {"n": len(PAYLOADS), "metrics": {names[0]: entry}}} for text in texts[::4]}
     results = {
-        "task": texts[17],
-        "n": PER_RUN,
+        "task": ALL,
+        "n": len(PAYLOADS),
         "metrics": {name: {**entry, "direction": "higher"} for name in metrics},
         "composite": entry,
         "slices": {"dialogue_type": by_type, **columns},
         "notes": texts,
     }
     stored.write_results(msgspec.convert(results, Results))
-    lint = {"format": 2, "n": PER_RUN, "findings": [_finding(text) for text in texts]}
+    lint = {"format": 2, "n": len(PAYLOADS), "findings": [_finding(text) for text in texts]}
     stored.write_lint(msgspec.convert(lint, LintReport))
     stored.write_classification(_classification(texts))
     return Run(folder)
@@ -151,11 +157,11 @@ def _sample(number: int, text: str) -> Sample:
     )
 
 
-def _score(number: int, place: int, text: str) -> Score:
+def _score(number: int, metric: int, text: str) -> Score:
     details = {text: text, "list": [text], "deep": {text: [text]}}
     if number % 4 == 0:  # a quarter is unscored
         return Score(None, "error", text, details=details, warning=text)
-    return Score(((number * (7 + 6 * place)) % 101) / 101, "ok", details=details, warning=text)
+    return Score(((number * (7 + 6 * metric)) % 101) / 101, "ok", details=details, warning=text)
 
 
 def _entry(texts: list[str]) -> dict[str, Any]:
@@ -164,14 +170,14 @@ def _entry(texts: list[str]) -> dict[str, Any]:
         "stderr": 0.1,
         "low": 0.4,
         "high": 0.6,
-        "method": texts[20],
-        "n_scored": 75,
-        "n_total": PER_RUN,
-        "unscored": dict.fromkeys(texts, 25),
-        "reasons": [{"reason": text, "count": 25} for text in texts],
+        "method": ALL,
+        "n_scored": SCORED,
+        "n_total": len(PAYLOADS),
+        "unscored": dict.fromkeys(texts, len(PAYLOADS) - SCORED),
+        "reasons": [{"reason": text, "count": len(PAYLOADS) - SCORED} for text in texts],
         "warnings": dict.fromkeys(texts, 1),
         "parts": {text: {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": text} for text in texts},
-        "signature": texts[26],
+        "signature": ALL,
     }
 
 
@@ -190,21 +196,21 @@ def _finding(text: str) -> dict[str, Any]:
 
 
 def _classification(texts: list[str]) -> dict[str, Any]:
-    figure = {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": texts[33]}
-    own = {"precision": 1, "recall": 1, "f1": 1, "support": 2, "predicted": 2}
+    figure = {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": ALL}
+    class_scores = {"precision": 1, "recall": 1, "f1": 1, "support": 2, "predicted": 2}
     confusions = [[0] * len(texts) for _ in texts]
-    scores = {"macro_f1": figure, "accuracy": figure, "n_scored": 4, "per_class": dict.fromkeys(texts, own)}
+    scores = {"macro_f1": figure, "accuracy": figure, "n_scored": 4, "per_class": dict.fromkeys(texts, class_scores)}
     kappas = [{"name": text, "reason": text, "n_units": 3, "n_annotators": 2, **figure} for text in texts]
     return {
-        "task": texts[36],
+        "task": ALL,
         "files": texts,
         "n": 4,
         "official": "strict",
-        "official_because": texts[38],
+        "official_because": ALL,
         "labels": texts,
         "scores": {
             "strict": {**scores, "confusion_matrix": confusions},
-            "majority": {"macro_f1": None, "accuracy": None, "reason": texts[37]},
+            "majority": {"macro_f1": None, "accuracy": None, "reason": ALL},
         },
         "soft": None,
         "outside_taxonomy": {"predictions": dict.fromkeys(texts, 1), "gold": {}, "annotations": {}},
@@ -223,10 +229,11 @@ def _classification(texts: list[str]) -> dict[str, Any]:
     }
 
 
-def hostile_comparison(texts: list[str]) -> RunComparison:
-    """What a comparison of runs with such names would say."""
-    numbers = [
-        Number(
+def hostile_comparison() -> RunComparison:
+    """A comparison of runs and metrics with these names."""
+    texts = PAYLOADS
+    metrics = [
+        MetricComparison(
             name=text,
             direction="lower",
             signature=text,
@@ -244,13 +251,14 @@ def hostile_comparison(texts: list[str]) -> RunComparison:
         rounds=10,
         seed=0,
         level=0.95,
-        numbers=tuple(numbers),
+        numbers=tuple(metrics),
         left_out=tuple(texts),
     )
 
 
-def hostile_sensitivity(texts: list[str]) -> Sensitivity:
-    """What a look at weights of such names would say."""
+def hostile_sensitivity() -> Sensitivity:
+    """The sensitivity to the weights of parts with these names."""
+    texts = PAYLOADS
     parts = tuple(PartWeight(text, 0.5, 0.5, 0.5, None) for text in texts)
     runs = [
         RunSensitivity(text, 0.5, 0.1, 0.4, 0.6, parts[:1] if number else parts, (1.0,))

@@ -1,4 +1,4 @@
-"""Run folders that somebody has damaged, or that were copied while they were written: an error in words, no crash."""
+"""Damaged run folders, or ones copied while they were written, cause an error message and no crash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from multimodal_eval.run.evaluate import evaluate
 
 pytest.importorskip("duckdb")
 pytest.importorskip("starlette")
-from tests.report.viewed import client  # what it imports is asked for above
+from tests.report.viewer.viewed import client  # needs the packages checked above
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def _half(file):
 
 DAMAGE = {
     "half of results.json": lambda run: _half(run / "results.json"),
-    "not a number in results.json": lambda run: (run / "results.json").write_text('{"n": NaN}'),
+    "NaN in results.json": lambda run: (run / "results.json").write_text('{"n": NaN}'),
     "a list as results.json": lambda run: (run / "results.json").write_text("[]"),
     "an empty results.json": lambda run: (run / "results.json").write_text("{}"),
     "half of the scores": lambda run: _half(run / "scores" / "part-00000.parquet"),
@@ -48,16 +48,16 @@ def damaged(request, whole, tmp_path):
     return tmp_path / "runs"
 
 
-def test_a_report_says_which_file_is_damaged(damaged):
+def test_the_report_names_the_damaged_file(damaged):
     result = CliRunner().invoke(cli, ["report", str(damaged / "bad"), "-o", str(damaged / "page.html")])
-    said = str(result.exception)
-    assert isinstance(result.exception, RunFolderError)  # which the command tells as a line
-    assert "bad/" in said
-    assert "cannot be read" in said or "lacks" in said
+    message = str(result.exception)
+    assert isinstance(result.exception, RunFolderError)  # the command prints it without a traceback
+    assert "bad/" in message
+    assert "cannot be read" in message or "lacks" in message
     assert not (damaged / "page.html").exists()
 
 
-def test_the_viewer_answers_every_page_of_a_damaged_run(damaged):
+def test_the_viewer_serves_every_page_of_a_damaged_run(damaged):
     browser = client(damaged)
     for page in (
         "/",

@@ -1,4 +1,4 @@
-"""What is marked, worked out by hand; whatever the texts, nothing of them is lost."""
+"""Marked words, worked out by hand; the spans always add up to the whole text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from multimodal_eval.report.highlight import LONGEST, Span, highlighted
 
 
 def test_a_word_is_marked_with_the_longest_sequence_it_belongs_to():
-    found = highlighted("A red dog runs fast", ["the red dog sleeps", "it runs"])
+    result = highlighted("A red dog runs fast", ["the red dog sleeps", "it runs"])
     # "red dog" is in the first reference, "runs" in the second; "a" and "fast" in none.
-    assert found.answer == [Span("A ", 0), Span("red dog", 2), Span(" ", 0), Span("runs", 1), Span(" fast", 0)]
-    assert found.references == [
+    assert result.answer == [Span("A ", 0), Span("red dog", 2), Span(" ", 0), Span("runs", 1), Span(" fast", 0)]
+    assert result.references == [
         [Span("the ", 0), Span("red dog", 2), Span(" sleeps", 0)],
         [Span("it ", 0), Span("runs", 1)],
     ]
@@ -40,23 +40,23 @@ def test_without_references_nothing_is_marked():
 
 
 @given(st.text(max_size=60), st.lists(st.text(max_size=60), max_size=4))
-def test_the_spans_are_the_texts(answer, references):
-    found = highlighted(answer, references)
-    assert "".join(span.text for span in found.answer) == answer
-    assert ["".join(span.text for span in spans) for spans in found.references] == references
+def test_the_spans_add_up_to_the_texts(answer, references):
+    result = highlighted(answer, references)
+    assert "".join(span.text for span in result.answer) == answer
+    assert ["".join(span.text for span in spans) for spans in result.references] == references
 
 
 @given(st.text(alphabet="ab ", max_size=12), st.text(alphabet="ab ", max_size=12))
-def test_as_many_words_in_sequence_as_the_other_side_has(answer, reference):
-    words, others = answer.split(), reference.split()
-    runs = {tuple(others[i : i + n]) for n in range(1, LONGEST + 1) for i in range(len(others) - n + 1)}
+def test_marks_equal_the_longest_shared_sequence(answer, reference):
+    words, other = answer.split(), reference.split()
+    sequences = {tuple(other[i : i + n]) for n in range(1, LONGEST + 1) for i in range(len(other) - n + 1)}
     expected = [
         max(
-            (n for n in range(1, LONGEST + 1) for i in range(place - n + 1, place + 1)
-             if i >= 0 and i + n <= len(words) and tuple(words[i : i + n]) in runs),
+            (n for n in range(1, LONGEST + 1) for i in range(index - n + 1, index + 1)
+             if i >= 0 and i + n <= len(words) and tuple(words[i : i + n]) in sequences),
             default=0,
         )
-        for place in range(len(words))
+        for index in range(len(words))
     ]  # fmt: skip
     marked = [span.matched for span in highlighted(answer, [reference]).answer for _ in span.text.split()]
     assert marked == expected

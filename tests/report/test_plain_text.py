@@ -1,4 +1,4 @@
-"""Texts as a page shows them."""
+"""Texts in a page."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def test_markup_is_escaped():
 @pytest.mark.parametrize(
     "character", ["\u202e", "\u2066", "\u200f", "\u0000", "\x1b", "\u2028", "\ufeff", "\U000e0041"]
 )
-def test_what_is_invisible_stands_there_by_its_code(character):
+def test_invisible_characters_are_shown_as_codes(character):
     code = f"U+{ord(character):04X}"
     assert as_html(f"a{character}b") == f'<bdi>a<span class="code-point">{code}</span>b</bdi>'
     assert visible(f"a{character}b") == f"a[{code}]b"
 
 
 @pytest.mark.parametrize("text", ["two\nlines\tand a tab", "👩\u200d👧", "می\u200cخواهم", "שלום", "日本"])
-def test_what_texts_are_made_of_stays(text):
+def test_ordinary_characters_stay_unchanged(text):
     assert as_html(text) == f"<bdi>{text}</bdi>"
 
 
-def test_a_long_text_is_cut_and_says_so():
+def test_a_long_text_is_cut_with_a_note():
     assert str(as_html("x" * (LONGEST + 1_234))).endswith("x … (1,234 characters more)</bdi>")
 
 

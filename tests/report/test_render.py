@@ -1,4 +1,4 @@
-"""The page as a file: what it may run, what it says, how large it is."""
+"""The report as a file: its policy and its content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from multimodal_eval.run.evaluate import evaluate
 
 
 class Elements(HTMLParser):
-    """The tags of a page with their attributes, and the texts of scripts and styles."""
+    """The tags of a page with their attributes, and the content of scripts and styles."""
 
     def __init__(self, page):
         super().__init__()
@@ -42,19 +42,19 @@ def page(runs):
 
 
 def test_only_our_own_scripts_and_style_may_run(page):
-    found = Elements(page)
-    policy = next(attrs["content"] for tag, attrs in found.tags if attrs.get("http-equiv"))
+    elements = Elements(page)
+    policy = next(attrs["content"] for tag, attrs in elements.tags if attrs.get("http-equiv"))
     assert policy.startswith("default-src 'none';")
     for rule in ("img-src data:", "media-src data:", "base-uri 'none'", "form-action 'none'"):
         assert rule in policy
     assert "unsafe" not in policy
-    code = [text for tag, text in found.texts if tag == "style" or not text.startswith("{")]
+    code = [text for tag, text in elements.texts if tag == "style" or not text.startswith("{")]
     assert len(code) == 4
     for text in code:
         assert f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" in policy
 
 
-def test_nothing_is_loaded_and_no_attribute_runs(page):
+def test_nothing_is_loaded_and_no_attribute_contains_code(page):
     for tag, attrs in Elements(page).tags:
         assert tag not in ("link", "iframe", "object", "embed", "form", "base")
         assert not any(name.startswith("on") or name == "style" for name in attrs)
@@ -62,21 +62,21 @@ def test_nothing_is_loaded_and_no_attribute_runs(page):
             assert attrs.get(name, "#").startswith(("#", "data:image/", "data:audio/"))
 
 
-def test_our_assets_can_stand_in_a_page():
+def test_assets_can_be_inlined():
     for name in ("d3.min.js", "plot.umd.min.js", "report.js", "style.css"):
         assert "</s" not in asset(name).lower()
         assert "\r" not in asset(name)
     assert "url(" not in asset("style.css")
 
 
-def test_json_cannot_end_its_element():
+def test_json_cannot_close_its_element():
     hostile = "</script><!--<script>&\u2028\u2029"
     text = json_for_script({"a": hostile})
     assert not re.search("[<>&\u2028\u2029]", text)
     assert json.loads(text) == {"a": hostile}
 
 
-def test_the_numbers_stand_in_the_page(page, runs):
+def test_the_page_shows_the_scores(page, runs):
     for run in runs:
         for entry in run.entries.values():
             assert f"{entry.value:.4f}" in page
@@ -87,8 +87,8 @@ def test_the_numbers_stand_in_the_page(page, runs):
 
 def test_a_card_becomes_blocks():
     text = "# Title\n\nSome *plain*\nwords, `code` and **strong**.\n\n- one\n  - two\n\n"
-    found = blocks(text + "| a | b |\n|---|---|\n| c | d |\n\n$$\nx\n$$\n")
-    assert [(block.kind, block.level) for block in found] == [
+    card = blocks(text + "| a | b |\n|---|---|\n| c | d |\n\n$$\nx\n$$\n")
+    assert [(block.kind, block.level) for block in card] == [
         ("heading", 1),
         ("paragraph", 0),
         ("item", 0),
@@ -96,32 +96,32 @@ def test_a_card_becomes_blocks():
         ("table", 0),
         ("preformatted", 0),
     ]
-    assert found[1].inlines == [
+    assert card[1].inlines == [
         Inline("text", "Some *plain* words, "),
         Inline("code", "code"),
         Inline("text", " and "),
         Inline("strong", "strong"),
         Inline("text", "."),
     ]
-    assert found[4].rows == [
+    assert card[4].rows == [
         [[Inline("text", "a")], [Inline("text", "b")]],
         [[Inline("text", "c")], [Inline("text", "d")]],
     ]
-    assert found[5].text == "x"
+    assert card[5].text == "x"
 
 
-def test_the_seed_stands_in_the_provenance_also_where_it_is_zero(tmp_path):
+def test_the_provenance_shows_a_seed_of_zero(tmp_path):
     page = _page(tmp_path)
     assert re.search(r"Seed</th><td><bdi>0</bdi></td>", page)
 
 
-def test_what_rounds_to_zero_has_no_sign():
+def test_a_value_that_rounds_to_zero_has_no_sign():
     assert number(-0.00001) == number(0.0) == "0.0000"
     assert number(-0.00006) == "-0.0001"
     assert number(None) == "–"
 
 
-def test_a_run_without_any_value_shows_no_empty_charts(tmp_path):
+def test_a_run_without_values_has_no_empty_charts(tmp_path):
     page = _page(tmp_path, error="out of memory")
     assert "spread-kind" in _page(tmp_path / "scored")
     assert "spread-kind" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
@@ -129,28 +129,28 @@ def test_a_run_without_any_value_shows_no_empty_charts(tmp_path):
 
 def _page(folder, error=None):
     samples = [
-        Sample(str(place), references=["a cat"], generated_answer="a cat sat", error=error) for place in range(3)
+        Sample(str(number), references=["a cat"], generated_answer="a cat sat", error=error) for number in range(3)
     ]
     return page_of([evaluate(samples, metrics=["rouge_l"], output=folder / "run")])
 
 
-def test_a_comparison_says_over_how_many_samples_it_is(tmp_path):
-    """Ten samples, of which the second run failed on one: 9, and the values above are no longer those compared."""
+def test_a_comparison_states_its_number_of_samples(tmp_path):
+    """Of ten samples the second run failed on one, so 9 are compared and the differences may not match the scores."""
 
-    def made(name, failed):
+    def scored(name, failed):
         samples = [
             Sample(
-                str(place),
+                str(number),
                 references=["a cat sat"],
-                generated_answer=f"a cat {place}",
-                error="boom" if place in failed else None,
+                generated_answer=f"a cat {number}",
+                error="boom" if number in failed else None,
             )
-            for place in range(10)
+            for number in range(10)
         ]
         return evaluate(samples, metrics=["rouge_l"], output=tmp_path / name)
 
-    page = page_of([made("alba", ()), made("boreas", (3,))])
-    assert "Those that a run could not score are left out" in page
+    page = page_of([scored("alba", ()), scored("boreas", (3,))])
+    assert "Samples that a run could not score are left out" in page
     assert re.search(r'rouge_l</bdi></th>\s*<td class="number">9</td>', page)
-    whole = page_of([made("cirrus", ()), made("dune", ())])
-    assert "Those that a run could not score are left out" not in whole
+    whole = page_of([scored("cirrus", ()), scored("dune", ())])
+    assert "Samples that a run could not score are left out" not in whole

@@ -1,4 +1,4 @@
-"""A small hub of our own, which answers as the Hugging Face one does."""
+"""A small local hub that answers like the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ LARGE = (".safetensors", ".bin", ".onnx", ".onnx_data")
 class Hub:
     """Repositories by name, each a dict of files.
 
-    `served` may differ from what is listed, `listed` changes what is said of a file, `broken` files break off.
+    `served` replaces the content of files, `listed` changes their entries in the listing, and the connection breaks
+    while `broken` files are read.
     """
 
     def __init__(self) -> None:

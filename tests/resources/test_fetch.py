@@ -62,14 +62,14 @@ def fail_to_make_index(folder, progress):
     raise RuntimeError("no room")
 
 
-def test_what_is_fetched_is_prepared_before_it_is_there(local):
+def test_a_resource_is_prepared_before_it_is_renamed_into_place(local):
     seen = []
     folder = fetch(replace(local, prepare=f"{__name__}:make_index"), lambda *progress: seen.append(progress))
     assert (folder / "index").read_bytes() == CONTENT[::-1]
     assert seen[-1] == ("index", 1, 1)
 
 
-def test_where_preparing_fails_nothing_is_left(local):
+def test_a_failure_of_prepare_leaves_nothing_behind(local):
     with pytest.raises(RuntimeError, match="no room"):
         fetch(replace(local, prepare=f"{__name__}:fail_to_make_index"))
     assert not folder_of(local).exists()
@@ -77,7 +77,7 @@ def test_where_preparing_fails_nothing_is_left(local):
 
 
 def test_every_prepare_of_the_catalogue_is_a_function():
-    assert all(callable(pkgutil.resolve_name(found.prepare)) for found in CATALOGUE.values() if found.prepare)
+    assert all(callable(pkgutil.resolve_name(entry.prepare)) for entry in CATALOGUE.values() if entry.prepare)
 
 
 def test_a_second_fetch_does_nothing(local, monkeypatch):
@@ -89,7 +89,7 @@ def test_a_second_fetch_does_nothing(local, monkeypatch):
 
 def test_a_wrong_checksum_leaves_nothing_behind(local):
     wrong = resource(local.source, digest="0" * 64)
-    with pytest.raises(FetchError, match="has the checksum"):
+    with pytest.raises(FetchError, match="must have the checksum"):
         fetch(wrong)
     assert list((home() / "resources").iterdir()) == []
 
@@ -104,13 +104,13 @@ def test_an_interruption_leaves_nothing_behind(local):
     assert not is_here(local)
 
 
-def test_a_larger_file_than_announced_is_cut_short(local, tmp_path):
+def test_a_larger_file_than_expected_is_refused(local, tmp_path):
     (tmp_path / "source" / "table.txt").write_bytes(CONTENT * 1000)
     with pytest.raises(FetchError, match="larger than"):
         fetch(local)
 
 
-def test_a_damaged_copy_is_found_and_replaced(local):
+def test_a_damaged_copy_is_detected_and_replaced(local):
     file = fetch(local) / "table.txt"
     file.write_bytes(CONTENT[:-1] + b"!")
     with pytest.raises(FetchError):
@@ -166,7 +166,7 @@ def test_from_another_hub(web, tmp_path, monkeypatch):
     assert (fetch(resource(HuggingFace("someone/model", "abc123"))) / "table.txt").read_bytes() == CONTENT
 
 
-def test_a_smaller_file_than_announced_is_refused(local, tmp_path):
+def test_a_smaller_file_than_expected_is_refused(local, tmp_path):
     (tmp_path / "source" / "table.txt").write_bytes(CONTENT[:-1])
     with pytest.raises(FetchError, match="ended after 15 of 16 bytes"):
         fetch(local)
@@ -187,7 +187,7 @@ def test_a_wheel_that_does_not_exist():
         fetch(nothing)
 
 
-def test_members_of_an_archive_inside_an_archive(tmp_path):
+def test_members_of_a_nested_archive(tmp_path):
     with zipfile.ZipFile(tmp_path / "inner.jar", "w") as inner:
         inner.writestr("deep/table.txt", CONTENT)
     with zipfile.ZipFile(tmp_path / "outer.whl", "w") as outer:
@@ -200,7 +200,7 @@ def test_members_of_an_archive_inside_an_archive(tmp_path):
     assert (tmp_path / "out.txt").read_bytes() == CONTENT
 
 
-def test_what_is_not_here_says_how_to_get_it():
+def test_a_missing_resource_names_the_command_that_fetches_it():
     with pytest.raises(UnavailableError, match=r"mmeval fetch meteor-1\.5-en"):
         resource_file("meteor-1.5-en", "english.synsets")
     with pytest.raises(UnknownNameError, match=r"Did you mean 'meteor-1\.5-"):
@@ -219,15 +219,15 @@ def test_the_catalogue_is_pinned():
             assert folder_of(entry).name == f"{name}-{entry.fingerprint}"
 
 
-def test_what_the_package_brings_is_here():
+def test_resources_of_the_package_need_no_fetch():
     path = Path(multimodal_eval.__file__).parent / "data" / "demo" / "vqa.jsonl"
     content = path.read_bytes()
-    brought = replace(
+    packaged = replace(
         resource(Packaged("data/demo"), content),
         files=(File("", path.name, sha256(content).hexdigest(), len(content)),),
     )
-    assert is_here(brought)
-    assert fetch(brought) == path.parent
-    verify(brought)
-    with pytest.raises(FetchError, match="install it again"):
+    assert is_here(packaged)
+    assert fetch(packaged) == path.parent
+    verify(packaged)
+    with pytest.raises(FetchError, match="Reinstall the package"):
         fetch(resource(Packaged("data/demo")))

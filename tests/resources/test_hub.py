@@ -1,4 +1,4 @@
-"""Models of the Hugging Face hub: what is taken, how it is checked, and where it is found afterwards."""
+"""Models of the Hugging Face hub: which files are fetched, how they are checked, and in which folder they end up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from multimodal_eval.models.source import fetchable, find_model
 from multimodal_eval.resources.fetch import fetch_named, verify_named
 from multimodal_eval.resources.hub import MANIFEST, HubModel, fetch_from_hub, find_snapshot, hub_model, verify_snapshot
 from multimodal_eval.resources.store import home
-from tests.golden.clip.pictures import TINY_CLIP, picture
+from tests.golden.clip.images import TINY_CLIP, golden_image
 from tests.resources.hub_server import COMMIT, hub_server
 
 NAME = "someone/tiny-clip"
@@ -39,7 +39,7 @@ def nothing_is_left():
     return not [path for path in folder.rglob("*") if path.is_file()] if folder.exists() else True
 
 
-def test_it_is_fetched_once_and_found_offline(hub, monkeypatch):
+def test_a_model_is_fetched_once_and_found_offline(hub, monkeypatch):
     seen = []
     what, already, folder = fetch_named(f"hf:{NAME}", lambda *progress: seen.append(progress))
     assert (what, already) == (f"hf:{NAME} at {COMMIT[:8]}", False)
@@ -55,11 +55,11 @@ def test_it_is_fetched_once_and_found_offline(hub, monkeypatch):
     for name in (NAME, f"hf:{NAME}", f"hf:{NAME}@{COMMIT}", f"hf:{NAME}@main"):
         model = find_model(name)
         assert (model.label, model.folder) == (f"{NAME}@{COMMIT[:8]}", folder)
-    assert fetch_named(f"hf:{NAME}@{COMMIT}")[1] is True, "a commit never moves: nobody is asked"
+    assert fetch_named(f"hf:{NAME}@{COMMIT}")[1] is True, "a commit never changes: no request"
     verify_named(f"hf:{NAME}")
 
 
-def test_a_revision_of_its_own(hub):
+def test_another_revision(hub):
     fetch_from_hub(HubModel(NAME, "refs/pr/7"))
     assert any("/revision/refs%2Fpr%2F7?" in path for path in hub.asked)
     assert find_snapshot(HubModel(NAME, "refs/pr/7")) is not None
@@ -77,21 +77,21 @@ def test_a_tampered_file_is_refused(hub, file):
     assert nothing_is_left()
 
 
-def test_more_bytes_than_announced_are_refused(hub):
+def test_more_bytes_than_expected_are_refused(hub):
     hub.served["config.json"] = hub.repositories[NAME]["config.json"] * 2
     with pytest.raises(FetchError, match="larger than"):
         fetch_named(f"hf:{NAME}")
     assert nothing_is_left()
 
 
-def test_fewer_bytes_than_announced_are_refused(hub):
+def test_fewer_bytes_than_expected_are_refused(hub):
     hub.served["model.safetensors"] = hub.repositories[NAME]["model.safetensors"][:-1]
     with pytest.raises(FetchError, match=r"model\.safetensors ended after"):
         fetch_named(f"hf:{NAME}")
     assert nothing_is_left()
 
 
-def test_a_connection_that_breaks_is_no_crash(hub):
+def test_a_broken_connection_is_an_error(hub):
     hub.broken.add("model.safetensors")
     with pytest.raises(FetchError, match=r"model\.safetensors could not be read"):
         fetch_named(f"hf:{NAME}")
@@ -99,20 +99,20 @@ def test_a_connection_that_breaks_is_no_crash(hub):
 
 
 @pytest.mark.parametrize(
-    ("file", "listed", "said"),
+    ("file", "listed", "message"),
     [
         ("config.json", {"blobId": None}, "no checksum of config.json"),
         ("config.json", {"blobId": "0"}, "no checksum of config.json"),
         ("model.safetensors", {"lfs": {"size": 3}}, "no checksum of model.safetensors"),
-        ("config.json", {"size": None}, "how large config.json is"),
-        ("config.json", {"size": -1}, "how large config.json is"),
+        ("config.json", {"size": None}, "the size of config.json"),
+        ("config.json", {"size": -1}, "the size of config.json"),
         ("config.json", {"rfilename": 3}, "does not list the model's files"),
         ("config.json", None, "does not list the model's files"),
     ],
 )
-def test_a_listing_by_which_nothing_can_be_checked_is_refused(hub, file, listed, said):
+def test_a_listing_without_size_or_checksum_is_refused(hub, file, listed, message):
     hub.listed[file] = listed
-    with pytest.raises(FetchError, match=re.escape(said)):
+    with pytest.raises(FetchError, match=re.escape(message)):
         fetch_named(f"hf:{NAME}")
     assert len(hub.asked) == 1, "only the listing"
     assert nothing_is_left()
@@ -148,7 +148,7 @@ def test_a_file_name_that_leads_elsewhere_is_refused(hub, name):
     assert nothing_is_left()
 
 
-def test_onnx_of_full_precision_where_there_are_no_safetensors(hub):
+def test_full_precision_onnx_if_there_are_no_safetensors(hub):
     hub.repositories[NAME] = {
         name: b"{}" if name.endswith("json") else b"weights"
         for name in (
@@ -162,9 +162,9 @@ def test_onnx_of_full_precision_where_there_are_no_safetensors(hub):
         )
     }
     folder = fetch_named(NAME)[2]
-    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    wanted = {"config.json", "onnx/text_model.onnx", "onnx/vision_model.onnx", "onnx/vision_model.onnx_data"}
-    assert found == {*wanted, MANIFEST}
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    expected = {"config.json", "onnx/text_model.onnx", "onnx/vision_model.onnx", "onnx/vision_model.onnx_data"}
+    assert files == {*expected, MANIFEST}
 
 
 def test_an_incomplete_copy_is_replaced(hub):
@@ -172,7 +172,7 @@ def test_an_incomplete_copy_is_replaced(hub):
     (folder / "config.json").unlink()
     assert (fetch_named(NAME)[2] / "config.json").is_file()
     (folder / "config.json").write_bytes(b"?" * len(FILES["config.json"]))
-    with pytest.raises(FetchError, match="another checksum"):
+    with pytest.raises(FetchError, match="has changed since"):
         verify_named(NAME)
 
 
@@ -184,14 +184,14 @@ def test_an_unknown_model_and_an_unreachable_hub(hub, monkeypatch):
         fetch_named(f"hf:{NAME}")
 
 
-def test_a_hub_that_talks_nonsense(hub):
+def test_an_invalid_commit_is_refused(hub):
     hub.commit = "../../elsewhere"
-    with pytest.raises(FetchError, match="names no commit"):
+    with pytest.raises(FetchError, match="must name a commit"):
         fetch_named(f"hf:{NAME}")
 
 
-def test_the_hubs_own_cache_is_read(tmp_path, monkeypatch):
-    """As huggingface_hub lays it out, links and all."""
+def test_the_cache_of_huggingface_hub_is_read(tmp_path, monkeypatch):
+    """The layout of huggingface_hub, with symbolic links."""
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     root = tmp_path / "hub" / "models--someone--tiny-clip"
     (root / "blobs").mkdir(parents=True)
@@ -223,8 +223,8 @@ def test_names():
             hub_model(wrong)
 
 
-def test_score_fetches_what_it_lacks_when_told_to(hub, tmp_path):
-    picture(0, (40, 30)).save(tmp_path / "one.png")
+def test_score_fetches_missing_models_with_fetch(hub, tmp_path):
+    golden_image(0, (40, 30)).save(tmp_path / "one.png")
     data = tmp_path / "data.jsonl"
     data.write_text(json.dumps({"id": "1", "image": str(tmp_path / "one.png"), "generated_answer": "a dog"}) + "\n")
     command = ["score", str(data), "--metrics", "clip_score", "--option", f"clip_score.model={NAME}"]
@@ -232,11 +232,11 @@ def test_score_fetches_what_it_lacks_when_told_to(hub, tmp_path):
     refused = CliRunner().invoke(cli, command)
     assert refused.exit_code == 1
     assert f"mmeval fetch hf:{NAME}" in str(refused.exception)
-    assert not hub.asked, "nothing is downloaded unless asked"
+    assert not hub.asked, "nothing is downloaded without --fetch"
     done = CliRunner().invoke(cli, [*command, "--fetch"])
     assert done.exit_code == 0, done.output
     assert f"hf:{NAME} at {COMMIT[:8]}: fetched" in done.stderr
     hub.asked.clear()
     again = CliRunner().invoke(cli, [*command[:-3], str(tmp_path / "again"), "--format", "json", "--fetch"])
     assert again.exit_code == 0, again.output
-    assert not hub.asked, "what is here is not asked for"
+    assert not hub.asked, "a model that is here needs no request"

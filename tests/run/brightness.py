@@ -1,4 +1,4 @@
-"""A metric that opens pictures."""
+"""A metric that opens images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captions that runs in several test files are made of, and the metrics that they are scored with."""
+"""Samples with captions for the runs in several test files, and the metrics that score them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures of the tests with many small parts and with processes."""
+"""Fixtures for tests with many small parts and with worker processes."""
 
 from __future__ import annotations
 

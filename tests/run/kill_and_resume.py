@@ -2,7 +2,7 @@
 
     python tests/run/kill_and_resume.py [TIMES] [SEED]
 
-Prints how the killed runs stood when they were killed; exits 1 if any result differs by a byte.
+Prints the stages at which runs were killed. Exits with 1 if any result differs by a byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 PLUGIN = Path(__file__).with_name("plugin.py")
 SAMPLES, PART = 600, 40
-# Parts are small here, so that there are many moments at which one is half written.
+# Small parts, so that a kill often hits a half-written one.
 START = (
     "import sys; from multimodal_eval.run import plan; plan.PART_SIZE = int(sys.argv.pop(1)); "
     "from multimodal_eval.cli.main import main; main()"
@@ -28,12 +28,12 @@ START = (
 
 def write_data(path: Path) -> None:
     words = ["a", "red", "blue", "dog", "cat", "runs", "on", "the", "street", "beach"]
-    chooser = random.Random(7)
+    rng = random.Random(7)
     rows = [
         {
             "id": f"s{number}",
-            "references": [" ".join(chooser.choices(words, k=6)) for _ in range(2)],
-            "generated_answer": " ".join(chooser.choices(words, k=5)),
+            "references": [" ".join(rng.choices(words, k=6)) for _ in range(2)],
+            "generated_answer": " ".join(rng.choices(words, k=5)),
             "group": f"g{number // 3}",
         }
         for number in range(SAMPLES)
@@ -45,12 +45,12 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", START, str(PART), "score", *arguments]
 
 
-def fresh(data: Path, folder: Path, config: Path) -> list[str]:
+def new_run(data: Path, folder: Path, config: Path) -> list[str]:
     return command(str(data), "--config", str(config), "--plugin", str(PLUGIN), "-o", str(folder))
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Everything in a run folder; of run.json and report.html, which hold times and paths, that they are there."""
+    """The files of a run folder by name; run.json and report.html, which contain times and paths, without content."""
     return {
         str(path.relative_to(folder)): b"" if path.name in ("run.json", "report.html") else path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -67,32 +67,31 @@ def stage(folder: Path) -> str:
     return f"scoring, {len(list((folder / 'scores').glob('part-*.parquet')))} parts committed"
 
 
-def once(data: Path, folder: Path, config: Path, length: float, chooser: random.Random) -> list[str]:
-    """Start, kill, resume and kill again until the run is through; the stages at which it was killed."""
+def run_with_kills(data: Path, folder: Path, config: Path, length: float, rng: random.Random) -> list[str]:
+    """Start a run, kill and resume it until it is done. Returns the stages at which it was killed."""
     killed: list[str] = []
     for _ in range(50):
         started = (folder / "run.json").exists()
         arguments = (
-            command("--resume", str(folder), "--plugin", str(PLUGIN)) if started else fresh(data, folder, config)
+            command("--resume", str(folder), "--plugin", str(PLUGIN)) if started else new_run(data, folder, config)
         )
         process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        # Mostly late, when there is something to lose; sometimes at once.
-        delay = chooser.uniform(0, length) if len(killed) < 3 else None
+        delay = rng.uniform(0, length) if len(killed) < 3 else None
         try:
-            _, said = process.communicate(timeout=delay)
+            _, stderr = process.communicate(timeout=delay)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
             killed.append(stage(folder))
             continue
         if process.returncode != 0:
-            raise SystemExit(f"resuming failed after {killed}: {said.decode()}")
+            raise SystemExit(f"resuming failed after {killed}: {stderr.decode()}")
         return killed
     raise SystemExit("the run never finished")
 
 
 def main(times: int, seed: int) -> None:
-    chooser = random.Random(seed)
+    rng = random.Random(seed)
     stages: Counter[str] = Counter()
     kills = 0
     with tempfile.TemporaryDirectory() as scratch:
@@ -103,19 +102,19 @@ def main(times: int, seed: int) -> None:
             "metrics: [slow_words, rarity, corpus_precision, cider]\noptions: {slow_words: {pause: 0.0005}}\n"
         )
         before = time.perf_counter()
-        subprocess.run(fresh(data, base / "whole", config), check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(new_run(data, base / "whole", config), check=True, stdout=subprocess.DEVNULL)
         length = time.perf_counter() - before
         expected = content(base / "whole")
         while kills < times:
-            killed = once(data, base / "run", config, length, chooser)
+            killed = run_with_kills(data, base / "run", config, length, rng)
             kills += len(killed)
             stages.update(killed)
-            found = content(base / "run")
-            if found != expected:
-                differing = [name for name in {*found, *expected} if found.get(name) != expected.get(name)]
+            actual = content(base / "run")
+            if actual != expected:
+                differing = [name for name in {*actual, *expected} if actual.get(name) != expected.get(name)]
                 raise SystemExit(f"killed at {killed}: {sorted(differing)} differ from the undisturbed run")
             shutil.rmtree(base / "run")
-    print(f"{kills} kills, every resumed run identical to the undisturbed one; killed while:")
+    print(f"{kills} kills, every resumed run identical to the undisturbed one. Killed at:")
     for name, count in sorted(stages.items()):
         print(f"  {count:4d}  {name}")
 

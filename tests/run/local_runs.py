@@ -1,4 +1,4 @@
-"""Runs with plug-ins on several workers, and what is compared of them."""
+"""Runs with plug-ins on several workers, and helpers to compare them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import planned
 
 PLUGIN = str(Path(__file__).with_name("plugin.py"))
-POISON = str(Path(__file__).with_name("poison.py"))
+CRASHING = str(Path(__file__).with_name("crashing_metrics.py"))
 
 
 def samples(count=60, **answers):
@@ -27,14 +27,14 @@ def samples(count=60, **answers):
 
 
 def run(path, executor, metrics, data=None, options=None, **settings):
-    config = overlaid(None, metrics=metrics, plugins=[PLUGIN, POISON], options=options or {}, **settings)
+    config = overlaid(None, metrics=metrics, plugins=[PLUGIN, CRASHING], options=options or {}, **settings)
     plan, source = planned(config, samples() if data is None else data, None)
     execute.start(plan, source, path, executor=executor)
     return load_run(path)
 
 
 def content(path):
-    """All of a run folder but run.json, which holds times."""
+    """The files of a run folder except run.json, which contains times."""
     return {
         str(file.relative_to(path)): file.read_bytes()
         for file in sorted(path.rglob("*"))
@@ -42,9 +42,9 @@ def content(path):
     }
 
 
-def statuses(found, name):
-    table = found.scores().to_pylist()
+def statuses(run, name):
+    table = run.scores().to_pylist()
     return {row["id"]: (row[f"{name}:status"], row[f"{name}:reason"]) for row in table}
 
 
-DIED = ("error", "the process that scored this sample died, each time")
+CRASHED_STATUS = ("error", "the process that scored this sample crashed on every attempt")

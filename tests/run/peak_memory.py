@@ -1,8 +1,8 @@
-"""A run over many samples, and the most memory that it took.
+"""Measure the peak memory of a run with many samples.
 
     python tests/run/peak_memory.py SAMPLES PART_SIZE
 
-Prints megabytes. Every sample carries some kilobytes that no metric looks at: whoever keeps samples is found out.
+Prints megabytes. Each sample has a few kilobytes that no metric uses, so keeping samples in memory shows.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ WORDS = [f"word{number}" for number in range(3000)]
 
 
 def write_data(path: Path, count: int) -> None:
-    chooser = random.Random(5)
+    rng = random.Random(5)
     with path.open("w") as file:
         for number in range(count):
-            references = [" ".join(chooser.choices(WORDS, k=10)) for _ in range(3)]
-            answer = " ".join(chooser.choices(WORDS, k=8))
+            references = [" ".join(rng.choices(WORDS, k=10)) for _ in range(3)]
+            answer = " ".join(rng.choices(WORDS, k=8))
             row = {"id": str(number), "references": references, "generated_answer": answer, "note": f"{number} " * 500}
             file.write(json.dumps(row) + "\n")
 
 
 def peak() -> float:
-    """Of this process alone: what `getrusage` says may be the parent's."""
+    """Peak memory of this process. `getrusage` may report that of the parent."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
 

@@ -16,7 +16,7 @@ from multimodal_eval.stats.estimates import function_of_sums
 
 @metric("slow_words", needs=("generated_answer",), bounds=(0, None))
 def slow_words(sample: Sample, *, pause: float = 0.0) -> float:
-    """Words, slowly: something to be interrupted."""
+    """Number of words, computed slowly, so that a test can interrupt it."""
     time.sleep(pause)
     return float(len((sample.generated_answer or "").split()))
 
@@ -54,7 +54,7 @@ def rarity(sample: Sample, corpus: Words | None = None) -> float:
 
 @metric("quick_rarity", needs=("generated_answer",), corpus=count_words, default_corpus=Words, placement="thread")
 def quick_rarity(sample: Sample, corpus: Words | None = None) -> float:
-    """The same, as if the compiled core did it."""
+    """The same, placed like a compiled metric."""
     return _rarity(sample, corpus)
 
 
@@ -68,7 +68,7 @@ def _precision(rows: Rows) -> Estimate:
 
 @metric("corpus_precision", needs=("generated_answer", "references"), bounds=(0, 1), aggregate=_precision)
 def corpus_precision(sample: Sample) -> Score:
-    """Share of all answers' words that stand in their references: no mean of the samples' shares."""
+    """Share of all answers' words that are in their references: not the mean of the samples' shares."""
     known = {word for text in sample.reference_texts for word in text.split()}
     words = (sample.generated_answer or "").split()
     hits = sum(word in known for word in words)
@@ -77,6 +77,6 @@ def corpus_precision(sample: Sample) -> Score:
 
 @metric("process_number", needs=("generated_answer",), version="1")
 def process_number(sample: Sample) -> float:
-    """Where it was scored."""
+    """The id of the process that scored the sample."""
     time.sleep(0.001)
     return float(os.getpid())

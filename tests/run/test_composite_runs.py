@@ -13,7 +13,7 @@ from tests.run.caption_samples import samples
 
 @pytest.fixture
 def composite_metrics():
-    for name in ("clip_score", "semantic_similarity"):  # stand-ins that need no model
+    for name in ("clip_score", "semantic_similarity"):  # replacements that need no model
         del registered[name]
 
     @metric("clip_score", needs=("generated_answer",), bounds=(0, 1), version="1")
@@ -25,7 +25,7 @@ def composite_metrics():
         return 0.5
 
 
-def test_the_composite_is_averaged_after_it_is_made(composite_metrics):
+def test_the_composite_is_computed_per_sample_and_then_averaged(composite_metrics):
     run = evaluate(samples(), task="captioning")
     rows = [row for row in run.scores().to_pylist() if row["composite_score"] is not None]
     expected = [0.25 * row["clip_score"] + 0.5 * row["semantic_similarity"] + 0.25 * row["cider"] for row in rows]
@@ -37,7 +37,7 @@ def test_the_composite_is_averaged_after_it_is_made(composite_metrics):
     assert "min(cider/1,1) a sample" in entry["signature"]
 
 
-def test_a_missing_part_may_be_left_out_openly(composite_metrics):
+def test_a_missing_part_may_be_left_out(composite_metrics):
     run = evaluate(samples(), task="captioning", metrics=["cider"], tasks={"captioning": {"on_missing": "renormalise"}})
     assert run["composite"]["value"] == pytest.approx(run["cider"]["value"])
     assert "on_missing:renormalise" in run["composite"]["signature"]
@@ -59,7 +59,7 @@ def test_unavailable_metrics_can_be_left_unscored():
     assert run["composite"]["unscored"] == {"missing_input": 50}
 
 
-def test_an_unfit_part_of_a_composite_is_refused():
+def test_an_unsuitable_part_of_a_composite_is_refused():
     @metric("long", bounds=(0, 10))
     def long(sample):
         return 5.0
@@ -70,7 +70,7 @@ def test_an_unfit_part_of_a_composite_is_refused():
 
     with pytest.raises(ConfigError, match="maximum"):
         evaluate(samples(), task="mine", tasks={"mine": {"weights": {"long": 1.0}}})
-    with pytest.raises(ConfigError, match="better when lower"):
+    with pytest.raises(ConfigError, match="lower values of it are better"):
         evaluate(samples(), task="mine", tasks={"mine": {"weights": {"lower": 1.0}}})
     run = evaluate(samples(), task="mine", tasks={"mine": {"weights": {"long": 1.0}, "maximum": {"long": 10}}})
     assert run["composite"]["value"] == 0.5
@@ -86,7 +86,7 @@ def test_a_part_outside_0_and_1_leaves_the_composite_unscored():
         evaluate(samples(), task="mine", tasks={"mine": {"weights": {"signed": 1.0}}})
 
 
-def test_weights_replace_a_headline_and_exclude_one():
+def test_weights_replace_the_headline_and_cannot_be_combined_with_one():
     run = evaluate(
         samples(), task="hallucination", tasks={"hallucination": {"metrics": ["cider"], "weights": {"cider": 1}}}
     )
@@ -95,12 +95,12 @@ def test_weights_replace_a_headline_and_exclude_one():
         evaluate(samples(), task="x", tasks={"x": {"headline": "cider", "weights": {"cider": 1}}})
 
 
-def test_every_task_of_a_configuration_is_looked_at():
+def test_every_task_of_a_configuration_is_checked():
     with pytest.raises(ConfigError, match="WEIGHTS"):
         evaluate(samples(), metrics=["cider"], tasks={"other": {"weights": {"cider": 9}}})
 
 
-def test_rebound_task_metrics_reach_runs(monkeypatch):
+def test_replaced_task_metrics_are_used_by_runs(monkeypatch):
     from multimodal_eval.evaluation import metrics_registry
 
     monkeypatch.setattr(metrics_registry, "TASK_METRICS", {"captioning": ["cider"], "brand_new": ["cider"]})

@@ -1,4 +1,4 @@
-"""The state that a run keeps lacks what no score needs, and nothing else changes by that."""
+"""The stored state of a run omits entries that no score uses, without changing any score."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ METRICS = ["cider", "cider_d"]
 
 @pytest.fixture(scope="module")
 def captioned():
-    """Four hundred captions with five references each, odd ones included."""
+    """Four hundred captions with five references each, including unusual ones."""
     captions = golden("captions.json.gz")
     pairs = zip(captions["candidates"], captions["references"], strict=True)
     return [Sample(id=str(n), generated_answer=text, references=texts) for n, (text, texts) in enumerate(pairs)]
 
 
-def test_values_are_those_of_the_whole_table(captioned, tmp_path, monkeypatch):
+def test_values_equal_those_of_the_full_table(captioned, tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "PART_SIZE", 10)
     run = evaluate(captioned, metrics=METRICS, output=tmp_path / "run")
     assert len(run.info.parts) > 8  # so that there are several buckets
@@ -30,13 +30,13 @@ def test_values_are_those_of_the_whole_table(captioned, tmp_path, monkeypatch):
     captions = Captions(*texts, "ptb")
     for name in METRICS:
         assert run.scores().column(name).to_pylist() == getattr(captions, name)(whole.table).tolist()
-        kept = DocumentFrequencies.load(run.path / "state" / f"{name}.bin")
-        assert kept == whole.condensed()
-        assert 0 < len(kept) < len(whole) / 2
+        stored = DocumentFrequencies.load(run.path / "state" / f"{name}.bin")
+        assert stored == whole.condensed()
+        assert 0 < len(stored) < len(whole) / 2
     assert not (run.path / "scratch").exists()
 
 
-def test_metrics_that_weigh_by_the_same_table_count_it_once(captioned, monkeypatch):
+def test_metrics_with_the_same_table_count_it_once(captioned, monkeypatch):
     counted = []
     original = DocumentFrequencies.of
 
@@ -52,10 +52,10 @@ def test_metrics_that_weigh_by_the_same_table_count_it_once(captioned, monkeypat
     assert run["cider"]["signature"].rpartition("@")[2] == run["cider_d"]["signature"].rpartition("@")[2]
 
 
-def test_a_stored_state_weighs_another_run_as_before(captioned):
-    less = evaluate(captioned, metrics=["cider"])
-    state = less.path / "state" / "cider.bin"
+def test_a_stored_state_can_be_used_in_another_run(captioned):
+    first = evaluate(captioned, metrics=["cider"])
+    state = first.path / "state" / "cider.bin"
     again = evaluate(captioned, metrics=["cider"], options={"cider": {"df": str(state)}})
-    assert again.scores().column("cider").equals(less.scores().column("cider"))
-    digest = less["cider"]["signature"].rpartition("@")[2]
+    assert again.scores().column("cider").equals(first.scores().column("cider"))
+    digest = first["cider"]["signature"].rpartition("@")[2]
     assert again["cider"]["signature"].endswith(f"df:cider.bin@{digest}")

@@ -1,4 +1,4 @@
-"""The parts of a run are one dataset for every reader of Parquet, whatever columns only some samples have."""
+"""Every Parquet reader can read the parts of a run as one dataset, even if only some samples have a column."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate, metric, rescore, resume
-from multimodal_eval.data.runs import score_table as even_parts
+from multimodal_eval.data.runs import score_table
 from multimodal_eval.run import plan as planning
 
 COUNT, SIZE = 13, 2
 
 
 def register_uneven():
-    """A metric with numbers that only some samples have, and none of some parts."""
+    """A metric with parts that only some samples have, and that are missing from some parts of the run."""
 
     @metric("uneven", needs=("generated_answer",), version="1")
     def compute_uneven(sample: Sample) -> dict[str, float]:
@@ -29,7 +29,7 @@ def register_uneven():
 
 
 def samples() -> list[Sample]:
-    """The first part has no answer at all, so that BLEU gives none of its numbers there."""
+    """The first part has no answers, so that BLEU has no scores there."""
     return [
         Sample(
             id=str(number),
@@ -64,9 +64,9 @@ def open_in_every_way(folder):
 
 @pytest.mark.parametrize("kind", ["samples", "scores"])
 def test_all_parts_have_one_schema(run, kind):
-    first, *others = schemas(run, kind)
-    assert len(others) == 6
-    assert all(other.equals(first) for other in others)
+    first, *rest = schemas(run, kind)
+    assert len(rest) == 6
+    assert all(schema.equals(first) for schema in rest)
     assert not any(pa.types.is_null(field.type) for field in first)
 
 
@@ -83,7 +83,7 @@ def test_every_reader_sees_one_table(run):
     for rows in open_in_every_way(run.path / "scores"):
         assert [row.keys() for row in rows] == [dict.fromkeys(expected.column_names).keys()] * COUNT
         for name in ("row", "id", "uneven", "uneven.late", "bleu.bleu_1", "bleu:status", "bleu:stats"):
-            # pandas has no null beside numbers
+            # pandas has NaN instead of null among numbers
             values = [None if row[name] != row[name] else row[name] for row in rows]
             assert values == expected.column(name).to_pylist()
     for rows in open_in_every_way(run.path / "samples"):
@@ -103,23 +103,23 @@ def test_a_run_killed_while_columns_are_added_resumes_to_the_same_bytes(run, tmp
     def files(path):
         return {file.name: file.read_bytes() for file in (path / "scores").iterdir()}
 
-    kept = even_parts.RunFolder.write_part
-    left = COUNT // SIZE + 1 + 7 + 2  # samples, scores, and two of those that are written again
+    write_part = score_table.RunFolder.write_part
+    left = COUNT // SIZE + 1 + 7 + 2  # samples, scores, and two of the rewritten parts
 
     def failing(self, kind, number, table):
         nonlocal left
         left -= 1
         if left < 0:
             raise KeyboardInterrupt
-        kept(self, kind, number, table)
+        write_part(self, kind, number, table)
 
     path = tmp_path / "killed"
     rows = tmp_path / "data.parquet"
     pq.write_table(pa.Table.from_pylist([_record(sample) for sample in samples()]), rows)
-    monkeypatch.setattr(even_parts.RunFolder, "write_part", failing)
+    monkeypatch.setattr(score_table.RunFolder, "write_part", failing)
     with pytest.raises(KeyboardInterrupt):
         evaluate(rows, metrics=["uneven", "bleu"], output=path)
-    monkeypatch.setattr(even_parts.RunFolder, "write_part", kept)
+    monkeypatch.setattr(score_table.RunFolder, "write_part", write_part)
     assert len({len(pq.read_schema(file)) for file in (path / "scores").iterdir()}) > 1
     resume(path)
     assert files(path) == files(run.path)
@@ -139,16 +139,16 @@ def _record(sample):
 def test_a_rescored_run_is_one_dataset_too(run, tmp_path):
     before = [path.read_bytes() for path in sorted((run.path / "scores").iterdir())]
     again = rescore(run, {"metrics": ["rouge_l", "bleu", "uneven"]}, output=tmp_path / "again")
-    first, *others = schemas(again, "scores")
-    assert all(other.equals(first) for other in others)
+    first, *rest = schemas(again, "scores")
+    assert all(schema.equals(first) for schema in rest)
     owners = dict.fromkeys(name.partition(":")[0].partition(".")[0] for name in first.names)
     assert list(owners) == ["row", "id", "group", "rouge_l", "bleu", "uneven"]
     assert again.scores().column("uneven.late").equals(run.scores().column("uneven.late"))
     assert [path.read_bytes() for path in sorted((run.path / "scores").iterdir())] == before
 
 
-def test_results_are_those_of_uneven_parts(run, monkeypatch):
-    monkeypatch.setattr(even_parts, "even_out", lambda folder, parts: None)
+def test_aligning_columns_does_not_change_results(run, monkeypatch):
+    monkeypatch.setattr(score_table, "align_columns", lambda folder, parts: None)
     uneven = evaluate(samples(), metrics=["uneven", "bleu"])
     assert not all(schema.equals(schemas(uneven, "scores")[0]) for schema in schemas(uneven, "scores"))
     assert uneven.results == run.results
@@ -160,11 +160,11 @@ names = st.sampled_from(["row", "a", "a:status", "a.x", "a.y", "a.z", "b", "b.x"
 
 @given(st.lists(st.lists(names, unique=True, min_size=1), min_size=1), st.integers(0))
 def test_the_columns_of_all_parts(parts, rewritten):
-    made = [pa.schema([(name, pa.float64()) for name in part]) for part in parts]
-    whole = even_parts._union(made)
+    schemas_of_parts = [pa.schema([(name, pa.float64()) for name in part]) for part in parts]
+    whole = score_table._union(schemas_of_parts)
     assert sorted(whole.names) == sorted({name for part in parts for name in part})
     owners = [name.partition(".")[0].partition(":")[0] for name in whole.names]
     assert [a for a, b in zip(owners, [None, *owners[:-1]], strict=True) if a != b] == list(dict.fromkeys(owners))
-    # After an interruption the first parts have all columns already: the others still get the same.
+    # After an interruption the first parts already have all columns; the others still get the same.
     done = rewritten % (len(parts) + 1)
-    assert even_parts._union([whole] * done + made[done:]).names == whole.names
+    assert score_table._union([whole] * done + schemas_of_parts[done:]).names == whole.names

@@ -1,4 +1,4 @@
-"""Somebody else's run folder is data: no command and no page imports what it names."""
+"""A run folder from someone else is only data: no command and no viewer page imports the files it names."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core import registry
 from multimodal_eval.core.errors import RunFolderError, UnavailableError
+from multimodal_eval.core.metric_table import origin
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import planned
-from tests.report.viewed import client
+from tests.report.viewer.viewed import client
 from tests.run.caption_samples import samples
-from tests.run.fuse import Fuse, StoppedError
+from tests.run.stopping_executor import StoppedError, StoppingExecutor
 
 PLUGIN = Path(__file__).with_name("plugin.py")
-MEAN, RATIO = "slow_words", "corpus_precision"  # metrics of that plug-in: a mean, and a ratio of sums
+MEAN, RATIO = "slow_words", "corpus_precision"  # metrics of this plug-in: a mean, and a ratio of sums
 
 
 def forget_plugins() -> None:
-    """As in a new process: what the run was made with is not registered any more."""
+    """Unregister the plug-in metrics, as in a new process."""
     for name, metric in list(registry.registered.items()):
-        if registry.origin(metric)[0].startswith(registry.PLUGIN):
+        if origin(metric)[0].startswith(registry.PLUGIN):
             del registry.registered[name]
     for module in [name for name in sys.modules if name.startswith(registry.PLUGIN)]:
         del sys.modules[module]
@@ -36,7 +37,7 @@ def forget_plugins() -> None:
 
 @pytest.fixture
 def marker(tmp_path: Path) -> Path:
-    """A file that exists as soon as the hostile plug-in was imported."""
+    """A file that exists if the hostile plug-in was imported."""
     return tmp_path / "imported"
 
 
@@ -65,7 +66,7 @@ def mmeval(*arguments: str):
 
 
 def test_the_hostile_file_leaves_its_mark(runs, marker):
-    """What the other tests look for does appear when somebody does import the file."""
+    """The other tests check for this file, which an import of the plug-in does create."""
     registry.load_plugin(marker.with_name("hostile.py"))
     assert marker.exists()
 
@@ -85,7 +86,7 @@ def test_the_hostile_file_leaves_its_mark(runs, marker):
         (["sensitivity", "A", "B"], 1),  # they have no composite
     ],
 )
-def test_no_command_imports_what_a_run_names(runs, marker, tmp_path, arguments, code):
+def test_no_command_imports_the_plugins_of_a_run(runs, marker, tmp_path, arguments, code):
     (tmp_path / "config.yaml").write_text("metrics: [cider, slow_words]\n")
     places = {"A": runs[0], "B": runs[1]}
     result = mmeval(*(places.get(text, text.replace("OUT", str(tmp_path))) for text in arguments))
@@ -110,13 +111,13 @@ def test_no_command_imports_what_a_run_names(runs, marker, tmp_path, arguments, 
         "/pairs.csv?run=a&run=b",
     ],
 )
-def test_no_page_of_the_viewer_imports_what_a_run_names(runs, marker, address):
+def test_no_viewer_page_imports_the_plugins_of_a_run(runs, marker, address):
     with client(Path(runs[0]).parent) as browser:
         assert browser.get(address).status_code == 200
     assert not marker.exists()
 
 
-def test_the_viewer_compares_what_needs_no_metric(runs, marker):
+def test_the_viewer_compares_metrics_from_stored_scores(runs, marker):
     with client(Path(runs[0]).parent) as browser:
         page = browser.get("/compare/numbers?run=a&run=b")
     assert page.status_code == 200
@@ -138,7 +139,7 @@ def test_another_aggregate_needs_the_plugin_on_the_command_line(runs):
     assert compared.exit_code == 0, compared.output
 
 
-def test_another_definition_of_the_same_name_is_not_used(runs, tmp_path):
+def test_another_metric_with_the_same_name_is_not_used(runs, tmp_path):
     other = tmp_path / "other.py"
     other.write_text(PLUGIN.read_text().replace("known = {word", "known = {'x'} | {word"))
     registry.load_plugin(other)
@@ -147,30 +148,30 @@ def test_another_definition_of_the_same_name_is_not_used(runs, tmp_path):
 
 
 @pytest.fixture
-def broken_off(tmp_path: Path, marker: Path, runs: list[str]) -> Path:
-    folder = tmp_path / "broken-off"
+def interrupted(tmp_path: Path, marker: Path, runs: list[str]) -> Path:
+    folder = tmp_path / "interrupted"
     plan, source = planned(overlaid(None, metrics=[MEAN], plugins=[str(PLUGIN)]), samples(), None)
     with pytest.raises(StoppedError):
-        execute.start(plan, source, folder, Fuse(0))
+        execute.start(plan, source, folder, StoppingExecutor(0))
     edit(folder, lambda info: info["config"].update(plugins=[str(marker.with_name("hostile.py"))]))
     forget_plugins()
     return folder
 
 
-def test_resume_asks_for_the_plugin_again(broken_off, marker):
+def test_resume_asks_for_the_plugin_again(interrupted, marker):
     with pytest.raises(RunFolderError, match=r"name them again: --plugin .*hostile\.py"):
-        resume(broken_off)
+        resume(interrupted)
     assert not marker.exists()
-    result = mmeval("score", "--resume", str(broken_off), "--plugin", str(PLUGIN))
+    result = mmeval("score", "--resume", str(interrupted), "--plugin", str(PLUGIN))
     assert result.exit_code == 0, result.output + str(result.exception)
     assert not marker.exists()
 
 
-def test_resume_refuses_another_definition(broken_off, tmp_path):
+def test_resume_refuses_another_definition(interrupted, tmp_path):
     other = tmp_path / "other.py"
     other.write_text(PLUGIN.read_text().replace("time.sleep(pause)\n", "time.sleep(pause / 2)\n"))
-    with pytest.raises(RunFolderError, match="would go on with"):
-        resume(broken_off, plugins=[other])
+    with pytest.raises(RunFolderError, match="would continue with"):
+        resume(interrupted, plugins=[other])
 
 
 def test_rescore_asks_for_the_plugin_again(runs, marker):

@@ -1,4 +1,4 @@
-"""Pictures in a run: where they are looked for, what is refused, and that a run keeps what it was given."""
+"""Images in a run: which paths are allowed, and how images in memory are stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import to_samples, to_table
 from multimodal_eval.media.images import load_image_any
 from multimodal_eval.media.policy import MediaPolicy, current_policy
-from tests.media.pictures import encoded, gradient
+from tests.media.image_files import encoded, gradient
 
 PLUGIN = str(Path(__file__).with_name("brightness.py"))
 RUN = {"metrics": ["brightness"], "plugins": [PLUGIN]}
@@ -33,7 +33,7 @@ def grey(level):
 
 @pytest.fixture
 def folder(tmp_path):
-    """data/data.jsonl names a picture beside it, one outside, one that is missing, a URL and a data URI."""
+    """data/data.jsonl names an image in its folder, one outside, a missing one, a URL and a data URI."""
     data = tmp_path / "data"
     (data / "img").mkdir(parents=True)
     grey(10).save(data / "img" / "in.png")
@@ -58,20 +58,20 @@ def reasons(run):
     return run.scores().column("brightness:reason").to_pylist()
 
 
-def test_pictures_lie_beside_the_data_and_nowhere_else(folder, monkeypatch, tmp_path):
+def test_images_must_be_in_the_folder_of_the_data(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # not the data's folder
     run = evaluate(folder / "data.jsonl", **RUN)
     assert values(run) == [10.0, None, None, None, 30.0]
-    said = reasons(run)
-    assert "lies outside the folder" in said[1]
-    assert said[2] == f"there is no file 'img/missing.png' in the folder {str(folder)!r}"
-    assert "--allow-image-urls" in said[3]
+    shown = reasons(run)
+    assert "is outside the folder" in shown[1]
+    assert shown[2] == f"there is no file 'img/missing.png' in the folder {str(folder)!r}"
+    assert "--allow-image-urls" in shown[3]
     assert run["brightness"]["n_scored"] == 2
     assert run.info.config.image_root == str(folder)
     assert current_policy() == MediaPolicy()
 
 
-def test_pictures_lie_beside_the_link_that_was_named(folder, tmp_path):
+def test_image_paths_are_relative_to_the_folder_of_a_linked_file(folder, tmp_path):
     (tmp_path / "store").mkdir()
     (folder / "data.jsonl").rename(tmp_path / "store" / "blob")
     (folder / "data.jsonl").symlink_to("../store/blob")
@@ -80,7 +80,7 @@ def test_pictures_lie_beside_the_link_that_was_named(folder, tmp_path):
     assert run.info.config.image_root == str(folder)
 
 
-def test_what_was_allowed_is_opened(folder):
+def test_allowed_images_are_opened(folder):
     run = evaluate(folder / "data.jsonl", **RUN, allow_outside_images=True, allow_image_urls=True)
     assert values(run) == [10.0, 20.0, None, None, 30.0]
     assert "127.0.0.1, which is not public" in reasons(run)[3]
@@ -88,9 +88,9 @@ def test_what_was_allowed_is_opened(folder):
 
 def test_another_folder(folder, tmp_path):
     shutil.move(folder / "img", tmp_path / "elsewhere")
-    (tmp_path / "pictures").mkdir()
-    shutil.move(tmp_path / "elsewhere", tmp_path / "pictures" / "img")
-    run = evaluate(folder / "data.jsonl", **RUN, image_root=str(tmp_path / "pictures"))
+    (tmp_path / "images").mkdir()
+    shutil.move(tmp_path / "elsewhere", tmp_path / "images" / "img")
+    run = evaluate(folder / "data.jsonl", **RUN, image_root=str(tmp_path / "images"))
     assert values(run)[0] == 10.0
     with pytest.raises(ConfigError, match="`image_root` must be a folder"):
         evaluate(folder / "data.jsonl", **RUN, image_root=str(tmp_path / "nowhere"))
@@ -106,7 +106,7 @@ def test_the_command_line(folder, tmp_path):
     assert run.info.config.allow_image_urls is True
 
 
-def test_a_resumed_run_finds_its_pictures_from_anywhere(folder, monkeypatch, tmp_path):
+def test_a_resumed_run_finds_its_images_from_any_folder(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     whole = evaluate("data.jsonl", **RUN, output=tmp_path / "run")
     before = values(whole)
@@ -118,7 +118,7 @@ def test_a_resumed_run_finds_its_pictures_from_anywhere(folder, monkeypatch, tmp
     assert values(resume(tmp_path / "run")) == before == [10.0, None, None, None, 30.0]
 
 
-def test_a_rescored_run_opens_what_it_may_now(folder, monkeypatch, tmp_path):
+def test_a_rescored_run_uses_the_new_image_policy(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     first = evaluate("data.jsonl", **RUN, output=tmp_path / "run")
     monkeypatch.chdir("/")
@@ -128,16 +128,16 @@ def test_a_rescored_run_opens_what_it_may_now(folder, monkeypatch, tmp_path):
     assert values(wider) == [10.0, 20.0, None, None, 30.0]
 
 
-def test_samples_in_memory_have_no_folder(folder, monkeypatch, tmp_path):
+def test_samples_in_memory_may_use_any_path(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     images = ["img/in.png", "../out.png", folder / "img" / "in.png"]
     run = evaluate([Sample(id=str(number), image=image) for number, image in enumerate(images)], **RUN)
     assert values(run) == [10.0, 20.0, 10.0]
-    kept = evaluate([Sample(id="1", image="../out.png")], **RUN, image_root=str(folder))
-    assert values(kept) == [None]
+    restricted = evaluate([Sample(id="1", image="../out.png")], **RUN, image_root=str(folder))
+    assert values(restricted) == [None]
 
 
-def test_pictures_in_memory_are_kept_and_scored(tmp_path):
+def test_images_in_memory_are_stored_and_scored(tmp_path):
     content = encoded(grey(40), "JPEG", quality=100)
     images = [grey(1), content, bytearray(content), {"bytes": encoded(grey(2)), "path": None}, grey(3).convert("CMYK")]
     run = evaluate(
@@ -150,7 +150,7 @@ def test_pictures_in_memory_are_kept_and_scored(tmp_path):
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "La", "P", "RGB", "RGBA", "RGBa", "CMYK", "YCbCr", "HSV", "I;16"])
 @pytest.mark.parametrize("orientation", [None, 6])
-def test_a_stored_picture_is_the_picture(mode, orientation):
+def test_a_stored_image_has_the_same_pixels(mode, orientation):
     if mode == "I;16":
         image = Image.fromarray(np.arange(0, 48_000, 1000, dtype=np.uint16).reshape(6, 8))
     elif mode in ("LA", "La", "RGBA", "RGBa"):
@@ -167,28 +167,28 @@ def test_a_stored_picture_is_the_picture(mode, orientation):
 
 
 @pytest.mark.parametrize("mode", ["F", "I"])
-def test_what_has_no_defined_range_is_unscored_from_memory_too(mode):
+def test_images_in_memory_without_a_defined_range_are_unscored(mode):
     run = evaluate([Sample(id="1", image=Image.new(mode, (2, 2)))], **RUN)
     assert values(run) == [None]
     assert "no well-defined conversion" in reasons(run)[0]
 
 
-def test_a_picture_that_cannot_be_stored_is_named(tmp_path):
+def test_an_image_that_cannot_be_stored_is_reported(tmp_path):
     whole = encoded(gradient(64, 64))
     half = Image.open(io.BytesIO(whole[: len(whole) // 2]))
-    with pytest.raises(InputError, match=r"FORMAT: `image` cannot be stored.*\(id 'broken'\) Give its path"):
+    with pytest.raises(InputError, match=r"FORMAT: `image` cannot be stored.*\(id 'broken'\) Pass its path"):
         evaluate([Sample(id="broken", image=half)], **RUN, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_a_path_is_kept_letter_by_letter(tmp_path):
-    name = "cafe\u0301.png"  # as some systems write é: two characters
+def test_a_path_is_not_normalised(tmp_path):
+    name = "cafe\u0301.png"  # é as two characters, as on some systems
     grey(50).save(tmp_path / name)
     (tmp_path / "data.jsonl").write_text(json.dumps({"id": "1", "image": name}) + "\n")
     assert values(evaluate(tmp_path / "data.jsonl", **RUN)) == [50.0]
 
 
-def test_a_data_uri_may_be_longer_than_a_text():
+def test_a_data_uri_may_be_longer_than_other_text():
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (700, 700, 3), dtype=np.uint8))
     uri = "data:image/png;base64," + base64.b64encode(encoded(noise)).decode()
     assert len(uri) > 1_000_000
@@ -198,7 +198,7 @@ def test_a_data_uri_may_be_longer_than_a_text():
         evaluate([{"id": "1", "image": "x" * 1_000_001}], **RUN)
 
 
-def test_a_metric_of_several_images_is_scored_again_under_another_policy(folder, tmp_path):
+def test_a_metric_for_several_images_is_scored_again_with_another_policy(folder, tmp_path):
     @metric("brightest", needs=("image|images",), bounds=(0, 255), version="1")
     def brightest(sample):
         images = [load_image_any(image) for image in sample.images or [sample.image]]

@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_killed_runs_resume_to_identical_results():
     script = Path(__file__).with_name("kill_and_resume.py")
     done = subprocess.run([sys.executable, str(script), "8", "1"], capture_output=True, text=True, check=False)

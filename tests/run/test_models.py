@@ -1,4 +1,4 @@
-"""Runs whose metrics ask models: what is remembered, and what is asked for again."""
+"""Runs whose metrics use models: stored model names, resume and rescore."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics.clip_score import compute_clip_score
 from multimodal_eval.models.source import find_model
 from multimodal_eval.run import execute
-from tests.contract.examples import PICTURES, png
+from tests.contract.examples import IMAGES, png
 
-ROWS = [{"id": s.id, "generated_answer": s.generated_answer, "references": s.reference_texts} for s in PICTURES]
+ROWS = [{"id": s.id, "generated_answer": s.generated_answer, "references": s.reference_texts} for s in IMAGES]
 
 
 def interrupted(run):
-    """The run as it is after a kill before its only part was scored."""
+    """Reset the run to its state before its only part was scored."""
     folder = RunFolder(run.path)
     info = msgspec.structs.replace(folder.read_info(), state="scoring")
     folder.write_info(info)
@@ -29,9 +29,9 @@ def interrupted(run):
     (run.path / "results.json").unlink()
 
 
-def test_a_run_remembers_the_model_that_the_variable_named(tmp_path, monkeypatch):
+def test_a_run_stores_the_model_from_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("CLIP_MODEL_ID", "shapes-clip")
-    run = evaluate(PICTURES, metrics=["clip_score"], output=tmp_path / "run")
+    run = evaluate(IMAGES, metrics=["clip_score"], output=tmp_path / "run")
     before = run["clip_score"]["value"]
     assert run.info.config.options == {"clip_score": {"model": "shapes-clip"}}
     interrupted(run)
@@ -41,23 +41,23 @@ def test_a_run_remembers_the_model_that_the_variable_named(tmp_path, monkeypatch
 
 def test_a_changed_variable_changes_the_next_score(monkeypatch):
     monkeypatch.setenv("CLIP_MODEL_ID", "shapes-clip")
-    assert compute_clip_score(PICTURES[0]) > 0
+    assert compute_clip_score(IMAGES[0]) > 0
     monkeypatch.setenv("CLIP_MODEL_ID", "no/such")
     with pytest.raises(UnavailableError, match="mmeval fetch hf:no/such"):
-        compute_clip_score(PICTURES[0])
+        compute_clip_score(IMAGES[0])
 
 
 def test_a_model_in_a_relative_folder_is_found_from_elsewhere(tmp_path, monkeypatch):
     shutil.copytree(find_model("shapes-clip").folder, tmp_path / "mine")
     monkeypatch.chdir(tmp_path)
-    run = evaluate(PICTURES, metrics=["clip_score"], options={"clip_score": {"model": "mine"}}, output="run")
+    run = evaluate(IMAGES, metrics=["clip_score"], options={"clip_score": {"model": "mine"}}, output="run")
     interrupted(load_run(tmp_path / "run"))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert resume(tmp_path / "run")["clip_score"]["n_scored"] == run["clip_score"]["n_scored"] == len(PICTURES)
+    assert resume(tmp_path / "run")["clip_score"]["n_scored"] == run["clip_score"]["n_scored"] == len(IMAGES)
 
 
-def test_pictures_of_samples_in_memory_are_found_from_elsewhere(tmp_path, monkeypatch):
+def test_images_of_samples_in_memory_are_found_from_elsewhere(tmp_path, monkeypatch):
     for number in range(len(ROWS)):
         (tmp_path / f"{number}.png").write_bytes(png(number))
     monkeypatch.chdir(tmp_path)
@@ -70,7 +70,7 @@ def test_pictures_of_samples_in_memory_are_found_from_elsewhere(tmp_path, monkey
 
 
 @pytest.mark.weights
-def test_rescoring_needs_no_model_for_scores_that_are_there(weights, tmp_path, monkeypatch):
+def test_rescoring_needs_no_model_for_stored_scores(weights, tmp_path, monkeypatch):
     old = evaluate(ROWS, metrics=["semantic_similarity", "cider"], output=tmp_path / "old")
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path / "empty"))
     tasks = {"mine": {"weights": {"semantic_similarity": 0.5, "cider": 0.5}}}
@@ -82,14 +82,14 @@ def test_rescoring_needs_no_model_for_scores_that_are_there(weights, tmp_path, m
     assert not (tmp_path / "other").exists()
 
 
-def test_rescoring_drops_options_of_metrics_that_go(tmp_path):
+def test_rescoring_drops_options_of_removed_metrics(tmp_path):
     options = {"clip_score": {"model": "shapes-clip"}}
-    old = evaluate(PICTURES, metrics=["clip_score", "rouge_l"], options=options, output=tmp_path / "old")
+    old = evaluate(IMAGES, metrics=["clip_score", "rouge_l"], options=options, output=tmp_path / "old")
     new = rescore(old, {"metrics": ["rouge_l"]}, output=tmp_path / "new")
     assert "clip_score" not in new.info.config.options
 
 
-def test_the_versions_of_what_computes_are_written_down(tmp_path):
+def test_the_versions_of_relevant_packages_are_stored(tmp_path):
     run = evaluate(ROWS, metrics=["rouge_l"], output=tmp_path / "run")
     assert set(execute.PACKAGES) < set(json.loads((tmp_path / "run" / "run.json").read_text())["versions"])
     assert run.info.versions["onnxruntime"]

@@ -1,4 +1,4 @@
-"""Whole runs at a URL: the same numbers as on a disk, resumed, rescored, compared, listed and saved."""
+"""Runs at a URL give the same results as on a disk when scored, resumed, rescored, compared, listed and saved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.data.runs.storage import storage_at
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.meta import Request, meta_evaluate
-from tests.run.fuse import Fuse, StoppedError
+from tests.run.stopping_executor import StoppedError, StoppingExecutor
 
 PLUGIN = str(Path(__file__).with_name("plugin.py"))
 METRICS = ["cider", "rarity", "corpus_precision"]
@@ -54,12 +54,12 @@ def base():
 
 
 def content(location):
-    """Every file of a run folder but run.json, which holds times and paths."""
+    """Every file of a run folder except run.json, which has times and paths."""
     storage = storage_at(location)
     return {name: storage.read_bytes(name) for name in storage.files() if name != "run.json"}
 
 
-def test_a_run_at_a_url_is_the_local_run(data, tmp_path, base):
+def test_a_run_at_a_url_equals_the_local_run(data, tmp_path, base):
     local = evaluate(data, **SETTINGS, output=tmp_path / "run")
     remote = evaluate(data, **SETTINGS, output=f"{base}/run/")
     assert content(f"{base}/run") == content(tmp_path / "run")
@@ -72,11 +72,11 @@ def test_a_run_at_a_url_is_the_local_run(data, tmp_path, base):
     assert (opened.location, repr(opened)) == (f"{base}/run", repr(local).replace(str(tmp_path), base))
     assert opened.write_jsonl() == f"{base}/run/scores.jsonl"
     assert opened.folder.storage.read_bytes("scores.jsonl") == Path(local.write_jsonl()).read_bytes()
-    with pytest.raises(RunFolderError, match=f"exists already.*--resume {base}/run"):
+    with pytest.raises(RunFolderError, match=f"already exists.*--resume {base}/run"):
         evaluate(data, **SETTINGS, output=f"{base}/run")
 
 
-def test_a_refused_input_leaves_nothing(base):
+def test_a_refused_input_leaves_no_files(base):
     with pytest.raises(InputError):
         evaluate([Sample(id="1"), Sample(id="1")], metrics=["cider"], output=f"{base}/run")
     assert storage_at(base).names() == []
@@ -85,7 +85,7 @@ def test_a_refused_input_leaves_nothing(base):
 @pytest.mark.parametrize("burning", range(9))  # 4 parts to fit, 1 bucket to merge, 4 parts to score
 def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(data, base, monkeypatch, burning):
     evaluate(data, **SETTINGS, output=f"{base}/whole")
-    fuse = Fuse(burning)
+    fuse = StoppingExecutor(burning)
     with monkeypatch.context() as patched:
         patched.setattr("multimodal_eval.run.engine.local.Local", lambda workers: fuse)
         with pytest.raises(StoppedError):
@@ -103,7 +103,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(data, base, monkeypatc
 @pytest.mark.parametrize(
     "names", [("first", "second"), ("memory", "second"), ("first", "memory"), ("memory", "memory")]
 )
-def test_rescoring_takes_over_what_is_there(data, tmp_path, base, names):
+def test_rescoring_reuses_stored_scores(data, tmp_path, base, names):
     old, new = (f"{base}/{number}" if name == "memory" else tmp_path / name for number, name in enumerate(names))
     first = evaluate(data, **SETTINGS, output=old)
     again = rescore(old, {"metrics": ["cider", "rouge_l"]}, output=new)
@@ -138,7 +138,7 @@ def test_runs_are_saved_from_and_to_urls(data, tmp_path, base):
     assert content(f"{base}/kept") == content(tmp_path / "back") == content(run.path)
     assert back.results == run.results
     for location in (f"{base}/kept", tmp_path / "back"):
-        with pytest.raises(RunFolderError, match="exists already"):
+        with pytest.raises(RunFolderError, match="already exists"):
             there.save(location)
 
 
@@ -148,7 +148,7 @@ def mmeval(*arguments):
     return done.output
 
 
-def test_the_command_line_takes_urls(data, tmp_path, base):
+def test_the_command_line_accepts_urls(data, tmp_path, base):
     scored = json.loads(mmeval("score", data, "--metrics", "cider", "-o", f"{base}/a", "--format", "json", "--jsonl"))
     assert scored["run"] == f"{base}/a"
     assert storage_at(base).exists("a/scores.jsonl")
@@ -158,14 +158,14 @@ def test_the_command_line_takes_urls(data, tmp_path, base):
     (tmp_path / "new.yaml").write_text("metrics: [cider, rouge_l]\n")
     mmeval("rescore", f"{base}/a", "--config", tmp_path / "new.yaml", "-o", f"{base}/b")
     mmeval("score", data, "--metrics", "cider", "-o", tmp_path / "c")
-    found = json.loads(mmeval("compare", f"{base}/a", f"{base}/b", tmp_path / "c", "--format", "json"))
-    assert found["runs"] == ["a", "b", "c"]
+    compared = json.loads(mmeval("compare", f"{base}/a", f"{base}/b", tmp_path / "c", "--format", "json"))
+    assert compared["runs"] == ["a", "b", "c"]
     listed = mmeval("ls", "runs", base)
     assert [word for word in listed.split() if word in ("a", "b")] == ["a", "b"]
 
 
 def test_a_file_url_is_a_local_folder(data, tmp_path):
-    """In a process of its own, as a user calls it; and no local folder needs fsspec."""
+    """In a separate process, as a user calls it, and without fsspec, which a local folder does not need."""
     program = (
         "import sys; sys.modules['fsspec'] = None; sys.argv[0] = 'mmeval'; "
         "from multimodal_eval.cli.main import main; main()"
@@ -178,7 +178,7 @@ def test_a_file_url_is_a_local_folder(data, tmp_path):
     assert load_run(url).path == tmp_path / "a run"
 
 
-def test_a_leaderboard_is_kept_at_a_url(data, tmp_path, base):
+def test_a_leaderboard_can_be_at_a_url(data, tmp_path, base):
     (tmp_path / "answers").mkdir()
     for name in ("good", "bad"):
         rows = [{"id": row["id"], "generated_answer": row["generated_answer"]} for row in records(f"a dog {name}")]
@@ -196,8 +196,8 @@ def test_a_leaderboard_is_kept_at_a_url(data, tmp_path, base):
     assert storage_at(f"{base}/board").names() == ["bad", "good", "leaderboard.json"]
 
 
-def test_judgments_in_a_run_at_a_url(base):
+def test_meta_evaluation_of_a_run_at_a_url(base):
     rows = [{**row, "judged": number % 5} for number, row in enumerate(records())]
     here, there = (evaluate(rows, metrics=["rouge_l"], output=place) for place in (None, f"{base}/run"))
-    asked = Request(human=("judged",))
-    assert meta_evaluate(there.location, asked) == meta_evaluate(here.location, asked)
+    request = Request(human=("judged",))
+    assert meta_evaluate(there.location, request) == meta_evaluate(here.location, request)

@@ -1,4 +1,4 @@
-"""Rescoring a run: only what is new is computed, and a broken rescore resumes."""
+"""Rescoring computes only new scores, and an interrupted rescore can be resumed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from multimodal_eval import Sample, evaluate, metric, rescore, resume
 from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.run import plan as planning
 from tests.run.caption_samples import samples
-from tests.run.fuse import StoppedError
+from tests.run.stopping_executor import StoppedError
 
 
-def test_rescoring_computes_only_what_is_new(tmp_path):
+def test_rescoring_computes_only_new_scores(tmp_path):
     calls = []
 
     @metric("costly", bounds=(0, 1), version="1")
@@ -86,8 +86,8 @@ def gone(sample):
 
 
 @pytest.fixture
-def broken_rescore(tmp_path, monkeypatch):
-    """A rescore that stopped half-way: the scores of `gone` are taken over, those of `edited` are new."""
+def interrupted_rescore(tmp_path, monkeypatch):
+    """An interrupted rescore: the scores of `gone` are reused, those of `edited` are new."""
     monkeypatch.setattr(planning, "PART_SIZE", 7)
     plugin = tmp_path / "plugin.py"
     plugin.write_text(EDITED)
@@ -102,27 +102,27 @@ def broken_rescore(tmp_path, monkeypatch):
     return tmp_path / "run", plugin
 
 
-def test_a_broken_rescore_is_not_continued_with_another_metric_and_stays(broken_rescore):
-    folder, plugin = broken_rescore
+def test_an_interrupted_rescore_refuses_a_changed_metric_and_is_kept(interrupted_rescore):
+    folder, plugin = interrupted_rescore
     scored = sorted((folder / "scores").iterdir())
     assert 0 < len(scored) < 8
     plugin.write_text(plugin.read_text().replace("1.0", "3.0"))
-    with pytest.raises(RunFolderError, match="was begun with edited"):
+    with pytest.raises(RunFolderError, match="was started with edited"):
         resume(folder)
     assert sorted((folder / "scores").iterdir()) == scored
     plugin.write_text(plugin.read_text().replace("3.0", "1.0"))
     assert resume(folder)["edited"]["value"] == 1.0
 
 
-def test_a_broken_rescore_goes_on_without_the_model_of_what_it_takes_over(broken_rescore):
-    folder, plugin = broken_rescore
+def test_an_interrupted_rescore_needs_no_model_for_reused_scores(interrupted_rescore):
+    folder, plugin = interrupted_rescore
     plugin.write_text(EDITED + 'gone.unavailable = lambda: "no model"\n')
     assert resume(folder, plugins=[plugin])["gone"]["value"] == 2.0
 
 
-def test_rescoring_refuses_what_it_cannot_do():
+def test_rescoring_refuses_input_settings_and_unknown_columns():
     first = evaluate(samples(), metrics=["cider"])
-    with pytest.raises(ConfigError, match="rescoring reads none"):
+    with pytest.raises(ConfigError, match="rescoring uses the samples of RUN"):
         rescore(first, {"limit": 3})
     with pytest.raises(ConfigError, match="no sample has that column"):
         rescore(first, {"by": ["nosuch"]})

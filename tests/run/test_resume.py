@@ -1,8 +1,9 @@
-"""A run that was stopped resumes to the same bytes, or says why it cannot."""
+"""An interrupted run resumes to the same bytes, or reports why it cannot."""
 
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 import msgspec
 import pytest
@@ -16,43 +17,49 @@ from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.evaluate import planned
+from tests.registry_state import restored_registries
 from tests.run.caption_samples import METRICS, PLUGIN, samples
-from tests.run.fuse import Fuse, StoppedError
+from tests.run.stopping_executor import StoppedError, StoppingExecutor
+
+ROUND = {"metrics": METRICS, "plugins": [PLUGIN], "workers": 1}  # other numbers of workers: test_local.py
 
 
-@pytest.mark.parametrize("burning", range(10))
-def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch, burning):
-    monkeypatch.setattr(planning, "PART_SIZE", 13)  # 4 parts to fit, 1 bucket to merge, 4 parts to score
-    data = tmp_path / "data.jsonl"
-    data.write_text(
-        "".join(
-            json.dumps({"id": s.id, "references": s.references, "prediction": s.generated_answer}) + "\n"
-            for s in samples()
-        )
-    )
-    whole = evaluate(data, metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "whole")
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that nothing stopped, and its data beside it: 4 parts to fit, 1 bucket to merge, 4 parts to score."""
+    folder = tmp_path_factory.mktemp("whole")
+    rows = [{"id": s.id, "references": s.references, "prediction": s.generated_answer} for s in samples()]
+    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.MonkeyPatch.context() as patch, restored_registries():
+        patch.setattr(planning, "PART_SIZE", 13)
+        evaluate(folder / "data.jsonl", output=folder / "run", **ROUND)
+    return folder
+
+
+@pytest.mark.parametrize("stage", ["fitting", "scoring"])
+@pytest.mark.parametrize("steps", range(5))
+def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch, whole, stage, steps):
+    monkeypatch.setattr(planning, "PART_SIZE", 13)
     with monkeypatch.context() as patched:
-        fuse = Fuse(burning if burning < 5 else burning - 5)
-        patched.setattr("multimodal_eval.run.engine.local.Local", lambda workers: fuse)
-        if burning >= 5:  # let fitting through, break while scoring
+        patched.setattr("multimodal_eval.run.engine.local.Local", lambda workers: StoppingExecutor(steps))
+        if stage == "scoring":
             original = multimodal_eval.run.execute.fit  # type: ignore[attr-defined]
             patched.setattr(
                 "multimodal_eval.run.execute.fit",
                 lambda worker, info, executor, progress: original(worker, info, Inline(), progress),
             )
-        if burning < 9:
-            with pytest.raises(StoppedError):
-                evaluate(data, metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "broken")
-        else:
-            evaluate(data, metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "broken")
-    resumed = resume(tmp_path / "broken")
-    assert (tmp_path / "broken" / "results.json").read_bytes() == (tmp_path / "whole" / "results.json").read_bytes()
+        is_done = stage == "scoring" and steps == 4
+        with nullcontext() if is_done else pytest.raises(StoppedError):
+            evaluate(whole / "data.jsonl", output=tmp_path / "broken", **ROUND)
+    resumed = resume(tmp_path / "broken", plugins=[PLUGIN], workers=1)
+    assert (tmp_path / "broken" / "results.json").read_bytes() == (whole / "run" / "results.json").read_bytes()
     for kind in ("samples", "scores"):
         for part in range(4):
-            assert resumed.folder.part(kind, part).read_bytes() == whole.folder.part(kind, part).read_bytes()
+            expected = RunFolder(whole / "run").part(kind, part).read_bytes()
+            assert resumed.folder.part(kind, part).read_bytes() == expected
 
 
-def test_resuming_with_another_metric_behind_the_name_is_refused(tmp_path):
+def test_resuming_with_a_changed_metric_is_refused(tmp_path):
     evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     info = json.loads((tmp_path / "run" / "run.json").read_text())
     info["state"] = "scoring"
@@ -66,18 +73,18 @@ def test_samples_in_memory_cannot_be_read_again(tmp_path):
     evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     info = json.loads((tmp_path / "run" / "run.json").read_text())
     (tmp_path / "run" / "run.json").write_text(json.dumps({**info, "state": "reading"}))
-    with pytest.raises(RunFolderError, match="start it again"):
+    with pytest.raises(RunFolderError, match="Start a new run"):
         resume(tmp_path / "run")
 
 
-def test_a_resumed_run_that_was_done_is_left_alone(tmp_path):
+def test_resuming_a_finished_run_changes_nothing(tmp_path):
     evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     before = (tmp_path / "run" / "run.json").read_bytes()
     resume(tmp_path / "run")
     assert (tmp_path / "run" / "run.json").read_bytes() == before
 
 
-def test_a_run_that_is_being_worked_on_is_left_alone(tmp_path):
+def test_a_run_in_use_by_another_process_is_refused(tmp_path):
     run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     info = json.loads((tmp_path / "run" / "run.json").read_text())
     (tmp_path / "run" / "run.json").write_text(json.dumps({**info, "state": "scoring"}))
@@ -87,7 +94,7 @@ def test_a_run_that_is_being_worked_on_is_left_alone(tmp_path):
 
 
 def test_a_resumed_run_whose_input_is_refused_keeps_its_folder(tmp_path):
-    """What run.json says of its state never decides that a folder is deleted."""
+    """The state in run.json alone never causes a folder to be deleted."""
     data = tmp_path / "data.jsonl"
     data.write_text('{"id": "a", "generated_answer": "x", "references": ["x"]}\n')
     evaluate(data, metrics=["rouge_l"], output=tmp_path / "run")
@@ -100,14 +107,14 @@ def test_a_resumed_run_whose_input_is_refused_keeps_its_folder(tmp_path):
     assert (tmp_path / "run" / "notes.txt").exists()
 
 
-def test_options_that_json_turns_into_lists_are_the_same_options(tmp_path):
+def test_tuple_options_are_equal_to_the_lists_in_json(tmp_path):
     @metric("listed", needs=("generated_answer",), version="1")
     def listed(sample, words=("a", "b")):
         return float(len(words))
 
     plan, source = planned(overlaid(None, metrics=["listed"]), samples(), None)
     with pytest.raises(StoppedError):
-        execute.start(plan, source, tmp_path / "run", Fuse(0))
+        execute.start(plan, source, tmp_path / "run", StoppingExecutor(0))
     assert resume(tmp_path / "run")["listed"]["value"] == 2.0
     again = rescore(tmp_path / "run", {"metrics": ["listed"]}, output=tmp_path / "again")
     assert again.info.signatures == load_run(tmp_path / "run").info.signatures

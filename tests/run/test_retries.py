@@ -1,4 +1,4 @@
-"""Failures that say nothing of a sample: asked again, never isolated, never stored as a result."""
+"""Temporary failures are retried, never bisected, and never stored as a result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from multimodal_eval.core import retries
 from multimodal_eval.core.errors import OpenSamplesError, RetryableError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.registry import register
-from multimodal_eval.core.retries import MOST_IN_A_ROW, TRIES, GaveUpError, Retries
+from multimodal_eval.core.retries import MAX_FAILURES_IN_A_ROW, TRIES, GaveUpError, Retries
 from multimodal_eval.core.score import Score, mean_estimate
 from multimodal_eval.evaluation.metrics_registry import evaluate_sample
 from multimodal_eval.evaluation.tasks_config import TASKS
@@ -27,14 +27,14 @@ def samples(count: int = COUNT) -> list[Sample]:
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch) -> list[float]:
-    """What would have been waited."""
+    """The pauses, without waiting."""
     waited: list[float] = []
     monkeypatch.setattr("time.sleep", waited.append)
     return waited
 
 
 class Endpoint:
-    """Answers, but for some samples, which fail so many times; counts what it was asked."""
+    """Answers all samples except some, which fail a given number of times; records the requests."""
 
     def __init__(self, failures: dict[str, int], error: type[Exception] = TimeoutError) -> None:
         self.failures, self.error = dict(failures), error
@@ -55,24 +55,24 @@ def asking(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("error", [TimeoutError, ConnectionError, ConnectionResetError, RetryableError])
-def test_one_failure_costs_one_more_scoring(error, pauses):
+def test_one_failure_costs_one_more_request(error, pauses):
     endpoint = Endpoint({"500": 1}, error)
     asking(endpoint)
     run = evaluate(samples(), metrics=["asked"], workers=1)
-    assert len(endpoint.asked) == COUNT + 1  # bisecting would ask for 2,996
+    assert len(endpoint.asked) == COUNT + 1  # bisecting would need 2,996 requests
     assert run["asked"]["n_scored"] == COUNT
     assert pauses == [retries.FIRST_DELAY]
 
 
-def test_a_sample_that_never_answers_stays_open_and_resume_asks_for_just_it(tmp_path, pauses):
+def test_a_sample_without_an_answer_stays_open_and_resume_requests_only_this_sample(tmp_path, pauses):
     endpoint = Endpoint({"500": TRIES})
     asking(endpoint)
-    with pytest.raises(OpenSamplesError, match=r"so far: 1 \(asked: TimeoutError: no answer within 60 s\)") as said:
+    with pytest.raises(OpenSamplesError, match=r"so far: 1 \(asked: TimeoutError: no answer within 60 s\)") as refused:
         evaluate(samples(), metrics=["asked"], output=tmp_path / "run", workers=1)
-    assert f"mmeval score --resume {tmp_path / 'run'}" in str(said.value)
+    assert f"mmeval score --resume {tmp_path / 'run'}" in str(refused.value)
     assert len(endpoint.asked) == COUNT + TRIES - 1
     assert pauses == [0.5, 1.0, 2.0]
-    assert not list((tmp_path / "run").glob("scores/*"))  # nothing of it is committed
+    assert not list((tmp_path / "run").glob("scores/*"))  # the part is not committed
     endpoint.asked.clear()
     run = resume(tmp_path / "run")
     assert endpoint.asked == ["500"]
@@ -83,7 +83,7 @@ def test_a_sample_that_never_answers_stays_open_and_resume_asks_for_just_it(tmp_
     assert run.scores().to_pylist() == undisturbed.scores().to_pylist()
 
 
-def test_what_other_parts_have_is_committed(tmp_path, monkeypatch):
+def test_other_parts_are_committed(tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "PART_SIZE", 10)
     endpoint = Endpoint({"15": TRIES, "16": TRIES})
     asking(endpoint)
@@ -98,9 +98,9 @@ def test_what_other_parts_have_is_committed(tmp_path, monkeypatch):
 def test_a_run_without_a_folder_can_be_resumed_too():
     endpoint = Endpoint({"3": TRIES})
     asking(endpoint)
-    with pytest.raises(OpenSamplesError) as said:
+    with pytest.raises(OpenSamplesError) as refused:
         evaluate(samples(5), metrics=["asked"], workers=1)
-    folder = str(said.value).rpartition("--resume ")[2].partition(";")[0]
+    folder = str(refused.value).rpartition("--resume ")[2].partition(";")[0]
     assert resume(folder)["asked"]["n_scored"] == 5
 
 
@@ -116,8 +116,8 @@ def test_rescoring_leaves_samples_open_too(tmp_path):
     assert load_run(tmp_path / "new")["rouge_l"] == old["rouge_l"]
 
 
-def test_kept_scores_come_back_as_they_were(tmp_path):
-    """NumPy numbers, parts and details too; a run that was open ends with the same bytes."""
+def test_kept_scores_are_read_back_unchanged(tmp_path):
+    """Including NumPy numbers, parts and details."""
     endpoint = Endpoint({"3": TRIES})
 
     @metric("rich", needs=("generated_answer",), version="1", aggregate=lambda rows: mean_estimate(rows))
@@ -135,22 +135,22 @@ def test_kept_scores_come_back_as_they_were(tmp_path):
     assert run.scores().equals(whole.scores())
 
 
-def test_what_fails_again_can_be_accepted_as_an_error(tmp_path):
+def test_samples_that_fail_again_can_be_stored_as_errors(tmp_path):
     endpoint = Endpoint({"3": 100, "4": TRIES})
     asking(endpoint)
     with pytest.raises(OpenSamplesError, match="--accept-open"):
         evaluate(samples(5), metrics=["asked"], output=tmp_path / "run", workers=1)
     run = resume(tmp_path / "run", accept_open=True)
-    assert run["asked"]["n_scored"] == 4  # the other one was asked again, and answered
+    assert run["asked"]["n_scored"] == 4  # the other sample was requested again and answered
     assert run["asked"]["unscored"] == {"error": 1}
     assert run["asked"]["reasons"] == [{"reason": "TimeoutError: no answer within 60 s", "count": 1}]
 
 
-def test_statistics_that_cannot_be_gathered_for_now_lose_nothing(tmp_path):
+def test_the_folder_is_kept_if_corpus_statistics_fail_temporarily(tmp_path):
     calls = []
 
-    def gather(some):
-        calls.append(len(list(some)))
+    def gather(corpus):
+        calls.append(len(list(corpus)))
         if len(calls) <= TRIES:
             raise RetryableError("rate limit")
         return {"count": calls[-1]}
@@ -166,7 +166,7 @@ def test_statistics_that_cannot_be_gathered_for_now_lose_nothing(tmp_path):
 
 
 class BatchMetric(Metric):
-    """Asks for a whole batch at once."""
+    """Scores a whole batch in one call."""
 
     name = "batched"
     version = "1"
@@ -186,7 +186,7 @@ class BatchMetric(Metric):
         return [Score(1.0) for _ in batch]
 
 
-def test_a_batch_is_never_halved_for_a_lost_connection(tmp_path):
+def test_a_batch_is_not_bisected_after_a_lost_connection(tmp_path):
     batched = BatchMetric()
     register(batched)
     batched.failures += [ConnectionError("refused")] * TRIES
@@ -197,7 +197,7 @@ def test_a_batch_is_never_halved_for_a_lost_connection(tmp_path):
     assert batched.sizes == [100] * (TRIES + 1)
 
 
-def test_a_poisoned_sample_beside_an_open_one_is_an_error_and_no_more(tmp_path):
+def test_a_failing_sample_next_to_an_open_one_is_an_error(tmp_path):
     endpoint = Endpoint({"3": TRIES})
 
     @metric("both", needs=("generated_answer",), version="1")
@@ -213,38 +213,38 @@ def test_a_poisoned_sample_beside_an_open_one_is_an_error_and_no_more(tmp_path):
     assert run["both"]["reasons"] == [{"reason": "ValueError: bad sample", "count": 1}]
 
 
-def test_whoever_never_answers_is_not_asked_for_ever(pauses):
+def test_requests_stop_after_too_many_failures_in_a_row(pauses):
     endpoint = Endpoint(dict.fromkeys(map(str, range(COUNT)), TRIES))
     asking(endpoint)
     with pytest.raises(OpenSamplesError, match=f"so far: {COUNT:,} "):
         evaluate(samples(), metrics=["asked"], workers=1)
-    assert len(endpoint.asked) == MOST_IN_A_ROW * TRIES
+    assert len(endpoint.asked) == MAX_FAILURES_IN_A_ROW * TRIES
 
 
-def test_a_metric_whose_endpoint_is_gone_does_not_keep_another_from_scoring(tmp_path):
+def test_a_metric_without_its_endpoint_does_not_stop_another_metric(tmp_path):
     asking(Endpoint(dict.fromkeys(map(str, range(COUNT)), TRIES)))
     calls = []
 
-    @metric("sound", needs=("generated_answer",), version="1")
-    def sound(sample):
+    @metric("working", needs=("generated_answer",), version="1")
+    def working(sample):
         calls.append(sample.id)
         return 1.0
 
     with pytest.raises(OpenSamplesError):
-        evaluate(samples(), metrics=["asked", "sound"], output=tmp_path / "run", workers=1)
+        evaluate(samples(), metrics=["asked", "working"], output=tmp_path / "run", workers=1)
     assert len(calls) == COUNT
     asking(Endpoint({}))
-    assert resume(tmp_path / "run")["sound"]["n_scored"] == COUNT
-    assert len(calls) == COUNT  # what is scored is not asked for again
+    assert resume(tmp_path / "run")["working"]["n_scored"] == COUNT
+    assert len(calls) == COUNT  # stored scores are not computed again
 
 
-def test_calls_that_work_again_begin_a_new_count():
+def test_a_successful_call_resets_the_count_of_failures():
     tries = Retries(sleep=lambda seconds: None)
 
     def fail(argument):
         raise TimeoutError(argument)
 
-    for _ in range(MOST_IN_A_ROW - 1):
+    for _ in range(MAX_FAILURES_IN_A_ROW - 1):
         with pytest.raises(GaveUpError, match="TimeoutError: late"):
             tries.call(fail, "late")
     assert tries.call(int, "1") == 1
@@ -254,7 +254,7 @@ def test_calls_that_work_again_begin_a_new_count():
         tries.call(int, "x")
 
 
-def test_one_sample_says_that_it_is_open(monkeypatch):
+def test_a_single_open_sample_has_its_reason_as_status(monkeypatch):
     asking(Endpoint({"a": TRIES}))
     monkeypatch.setitem(TASKS, "one", type(TASKS["vqa"])("one", ["asked"]))
     result = evaluate_sample(Sample("a", generated_answer="x"), "one")

@@ -1,4 +1,4 @@
-"""A run end to end: what it stores, what it says, and that sharding changes nothing."""
+"""A run end to end: its files, its messages, and independence of the part size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from multimodal_eval.run import plan as planning
 from tests.run.caption_samples import METRICS, PLUGIN, samples
 
 
-def test_the_folder_holds_everything(tmp_path):
+def test_the_content_of_the_folder(tmp_path):
     run = evaluate(samples(), metrics=METRICS, plugins=[PLUGIN], output=tmp_path / "run", seed=3)
     info = json.loads((tmp_path / "run" / "run.json").read_text())
     assert info["state"] == "done"
@@ -30,7 +30,7 @@ def test_the_folder_holds_everything(tmp_path):
     assert table.column("corpus_precision:stats").to_pylist()[1] == [6.0, 7.0]
 
 
-def test_a_file_leaves_its_checksum(tmp_path):
+def test_the_checksum_of_a_file_is_stored(tmp_path):
     from hashlib import sha256
 
     data = tmp_path / "data.jsonl"
@@ -50,7 +50,7 @@ def test_parts_of_any_size_give_the_same_results(monkeypatch, size):
     assert parts.scores().equals(whole.scores()) or parts.scores().to_pylist() == whole.scores().to_pylist()
 
 
-def test_an_aggregate_that_is_no_mean(tmp_path):
+def test_an_aggregate_that_is_not_a_mean(tmp_path):
     run = evaluate(samples(), metrics=["corpus_precision"], plugins=[PLUGIN], by=["system"])
     rows = [row for row in run.scores().to_pylist() if row["corpus_precision"] is not None]
     hits, words = np.array([row["corpus_precision:stats"] for row in rows]).T
@@ -68,7 +68,7 @@ def test_an_aggregate_that_is_no_mean(tmp_path):
     assert run.results["slices"]["system"]["x"]["metrics"]["corpus_precision"]["value"] == x_hits / x_words
 
 
-def test_slices_are_runs_over_their_rows():
+def test_slices_aggregate_their_rows():
     run = evaluate(samples(), metrics=["rarity"], plugins=[PLUGIN], by=["system", "group"])
     values = {row["id"]: row["rarity"] for row in run.scores().to_pylist()}
     of_x = [value for key, value in values.items() if int(key[1:]) % 2 and value is not None]
@@ -85,18 +85,18 @@ def test_groups_are_clusters():
     assert run["rarity"]["method"] == "95% t interval, 25 clusters"
 
 
-def test_a_run_without_output_lives_as_long_as_its_object(tmp_path):
+def test_a_run_without_output_is_removed_with_its_object(tmp_path):
     import gc
 
     run = evaluate(samples(), metrics=["cider"])
     path = run.path
-    kept = run.save(tmp_path / "kept")
+    saved = run.save(tmp_path / "kept")
     assert path.exists()
     del run
     gc.collect()
     assert not path.exists()
-    assert load_run(tmp_path / "kept").results == kept.results
-    assert kept.is_kept
+    assert load_run(tmp_path / "kept").results == saved.results
+    assert saved.is_kept
 
 
 def test_data_frames():
@@ -105,10 +105,10 @@ def test_data_frames():
     assert run.to_polars()["cider"].null_count() == 8
 
 
-def test_an_existing_folder_is_never_written_over(tmp_path):
+def test_an_existing_folder_is_never_overwritten(tmp_path):
     evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     before = (tmp_path / "run" / "run.json").read_bytes()
-    with pytest.raises(RunFolderError, match="exists already"):
+    with pytest.raises(RunFolderError, match="already exists"):
         evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     assert (tmp_path / "run" / "run.json").read_bytes() == before
 
@@ -127,12 +127,12 @@ def test_folders_that_cannot_be_read(tmp_path):
 def stats_metric(name, rows):
     by_id = dict(rows)
 
-    def first_sum(found):
+    def ratio(scored):
         from multimodal_eval.stats.estimates import function_of_sums
 
-        return function_of_sums(found, lambda sums: sums[0] / sums[1], lambda sums: np.array([1 / sums[1], 0.0]))
+        return function_of_sums(scored, lambda sums: sums[0] / sums[1], lambda sums: np.array([1 / sums[1], 0.0]))
 
-    metric(name, aggregate=first_sum)(lambda sample: by_id[sample.id])
+    metric(name, aggregate=ratio)(lambda sample: by_id[sample.id])
     return evaluate([Sample(id=key) for key in by_id], metrics=[name])
 
 
@@ -157,14 +157,14 @@ def test_bad_statistics_are_refused():
 
 
 def test_a_state_of_plain_values_is_the_same_for_every_worker(tmp_path, monkeypatch):
-    """It is kept as plain values, so that what was fitted is a `dict` after a resume: then it is one from the start."""
+    """A state is stored as plain values, so a Counter is a `dict` after a resume; it is also a `dict` before."""
     from collections import Counter
 
     monkeypatch.setattr(planning, "PART_SIZE", 7)
     seen = set()
 
-    def count(found):
-        return Counter(word for sample in found for word in (sample.generated_answer or "").split())
+    def count(corpus):
+        return Counter(word for sample in corpus for word in (sample.generated_answer or "").split())
 
     @metric("counting", needs=("generated_answer",), version="1", corpus=count)
     def counting(sample, corpus=None):

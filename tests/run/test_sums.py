@@ -1,4 +1,4 @@
-"""States of parts are added as a tree."""
+"""The states of parts are summed pairwise."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def test_neighbours_are_added_first():
     assert tree_sum([Shape(str(number)) for number in range(7)]).text == "(((01)(23))((45)6))"
 
 
-def test_nothing_adds_up_to_none():
+def test_the_sum_of_nothing_is_none():
     assert tree_sum([]) is None

@@ -1,4 +1,4 @@
-"""Tables of ratings that several tests use, and short ways to their figures."""
+"""Tables of ratings that several tests use, and shortcuts to their agreement values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from multimodal_eval.stats.agreement import krippendorff_alpha
 
 nan = np.nan
 
-# The docstring of krippendorff 0.9.0, turned: units x annotators.
+# From the docstring of krippendorff 0.9.0, transposed: units x annotators.
 DOCSTRING = np.array(
     [
         [nan, nan, nan, nan, nan, 3, 4, 1, 2, 1, 1, 3, 3, nan, 3],
@@ -20,7 +20,7 @@ DOCSTRING = np.array(
     ]
 ).T
 
-# Small tables of labels 0 to 3 with gaps (-1).
+# Small tables of labels 0 to 3 with missing ratings (-1).
 tables = hnp.arrays(np.int64, st.tuples(st.integers(1, 12), st.integers(2, 4)), elements=st.integers(-1, 3))
 complete = hnp.arrays(np.int64, st.tuples(st.integers(2, 12), st.integers(2, 4)), elements=st.integers(0, 3))
 

@@ -1,4 +1,4 @@
-"""Krippendorff's alpha: published values, another program's values, and what must not change it."""
+"""Krippendorff's alpha: published values, values of the krippendorff package, and invariances."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ from tests.stats.rated_tables import DOCSTRING, alpha, nan, same, tables, with_g
     [("nominal", 0.691358), ("ordinal", 0.806721), ("interval", 0.810845), ("ratio", 0.808944)],
 )
 def test_alpha_of_the_docstring_matrix(level, value):
-    found = krippendorff_alpha(DOCSTRING, level)
-    assert found.value == pytest.approx(value, abs=5e-7)
-    assert (found.n_units, found.n_annotators) == (12, 3)  # three of the fifteen have one rating or none
+    agreement = krippendorff_alpha(DOCSTRING, level)
+    assert agreement.value == pytest.approx(value, abs=5e-7)
+    assert (agreement.n_units, agreement.n_annotators) == (
+        12,
+        3,
+    )  # three of fifteen units have fewer than two ratings
 
 
 def test_alpha_by_hand():
@@ -35,7 +38,7 @@ def test_alpha_by_hand():
 
 
 @given(tables, st.sampled_from(LEVELS))
-def test_alpha_agrees_with_the_package_of_that_name(codes, level):
+def test_alpha_agrees_with_the_krippendorff_package(codes, level):
     ratings = with_gaps(codes)
     pairable = ratings[(codes >= 0).sum(axis=1) >= 2]
     values = np.unique(pairable[~np.isnan(pairable)])
@@ -44,9 +47,9 @@ def test_alpha_agrees_with_the_package_of_that_name(codes, level):
     assert alpha(ratings, level) == pytest.approx(expected, abs=1e-9)
 
 
-def test_alpha_of_many_different_numbers_agrees_too():
+def test_alpha_of_many_different_numbers_agrees_with_the_krippendorff_package():
     random = np.random.default_rng(3)
-    truth = random.normal(1e6, 1, size=(50, 1))  # far from 0: sums of squares would lose their digits
+    truth = random.normal(1e6, 1, size=(50, 1))  # far from 0, where sums of squares lose precision
     ratings = truth + random.normal(0, 0.5, size=(50, 4))
     ratings[random.random(ratings.shape) < 0.2] = nan
     for level in ("ordinal", "interval", "ratio"):
@@ -54,7 +57,7 @@ def test_alpha_of_many_different_numbers_agrees_too():
         assert alpha(ratings, level) == pytest.approx(expected, abs=1e-6)
 
 
-def test_alpha_of_texts_in_an_order():
+def test_alpha_of_ordered_strings():
     words = np.array(["low", "mid", "high", "top"], dtype=object)
     ratings = np.where(np.isnan(DOCSTRING), None, words[np.nan_to_num(DOCSTRING, nan=1).astype(int) - 1])
     assert alpha(ratings, "ordinal", order=list(words)) == pytest.approx(0.806721, abs=5e-7)
@@ -64,24 +67,24 @@ def test_alpha_of_texts_in_an_order():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_one_label_only_is_undefined(level):
-    found = krippendorff_alpha([[2, 2], [2, 2], [nan, 2]], level)
-    assert (found.value, found.low, found.stderr) == (None, None, None)
-    assert found.reason == "all ratings are one label: nothing could have disagreed"
+def test_a_single_label_is_undefined(level):
+    agreement = krippendorff_alpha([[2, 2], [2, 2], [nan, 2]], level)
+    assert (agreement.value, agreement.low, agreement.stderr) == (None, None, None)
+    assert agreement.reason == "all ratings have the same label, so no disagreement was possible"
 
 
 @pytest.mark.parametrize("ratings", [[[1, nan], [nan, 2]], np.zeros((0, 3)), [[nan, nan]]])
 def test_no_pairs_is_undefined(ratings):
-    for found in (
+    for agreement in (
         krippendorff_alpha(ratings),
         percent_agreement(ratings).overall,
         pairwise_kappas(ratings).mean,
     ):
-        assert found.value is None
-        assert found.reason == "no unit has two ratings"
+        assert agreement.value is None
+        assert agreement.reason == "no unit has two ratings"
 
 
-# What must not matter
+# Invariances.
 
 
 @given(tables, st.sampled_from(LEVELS), st.randoms())
@@ -107,12 +110,12 @@ def test_the_names_of_nominal_labels_do_not_matter(codes, names):
 
 
 @given(tables, st.sampled_from(LEVELS))
-def test_units_that_nobody_or_one_rated_change_nothing(codes, level):
+def test_units_with_fewer_than_two_ratings_change_nothing(codes, level):
     empty = np.full((2, codes.shape[1]), nan)
     empty[1, 0] = 1
     ratings = with_gaps(codes)
     values = np.unique(ratings[~np.isnan(ratings)])
-    assume(1 in values)  # a new label would be a longer table, and so other random numbers
+    assume(1 in values)  # a new label would change the table, and so the random numbers
     assert krippendorff_alpha(np.vstack([ratings, empty]), level) == krippendorff_alpha(ratings, level)
 
 
@@ -120,13 +123,13 @@ def test_units_that_nobody_or_one_rated_change_nothing(codes, level):
 def test_perfect_agreement_is_1(labels, annotators, level):
     assume(len(set(labels)) > 1)
     ratings = np.repeat(np.array(labels)[:, None], annotators, axis=1)
-    found = krippendorff_alpha(ratings, level)
-    assert (found.value, found.high) == (1.0, 1.0)
+    agreement = krippendorff_alpha(ratings, level)
+    assert (agreement.value, agreement.high) == (1.0, 1.0)
     assert fleiss_kappa(ratings).value == 1.0
     assert pairwise_kappas(ratings).mean.value == 1.0
 
 
 @given(tables)
-def test_interval_alpha_knows_no_shift_and_no_scale(codes):
+def test_interval_alpha_is_invariant_to_shift_and_scale(codes):
     ratings = with_gaps(codes)
     assert same(alpha(ratings, "interval"), alpha(ratings * -3 + 100, "interval"))

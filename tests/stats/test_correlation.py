@@ -22,13 +22,13 @@ from multimodal_eval.stats.intervals import standard_error
 from multimodal_eval.stats.pairs import PairIndex
 from tests.reference.naive_pairs import naive_calibration, naive_counts
 
-# Small enough to list its ten pairs: six concordant, three discordant, one that people tie.
+# Ten pairs: six concordant, three discordant, one that people tie.
 GOLD = [1, 2, 2, 3, 4]
 METRIC = [2, 1, 1.5, 5, 3]
 
 grades = st.integers(0, 4).map(float)
 values = st.one_of(
-    st.integers(0, 6).map(lambda tenths: tenths / 10),  # many ties, and differences that floating point rounds
+    st.integers(0, 6).map(lambda tenths: tenths / 10),  # many ties, and differences with rounding errors
     st.floats(-1e6, 1e6),
 )
 judged = st.lists(st.tuples(st.one_of(grades, values), values), min_size=2, max_size=24)
@@ -40,23 +40,23 @@ def vectors(rows):
 
 
 def tied_sample(seed, n=300, levels=5):
-    """Human grades and a metric that both have many ties."""
+    """Human grades and a metric, both with many ties."""
     rng = np.random.default_rng(seed)
     human = rng.integers(0, levels, n).astype(float)
     return human, np.round(human + 3 * rng.normal(size=n))
 
 
-def test_the_vector():
+def test_a_small_example():
     assert kendall_tau_b(GOLD, METRIC).value == pytest.approx(0.316227766, abs=5e-10)
     assert kendall_tau_c(GOLD, METRIC).value == pytest.approx(0.32, abs=1e-15)
-    # Of ten pairs six are ordered alike; the one that people tie is apart in the metric by 0.5.
+    # Six of ten pairs are ordered the same way; the pair that people tie differs by 0.5 in the metric.
     assert tie_calibrated_accuracy(GOLD, METRIC, epsilon=0).value == 0.6
     calibrated = tie_calibrated_accuracy(GOLD, METRIC)
     assert (calibrated.value, calibrated.epsilon) == (0.7, 0.5)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_scipy_gives_the_same(seed):
+def test_values_equal_scipy(seed):
     human, metric = tied_sample(seed, levels=2 + seed % 5)
     assert kendall_tau_b(human, metric).value == pytest.approx(stats.kendalltau(human, metric).statistic, abs=1e-12)
     tau_c = stats.kendalltau(human, metric, variant="c").statistic
@@ -66,16 +66,16 @@ def test_scipy_gives_the_same(seed):
 
 
 @given(judged, st.sampled_from([0.0, 0.1, 0.2, 0.30000000000000004, 1.0, 1e7]))
-def test_pairs_are_counted_as_if_one_by_one(rows, epsilon):
+def test_pair_counts_equal_the_naive_counts(rows, epsilon):
     human, metric = vectors(rows)
     counts = PairIndex(human, metric).counts(epsilon)
     columns = (counts.concordant, counts.discordant, counts.tied_human, counts.tied_metric, counts.tied_both)
     assert np.stack(columns, axis=1).tolist() == naive_counts(human.tolist(), metric.tolist(), epsilon)
 
 
-@pytest.mark.parametrize("at_once", [0, 4, pairs_module.AT_ONCE])
-def test_calibration_finds_what_trying_everything_finds(at_once, monkeypatch):
-    monkeypatch.setattr(pairs_module, "AT_ONCE", at_once)  # small: the search has to cut its bins to the end
+@pytest.mark.parametrize("at_once", [0, 4, pairs_module.MAX_LISTED])
+def test_calibration_equals_exhaustive_search(at_once, monkeypatch):
+    monkeypatch.setattr(pairs_module, "MAX_LISTED", at_once)  # if small, the search must split its bins to the end
 
     @given(judged)
     def check(rows):
@@ -89,39 +89,41 @@ def test_calibration_of_three_million_pairs():
     human, metric = tied_sample(1, n=2500, levels=3)
     metric = metric + np.random.default_rng(2).normal(size=2500) / 100
     epsilon, agreeing = PairIndex(human, metric).calibrated()
-    one, other = np.triu_indices(2500, 1)
-    differences = np.abs(metric[one] - metric[other])
-    alike = np.sign(human[one] - human[other]) * np.sign(metric[one] - metric[other]) > 0
-    gains = (human[one] == human[other]).astype(int) - alike
+    left, right = np.triu_indices(2500, 1)
+    differences = np.abs(metric[left] - metric[right])
+    alike = np.sign(human[left] - human[right]) * np.sign(metric[left] - metric[right]) > 0
+    gains = (human[left] == human[right]).astype(int) - alike
     order = np.argsort(differences)
     reached = int(alike.sum()) + np.cumsum(gains[order])
-    assert len(differences) > pairs_module.AT_ONCE
+    assert len(differences) > pairs_module.MAX_LISTED
     assert agreeing == reached.max()
     assert epsilon == differences[order][np.argmax(reached)]
 
 
 def test_a_fixed_tolerance_is_kept():
-    found = tie_calibrated_accuracy(GOLD, METRIC, epsilon=1)
-    # Within 1: (2,1) (2,1.5) (2,3) (1,1.5); people tie only the last. Alike beyond: 5 over 2, 1, 1.5 and 3 over 1, 1.5.
-    assert (found.value, found.epsilon) == (0.6, 1)
+    accuracy = tie_calibrated_accuracy(GOLD, METRIC, epsilon=1)
+    # Within 1: (2,1) (2,1.5) (2,3) (1,1.5); people tie only the last. Concordant: 5 over 2, 1, 1.5 and 3 over 1, 1.5.
+    assert (accuracy.value, accuracy.epsilon) == (0.6, 1)
 
 
 @pytest.mark.parametrize("name", COEFFICIENTS)
-def test_influence_is_what_leaving_a_judgment_out_does(name):
+def test_influence_values_match_the_jackknife(name):
     human, metric = tied_sample(3)
-    found = COEFFICIENTS[name](human, metric)
+    coefficient = COEFFICIENTS[name](human, metric)
     compute = COEFFICIENTS[name]
     if name == "acc_eq":
 
         def compute(h, m):
-            return tie_calibrated_accuracy(h, m, epsilon=found.epsilon)
+            return tie_calibrated_accuracy(h, m, epsilon=coefficient.epsilon)
 
     n = len(human)
     without = [compute(np.delete(human, i), np.delete(metric, i)).value for i in range(n)]
-    jackknife = (n - 1) * (found.value - np.array(without))
-    assert abs(found.influence.mean()) < 1e-12
-    assert np.corrcoef(found.influence, jackknife)[0, 1] > 0.9999
-    assert standard_error(found.influence) == pytest.approx(standard_error(jackknife - jackknife.mean()), rel=0.01)
+    jackknife = (n - 1) * (coefficient.value - np.array(without))
+    assert abs(coefficient.influence.mean()) < 1e-12
+    assert np.corrcoef(coefficient.influence, jackknife)[0, 1] > 0.9999
+    assert standard_error(coefficient.influence) == pytest.approx(
+        standard_error(jackknife - jackknife.mean()), rel=0.01
+    )
 
 
 def clustered_sample(rng, clusters, size=5):
@@ -142,12 +144,12 @@ def test_intervals_cover_the_truth():
     for _ in range(100):
         human, first, second, codes = clustered_sample(rng, 40)
         for name, compute in COEFFICIENTS.items():
-            one, other = compute(human, first), compute(human, second)
-            interval = coefficient_interval(one, codes, share=name == "acc_eq")
+            left, right = compute(human, first), compute(human, second)
+            interval = coefficient_interval(left, codes, share=name == "acc_eq")
             covered[name] += interval.low <= truth[name][0] <= interval.high
-            between = paired_difference(one, other, codes)
-            differences[name] += between.low <= truth[name][0] - truth[name][1] <= between.high
-    # 95 of 100 are expected; fewer than 88 would happen once in 250 times.
+            difference = paired_difference(left, right, codes)
+            differences[name] += difference.low <= truth[name][0] - truth[name][1] <= difference.high
+    # 95 of 100 are expected; fewer than 88 has a probability of 1/250.
     assert min(covered.values()) >= 88, covered
     assert min(differences.values()) >= 88, differences
 
@@ -156,7 +158,7 @@ def test_clusters_widen_the_interval():
     human, metric = tied_sample(5, n=60)
     repeated = kendall_tau_b(np.tile(human, 4), np.tile(metric, 4))
     clusters = np.tile(np.arange(60), 4)
-    # Sixty judgments written down four times are sixty; tau-b itself does not change.
+    # Sixty judgments repeated four times count as sixty; tau-b does not change.
     alone = kendall_tau_b(human, metric)
     assert repeated.value == pytest.approx(alone.value, abs=1e-12)
     assert standard_error(repeated.influence, clusters) == pytest.approx(standard_error(alone.influence), rel=0.05)
@@ -167,83 +169,87 @@ def test_fishers_z_by_hand():
     coefficient = Coefficient(0.5, np.array([0.3, -0.3, 0.1, -0.1]))
     error = np.sqrt((0.09 + 0.09 + 0.01 + 0.01) * 4 / 3) / 4
     half = stats.t.ppf(0.975, 3) * error / (1 - 0.25)
-    found = coefficient_interval(coefficient)
-    assert found.stderr == pytest.approx(error)
-    assert (found.low, found.high) == pytest.approx((np.tanh(np.arctanh(0.5) - half), np.tanh(np.arctanh(0.5) + half)))
-    assert found.method == "95% Fisher z interval from influence values, 4 clusters"
+    interval = coefficient_interval(coefficient)
+    assert interval.stderr == pytest.approx(error)
+    assert (interval.low, interval.high) == pytest.approx(
+        (np.tanh(np.arctanh(0.5) - half), np.tanh(np.arctanh(0.5) + half))
+    )
+    assert interval.method == "95% Fisher z interval from influence values, 4 clusters"
 
 
 def test_a_share_stays_between_0_and_1():
     coefficient = Coefficient(0.97, np.array([0.3, -0.3, 0.1, -0.1]))
-    found = coefficient_interval(coefficient, share=True)
-    odds, half = np.log(0.97 / 0.03), stats.t.ppf(0.975, 3) * found.stderr / (0.97 * 0.03)
-    assert (found.low, found.high) == pytest.approx((1 / (1 + np.exp(half - odds)), 1 / (1 + np.exp(-half - odds))))
-    assert 0 < found.low < 0.97 < found.high < 1
+    interval = coefficient_interval(coefficient, share=True)
+    odds, half = np.log(0.97 / 0.03), stats.t.ppf(0.975, 3) * interval.stderr / (0.97 * 0.03)
+    assert (interval.low, interval.high) == pytest.approx(
+        (1 / (1 + np.exp(half - odds)), 1 / (1 + np.exp(-half - odds)))
+    )
+    assert 0 < interval.low < 0.97 < interval.high < 1
 
 
 @pytest.mark.parametrize("name", ["tau_b", "tau_c", "spearman", "pearson"])
 def test_a_constant_has_no_correlation(name):
     for human, metric, who in ((GOLD, [3] * 5, "metric's values"), ([2] * 5, METRIC, "human scores")):
-        found = COEFFICIENTS[name](human, metric)
-        assert found.value is None
-        assert who in found.reason
-        assert coefficient_interval(found) is None
+        coefficient = COEFFICIENTS[name](human, metric)
+        assert coefficient.value is None
+        assert who in coefficient.reason
+        assert coefficient_interval(coefficient) is None
 
 
 def test_a_constant_has_an_accuracy():
-    assert tie_calibrated_accuracy(GOLD, [3] * 5).value == 0.1  # the one pair that people tie too
+    assert tie_calibrated_accuracy(GOLD, [3] * 5).value == 0.1  # the one pair that people also tie
 
 
 @pytest.mark.parametrize("name", COEFFICIENTS)
-def test_one_judgment_is_no_pair(name):
+def test_fewer_than_two_judgments_are_undefined(name):
     for human in ([], [1.0]):
-        found = COEFFICIENTS[name](human, human)
-        assert found.value is None
-        assert "no pair" in found.reason
+        coefficient = COEFFICIENTS[name](human, human)
+        assert coefficient.value is None
+        assert "no pair" in coefficient.reason
 
 
 def test_perfect_agreement_has_no_interval():
-    found = coefficient_interval(kendall_tau_b([1, 2, 3, 4], [1, 2, 3, 4]))
-    assert (found.value, found.low, found.high) == (1.0, None, None)
-    assert "standard error is 0" in found.method
+    interval = coefficient_interval(kendall_tau_b([1, 2, 3, 4], [1, 2, 3, 4]))
+    assert (interval.value, interval.low, interval.high) == (1.0, None, None)
+    assert "standard error is 0" in interval.method
 
 
 def test_one_cluster_has_no_interval():
-    found = kendall_tau_b(GOLD, METRIC)
-    assert coefficient_interval(found, np.zeros(5, dtype=np.int64)).low is None
-    assert paired_difference(found, spearman(GOLD, METRIC), np.zeros(5, dtype=np.int64)).p_value is None
+    tau = kendall_tau_b(GOLD, METRIC)
+    assert coefficient_interval(tau, np.zeros(5, dtype=np.int64)).low is None
+    assert paired_difference(tau, spearman(GOLD, METRIC), np.zeros(5, dtype=np.int64)).p_value is None
 
 
 @pytest.mark.parametrize("name", COEFFICIENTS)
 def test_a_metric_against_itself(name):
     human, metric = tied_sample(7)
-    one, other = COEFFICIENTS[name](human, metric), COEFFICIENTS[name](human, 10 * metric)
-    found = paired_difference(one, other)
-    assert (found.value, found.p_value) == (0, 1)
+    first, second = COEFFICIENTS[name](human, metric), COEFFICIENTS[name](human, 10 * metric)
+    difference = paired_difference(first, second)
+    assert (difference.value, difference.p_value) == (0, 1)
 
 
 @pytest.mark.parametrize("name", COEFFICIENTS)
-def test_the_difference_is_that_of_the_influences(name):
+def test_the_difference_equals_a_t_test_of_influence_values(name):
     human, metric = tied_sample(8)
     noisy = metric + np.random.default_rng(9).normal(size=len(metric))
-    one, other = COEFFICIENTS[name](human, metric), COEFFICIENTS[name](human, noisy)
-    there, back = paired_difference(one, other), paired_difference(other, one)
-    expected = stats.ttest_1samp(one.value - other.value + one.influence - other.influence, 0)
-    assert there.p_value == pytest.approx(expected.pvalue)
-    assert there.value == -back.value
-    assert there.p_value == back.p_value
-    assert (there.low, there.high) == (-back.high, -back.low)
+    first, second = COEFFICIENTS[name](human, metric), COEFFICIENTS[name](human, noisy)
+    forward, backward = paired_difference(first, second), paired_difference(second, first)
+    expected = stats.ttest_1samp(first.value - second.value + first.influence - second.influence, 0)
+    assert forward.p_value == pytest.approx(expected.pvalue)
+    assert forward.value == -backward.value
+    assert forward.p_value == backward.p_value
+    assert (forward.low, forward.high) == (-backward.high, -backward.low)
 
 
 def test_an_undefined_coefficient_has_no_difference():
-    found = paired_difference(kendall_tau_b(GOLD, METRIC), kendall_tau_b(GOLD, [0] * 5))
-    assert found.value is None
-    assert "all 0" in found.method
+    difference = paired_difference(kendall_tau_b(GOLD, METRIC), kendall_tau_b(GOLD, [0] * 5))
+    assert difference.value is None
+    assert "all 0" in difference.method
 
 
-def test_two_metrics_that_never_waver_have_no_test():
-    found = paired_difference(kendall_tau_b([1, 2, 3], [1, 2, 3]), kendall_tau_b([1, 2, 3], [3, 2, 1]))
-    assert (found.value, found.p_value) == (2.0, None)
+def test_a_zero_standard_error_has_no_test():
+    difference = paired_difference(kendall_tau_b([1, 2, 3], [1, 2, 3]), kendall_tau_b([1, 2, 3], [3, 2, 1]))
+    assert (difference.value, difference.p_value) == (2.0, None)
 
 
 def test_pearson_of_huge_and_tiny_numbers():
@@ -253,16 +259,16 @@ def test_pearson_of_huge_and_tiny_numbers():
 
 
 @pytest.mark.parametrize(
-    ("human", "metric", "said"),
+    ("human", "metric", "message"),
     [
-        ([1, 2], [1, 2, 3], "one length"),
+        ([1, 2], [1, 2, 3], "same length"),
         ([1, float("nan")], [1, 2], "'human' scores must be finite. Got nan"),
         ([1, 2], [1, float("inf")], "'metric' scores must be finite. Got inf"),
     ],
 )
 @pytest.mark.parametrize("name", COEFFICIENTS)
-def test_bad_vectors_are_refused(name, human, metric, said):
-    with pytest.raises(ValueError, match=said):
+def test_bad_vectors_are_refused(name, human, metric, message):
+    with pytest.raises(ValueError, match=message):
         COEFFICIENTS[name](human, metric)
 
 

@@ -14,7 +14,7 @@ from tests.stats.rated_tables import nan, tables, with_gaps
 
 
 def annotate(units, classes, accuracies, seed):
-    """Annotators who are right so often, and otherwise say any other label."""
+    """Annotators with the given accuracies, who otherwise choose a random other label."""
     random = np.random.default_rng(seed)
     truth = random.integers(classes, size=units)
     wrong = (truth[:, None] + random.integers(1, classes, size=(units, len(accuracies)))) % classes
@@ -31,18 +31,18 @@ def test_dawid_skene_beats_the_majority_vote():
     assert right == pytest.approx([0.95, 0.55, 0.55], abs=0.02)
 
 
-def test_dawid_skene_learns_a_turned_label():
+def test_dawid_skene_learns_swapped_labels():
     random = np.random.default_rng(2)
     truth = random.integers(3, size=3000)
     noisy = [np.where(random.random(3000) < 0.8, truth, random.integers(3, size=3000)) for _ in range(3)]
-    turned = np.array([0, 2, 1])[truth]  # says 2 for 1 and 1 for 2, always
-    model = dawid_skene(np.stack([*noisy, turned], axis=1), 3)
+    swapped = np.array([0, 2, 1])[truth]  # always 2 for 1 and 1 for 2
+    model = dawid_skene(np.stack([*noisy, swapped], axis=1), 3)
     assert model.confusion[3, 1, 2] > 0.95
     assert np.mean(model.labels == truth) > 0.99
 
 
 @given(tables)
-def test_dawid_skene_is_a_distribution_whatever_is_missing(codes):
+def test_dawid_skene_gives_distributions_with_missing_ratings(codes):
     assume((codes >= 0).any())
     model = dawid_skene(with_gaps(codes), 4)
     assert model.posterior.sum(axis=1) == pytest.approx(np.ones(len(codes)))
@@ -53,7 +53,7 @@ def test_dawid_skene_is_a_distribution_whatever_is_missing(codes):
     assert (again.posterior == model.posterior).all()
 
 
-def test_units_that_nobody_rated_do_not_change_dawid_skene():
+def test_unrated_units_do_not_change_dawid_skene():
     _, ratings = annotate(300, 3, [0.8, 0.6, 0.5], seed=1)
     alone = dawid_skene(ratings, 3)
     padded = dawid_skene(np.vstack([ratings, np.full((700, 3), -1)]), 3)
@@ -62,7 +62,7 @@ def test_units_that_nobody_rated_do_not_change_dawid_skene():
     assert padded.posterior[300:] == pytest.approx(np.tile(alone.priors, (700, 1)))
 
 
-def test_a_longer_fit_is_no_less_likely_and_says_when_it_has_not_converged():
+def test_the_likelihood_grows_until_convergence():
     _, ratings = annotate(500, 4, [0.8, 0.6, 0.5], seed=8)
     fits = [dawid_skene(ratings, 4, max_iterations=steps) for steps in (1, 3, 10, 500)]
     assert [fit.converged for fit in fits] == [False, False, False, True]
@@ -70,7 +70,7 @@ def test_a_longer_fit_is_no_less_likely_and_says_when_it_has_not_converged():
     assert likelihoods == sorted(likelihoods)
 
 
-def test_the_likelihood_is_that_of_the_ratings():
+def test_the_likelihood_by_hand():
     codes = np.array([[0, 1], [1, 1], [0, -1]])
     model = dawid_skene(codes, 2)
     total = 0.0
@@ -86,7 +86,7 @@ def test_ties_go_to_the_smallest_class():
     ratings = [[2, 1, nan], [0, 2, 1], [2, 2, 0], [nan, nan, nan]]
     assert majority_vote(ratings, 3).tolist() == [1, 0, 2, -1]
     assert majority_ties(ratings, 3) == 2
-    # Two annotators who only swap 0 and 1: nothing tells them apart.
+    # Two annotators who always disagree: the classes cannot be distinguished.
     assert dawid_skene([[0, 1], [1, 0]], 2).labels.tolist() == [0, 0]
     assert majority_vote(as_ratings([["b", "a"], ["b", "b"]])).tolist() == [0, 1]
 

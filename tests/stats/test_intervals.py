@@ -29,7 +29,7 @@ def test_clusters_agree_with_statsmodels():
     assert standard_error(SCORES - 0.6, CLUSTERS) == pytest.approx(fitted.bse[0] * correction, rel=1e-12)
 
 
-def test_the_interval_is_scipys_t_interval():
+def test_the_interval_equals_scipys_t_interval():
     from scipy import stats
 
     interval = t_interval(mean_estimate(Rows(SCORES)))
@@ -52,7 +52,7 @@ def test_one_sample_or_one_cluster_has_no_interval():
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30))
-def test_clusters_of_one_are_no_clusters(values):
+def test_clusters_of_one_sample_change_nothing(values):
     influence = mean_estimate(Rows(np.array(values))).influence
     assert standard_error(influence, np.arange(len(values)) * 3) == standard_error(influence)
 
@@ -65,7 +65,7 @@ def test_a_mean_does_not_depend_on_the_order(values, random):
 
 
 def macro_f1(rows: Rows, classes: int = 3):
-    """Statistics a row: hit, gold and predicted, one-hot by class. F_k = 2 TP_k / (gold_k + predicted_k)."""
+    """Statistics per row: hit, gold and predicted, one-hot by class. F_k = 2 TP_k / (gold_k + predicted_k)."""
 
     def split(sums):
         return sums[:classes], sums[classes : 2 * classes] + sums[2 * classes :]
@@ -103,7 +103,7 @@ def test_macro_f1_is_a_function_of_sums():
     assert np.sqrt(np.sum(estimate.influence**2)) / 10 == pytest.approx(0.1469771, abs=5e-8)
 
 
-def test_the_influence_of_a_function_of_sums_is_what_a_little_more_weight_does():
+def test_influence_values_are_the_derivative_by_row_weight():
     stats = macro_f1_stats(GOLD, PREDICTED)
     rows = Rows(np.zeros(10), stats)
     estimate, step = macro_f1(rows), 1e-6
@@ -114,7 +114,7 @@ def test_the_influence_of_a_function_of_sums_is_what_a_little_more_weight_does()
         assert 10 * change == pytest.approx(estimate.influence[row], abs=1e-4)
 
 
-def test_statistics_are_asked_for_by_name():
+def test_missing_statistics_are_an_error():
     with pytest.raises(ValueError, match="needs per-sample statistics"):
         function_of_sums(Rows(SCORES), lambda sums: 0.0, lambda sums: sums)
 
@@ -123,38 +123,38 @@ def test_shares_have_wilsons_interval():
     from statsmodels.stats.proportion import proportion_confint
 
     estimate = mean_estimate(Rows(SCORES))
-    found = interval(estimate, values=SCORES)
+    wilson = interval(estimate, values=SCORES)
     low, high = proportion_confint(6, 10, method="wilson")
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    assert found.method == "95% Wilson interval, 10 samples"
+    assert (wilson.low, wilson.high) == (pytest.approx(low), pytest.approx(high))
+    assert wilson.method == "95% Wilson interval, 10 samples"
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_all_right_or_all_wrong_is_not_certain(value):
     values = np.full(10, value)
-    found = interval(mean_estimate(Rows(values)), values=values)
-    # rule of Wilson at p = 0: z^2 / (n + z^2) = 3.8415 / 13.8415
-    assert found.high - found.low == pytest.approx(3.8415 / 13.8415, abs=1e-4)
+    plain = interval(mean_estimate(Rows(values)), values=values)
+    # Wilson's interval at p = 0: z^2 / (n + z^2) = 3.8415 / 13.8415
+    assert plain.high - plain.low == pytest.approx(3.8415 / 13.8415, abs=1e-4)
     clustered = interval(mean_estimate(Rows(values)), np.repeat(np.arange(5), 2), values=values)
-    assert clustered.high - clustered.low > found.high - found.low
+    assert clustered.high - clustered.low > plain.high - plain.low
 
 
 def test_clusters_of_equal_share_are_not_certain():
-    # SE is 0 up to rounding in both: the clusters count as so many samples
+    # SE is 0 up to rounding in both cases: each cluster counts as one sample
     for pattern in ([1.0, 0.0], [1.0, 0.0, 0.0]):
         values = np.tile(pattern, 50)
         codes = np.repeat(np.arange(50), len(pattern))
-        found = interval(mean_estimate(Rows(values)), codes, values=values)
-        assert found.high - found.low > 0.2
+        result = interval(mean_estimate(Rows(values)), codes, values=values)
+        assert result.high - result.low > 0.2
 
 
-def test_a_cluster_that_outweighs_the_others_is_named():
+def test_a_large_cluster_is_mentioned():
     codes = np.concatenate([np.zeros(150, dtype=np.int64), np.repeat(np.arange(1, 51), 3)])
-    found = interval(mean_estimate(Rows(np.random.default_rng(1).random(300))), codes)
-    assert found.method == "95% t interval, 51 clusters, one of them 50% of the samples"
+    result = interval(mean_estimate(Rows(np.random.default_rng(1).random(300))), codes)
+    assert result.method == "95% t interval, 51 clusters, one of them 50% of the samples"
 
 
-def test_clusters_of_one_give_nearly_wilsons_interval():
+def test_clusters_of_one_sample_give_nearly_wilsons_interval():
     values = np.tile([1.0, 0.0, 1.0], 100)
     estimate = mean_estimate(Rows(values))
     plain, clustered = (interval(estimate, codes, values=values) for codes in (None, np.arange(300)))
@@ -168,15 +168,15 @@ def test_other_values_keep_the_t_interval():
 
 
 def test_simulated_coverage():
-    """95 % of the intervals hold the truth; bench/inference.py does this at full length."""
+    """95 % of the intervals cover the truth; bench/inference.py runs the full simulation."""
     chooser = np.random.default_rng(93)
     inside = clustered_inside = 0
     for _ in range(600):
         skewed = chooser.beta(1, 4, size=100)
-        found = interval(mean_estimate(Rows(skewed)))
-        inside += found.low <= 0.2 <= found.high
+        result = interval(mean_estimate(Rows(skewed)))
+        inside += result.low <= 0.2 <= result.high
         effects = np.repeat(chooser.normal(0, 1, 50), 4) + chooser.normal(0, 1, 200)
-        found = interval(mean_estimate(Rows(effects)), np.repeat(np.arange(50), 4))
-        clustered_inside += found.low <= 0 <= found.high
+        result = interval(mean_estimate(Rows(effects)), np.repeat(np.arange(50), 4))
+        clustered_inside += result.low <= 0 <= result.high
     assert 0.925 <= inside / 600 <= 0.975  # the standard deviation is .009
     assert 0.925 <= clustered_inside / 600 <= 0.975

@@ -1,4 +1,4 @@
-"""The distance between two distributions of labels."""
+"""The Jensen-Shannon distance between two label distributions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_published_distance():
     distance = jensen_shannon([2 / 3, 1 / 3, 0], [0.5, 0.25, 0.25])
     assert distance == pytest.approx(0.3091967, abs=5e-8)
     assert distance**2 == pytest.approx(0.0956026, abs=5e-8)
-    assert jensen_shannon([8, 4, 0], [2, 1, 1]) == pytest.approx(distance)  # counts are fine
+    assert jensen_shannon([8, 4, 0], [2, 1, 1]) == pytest.approx(distance)  # counts are accepted
     assert jensen_shannon([1, 0], [0, 1]) == pytest.approx(sqrt(log(2)))
 
 
@@ -28,7 +28,7 @@ shares = hnp.arrays(np.float64, (3, 4), elements=st.floats(0.0, 1.0).map(lambda 
 
 
 @given(shares, shares)
-def test_the_distance_is_scipys(p, q):
+def test_the_distance_equals_scipy(p, q):
     assume((p.sum(axis=1) > 0).all())
     assume((q.sum(axis=1) > 0).all())
     assert jensen_shannon(p, q) == pytest.approx(jensenshannon(p, q, axis=1), abs=1e-7)

@@ -1,4 +1,4 @@
-"""Cohen's and Fleiss' kappa: published tables and other programs' values."""
+"""Cohen's and Fleiss' kappa: published tables, and values of other packages."""
 
 from __future__ import annotations
 
@@ -36,37 +36,37 @@ COHEN_B = np.repeat([0, 1, 0, 1], [20, 5, 10, 15])
 
 
 def test_cohens_table():
-    found = cohen_kappa(COHEN_A, COHEN_B)
-    assert found.value == pytest.approx(0.4)
-    assert (found.n_units, found.n_annotators) == (50, 2)
-    assert cohen_kappa(COHEN_A.astype(str), COHEN_B.astype(str)) == found
+    kappa = cohen_kappa(COHEN_A, COHEN_B)
+    assert kappa.value == pytest.approx(0.4)
+    assert (kappa.n_units, kappa.n_annotators) == (50, 2)
+    assert cohen_kappa(COHEN_A.astype(str), COHEN_B.astype(str)) == kappa
 
 
 @given(complete, st.sampled_from([None, "linear", "quadratic"]))
-def test_cohens_kappa_is_scikit_learns(codes, weights):
+def test_cohens_kappa_equals_scikit_learn(codes, weights):
     a, b = codes[:, 0], codes[:, 1]
-    found = cohen_kappa(a, b, weights=weights, resamples=0).value
+    kappa = cohen_kappa(a, b, weights=weights, resamples=0).value
     if len(set(a) | set(b)) == 1:
-        assert found is None
+        assert kappa is None
     else:
-        assert found == pytest.approx(cohen_kappa_score(a, b, weights=weights), abs=1e-12)
+        assert kappa == pytest.approx(cohen_kappa_score(a, b, weights=weights), abs=1e-12)
 
 
 def test_pairs_use_the_units_that_both_rated():
     ratings = np.array([["a", "a", ""], ["a", "b", "b"], ["b", "b", ""], ["b", "b", "a"], ["", "", "a"]])
-    found = pairwise_kappas(ratings)
-    assert found.pairs[0, 1].value == pytest.approx(cohen_kappa_score(list("aabb"), list("abbb")))
-    assert found.pairs[0, 2].value == pytest.approx(cohen_kappa_score(list("ab"), list("ba")))
-    assert [found.pairs[pair].n_units for pair in ((0, 1), (0, 2), (1, 2))] == [4, 2, 2]
-    defined = [kappa.value for kappa in found.pairs.values()]
-    assert found.mean.value == pytest.approx(np.mean(defined))
+    kappas = pairwise_kappas(ratings)
+    assert kappas.pairs[0, 1].value == pytest.approx(cohen_kappa_score(list("aabb"), list("abbb")))
+    assert kappas.pairs[0, 2].value == pytest.approx(cohen_kappa_score(list("ab"), list("ba")))
+    assert [kappas.pairs[pair].n_units for pair in ((0, 1), (0, 2), (1, 2))] == [4, 2, 2]
+    defined = [kappa.value for kappa in kappas.pairs.values()]
+    assert kappas.mean.value == pytest.approx(np.mean(defined))
 
 
-def test_a_pair_without_a_kappa_says_why_and_leaves_the_mean():
-    found = pairwise_kappas([[1, 1, nan], [1, 2, nan], [2, 2, nan], [nan, 1, 1], [nan, 1, 1]])
-    assert found.pairs[0, 2].reason == "no unit has a rating of both"
-    assert found.pairs[1, 2].reason == "all ratings are one label: nothing could have disagreed"
-    assert found.mean.value == found.pairs[0, 1].value
+def test_an_undefined_pair_has_a_reason_and_is_left_out_of_the_mean():
+    kappas = pairwise_kappas([[1, 1, nan], [1, 2, nan], [2, 2, nan], [nan, 1, 1], [nan, 1, 1]])
+    assert kappas.pairs[0, 2].reason == "no unit is rated by both"
+    assert kappas.pairs[1, 2].reason == "all ratings have the same label, so no disagreement was possible"
+    assert kappas.mean.value == kappas.pairs[0, 1].value
 
 
 def test_weights_need_an_order():
@@ -78,24 +78,24 @@ def test_weights_need_an_order():
 
 
 def test_fleiss_table():
-    found = fleiss_kappa_of_counts(FLEISS)
-    assert found.value == pytest.approx(0.2099307, abs=5e-8)
-    assert (found.n_units, found.n_annotators) == (10, 14)
+    kappa = fleiss_kappa_of_counts(FLEISS)
+    assert kappa.value == pytest.approx(0.2099307, abs=5e-8)
+    assert (kappa.n_units, kappa.n_annotators) == (10, 14)
     raters = [np.repeat(np.arange(5), row) for row in FLEISS]
     assert fleiss_kappa(raters).value == pytest.approx(0.2099307, abs=5e-8)
 
 
 @given(complete)
-def test_fleiss_kappa_is_statsmodels(codes):
-    found = fleiss_kappa(codes, resamples=0).value
+def test_fleiss_kappa_equals_statsmodels(codes):
+    kappa = fleiss_kappa(codes, resamples=0).value
     if len(np.unique(codes)) == 1:
-        assert found is None
+        assert kappa is None
     else:
         table, _ = inter_rater.aggregate_raters(codes)
-        assert found == pytest.approx(inter_rater.fleiss_kappa(table), abs=1e-9)
+        assert kappa == pytest.approx(inter_rater.fleiss_kappa(table), abs=1e-9)
 
 
-def test_fleiss_needs_equal_numbers_and_names_alpha():
+def test_fleiss_needs_equal_numbers_of_ratings():
     with pytest.raises(ConfigError, match=r"2 to 3 ratings.*Krippendorff's alpha"):
         fleiss_kappa([[1, 2, 1], [1, 2, nan]])
     assert fleiss_kappa([[1, 1, nan], [nan, 2, 2], [1, nan, 2], [nan, nan, nan]]).n_units == 3

@@ -22,15 +22,15 @@ def macro_f1(gold, predicted, classes):
 
 
 def test_the_published_vector():
-    found = macro_f1(GOLD, PREDICTED, 3)
-    assert found.value == pytest.approx(0.6944444, abs=5e-8)
-    assert standard_error(found.influence, corrected=found.corrected) == pytest.approx(0.1469771, abs=5e-8)
-    assert t_interval(found).stderr == pytest.approx(0.1469771, abs=5e-8)
-    assert found.influence.sum() == pytest.approx(0, abs=1e-12)
+    estimate = macro_f1(GOLD, PREDICTED, 3)
+    assert estimate.value == pytest.approx(0.6944444, abs=5e-8)
+    assert standard_error(estimate.influence, corrected=estimate.corrected) == pytest.approx(0.1469771, abs=5e-8)
+    assert t_interval(estimate).stderr == pytest.approx(0.1469771, abs=5e-8)
+    assert estimate.influence.sum() == pytest.approx(0, abs=1e-12)
 
 
 def test_absent_classes_count_as_0():
-    # gold aabb, predicted aabc: over a and b .8333, over nine classes .1852 as scikit-learn with zero_division=0
+    # gold aabb, predicted aabc: .8333 over a and b, .1852 over nine classes, as in scikit-learn with zero_division=0
     gold, predicted = np.array([0, 0, 1, 1]), np.array([0, 0, 1, -1])
     assert macro_f1(gold, predicted, 2).value == pytest.approx(0.8333, abs=5e-5)
     assert macro_f1(gold, predicted, 9).value == pytest.approx(0.1852, abs=5e-5)
@@ -41,13 +41,13 @@ codes = st.integers(0, 4)
 
 
 @given(st.lists(st.tuples(codes, codes), min_size=1, max_size=40))
-def test_it_is_scikit_learns(pairs):
+def test_f1_equals_scikit_learn(pairs):
     gold, predicted = (np.array(column) for column in zip(*pairs, strict=True))
     theirs = f1_score(gold, predicted, labels=range(5), average=None, zero_division=0)
     assert scores(gold, predicted, 5).f1 == pytest.approx(theirs, abs=1e-12)
     assert macro_f1(gold, predicted, 5).value == pytest.approx(theirs.mean(), abs=1e-12)
 
 
-def test_classes_with_few_gold_examples_are_named():
+def test_classes_with_few_gold_examples_are_listed():
     gold = np.array([0] * 10 + [1] * 9)
     assert scores(gold, gold, 3).few_gold == ["1", "2"]

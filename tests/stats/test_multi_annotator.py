@@ -23,7 +23,7 @@ from multimodal_eval.stats.multi_annotator import (
 )
 from tests.reference import naive_multi_annotator as naive
 
-# The alphabet's order is another one than that of the codes: dodge < explain < general < ignore.
+# The alphabetical order differs from that of the codes: dodge < explain < general < ignore.
 LABELS = ("explain", "dodge", "ignore", "general")
 E, D, I, G = range(4)  # noqa: E741 - initials
 NONE = -1
@@ -47,10 +47,10 @@ def test_worked_out_by_hand():
     assert first.recall.tolist() == [0.5, 0, 0, 0]
     assert first.gold.tolist() == [2, 0, 1, 0]
     assert first.confusion.tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
-    # charge all: row 1 is also a false negative of general, which has F = 0 anyway.
-    every = score_any_match(predicted, annotations, LABELS, charge="all")
-    assert every.gold.tolist() == [2, 0, 1, 1]
-    assert every.confusion.tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]]
+    # charge all: row 1 is also a false negative for general, which has F = 0 anyway.
+    charged_all = score_any_match(predicted, annotations, LABELS, charge="all")
+    assert charged_all.gold.tolist() == [2, 0, 1, 1]
+    assert charged_all.confusion.tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]]
     # majority vote: E; explain and general tie, explain is first; none; I
     assert majority_codes(annotations, LABELS).tolist() == [E, E, NONE, I]
     # soft: 2/3, 0, skipped, 0
@@ -61,12 +61,12 @@ def test_worked_out_by_hand():
 
 
 def test_charging_every_gold_label_lowers_the_score():
-    # Two hits of explain and dodge, one miss whose annotators said explain and dodge:
+    # Hits for explain and dodge, and one miss whose annotators chose explain and dodge:
     # first: dodge has FN 1: F = 2/3, explain 1. all: both have FN 1: 2/3 and 2/3.
     annotations = [[E, E], [D, D], [E, D]]
-    first, every = (score_any_match([E, D, I], annotations, LABELS, charge=charge) for charge in ("first", "all"))
+    first, charged_all = (score_any_match([E, D, I], annotations, LABELS, charge=charge) for charge in ("first", "all"))
     assert first.macro_f1.value == pytest.approx((1 + 2 / 3) / 4)
-    assert every.macro_f1.value == pytest.approx((2 / 3 + 2 / 3) / 4)
+    assert charged_all.macro_f1.value == pytest.approx((2 / 3 + 2 / 3) / 4)
 
 
 def test_two_constant_predictors_can_both_be_right():
@@ -76,7 +76,7 @@ def test_two_constant_predictors_can_both_be_right():
 
 
 def test_any_match_macro_f1_can_be_lower_than_strict():
-    # The miss in the fourth row is charged to explain, of which there are many, or to dodge, of which there is one.
+    # The miss in the fourth row is charged to explain, which is frequent, or to dodge, which occurs once.
     predicted, gold = [E, D, G, G, E], [E, D, G, E, E]
     annotations = [[E, NONE], [D, NONE], [G, NONE], [D, E], [E, NONE]]
     strict, any_match = score_strict(predicted, gold, LABELS), score_any_match(predicted, annotations, LABELS)
@@ -87,7 +87,7 @@ def test_any_match_macro_f1_can_be_lower_than_strict():
     assert any_match.macro_f1.value < strict.macro_f1.value
 
 
-def test_a_prediction_outside_the_taxonomy_is_wrong_and_charged_to_the_gold_label_alone():
+def test_a_prediction_outside_the_taxonomy_is_wrong_and_only_charges_the_gold_label():
     scores = score_any_match([NONE, E], [[E, D], [E, E]], LABELS)
     assert scores.right.tolist() == [False, True]
     assert scores.predicted.tolist() == [1, 0, 0, 0]
@@ -98,23 +98,23 @@ def test_a_prediction_outside_the_taxonomy_is_wrong_and_charged_to_the_gold_labe
 def test_a_human_ceiling_worked_out_by_hand():
     # Columns: A1 = E D, A2 = E E, A3 = - D. A1 against {A2}, {A2, A3}: both hits. A2: hit; E against {D}: miss.
     # A3: only row 1, D against {D, E}: hit.
-    found = human_ceiling([[E, E, NONE], [D, E, D]], LABELS)
-    assert found is not None
-    first, second, third = found.by_annotator
+    ceiling = human_ceiling([[E, E, NONE], [D, E, D]], LABELS)
+    assert ceiling is not None
+    first, second, third = ceiling.by_annotator
     assert first is not None
     assert first.accuracy.value == 1
     assert second is not None
     assert second.accuracy.value == 0.5
     assert third is not None
     assert (third.n_scored, third.n_skipped, third.accuracy.value) == (1, 1, 1)
-    assert found.accuracy.value == pytest.approx((1 + 0.5 + 1) / 3)
+    assert ceiling.accuracy.value == pytest.approx((1 + 0.5 + 1) / 3)
     # macro F1: E and D 1 of 4 labels: 1/2; E 2/3 and the rest 0: 1/6; D 1: 1/4
-    assert found.macro_f1.value == pytest.approx((1 / 2 + 1 / 6 + 1 / 4) / 3)
+    assert ceiling.macro_f1.value == pytest.approx((1 / 2 + 1 / 6 + 1 / 4) / 3)
     assert human_ceiling([[E, NONE], [NONE, D]], LABELS) is None
 
 
 def test_distributions_by_jensen_shannon():
-    # The vector of the statistics' facts: p = (2/3, 1/3, 0), q = (.5, .25, .25) -> .3091967
+    # As in test_jensen_shannon.py: p = (2/3, 1/3, 0), q = (.5, .25, .25) -> .3091967
     scores = score_distributions([[0.5, 0.25, 0.25], [1, 0, 0]], [[0, 0, 1], [NONE] * 3], ("a", "b", "c"))
     assert scores.values.tolist() == pytest.approx([0.3091967], abs=5e-8)
     assert scores.n_skipped == 1
@@ -123,7 +123,7 @@ def test_distributions_by_jensen_shannon():
 
 
 def cases(count, seed=0):
-    """Random small problems: labels in any order, gaps, predictions outside the taxonomy."""
+    """Random small problems: labels in any order, missing annotations, predictions outside the taxonomy."""
     draw = random.Random(seed)
     for _ in range(count):
         labels = draw.sample(["b", "a", "C", "d", "Ä", "e", "f"], draw.randint(1, 5))
@@ -141,19 +141,26 @@ def encoded(texts, labels):
     return np.array([labels.index(text) if text in labels else NONE for text in texts], dtype=np.int64)
 
 
-def test_10_000_random_cases_equal_the_naive_implementation():
+SIZES = pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+
+
+@SIZES
+def test_random_cases_equal_the_naive_implementation(count):
     compared = 0
-    for number, (labels, predicted, gold, annotators) in enumerate(cases(10_000)):
-        said = encoded(predicted, labels)
-        given = np.array([encoded(row, labels) for row in annotators])
+    for number, (labels, predicted, gold, annotators) in enumerate(cases(count)):
+        predictions = encoded(predicted, labels)
+        annotations = np.array([encoded(row, labels) for row in annotators])
         vote = [naive.majority(row, labels) for row in annotators]
-        assert [*labels, ""][majority_codes(given, labels)[0]] == vote[0]
+        assert [*labels, ""][majority_codes(annotations, labels)[0]] == vote[0]
         for scores, rows in (
-            (_or_none(score_strict, said, encoded(gold, labels), labels), _single(predicted, gold)),
-            (_or_none(score_majority, said, given, labels), _single(predicted, vote)),
-            (_or_none(score_any_match, said, given, labels), naive.any_match_rows(predicted, annotators, labels)),
+            (_or_none(score_strict, predictions, encoded(gold, labels), labels), _single(predicted, gold)),
+            (_or_none(score_majority, predictions, annotations, labels), _single(predicted, vote)),
             (
-                _or_none(score_any_match, said, given, labels, charge="all"),
+                _or_none(score_any_match, predictions, annotations, labels),
+                naive.any_match_rows(predicted, annotators, labels),
+            ),
+            (
+                _or_none(score_any_match, predictions, annotations, labels, charge="all"),
                 naive.any_match_rows(predicted, annotators, labels, "all"),
             ),
         ):
@@ -166,25 +173,25 @@ def test_10_000_random_cases_equal_the_naive_implementation():
             assert abs(scores.accuracy.value - naive.accuracy(rows)) < 1e-12
             table = list(zip(scores.precision, scores.recall, scores.f1, scores.gold, strict=True))
             for ours, theirs in zip(table, naive.per_class(rows, labels).values(), strict=True):
-                assert all(abs(one - float(other)) < 1e-12 for one, other in zip(ours, theirs, strict=True))
-        shares = [naive.soft(one, row, labels) for one, row in zip(predicted, annotators, strict=True)]
+                assert all(abs(x - float(y)) < 1e-12 for x, y in zip(ours, theirs, strict=True))
+        shares = [naive.soft(prediction, row, labels) for prediction, row in zip(predicted, annotators, strict=True)]
         known = [float(share) for share in shares if share is not None]
-        soft = _or_none(score_soft, said, given, labels)
+        soft = _or_none(score_soft, predictions, annotations, labels)
         assert (soft is None) == (not known)
         if soft is not None:
             assert soft.values.tolist() == known
-        if number % 5:  # which scores every annotator, and takes as long as all the rest
+        if number % 5:  # scoring every annotator takes as long as everything else
             continue
-        ceiling = human_ceiling(given, labels)
-        wanted = naive.ceiling(annotators, labels)
-        assert (ceiling is None) == (wanted is None)
+        ceiling = human_ceiling(annotations, labels)
+        expected = naive.ceiling(annotators, labels)
+        assert (ceiling is None) == (expected is None)
         if ceiling is not None:
-            assert abs(ceiling.macro_f1.value - wanted) < 1e-12
-    assert compared > 35_000
+            assert abs(ceiling.macro_f1.value - expected) < 1e-12
+    assert compared > 3.5 * count
 
 
 def _single(predicted, gold):
-    return [(one, [right]) for one, right in zip(predicted, gold, strict=True) if right]
+    return [(prediction, [label]) for prediction, label in zip(predicted, gold, strict=True) if label]
 
 
 def _or_none(function, *arguments, **options):
@@ -194,30 +201,31 @@ def _or_none(function, *arguments, **options):
         return None
 
 
-def test_10_000_random_cases_equal_scikit_learn():
-    """Its cost is in the call, so many cases go into each: as blocks of classes of one multi-label problem.
+@SIZES
+def test_random_cases_equal_scikit_learn(count):
+    """A call of scikit-learn is slow, so all cases are combined into one multi-label problem with separate classes.
 
-    Per case: labels= the taxonomy, zero_division=0. A case's classes are columns of their own, in which the rows of all
-    other cases are 0 in gold and prediction, and so change none of its counts.
+    Per case: labels= the taxonomy, zero_division=0. The classes of a case are separate columns. The rows of all other
+    cases are 0 there in gold and prediction, and do not change its counts.
     """
-    truth, guess, wanted, owner = [], [], [], []
+    truth, guess, ours, owner = [], [], [], []
     offset = 0
-    for labels, predicted, _, annotators in cases(10_000, seed=1):
-        said = encoded(predicted, labels)
-        given = np.array([encoded(row, labels) for row in annotators])
+    for labels, predicted, _, annotators in cases(count, seed=1):
+        predictions = encoded(predicted, labels)
+        annotations = np.array([encoded(row, labels) for row in annotators])
         for charge in ("first", "all"):
             rows = naive.any_match_rows(predicted, annotators, labels, charge)
             if not rows:
                 continue
-            wanted.append(score_any_match(said, given, labels, charge=charge).macro_f1.value)
+            ours.append(score_any_match(predictions, annotations, labels, charge=charge).macro_f1.value)
             owner.append((offset, len(labels)))
-            truth += [[offset + labels.index(one) for one in golds] for _, golds in rows]
-            guess += [[offset + labels.index(one)] if one in labels else [] for one, _ in rows]
+            truth += [[offset + labels.index(label) for label in golds] for _, golds in rows]
+            guess += [[offset + labels.index(label)] if label in labels else [] for label, _ in rows]
             offset += len(labels)
-    assert len(wanted) > 18_000
+    assert len(ours) > 1.8 * count
     scores = f1_score(_indicator(truth, offset), _indicator(guess, offset), average=None, zero_division=0)
     theirs = [scores[start : start + size].mean() for start, size in owner]
-    assert wanted == pytest.approx(theirs, abs=1e-12)
+    assert ours == pytest.approx(theirs, abs=1e-12)
 
 
 def _indicator(rows, width):
@@ -242,7 +250,7 @@ def columns(rows):
 
 
 @given(tables)
-def test_single_label_scores_are_scikit_learns(rows):
+def test_single_label_scores_equal_scikit_learn(rows):
     predicted, gold, _ = columns(rows)
     assume((gold >= 0).any())
     scores = score_strict(predicted, gold, LABELS)
@@ -252,12 +260,14 @@ def test_single_label_scores_are_scikit_learns(rows):
     known = kept & (predicted >= 0)
     if known.any():
         assert scores.confusion.tolist() == confusion_matrix(gold[known], predicted[known], labels=range(4)).tolist()
-    naive_rows = [(said, [right]) for said, right in zip(predicted.tolist(), gold.tolist(), strict=True) if right >= 0]
+    naive_rows = [
+        (prediction, [label]) for prediction, label in zip(predicted.tolist(), gold.tolist(), strict=True) if label >= 0
+    ]
     assert scores.macro_f1.influence == pytest.approx(naive.influence(naive_rows, range(4)), abs=1e-12)
 
 
 @given(tables)
-def test_any_match_accuracy_is_never_below_strict_accuracy_where_the_strict_label_is_among_the_annotators(rows):
+def test_any_match_accuracy_is_not_below_strict_accuracy_if_an_annotator_gave_the_gold_label(rows):
     predicted, gold, annotations = columns(rows)
     gold = np.where(gold >= 0, gold, 0)
     annotations = np.column_stack([annotations, gold])
@@ -293,7 +303,7 @@ def by_label(scores):
 
 @given(tables, st.permutations(range(4)))
 def test_the_order_of_the_codes_changes_nothing(rows, order):
-    """The same labels under other codes: "alphabetical" goes by the labels."""
+    """The same labels with different codes; the alphabetical order depends only on the labels."""
     predicted, _, annotations = columns(rows)
     assume((annotations >= 0).any())
     place = np.array([*np.argsort(order), -1])
@@ -325,8 +335,8 @@ def test_any_relabelling_is_equivariant_for_strict_soft_and_charge_all(rows, nam
 
 
 @given(tables, st.sampled_from(["first", "all"]))
-def test_influence_values_are_those_of_the_summed_statistics(rows, charge):
-    """What a run stores row by row gives the same number and the same influence values."""
+def test_influence_values_equal_those_of_the_summed_statistics(rows, charge):
+    """The statistics that a run stores per row give the same score and the same influence values."""
     from multimodal_eval.core.score import Rows
     from multimodal_eval.stats.estimates import function_of_sums
 
@@ -334,16 +344,19 @@ def test_influence_values_are_those_of_the_summed_statistics(rows, charge):
     assume((annotations >= 0).any())
     scores = score_any_match(predicted, annotations, LABELS, charge=charge)
     golds = any_match_golds(predicted, annotations, LABELS, charge=charge).tolist()
-    counted = [(said, [code for code in row if code >= 0]) for said, row in zip(predicted.tolist(), golds, strict=True)]
-    stats = np.array([row_statistics(said, row, 4) for said, row in counted if row])
-    found = function_of_sums(Rows(scores.right.astype(float), stats), macro_f1_of_sums, macro_f1_gradient)
-    assert found.value == pytest.approx(scores.macro_f1.value, abs=1e-12)
-    assert found.influence == pytest.approx(scores.macro_f1.influence, abs=1e-9)
+    counted = [
+        (prediction, [code for code in row if code >= 0])
+        for prediction, row in zip(predicted.tolist(), golds, strict=True)
+    ]
+    stats = np.array([row_statistics(prediction, row, 4) for prediction, row in counted if row])
+    estimate = function_of_sums(Rows(scores.right.astype(float), stats), macro_f1_of_sums, macro_f1_gradient)
+    assert estimate.value == pytest.approx(scores.macro_f1.value, abs=1e-12)
+    assert estimate.influence == pytest.approx(scores.macro_f1.influence, abs=1e-9)
     assert scores.macro_f1.influence.sum() == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize("charge", ["first", "all"])
-def test_the_standard_error_is_what_repeated_draws_show(charge):
+def test_the_standard_error_matches_repeated_draws(charge):
     chance = np.random.default_rng(0)
 
     def drawn(rows):
@@ -352,24 +365,24 @@ def test_the_standard_error_is_what_repeated_draws_show(charge):
         return score_any_match(noisy[0], np.column_stack(noisy[1:]), LABELS, charge=charge).macro_f1
 
     values = [drawn(400).value for _ in range(600)]
-    found = drawn(400)
-    said = standard_error(found.influence, corrected=found.corrected)
-    # A standard deviation of 600 draws is good to 3 %.
-    assert said == pytest.approx(np.std(values), rel=0.15)
+    estimate = drawn(400)
+    error = standard_error(estimate.influence, corrected=estimate.corrected)
+    # The standard deviation of 600 draws is accurate to 3 %.
+    assert error == pytest.approx(np.std(values), rel=0.15)
 
 
 def test_published_vector_of_macro_f1():
     labels = ("0", "1", "2")
     gold, predicted = [0, 0, 0, 1, 1, 1, 2, 2, 2, 2], [0, 0, 1, 1, 1, 2, 2, 2, 0, 2]
-    found = score_strict(predicted, gold, labels)
-    assert found.macro_f1.value == pytest.approx(0.6944444, abs=5e-8)
-    assert found.macro_f1_interval().stderr == pytest.approx(0.1469771, abs=5e-8)
+    scores = score_strict(predicted, gold, labels)
+    assert scores.macro_f1.value == pytest.approx(0.6944444, abs=5e-8)
+    assert scores.macro_f1_interval().stderr == pytest.approx(0.1469771, abs=5e-8)
     clusters = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
-    assert "5 clusters" in found.macro_f1_interval(clusters).method
-    assert found.few_gold == ["0", "1", "2"]
+    assert "5 clusters" in scores.macro_f1_interval(clusters).method
+    assert scores.few_gold == ["0", "1", "2"]
 
 
-def test_what_is_refused():
+def test_invalid_input():
     with pytest.raises(InputError, match="predicted has 1, annotations has 2"):
         score_any_match([0], [[0], [1]], LABELS)
     with pytest.raises(InputError, match="NOTHING_TO_SCORE"):
@@ -380,7 +393,7 @@ def test_what_is_refused():
         score_strict([4], [0], LABELS)
     with pytest.raises(ConfigError, match="first or all"):
         score_any_match([0], [[0]], LABELS, charge="some")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="whole-number codes"):
+    with pytest.raises(ConfigError, match="integer codes"):
         score_soft([0.5], [[0]], LABELS)
     with pytest.raises(ConfigError, match="each once"):
         score_strict([0], [0], ("a", "a"))

@@ -1,4 +1,4 @@
-"""Ratings that cannot be used are refused."""
+"""Errors for ratings that cannot be used."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from multimodal_eval.stats.agreement import krippendorff_alpha
 
 
 @pytest.mark.parametrize(
-    ("ratings", "level", "said"),
+    ("ratings", "level", "message"),
     [
         ([["a", "b"]], "interval", "needs numbers. Got 'a'"),
         ([["a", "b"]], "ordinal", "need an order"),
-        ([[1, -2]], "ratio", "from 0 up. Got -2"),
+        ([[1, -2]], "ratio", "non-negative numbers. Got -2"),
         ([[1, 2]], "nominl", "Did you mean 'nominal'?"),
         ([[1, np.inf]], "interval", "infinity"),
         ([1, 2], "nominal", "units x annotators"),
-        (np.array([["a", 1.5]], dtype=object), "nominal", "mix texts and other values"),
-        (np.array([[b"a", b"b"]], dtype=object), "nominal", "a rating must be a number or a text"),
+        (np.array([["a", 1.5]], dtype=object), "nominal", "mix strings and other values"),
+        (np.array([[b"a", b"b"]], dtype=object), "nominal", "a rating must be a number or a string"),
         (np.arange(6000.0).reshape(-1, 2), "ratio", "up to 5,000 different numbers"),
     ],
 )
-def test_ratings_that_cannot_be_used(ratings, level, said):
-    with pytest.raises(ConfigError, match=said):
+def test_ratings_that_cannot_be_used(ratings, level, message):
+    with pytest.raises(ConfigError, match=message):
         krippendorff_alpha(ratings, level)
 
 

@@ -1,4 +1,4 @@
-"""Bootstrap intervals of agreement figures."""
+"""Bootstrap intervals of agreement values."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ def test_the_interval_is_the_percentile_bootstrap_over_units():
     random = np.random.default_rng(0)
     truth = random.integers(3, size=120)
     ratings = np.where(random.random((120, 3)) < 0.7, truth[:, None], random.integers(3, size=(120, 3)))
-    found = krippendorff_alpha(ratings, resamples=4000)
+    agreement = krippendorff_alpha(ratings, resamples=4000)
     draws = [alpha(ratings[random.integers(120, size=120)]) for _ in range(1500)]
-    assert found.low == pytest.approx(np.quantile(draws, 0.025), abs=0.012)
-    assert found.high == pytest.approx(np.quantile(draws, 0.975), abs=0.012)
-    assert found.stderr == pytest.approx(np.std(draws), rel=0.1)
-    assert found.method == "95% percentile bootstrap, 4,000 resamples of 120 units"
+    assert agreement.low == pytest.approx(np.quantile(draws, 0.025), abs=0.012)
+    assert agreement.high == pytest.approx(np.quantile(draws, 0.975), abs=0.012)
+    assert agreement.stderr == pytest.approx(np.std(draws), rel=0.1)
+    assert agreement.method == "95% percentile bootstrap, 4,000 resamples of 120 units"
 
 
 def test_groups_are_drawn_whole():
     random = np.random.default_rng(1)
-    # Ten copies of each of 20 units: as 200 units they look ten times as informative as they are.
+    # Ten copies of each of 20 units: as 200 units they seem ten times as informative as they are.
     once = np.where(random.random((20, 2)) < 0.7, random.integers(2, size=(20, 1)), random.integers(2, size=(20, 2)))
     copied, groups = np.repeat(once, 10, axis=0), np.repeat(np.arange(20), 10)
     grouped = krippendorff_alpha(copied, groups=groups, resamples=4000)
@@ -46,42 +46,42 @@ def test_a_large_group_is_drawn_as_often_as_a_small_one():
     for _ in range(2000):
         drawn = random.integers(12, size=12)
         draws.append(np.mean(np.concatenate([equal[groups == group] for group in drawn])))
-    found = percent_agreement(ratings, groups=groups, resamples=4000).overall
-    assert found.stderr == pytest.approx(np.std(draws), rel=0.08)
+    agreement = percent_agreement(ratings, groups=groups, resamples=4000).overall
+    assert agreement.stderr == pytest.approx(np.std(draws), rel=0.08)
 
 
-def test_the_bootstrap_is_seeded_and_memory_does_not_change_it(monkeypatch):
+def test_the_bootstrap_depends_on_the_seed_but_not_on_the_block_size(monkeypatch):
     first = krippendorff_alpha(DOCSTRING, "ordinal", seed=5)
-    monkeypatch.setattr("multimodal_eval.stats.resampling._CELLS", 50)
+    monkeypatch.setattr("multimodal_eval.stats.resampling._MAX_CELLS", 50)
     assert krippendorff_alpha(DOCSTRING, "ordinal", seed=5) == first
     assert krippendorff_alpha(DOCSTRING, "ordinal", seed=6) != first
 
 
 def test_without_resamples_or_units_there_is_no_interval():
-    found = krippendorff_alpha([[1, 2]])
-    assert (found.value, found.low, found.method) == (0.0, None, "no interval: 1 unit")
+    one_unit = krippendorff_alpha([[1, 2]])
+    assert (one_unit.value, one_unit.low, one_unit.method) == (0.0, None, "no interval: 1 unit")
     assert krippendorff_alpha(DOCSTRING, resamples=0).method == "no interval"
-    one = krippendorff_alpha(DOCSTRING, groups=np.zeros(15, dtype=np.int64))
-    assert (one.low, one.method) == (None, "no interval: 1 group")
-    with pytest.raises(ConfigError, match="one group a unit"):
+    one_group = krippendorff_alpha(DOCSTRING, groups=np.zeros(15, dtype=np.int64))
+    assert (one_group.low, one_group.method) == (None, "no interval: 1 group")
+    with pytest.raises(ConfigError, match="one group per unit"):
         krippendorff_alpha(DOCSTRING, groups=np.zeros(3, dtype=np.int64))
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_undefined_resamples_are_counted(level):
     # 29 units aaa and one bbb: a resample has no b with probability (29/30)^30 = .362.
-    found = krippendorff_alpha([[0.1] * 3] * 29 + [[0.3] * 3], level)
-    lost = int(found.method.split("units, ")[1].split()[0])
+    agreement = krippendorff_alpha([[0.1] * 3] * 29 + [[0.3] * 3], level)
+    lost = int(agreement.method.split("units, ")[1].split()[0])
     assert lost == pytest.approx(362, abs=60)
-    assert (found.low, found.high) == (1.0, 1.0)
+    assert (agreement.low, agreement.high) == (1.0, 1.0)
 
 
-def test_an_interval_of_less_than_half_of_the_resamples_is_none():
-    # The first and the last annotator share two units of 30, aa and bb. Either is missing from a resample
-    # with probability (29/30)^30 = .362, both are there in about .4.
+def test_there_is_no_interval_if_most_resamples_are_undefined():
+    # The first and the last annotator share two units of 30, aa and bb. Each is missing from a resample
+    # with probability (29/30)^30 = .362; both are present in about 40 % of the resamples.
     ratings = [[1, 1, nan], [1, 2, nan]] * 14 + [[1, nan, 1], [2, nan, 2]]
-    found = pairwise_kappas(ratings)
-    assert found.pairs[0, 2].value == 1.0
-    assert found.pairs[0, 2].low is None
-    assert found.pairs[0, 2].method.startswith("no interval: undefined in ")
-    assert found.pairs[0, 1].low is not None
+    kappas = pairwise_kappas(ratings)
+    assert kappas.pairs[0, 2].value == 1.0
+    assert kappas.pairs[0, 2].low is None
+    assert kappas.pairs[0, 2].method.startswith("no interval: undefined in ")
+    assert kappas.pairs[0, 1].low is not None

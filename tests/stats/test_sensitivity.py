@@ -18,9 +18,9 @@ from multimodal_eval.stats.sensitivity import (
 
 
 def test_effective_weights_worked_out_by_hand():
-    # x1 = 0, 1 and x2 = 0, 3 with weights .5: c = 0, 2; both parts move with c, by .5 and 1.5 of its 2
-    found = effective_weights(np.array([[0.0, 0.0], [1.0, 3.0]]) * 0.5)
-    assert found == pytest.approx([0.25, 0.75])
+    # x1 = 0, 1 and x2 = 0, 3 with weights .5: c = 0, 2; the parts contribute .5 and 1.5 of the 2
+    weights = effective_weights(np.array([[0.0, 0.0], [1.0, 3.0]]) * 0.5)
+    assert weights == pytest.approx([0.25, 0.75])
 
 
 def test_a_part_without_variance_has_no_effect():
@@ -32,11 +32,11 @@ def test_a_part_without_variance_has_no_effect():
 @given(st.integers(2, 5), st.integers(0, 100))
 def test_effective_weights_add_up_to_1(parts, seed):
     chooser = np.random.default_rng(seed)
-    found = effective_weights(chooser.random((20, parts)) * chooser.dirichlet(np.ones(parts)))
-    assert found.sum() == pytest.approx(1)
+    weights = effective_weights(chooser.random((20, parts)) * chooser.dirichlet(np.ones(parts)))
+    assert weights.sum() == pytest.approx(1)
 
 
-def test_drawn_weights_stay_around_the_given_ones():
+def test_drawn_weights_are_centred_on_the_configured_ones():
     given_weights = np.array([0.25, 0.5, 0.25, 0.0])
     drawn = drawn_weights(given_weights, draws=20_000, concentration=50, seed=1)
     assert drawn.sum(axis=1) == pytest.approx(np.ones(20_000))
@@ -49,12 +49,12 @@ def test_drawn_weights_stay_around_the_given_ones():
 
 def test_a_composite_of_equal_parts_does_not_move():
     drawn = drawn_weights(np.array([0.3, 0.7]), draws=1000, concentration=5, seed=0)
-    found = spread(0.6, Parts(np.full((4, 2), 0.6)).composites(drawn))
-    assert (found.low, found.high, found.deviation) == (pytest.approx(0.6), pytest.approx(0.6), pytest.approx(0))
+    moved = spread(0.6, Parts(np.full((4, 2), 0.6)).composites(drawn))
+    assert (moved.low, moved.high, moved.deviation) == (pytest.approx(0.6), pytest.approx(0.6), pytest.approx(0))
 
 
 @pytest.mark.parametrize("renormalise", [False, True])
-def test_missing_parts_count_as_the_task_says(renormalise):
+def test_missing_parts_count_as_configured(renormalise):
     table = np.array([[1.0, np.nan], [0.5, 1.0], [np.nan, 0.8]])
     weights = np.array([[0.25, 0.75]])
     # zero: .25, .875, .6; renormalised: 1, .875, .8
@@ -65,7 +65,7 @@ def test_missing_parts_count_as_the_task_says(renormalise):
     assert parts.means == pytest.approx([0.75, 0.9])
 
 
-def test_a_part_that_is_taken_away():
+def test_removing_a_part():
     assert without(np.array([0.5, 0.3, 0.2]), 0) == pytest.approx([0, 0.6, 0.4])
     assert without(np.array([1.0, 0.0]), 0) is None
 
@@ -87,6 +87,6 @@ def test_systems_that_change_places():
 
 def test_equal_systems_share_their_ranks():
     moved = np.array([[0.5, 0.7], [0.5, 0.7], [0.1, 0.9]])
-    # first draw: two level at the top; second: the third leads
+    # first draw: two tie for the lead; second: the third leads
     assert rank_shares(moved).tolist() == [[0.25, 0.5, 0.25], [0.25, 0.5, 0.25], [0.5, 0.0, 0.5]]
     assert flip_probabilities(np.array([0.6, 0.6, 0.5]), moved)[0, 1] == 0.5

@@ -1,4 +1,4 @@
-"""The staged aligner against exhaustive search, and against NLTK's greedy one."""
+"""The staged aligner against exhaustive search and NLTK's greedy aligner."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ synset_lists = st.fixed_dictionaries(
 
 @settings(max_examples=400)
 @given(words, words, synset_lists)
-def test_it_finds_what_exhaustive_search_finds(candidate, reference, synsets):
+def test_the_alignment_equals_that_of_exhaustive_search(candidate, reference, synsets):
     stems = dict(zip(WORDS, stem(WORDS, "english"), strict=True))
 
     def described(texts):
@@ -45,38 +45,38 @@ def test_it_finds_what_exhaustive_search_finds(candidate, reference, synsets):
     assert (matches, crossings, chunks) == align(described(candidate), described(reference))
 
 
-def test_an_early_choice_spares_a_later_crossing():
-    # Either "dog" will do for "dog" by itself; with "walk" and "walks" behind, the first one would be crossed.
+def test_an_early_choice_avoids_a_later_crossing():
+    # "dog" matches either "dog", but the first one would cross the match of "walk" and "walks".
     matches, crossings, _, _ = aligned(["walk", "dog"], ["dog", "walks", "dog"])
     assert matches == [(0, 1, 1), (1, 2, 0)]
     assert crossings == 0
 
 
 def test_crossings_count_over_all_stages():
-    # "dog" is fixed at (1, 1); "walk" may take either "walks": the one behind crosses nothing
+    # "dog" is fixed at (1, 1). "walk" matches "walks" and "walking", and only "walking" crosses nothing.
     matches, crossings, _, _ = aligned(["red", "dog", "walk"], ["walks", "dog", "walking"])
     assert matches == [(1, 1, 0), (2, 2, 1)]
     assert crossings == 0
 
 
-def test_of_equal_alignments_the_leftmost_is_taken():
+def test_of_equal_alignments_the_leftmost_is_chosen():
     assert aligned(["dog", "red"], ["dog", "sky", "dog"])[0] == [(0, 0, 0)]
 
 
 @pytest.mark.parametrize("length", [300, 3000])
 def test_long_texts_keep_the_most_matches(length):
     chooser = random.Random(length)
-    one, other = (chooser.choices("abcdef", k=length) for _ in range(2))
-    matches, crossings, chunks, proven = aligned(one, other)
-    assert len(matches) == sum(min(one.count(letter), other.count(letter)) for letter in "abcdef")
+    candidate, reference = (chooser.choices("abcdef", k=length) for _ in range(2))
+    matches, crossings, chunks, proven = aligned(candidate, reference)
+    assert len(matches) == sum(min(candidate.count(letter), reference.count(letter)) for letter in "abcdef")
     assert len({i for i, _, _ in matches}) == len({j for _, j, _ in matches}) == len(matches)
-    assert all(one[i] == other[j] for i, j, _ in matches)
+    assert all(candidate[i] == reference[j] for i, j, _ in matches)
     assert crossings >= 0
     assert chunks >= 1
     assert not proven
 
 
-# NLTK, with our WordNet in the place of its own.
+# NLTK with our WordNet instead of its own.
 
 
 class Lemma:
@@ -96,14 +96,14 @@ class Synset:
 
 
 class OurWordNet:
-    """What NLTK's aligner asks of WordNet: the synsets of a word, each with its words."""
+    """The part of WordNet that NLTK's aligner uses: the synsets of a word, each with its words."""
 
     def __init__(self, vocabulary):
         self._numbers = dict(zip(vocabulary, get_synonyms("wordnet", "en").synsets(vocabulary), strict=True))
 
     def synsets(self, word):
-        numbers = set(self._numbers.get(word, ()))  # NLTK asks for stems here, which often are no words
-        return [Synset([other for other, its in self._numbers.items() if numbers & set(its)])]
+        numbers = set(self._numbers.get(word, ()))  # NLTK looks up stems here, which often are not words
+        return [Synset([other for other, synsets in self._numbers.items() if numbers & set(synsets)])]
 
 
 VOCABULARY = """a the of on in man men woman dog dogs hound car automobile cars run runs running sit sits
@@ -126,7 +126,7 @@ def test_the_variant_of_2005_against_nltk():
         matches, crossings, chunks, proven = texts.alignment(0, 0)
         assert proven
         assert len(matches) >= len(theirs)
-        if len(matches) > len(theirs):  # NLTK misses synonyms whose stems are no words
+        if len(matches) > len(theirs):  # NLTK misses synonyms whose stems are not words
             better += 1
             continue
         assert (crossings, chunks) <= (their_crossings, their_chunks)
@@ -142,7 +142,7 @@ def test_the_variant_of_2005_against_nltk():
 
 
 def test_the_worked_example_of_nltk():
-    # facts of the formula: a 4-word candidate within a 6-word reference in two chunks
+    # a 4-word candidate within a 6-word reference, in two chunks
     candidate, reference = "dog runs big beach".split(), "dog runs on the big beach".split()
     nltk = single_meteor_score(reference, candidate, wordnet=OurWordNet(candidate + reference))
     assert nltk == pytest.approx(0.646552, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Captions as CLIP gets them."""
+"""Captions as CLIP receives them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from multimodal_eval.text.answers import CAPTION_WORDS, clean_and_truncate_capti
         ("Answer: a dog", "a dog"),
         ("CAPTION:a dog", "a dog"),
         (" \n answer:   a dog", "a dog"),
-        ("answer: caption: a dog", "caption: a dog"),  # one label goes
-        ("the answer: a dog", "the answer: a dog"),  # only at the beginning
+        ("answer: caption: a dog", "caption: a dog"),  # one label is removed
+        ("the answer: a dog", "the answer: a dog"),  # only at the start
         ("answers: two", "answers: two"),
         ("answer : two", "answer : two"),
         ("a\tdog\n\nruns", "a dog runs"),
@@ -36,15 +36,15 @@ def test_examples(text, cleaned):
     assert clean_and_truncate_caption(text) == cleaned
 
 
-def test_the_first_32_words_stay():
+def test_the_first_32_words_are_kept():
     words = [f"w{number}" for number in range(40)]
     assert clean_and_truncate_caption(" ".join(words)) == " ".join(words[:32])
-    # The label is no word, and what becomes a space separates words.
+    # The label does not count as a word, and a replaced character separates words.
     assert clean_and_truncate_caption("caption: " + "*".join(words)) == " ".join(words[:32])
 
 
 @given(st.text(max_size=300))
-def test_what_is_left_is_one_short_line_of_known_characters(text):
+def test_the_result_is_one_short_line_of_allowed_characters(text):
     cleaned = clean_and_truncate_caption(text)
     assert re.fullmatch(r"[\w\s.,!?%\-:;()/#]*", cleaned)
     assert cleaned == " ".join(cleaned.split())
@@ -55,5 +55,5 @@ def test_what_is_left_is_one_short_line_of_known_characters(text):
 
 @given(st.sampled_from(["answer:", "Caption:", "ANSWER: "]), st.text(max_size=100))
 def test_a_label_changes_nothing(label, text):
-    without_label = clean_and_truncate_caption("x " + text)  # "x" keeps a label inside the text from being one
+    without_label = clean_and_truncate_caption("x " + text)  # "x" prevents a label at the start
     assert clean_and_truncate_caption(f"{label}x {text}") == without_label

@@ -1,4 +1,4 @@
-"""Which of COCO's objects a text mentions."""
+"""Mentions of COCO's objects in a text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from multimodal_eval.text.chair import _lines, mentions, objects_of
 COCO = [category for category, _ in _lines() if category != "-"]
 
 
-def said(text):
+def objects_and_words(text):
     return [(mention.object, mention.words) for mention in mentions(text)]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("A man eats a hot dog next to his dog.", [("person", "man"), ("hot dog", "hot dog"), ("dog", "dog")]),
         ("an orange cat on the train tracks near the train station", [("cat", "cat")]),
@@ -45,26 +45,26 @@ def said(text):
         ("a quiet landscape", []),
     ],
 )
-def test_mentions(text, found):
-    assert said(text) == found
+def test_mentions(text, expected):
+    assert objects_and_words(text) == expected
 
 
-def test_there_are_80_objects_and_each_is_known_by_its_own_name_and_plural():
+def test_there_are_80_objects_and_each_is_known_by_its_name_and_plural():
     assert len(COCO) == len(set(COCO)) == 80
     for name in COCO:
         assert objects_of([name]) == {name}
     assert objects_of(["Dining Tables", "dogs"]) == {"dining table", "dog"}
 
 
-def test_listed_names_of_other_things_are_left_out():
+def test_listed_names_of_other_things_are_ignored():
     assert objects_of(["tree", "train station", "", "x" * 10_000, "people " * 1000]) == set()
 
 
-def test_no_name_stands_in_two_lines():
+def test_no_name_is_in_two_lines():
     names = [name for _, row in _lines() for name in row]
     assert len(names) == len(set(names))
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_read(text):
+def test_any_text_is_accepted(text):
     assert {mention.object for mention in mentions(text)} <= set(COCO)

@@ -1,20 +1,20 @@
-"""Content words: base forms, each said once."""
+"""Content words: parts of speech, base forms, duplicates."""
 
 from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.text import remembered as memory
+from multimodal_eval.text import text_cache
 from multimodal_eval.text.content_words import content_words
-from multimodal_eval.text.remembered import remembered
+from multimodal_eval.text.text_cache import cached_by_text
 
 
-def found(text):
+def words_and_forms(text):
     return [(word.word, word.part, word.lemmas) for word in content_words(text)]
 
 
 def test_parts_of_speech_and_base_forms():
-    assert found("Anna's dogs ran; the taller one was parked.") == [
+    assert words_and_forms("Anna's dogs ran; the taller one was parked.") == [
         ("anna", "NOUN", ("anna",)),
         ("dogs", "NOUN", ("dog",)),
         ("ran", "VERB", ("run",)),
@@ -31,13 +31,13 @@ def test_parts_of_speech_and_base_forms():
         ("she rides a bike", "rides", ("ride",)),
         ("a couple is dining outside", "dining", ("dine",)),
         ("he is staring", "staring", ("stare",)),
-        ("two men", "men", ("men", "man")),  # WordNet has "men" as a word of its own: the work force
+        ("two men", "men", ("men", "man")),  # WordNet has "men" as a separate word: the work force
         ("she is bathing", "bathing", ("bathe", "bath")),  # both are regular
-        ("a man busing tables", "busing", ("bus",)),  # irregular and in no list, but there is nothing else
+        ("a man busing tables", "busing", ("bus",)),  # irregular and in no list, but the only candidate
         ("a blorple", "blorple", ("blorple",)),
     ],
 )
-def test_base_forms_are_those_that_are_spelled_so(text, word, lemmas):
+def test_base_forms_follow_english_spelling(text, word, lemmas):
     assert [content.lemmas for content in content_words(text) if content.word == word] == [lemmas]
 
 
@@ -50,18 +50,18 @@ def test_base_forms_are_those_that_are_spelled_so(text, word, lemmas):
         ("they dance a dance", ["dance", "dance"]),  # a verb and a noun
     ],
 )
-def test_words_with_a_base_form_in_common_are_one(text, words):
+def test_words_with_a_common_base_form_count_once(text, words):
     assert [word.word for word in content_words(text)] == words
 
 
-def test_short_texts_are_remembered_and_long_ones_are_not(monkeypatch):
-    monkeypatch.setattr(memory, "LONGEST", 3)
-    asked = []
+def test_only_short_texts_are_cached(monkeypatch):
+    monkeypatch.setattr(text_cache, "MAX_LENGTH", 3)
+    calls = []
 
-    @remembered
-    def shout(text):
-        asked.append(text)
+    @cached_by_text
+    def upper(text):
+        calls.append(text)
         return text.upper()
 
-    assert [shout(text) for text in ("dog", "dog", "dogs", "dogs")] == ["DOG", "DOG", "DOGS", "DOGS"]
-    assert asked == ["dog", "dogs", "dogs"]
+    assert [upper(text) for text in ("dog", "dog", "dogs", "dogs")] == ["DOG", "DOG", "DOGS", "DOGS"]
+    assert calls == ["dog", "dogs", "dogs"]

@@ -1,4 +1,4 @@
-"""The committed tables are what their generators write."""
+"""The committed tables match the output of their generators."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def test_the_ptb_tables_are_up_to_date(tmp_path):
 def test_the_unicode_tables_are_up_to_date():
     written = (NATIVE / "unicode_tables.h").read_text()
     if f"from Unicode {unicodedata.unidata_version}." not in written:
-        return  # another Python knows another Unicode; the tables are those of the version that they name
-    made = subprocess.run(
+        return  # this Python has another Unicode version than the one that the tables name
+    generated = subprocess.run(
         [sys.executable, str(NATIVE / "unicode_tables.py")], capture_output=True, text=True, check=True
     )
-    assert made.stdout == written
+    assert generated.stdout == written

@@ -1,4 +1,4 @@
-"""The language of texts: by their letters, and whether a text is in a model's language (sure rather than complete)."""
+"""The language of texts by their letters, and whether a text may be in a model's language."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def test_half_of_the_letters_decide(texts, language):
 
 
 @pytest.mark.parametrize("text", ["Собака бежит по пляжу", "Der Hund ist auf dem Feld und die Katze", "犬が走っている"])
-def test_what_is_surely_not_english(text):
+def test_texts_that_are_not_english(text):
     assert not fits(text, frozenset({"en"}))
 
 
 @pytest.mark.parametrize(
     "text", ["", "42", "🐕", "A dog", "dog", "man in furry hat", "naïve café", "the café of La Paz"]
 )
-def test_what_may_be_english(text):
+def test_texts_that_may_be_english(text):
     assert fits(text, frozenset({"en"}))
 
 

@@ -1,4 +1,4 @@
-"""METEOR 1.5's data: made once, mapped, and never read past the end."""
+"""METEOR 1.5's data: built once, memory-mapped, and never read past the end."""
 
 from __future__ import annotations
 
@@ -41,20 +41,25 @@ def matched(program, candidate, reference):
     return [int(stats[0, 4 + 4 * module] + stats[0, 6 + 4 * module]) for module in range(4)]
 
 
-def test_every_list_is_found_again(folder):
+def test_every_list_is_in_the_table(folder):
     prepare(folder)
     program = opened(folder)
     assert matched(program, "the car", "the automobile") == [1, 0, 1, 0]
     assert matched(program, "went", "leave") == [0, 0, 1, 0]  # through the exception
     assert matched(program, "cars", "automobile") == [0, 0, 1, 0]  # through the ending
-    assert matched(program, "before", "in front of") == [0, 0, 0, 1]  # the table holds it one way, both ways count
+    assert matched(program, "before", "in front of") == [
+        0,
+        0,
+        0,
+        1,
+    ]  # the table has one direction, both match
     assert matched(program, "in front of", "before") == [0, 0, 0, 3]
     assert matched(program, "a lot of dogs", "many dogs") == [1, 0, 0, 3]
     _, stats = program.score(["the a dog"], [["the a dog"]], "")
     assert stats[0, 2] == 2  # function words
 
 
-def test_pieces_of_any_size_make_the_same_table():
+def test_pieces_of_any_size_give_the_same_table():
     tables = []
     for size in (1, 3, 7, 1000):
         builder = MeteorDataBuilder()
@@ -80,18 +85,18 @@ def test_a_damaged_table_is_refused_and_never_read_past_its_end(folder):
             Meteor15(np.frombuffer(whole[:length] or b"x", dtype=np.uint8), "english", False, parameters("en"))
     texts = ["the car went in front of many dogs", "a lot of automobiles leave before"]
     chooser = np.random.default_rng(1)
-    for _ in range(300):  # numbers inside are wrong: an error or a wrong score, but no crash
-        spoilt = np.frombuffer(whole, dtype=np.uint8).copy()
-        spoilt[chooser.integers(0, len(spoilt), 4)] = chooser.integers(0, 256, 4)
+    for _ in range(300):  # random bytes inside: an error or a wrong score, but no crash
+        damaged = np.frombuffer(whole, dtype=np.uint8).copy()
+        damaged[chooser.integers(0, len(damaged), 4)] = chooser.integers(0, 256, 4)
         try:
-            Meteor15(spoilt, "english", False, parameters("en")).score(texts, [[text] for text in texts[::-1]], "")
+            Meteor15(damaged, "english", False, parameters("en")).score(texts, [[text] for text in texts[::-1]], "")
         except RuntimeError as refusal:
-            assert "damaged" in str(refusal)  # noqa: PT017 - not every spoilt byte is noticed
+            assert "damaged" in str(refusal)  # noqa: PT017 - not every damaged byte is noticed
 
 
 @pytest.fixture
 def russian(meteor_home, tmp_path, monkeypatch):
-    """A folder of the Russian data as they were fetched, without the table."""
+    """A folder with the fetched Russian data, without the table."""
     resource = get_resource("meteor-1.5-ru")
     monkeypatch.setenv("MMEVAL_HOME", str(meteor_home))
     source = folder_of(resource)
@@ -103,8 +108,8 @@ def russian(meteor_home, tmp_path, monkeypatch):
     return folder
 
 
-@pytest.mark.parametrize("content", [None, b"", b"nothing of the kind"])
-def test_a_table_that_is_missing_or_damaged_is_made_again(russian, content):
+@pytest.mark.parametrize("content", [None, b"", b"not a table"])
+def test_a_missing_or_damaged_table_is_rebuilt(russian, content):
     if content is not None:
         (russian / TABLE).write_bytes(content)
     open_program("ru", "russian-2014")
@@ -112,19 +117,19 @@ def test_a_table_that_is_missing_or_damaged_is_made_again(russian, content):
     assert [file.name for file in russian.iterdir() if file.name.startswith(".")] == []
 
 
-def test_threads_that_find_no_table_make_it_once(russian):
+def test_several_threads_build_a_missing_table_once(russian):
     with ThreadPoolExecutor(8) as threads:
-        opened = list(threads.map(lambda _: open_program("ru", "russian-2014"), range(8)))
-    assert len({id(one) for one in opened}) == 1
+        programs = list(threads.map(lambda _: open_program("ru", "russian-2014"), range(8)))
+    assert len({id(program) for program in programs}) == 1
 
 
-def test_a_table_is_not_made_of_damaged_files(russian):
+def test_a_table_is_not_built_from_damaged_files(russian):
     (russian / "russian.words").write_bytes(b"x" * 387)
-    with pytest.raises(UnavailableError, match=r"has the checksum .* mmeval fetch meteor-1\.5-ru"):
+    with pytest.raises(UnavailableError, match=r"must have the checksum .* mmeval fetch meteor-1\.5-ru"):
         open_program("ru", "russian-2014")
 
 
-def test_a_damaged_table_is_found_by_verify(russian):
+def test_verify_detects_a_damaged_table(russian):
     open_program("ru", "russian-2014")
     table = bytearray((russian / TABLE).read_bytes())
     table[len(table) // 2] ^= 1

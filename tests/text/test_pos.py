@@ -1,4 +1,4 @@
-"""The part-of-speech tagger: how often it is right on captions it never saw, and whence its weights come."""
+"""The part-of-speech tagger: its accuracy on unseen captions, and the origin of its weights."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ GOLD = SCRIPT.read_captions(ROOT / "tests" / "golden" / "pos_captions.tsv")
 
 
 def merged(name):
-    return "NOUN" if name == "PROPN" else name  # a name is a noun for the metrics
+    return "NOUN" if name == "PROPN" else name  # the metrics treat proper nouns as nouns
 
 
 def pairs(tagger):
-    """Right tag and found tag of every word of the gold captions."""
+    """The correct and the predicted tag of every word of the gold captions."""
     for caption in GOLD:
-        found = tagger([word for word, _ in caption])
-        yield from ((merged(right), merged(name)) for (_, right), name in zip(caption, found, strict=True))
+        predicted = tagger([word for word, _ in caption])
+        yield from ((merged(right), merged(name)) for (_, right), name in zip(caption, predicted, strict=True))
 
 
 def accuracy(tagger):
@@ -54,38 +54,38 @@ def accuracy(tagger):
     return sum(right == name for right, name in words) / len(words)
 
 
-def test_the_gold_captions_are_captions_with_universal_tags():
+def test_the_gold_captions_have_universal_tags():
     assert len(GOLD) == 220
     assert {name for caption in GOLD for _, name in caption} <= UNIVERSAL
 
 
-def test_no_gold_caption_was_trained_on():
+def test_no_gold_caption_is_in_the_training_set():
     trained = {" ".join(word for word, _ in caption).lower() for caption in SCRIPT.read_captions(SCRIPT.CAPTIONS)}
     assert not trained & {" ".join(word for word, _ in caption).lower() for caption in GOLD}
 
 
-def test_its_accuracy_on_the_gold_captions_is_the_cards():
+def test_its_accuracy_matches_the_documentation():
     assert accuracy(tag) >= 0.9873
 
 
 @pytest.mark.parametrize(
     ("name", "precision", "recall"), [("NOUN", 0.9917, 0.9917), ("VERB", 0.9696, 0.9746), ("ADJ", 0.9519, 0.9428)]
 )
-def test_its_precision_and_recall_are_the_cards(name, precision, recall):
+def test_its_precision_and_recall_match_the_documentation(name, precision, recall):
     table = Counter(pairs(tag))
     hits = table[name, name]
-    assert hits / sum(count for (_, found), count in table.items() if found == name) >= precision
+    assert hits / sum(count for (_, predicted), count in table.items() if predicted == name) >= precision
     assert hits / sum(count for (right, _), count in table.items() if right == name) >= recall
 
 
-def test_the_weights_matter():
+def test_without_weights_the_accuracy_is_low():
     assert accuracy(lambda words: tag_sentence(words, {})) < 0.9
 
 
-def test_the_shipped_weights_are_what_the_script_makes_of_its_captions():
-    made = SCRIPT.train(SCRIPT.read_captions(SCRIPT.CAPTIONS))
-    assert made == shipped_weights()
-    assert read_weights(gzip.decompress(SCRIPT.packed(made)).decode()) == made
+def test_training_reproduces_the_shipped_weights():
+    trained = SCRIPT.train(SCRIPT.read_captions(SCRIPT.CAPTIONS))
+    assert trained == shipped_weights()
+    assert read_weights(gzip.decompress(SCRIPT.packed(trained)).decode()) == trained
 
 
 def test_an_impossible_tag_in_the_training_captions_stops_the_script():
@@ -109,7 +109,7 @@ def test_tags_of_a_few_texts(text, tags):
     assert tag(split_words(text)) == tags.split()
 
 
-def test_sentences_are_tagged_each_on_its_own():
+def test_sentences_are_tagged_independently():
     first, second = split_words("A couple dances."), split_words("A street light lights the road.")
     assert tag(first + second) == tag(first) + tag(second)
 
@@ -122,12 +122,12 @@ def test_sentences_are_tagged_each_on_its_own():
         ("it’s snake_case", ["it", "'s", "snake", "_", "case"]),
     ],
 )
-def test_words_and_signs(text, words):
+def test_words_and_punctuation(text, words):
     assert split_words(text) == words
 
 
 @given(st.text(max_size=80))
-def test_every_text_gets_a_universal_tag_a_word_and_loses_no_letter(text):
+def test_every_word_gets_a_universal_tag_and_no_letter_is_lost(text):
     words = split_words(text)
     tags = tag(words)
     assert len(tags) == len(words)
@@ -136,14 +136,14 @@ def test_every_text_gets_a_universal_tag_a_word_and_loses_no_letter(text):
 
 
 class Counted(list[str]):
-    """A list that counts the items that are read from it."""
+    """A list that counts reads of its items."""
 
     reads = 0
 
     def __getitem__(self, key):
-        found = super().__getitem__(key)
-        self.reads += len(found) if isinstance(key, slice) else 1
-        return found
+        item = super().__getitem__(key)
+        self.reads += len(item) if isinstance(key, slice) else 1
+        return item
 
     def __iter__(self):
         for item in super().__iter__():
@@ -164,7 +164,7 @@ def reads_per_word(text):
 
 
 @pytest.mark.parametrize("words", ["a man near the bike and dogs ", "tall red dog house ", "sitting "])
-def test_a_word_costs_the_same_in_a_sentence_of_any_length(words):
+def test_the_cost_per_word_does_not_depend_on_the_sentence_length(words):
     assert reads_per_word(words * 200) < 1.1 * reads_per_word(words * 20) < 44
 
 
@@ -176,7 +176,7 @@ def test_a_sentence_of_200_000_words_is_tagged():
 
 
 @pytest.mark.parametrize("text", ["x", "s", ",", "dog,cat", "\n", "a'", "n't", "é-"])
-def test_a_megabyte_of_anything_is_tagged(text):
+def test_a_megabyte_of_any_text_is_tagged(text):
     words = split_words(text * (1_000_000 // len(text.encode())))
     assert len(tag(words)) == len(words)
 
@@ -189,7 +189,7 @@ def test_shapes(word, signs):
     assert shape(word) == signs
 
 
-def test_what_a_word_can_be():
+def test_possible_tags():
     assert possible_tags("the", False) == ("DET",)
     assert possible_tags("sits", False) == ("VERB",)
     assert possible_tags("paris", True) == ("NOUN", "PROPN")
@@ -197,8 +197,8 @@ def test_what_a_word_can_be():
     assert possible_tags("...", False) == ("PUNCT",)
 
 
-def test_neighbours_tell_verbs_from_nouns():
-    # Left: S D Q B T P N, right: S D B P W N. "sits" stands behind people and animals and before prepositions.
+def test_neighbours_distinguish_verbs_from_nouns():
+    # Left: S D Q B T P N, right: S D B P W N. "sits" follows people and animals and precedes prepositions.
     assert neighbours("sits")[6] > "1"
     assert neighbours("sits")[10] == "3"
     assert neighbours("dog")[0] == "3"

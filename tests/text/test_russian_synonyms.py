@@ -1,4 +1,4 @@
-"""Russian synonyms: with small stand-ins for the packages and databases, and with the real ones where installed."""
+"""Russian synonyms: with small fakes of the packages and databases, and with the real ones if installed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class MorphAnalyzer:
     def normal_forms(self, word):
         return FORMS.get(word, [word])
 """
-# As wiki-ru-wordnet 1.0.3 makes it.
+# The schema of wiki-ru-wordnet 1.0.3.
 WIKTIONARY = """
 CREATE TABLE synsets(synset_id INTEGER NOT NULL, lemma TEXT NOT NULL, definition TEXT NOT NULL,
     UNIQUE(synset_id, lemma, definition));
 CREATE TABLE hypernyms(sid INTEGER NOT NULL, hypersid INTEGER NOT NULL, UNIQUE(sid, hypersid));
 """
-# The tables of ruwordnet 0.0.6 that are read.
+# The tables of ruwordnet 0.0.6 that are used.
 RUWORDNET = """
 CREATE TABLE synset (id VARCHAR NOT NULL, title VARCHAR, definition VARCHAR, part_of_speech VARCHAR, PRIMARY KEY (id));
 CREATE TABLE sense (id VARCHAR NOT NULL, name VARCHAR, lemma VARCHAR, synset_id VARCHAR, PRIMARY KEY (id),
@@ -55,7 +55,7 @@ WORDS = "машины автомобиля эвм ель елки ёлки ёл�
 
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
-    """A folder with stand-ins for wiki-ru-wordnet and pymorphy3, instead of what is installed."""
+    """A folder with fakes of wiki-ru-wordnet and pymorphy3, which hide the installed ones."""
     folder = tmp_path / "site"
     (folder / "wiki_ru_wordnet" / "database").mkdir(parents=True)
     (folder / "wiki_ru_wordnet" / "__init__.py").write_text("")
@@ -78,7 +78,7 @@ def packages(tmp_path, monkeypatch):
 
 @pytest.fixture
 def ruwordnet(tmp_path, packages):
-    """A RuWordNet of the same synsets."""
+    """A RuWordNet database with the same synsets."""
     rows = [
         (f"{synset}-N-{number}", lemma.upper(), lemma.upper(), f"{synset}-N")
         for synset, lemmas in SYNSETS.items()
@@ -111,8 +111,8 @@ def check_the_synsets(source):
         ("ёлка", "елка"),
         ("стекла", "стекло"),  # both normal forms count
         ("стекла", "утечь"),
-        ("темный", "мрачный"),  # the stand-in knows no such word: е finds the entry with ё
-        ("людей", "человек"),  # no synonyms, yet the same word
+        ("темный", "мрачный"),  # not in the fake analyzer: е matches the entry with ё
+        ("людей", "человек"),  # not synonyms, but the same word
     ]:
         assert are_synonyms(source, left, right), (left, right)
     for left, right in [("автомобиль", "эвм"), ("машины", "ель"), ("неслово", "неслово"), ("", "")]:
@@ -133,14 +133,14 @@ def test_wiktionary(packages):
 
 def test_numbers_worked_out_by_hand(packages):
     # In order, with phrases dropped: (автомобиль, машина, тачка) 0, (елка, ель) 1, (компьютер, машина, эвм) 2,
-    # (мрачный, темный) 3, (стечь, утечь) 4; then those alone: стекло 5, человек 6 (once).
-    found = get_synonyms("wiktionary", "ru").synsets("машины елки стекла утечь людей неслово".split())
-    assert found == [(0, 2), (1,), (4, 5), (4,), (6,), ()]
+    # (мрачный, темный) 3, (стечь, утечь) 4; then single words: стекло 5, человек 6 (once).
+    synsets = get_synonyms("wiktionary", "ru").synsets("машины елки стекла утечь людей неслово".split())
+    assert synsets == [(0, 2), (1,), (4, 5), (4,), (6,), ()]
 
 
-def test_a_broken_package_is_said(packages):
+def test_a_broken_package_is_reported(packages):
     (packages / "wiki_ru_wordnet" / "database" / "wikiwordnet.db").unlink()
-    with pytest.raises(UnavailableError, match=r"wikiwordnet\.db, which is not there"):
+    with pytest.raises(UnavailableError, match=r"wikiwordnet\.db, which does not exist"):
         get_synonyms("wiktionary", "ru")
 
 
@@ -161,8 +161,8 @@ def test_a_changed_ruwordnet_is_another_source(ruwordnet):
     assert are_synonyms(after, "тачка", "колымага")
 
 
-def test_files_that_are_no_ruwordnet(tmp_path, packages):
-    (tmp_path / "text").write_text("no database, however long it may be" * 9)
+def test_files_that_are_not_a_ruwordnet_database(tmp_path, packages):
+    (tmp_path / "text").write_text("a long text, not a database" * 9)
     write(tmp_path / "other.db", "CREATE TABLE words (word TEXT);", "words VALUES (?)", [("кот",)])
     for name, reason in [
         ("nowhere", "No such file or directory"),
@@ -178,8 +178,8 @@ def test_files_that_are_no_ruwordnet(tmp_path, packages):
 def test_threads_share_one_source(packages):
     source = get_synonyms("wiktionary", "ru")
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(source.synsets, [WORDS] * 32))
-    assert all(numbers == source.synsets(WORDS) for numbers in found)
+        results = list(pool.map(source.synsets, [WORDS] * 32))
+    assert all(numbers == source.synsets(WORDS) for numbers in results)
 
 
 @pytest.mark.parametrize(
@@ -189,13 +189,13 @@ def test_threads_share_one_source(packages):
         ("собаками", "псов", True),
         ("врачу", "доктором", True),
         ("гиппопотамы", "бегемота", True),
-        ("кошек", "кошка", True),  # a fleeting vowel, which stems miss
+        ("кошек", "кошка", True),  # a vowel that disappears; stems do not match
         ("людей", "человек", True),
         ("шёл", "идти", True),
         ("ёлки", "ели", True),
         ("елка", "ёлка", True),
         ("дом", "кот", False),
-        ("делать", "сделать", False),  # aspect pairs are no synonyms there
+        ("делать", "сделать", False),  # aspect pairs are not synonyms there
     ],
 )
 def test_the_real_wiktionary(left, right, expected):
@@ -206,13 +206,13 @@ def test_the_real_wiktionary(left, right, expected):
     assert are_synonyms(source, left, right) == expected
 
 
-def test_a_heap_of_prefixes_is_not_analyzed():
+def test_a_long_run_of_prefixes_is_not_analyzed():
     pytest.importorskip("wiki_ru_wordnet")
     pytest.importorskip("pymorphy3")
-    assert get_synonyms("wiktionary", "ru").synsets(["недо" * 24]) == [()]  # with pymorphy3 it would never end
+    assert get_synonyms("wiktionary", "ru").synsets(["недо" * 24]) == [()]  # pymorphy3 would take practically forever
 
 
-def test_the_schema_of_ruwordnet_is_the_packages(tmp_path, packages):
+def test_the_schema_of_the_real_ruwordnet(tmp_path, packages):
     models = pytest.importorskip("ruwordnet.models")
     sqlalchemy = pytest.importorskip("sqlalchemy")
     path = tmp_path / "made.db"

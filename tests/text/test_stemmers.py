@@ -1,4 +1,4 @@
-"""The stemmers against the programs whose stems they give."""
+"""The stemmers against the original programs."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def differing(words, stemmer, theirs):
     ]
 
 
-def test_porter_as_nltk_runs_it():
+def test_porter_equals_nltk():
     assert differing(english_words(), "porter", PorterStemmer().stem) == []
 
 
-def test_english_snowball_as_it_was_in_2014():
-    # Release 2.2.0 still gives the stems of 2014; those of 3.0 and later differ ("organization", "added", "evening").
+def test_english_snowball_of_2014():
+    # Release 2.2.0 still gives the stems of 2014. Releases since 3.0 differ ("organization", "added", "evening").
     assert differing(english_words(), "english", snowballstemmer.stemmer("english").stemWord) == []
     assert stem(["organization", "added", "evening", "ecologist"], "english") == ["organ", "ad", "even", "ecologist"]
 
@@ -80,8 +80,8 @@ def test_russian_io_is_ie_except_in_2014():
 @pytest.mark.parametrize("stemmer", ["porter", "english", "russian", "russian-2014"])
 @given(st.text(max_size=30))
 def test_any_word_has_a_stem(stemmer, word):
-    (found,) = stem([word], stemmer)
-    assert len(found) <= len(word) + 1
+    (stemmed,) = stem([word], stemmer)
+    assert len(stemmed) <= len(word) + 1
 
 
 def test_an_unknown_stemmer_is_refused():

@@ -11,7 +11,7 @@ from multimodal_eval.text.synonyms import SynonymSource, get_synonyms, list_syno
 
 
 class Rhymes:
-    """Words that end alike."""
+    """Words with the same last letter."""
 
     def __init__(self, language, file=""):
         self.label = f"rhymes:{language}:{file}"
@@ -21,7 +21,7 @@ class Rhymes:
 
 
 @pytest.fixture(autouse=True)
-def own_sources(monkeypatch):
+def isolated_sources(monkeypatch):
     monkeypatch.setattr(synonyms, "_registered", dict(synonyms._registered))
     monkeypatch.setattr(synonyms, "_opened", {})
     synonyms.entry_points.cache_clear()
@@ -30,14 +30,14 @@ def own_sources(monkeypatch):
 
 
 def install(folder, name, value):
-    """A distribution that offers a source, as pip leaves it."""
+    """Write the metadata of an installed distribution with a source."""
     information = folder / f"{name}_plugin-1.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-plugin\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text(f"[multimodal_eval.synonyms]\n{name} = {value}\n")
 
 
-def test_the_default_of_english_is_wordnet():
+def test_the_default_for_english_is_wordnet():
     source = get_synonyms("default", "en")
     assert source is get_synonyms("wordnet", "en")
     assert isinstance(source, SynonymSource)
@@ -45,7 +45,7 @@ def test_the_default_of_english_is_wordnet():
 
 
 @pytest.mark.parametrize("language", ["en", "ru", "de"])
-def test_none_knows_no_word(language):
+def test_none_has_no_synonyms(language):
     source = get_synonyms("none", language)
     assert source.label == "none"
     assert source.synsets(["car", "auto", "машина"]) == [(), (), ()]
@@ -65,7 +65,7 @@ def test_none_knows_no_word(language):
         ("wordnet:3.1", "en", "the option `synonyms` must be 'wordnet'. Got 'wordnet:3.1' instead."),
     ],
 )
-def test_a_source_that_does_not_fit_is_refused(name, language, message):
+def test_a_source_for_another_language_is_refused(name, language, message):
     with pytest.raises(ConfigError) as refused:
         get_synonyms(name, language)
     assert message in str(refused.value)
@@ -80,14 +80,14 @@ def test_a_source_that_does_not_fit_is_refused(name, language, message):
         (None, "no synonym source is named None."),
     ],
 )
-def test_an_unknown_name_is_said_with_the_nearest(name, message):
+def test_an_unknown_name_is_reported_with_the_nearest(name, message):
     with pytest.raises(UnknownNameError) as refused:
         get_synonyms(name, "en")
     assert message in str(refused.value)
 
 
 @pytest.mark.parametrize("package", ["wiki_ru_wordnet", "pymorphy3"])
-def test_a_missing_package_is_named_with_its_extra(package, monkeypatch):
+def test_a_missing_package_is_reported_with_its_extra(package, monkeypatch):
     if package == "pymorphy3":
         pytest.importorskip("wiki_ru_wordnet")
     monkeypatch.setitem(sys.modules, package, None)
@@ -95,7 +95,7 @@ def test_a_missing_package_is_named_with_its_extra(package, monkeypatch):
         get_synonyms("default", "ru")
 
 
-def test_a_registered_source_is_opened_once_a_language():
+def test_a_registered_source_is_opened_once_per_language():
     register_synonyms("rhymes", Rhymes)
     source = get_synonyms("rhymes", "en")
     assert source.label == "rhymes:en:"
@@ -106,14 +106,14 @@ def test_a_registered_source_is_opened_once_a_language():
     assert "rhymes" in list_synonyms("de")
 
 
-def test_a_registered_source_says_its_languages_and_its_argument(tmp_path):
+def test_a_registered_source_with_languages_and_an_argument(tmp_path):
     register_synonyms("rhymes", Rhymes, languages=["en"], argument="FILE")
     file = tmp_path / "rhymes.txt"
-    file.write_text("one")
+    file.write_text("short")
     source = get_synonyms(f"rhymes:{file}", "en")
     assert source.label == f"rhymes:en:{file}"
     assert get_synonyms(f"rhymes:{file}", "en") is source
-    file.write_text("a longer one")
+    file.write_text("a longer text")
     assert get_synonyms(f"rhymes:{file}", "en") is not source
     with pytest.raises(ConfigError, match="must be 'rhymes:FILE'"):
         get_synonyms("rhymes", "en")
@@ -122,26 +122,26 @@ def test_a_registered_source_says_its_languages_and_its_argument(tmp_path):
     assert list_synonyms("en") == ["default", "none", "rhymes:FILE", "wordnet"]
 
 
-def test_a_name_is_given_once():
+def test_a_name_cannot_be_registered_twice():
     register_synonyms("rhymes", Rhymes)
     register_synonyms("rhymes", Rhymes)
-    with pytest.raises(DuplicateNameError, match="'wordnet' is registered already"):
+    with pytest.raises(DuplicateNameError, match="'wordnet' is already registered"):
         register_synonyms("wordnet", Rhymes)
 
 
 @pytest.mark.parametrize("name", ["default", "a:b", "", "a b"])
-def test_names_that_cannot_be_given(name):
+def test_invalid_names_are_refused(name):
     with pytest.raises(ConfigError, match="cannot name a synonym source"):
         register_synonyms(name, Rhymes)
 
 
-def test_what_a_factory_gives_must_be_a_source():
+def test_a_factory_must_return_a_source():
     register_synonyms("nothing", dict.fromkeys)
     with pytest.raises(ConfigError, match=r"must have `label` and `synsets`. Got \{'e': None, 'n': None\} instead."):
         get_synonyms("nothing", "en")
 
 
-def test_a_source_may_come_by_entry_point(tmp_path, monkeypatch):
+def test_an_entry_point_can_provide_a_source(tmp_path, monkeypatch):
     install(tmp_path, "plugged", f"{__name__}:Rhymes")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
@@ -149,7 +149,7 @@ def test_a_source_may_come_by_entry_point(tmp_path, monkeypatch):
     assert get_synonyms("plugged", "en").label == "rhymes:en:"
 
 
-def test_an_entry_point_may_register_more_about_itself(tmp_path, monkeypatch):
+def test_an_entry_point_can_register_its_languages(tmp_path, monkeypatch):
     install(tmp_path, "registering", "registering_synonyms:open_source")
     (tmp_path / "registering_synonyms.py").write_text(
         "from multimodal_eval.text.synonyms import NoSynonyms, register_synonyms\n"
@@ -162,10 +162,10 @@ def test_an_entry_point_may_register_more_about_itself(tmp_path, monkeypatch):
         get_synonyms("registering:words", "en")
 
 
-def test_an_entry_point_cannot_take_a_name(tmp_path, monkeypatch):
+def test_an_entry_point_cannot_use_an_existing_name(tmp_path, monkeypatch):
     install(tmp_path, "wordnet", f"{__name__}:Rhymes")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(DuplicateNameError, match="'wordnet', which is taken already"):
+    with pytest.raises(DuplicateNameError, match="'wordnet', which is already taken"):
         list_synonyms()
 
 
@@ -174,8 +174,8 @@ def test_threads_get_the_same_source():
         assert len({id(source) for source in pool.map(lambda _: get_synonyms("wordnet", "en"), range(32))}) == 1
 
 
-def test_a_source_without_an_argument_stays_open_whatever_happens_in_the_working_folder(tmp_path, monkeypatch):
+def test_changes_in_the_working_folder_do_not_reopen_a_source(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     first = get_synonyms("wordnet", "en")
-    (tmp_path / "new").mkdir()  # which changes the folder's own time stamp
+    (tmp_path / "new").mkdir()  # changes the modification time of the folder
     assert get_synonyms("wordnet", "en") is first

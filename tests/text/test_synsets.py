@@ -14,20 +14,20 @@ groups_of_words = st.lists(st.frozensets(st.sampled_from("abcdef"), max_size=4),
 
 
 def test_numbers_worked_out_by_hand():
-    # Larger groups come first, in order: (auto, car) is 0, (car, wagon) is 1; then ox, alone, is 2. The single car and
-    # the second (auto, car) tell nothing new.
+    # Larger groups come first, in order: (auto, car) is 0, (car, wagon) is 1. Then the single ox is 2. The single car
+    # and the second (auto, car) are redundant.
     groups = [["car", "auto"], ["ox"], ["car"], ["wagon", "car"], ["auto", "car", "car"], []]
     assert numbered(groups) == {"auto": (0,), "car": (0, 1), "wagon": (1,), "ox": (2,)}
     assert numbered(groups, first=10)["car"] == (10, 11)
 
 
 @given(groups_of_words)
-def test_words_meet_where_a_group_holds_both(groups):
+def test_words_share_a_number_if_a_group_has_both(groups):
     numbers = numbered(groups)
     for left, right in product("abcdef", repeat=2):
         together = any({left, right} <= group for group in groups)
         assert bool(set(numbers.get(left, ())) & set(numbers.get(right, ()))) == together
-    assert all(list(found) == sorted(set(found)) for found in numbers.values())
+    assert all(list(group_numbers) == sorted(set(group_numbers)) for group_numbers in numbers.values())
 
 
 @given(groups_of_words, st.randoms())
@@ -36,19 +36,19 @@ def test_the_order_of_groups_does_not_matter(groups, random):
     assert numbered(shuffled) == numbered(groups)
 
 
-def test_lazy_makes_its_value_once_for_all_threads():
-    made = []
+def test_lazy_creates_its_value_once_for_all_threads():
+    calls = []
 
     def make():
         sleep(0.01)
-        made.append(1)
+        calls.append(1)
         return object()
 
     value = Lazy(make)
-    assert not made
+    assert not calls
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(lambda _: value(), range(32)))) == 1
-    assert len(made) == 1
+    assert len(calls) == 1
 
 
 def test_lazy_tries_again_after_a_failure():

@@ -9,23 +9,23 @@ from multimodal_eval.text.tokenizers import TOKENIZERS, get_tokenizer, tokenize
 from tests.golden.load import golden
 
 
-def test_ptb_tokens_are_the_java_programs_on_our_captions():
+def test_ptb_tokens_equal_the_java_programs_on_captions():
     captions = golden("captions.json.gz")
     texts = captions["candidates"] + [text for texts in captions["references"] for text in texts]
-    kept = captions["candidate_tokens"] + [tokens for texts in captions["reference_tokens"] for tokens in texts]
-    assert [" ".join(tokens) for tokens in tokenize(texts)] == kept
+    expected = captions["candidate_tokens"] + [tokens for texts in captions["reference_tokens"] for tokens in texts]
+    assert [" ".join(tokens) for tokens in tokenize(texts)] == expected
 
 
-def test_ptb_tokens_are_the_java_programs_on_odd_strings():
+def test_ptb_tokens_equal_the_java_programs_on_unusual_strings():
     rows = golden("ptb_fuzz.json.gz")["rows"]
-    found = tokenize([text for text, _, _ in rows])
-    different = [(text, kept, ours) for (text, _, kept), ours in zip(rows, found, strict=True) if kept != ours]
-    # The Java program reads on past the end of a line: "No." keeps its full stop where the next line of the recorded
-    # file begins with a number. A caption of ours stands alone.
+    tokens = tokenize([text for text, _, _ in rows])
+    different = [(text, theirs, ours) for (text, _, theirs), ours in zip(rows, tokens, strict=True) if theirs != ours]
+    # The Java program reads past the end of a line: "No." keeps its full stop if the next line of the recorded file
+    # starts with a number. Here, every caption is separate.
     assert len(different) == 4
-    for text, kept, ours in different:
+    for text, theirs, ours in different:
         assert text.endswith("No.")
-        assert (kept[-1], ours) == ("no.", [*kept[:-1], "no"])
+        assert (theirs[-1], ours) == ("no.", [*theirs[:-1], "no"])
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_unicode_by_hand(text, tokens):
 
 
 @given(st.text(max_size=60))
-def test_whitespace_is_pythons_split(text):
+def test_whitespace_equals_pythons_split(text):
     assert tokenize([text], "whitespace")[0] == text.split()
 
 
@@ -67,20 +67,20 @@ plain = st.text(st.sampled_from("aB0.,-&;<>!\"'/ \n$é漢") | st.characters(excl
 
 
 @given(plain)
-def test_13a_is_sacrebleus(text):
+def test_13a_equals_sacrebleu(text):
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
     assert tokenize([text], "13a")[0] == Tokenizer13a()(text).split()
 
 
 @given(st.text(max_size=80))
-def test_every_tokenizer_takes_any_text(text):
+def test_every_tokenizer_accepts_any_text(text):
     for name in TOKENIZERS:
         tokens = get_tokenizer(name)(text)
         assert all(tokens)
         assert tokens == tokenize([text, text], name)[1]
 
 
-def test_an_unknown_tokenizer_is_named():
+def test_an_unknown_tokenizer_is_refused():
     with pytest.raises(UnknownNameError, match="Did you mean 'unicode'"):
         tokenize(["x"], "unicod")

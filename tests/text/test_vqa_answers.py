@@ -1,4 +1,4 @@
-"""The VQA evaluation's normalisation. Expected values follow from its published steps, worked out beside them."""
+"""The VQA evaluation's normalisation. Expected values follow from its published steps, explained next to them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from multimodal_eval.text.vqa_answers import normalise_vqa_answer
         ("None", "0"),
         ("eleven", "eleven"),  # number words end at ten
         ("twenty one", "twenty 1"),
-        ("one.", "1"),  # the full stop goes before words are looked at
-        # marks: removed beside a space, else a space
+        ("one.", "1"),  # full stops are removed before number words are replaced
+        # marks: removed next to a space, otherwise replaced by a space
         ("black-white", "black white"),
         ("black - white", "black white"),
-        ("black -white red-blue", "black white redblue"),  # one hyphen beside a space: all of them are removed
-        ("x-;y-z", "x y z"),  # the space that the semicolon becomes was not there at first
+        ("black -white red-blue", "black white redblue"),  # one hyphen next to a space: all are removed
+        ("x-;y-z", "x y z"),  # the space from the semicolon does not count
         ("yes!", "yes"),
         ("yes/no", "yes no"),
         ("well,yes", "well yes"),
@@ -34,8 +34,8 @@ from multimodal_eval.text.vqa_answers import normalise_vqa_answer
         # a comma between digits: every mark is removed
         ("1,000", "1000"),
         ("1,000-2,000", "10002000"),
-        ("1, 2", "1 2"),  # no digit follows the comma; it stands beside a space and goes
-        ("a,1", "1"),  # the comma becomes a space, and the article goes
+        ("1, 2", "1 2"),  # no digit follows the comma; it is next to a space and removed
+        ("a,1", "1"),  # the comma becomes a space, and the article is removed
         # full stops that no digit follows
         ("3.5", "3.5"),
         (".5", ".5"),
@@ -45,17 +45,17 @@ from multimodal_eval.text.vqa_answers import normalise_vqa_answer
         # apostrophes and colons stay
         ("10:30", "10:30"),
         ("o'clock", "o'clock"),
-        # contractions that lack one apostrophe
+        # contractions with one apostrophe missing
         ("dont know", "don't know"),
         ("cant", "can't"),
         ("oclock", "o'clock"),
         ("couldnt've", "couldn't've"),
         ("couldn'tve", "couldn't've"),
-        ("couldntve", "couldntve"),  # two are missing
+        ("couldntve", "couldntve"),  # two apostrophes are missing
         ("y'alld've", "y'all'd've"),
         ("twas", "'twas"),
         ("somebodyd", "somebody'd"),
-        ("its", "its"),  # a word of its own
+        ("its", "its"),  # a separate word
         ("well", "well"),
         ("im", "im"),
     ],
@@ -64,12 +64,12 @@ def test_examples(text, normal):
     assert normalise_vqa_answer(text) == normal
 
 
-def test_the_first_32_full_stops_go():
+def test_the_first_32_full_stops_are_removed():
     assert normalise_vqa_answer("x" + "." * 40) == "x" + "." * 8
 
 
 @given(st.text(max_size=60))
-def test_what_never_matters(text):
+def test_properties_of_every_normal_form(text):
     normal = normalise_vqa_answer(text)
     assert normal == " ".join(normal.split())
     assert not set(normal) & set(';/[]"{}()=+\\_-><@`,?!')
@@ -78,6 +78,6 @@ def test_what_never_matters(text):
 
 
 @given(st.lists(st.sampled_from("the two dont red 3.5 o'clock x:y None".split()), max_size=6))
-def test_a_normal_form_is_its_own(words):
+def test_normalising_twice_changes_nothing(words):
     normal = normalise_vqa_answer(" ".join(words))
     assert normalise_vqa_answer(normal) == normal

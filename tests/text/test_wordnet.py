@@ -34,13 +34,13 @@ def synonyms(left: str, right: str) -> bool:
         ("babies", "infant"),  # ies -> y
         ("riding", "drive"),  # ing -> e
         ("walked", "walk"),  # ed
-        ("larger", "bigger"),  # large and big, by er -> e and by the irregular forms
+        ("larger", "bigger"),  # large and big, through er -> e and the irregular forms
         ("largest", "big"),  # est -> e
         ("mice", "mouse"),  # irregular
-        ("oxen", "ox"),  # irregular, and ox has no synonym: its synset of one word brings them together
+        ("oxen", "ox"),  # irregular, and ox has no synonym: they share its synset of one word
         ("went", "travel"),
         ("better", "good"),
-        ("axes", "axis"),  # three base forms, all of them count
+        ("axes", "axis"),  # three base forms, all count
         ("axes", "ax"),
         ("axes", "axe"),
         ("women", "charwoman"),  # irregular, and men -> man
@@ -48,7 +48,7 @@ def synonyms(left: str, right: str) -> bool:
         ("usa", "america"),
         ("comics", "strip"),  # an irregular form of "comic strip"
         ("galore", "galore"),  # in the files as galore(ip)
-        ("singings", "sing"),  # two steps: singings is nothing, singing is a noun; as a verb s, then ing
+        ("singings", "sing"),  # two steps: singings is not a word, singing is a noun; as a verb s, then ing
     ],
 )
 def test_synonyms(left, right):
@@ -64,7 +64,7 @@ def test_synonyms(left, right):
         ("car", "cable"),  # cable_car is a phrase
         ("xyzzy", "xyzzy"),
         ("", ""),
-        ("Car", "auto"),  # words come in lower case
+        ("Car", "auto"),  # words must be in lower case
         ("s" * 101, "s"),  # no word is that long
     ],
 )
@@ -72,14 +72,14 @@ def test_no_synonyms(left, right):
     assert not synonyms(left, right)
 
 
-def test_every_pair_of_nltk_is_ours_too():
+def test_every_pair_of_nltk_matches():
     rows = golden("wordnet.json.gz")["rows"]
     missed = [(word, name) for word, names in rows.items() for name in names if not synonyms(word, name)]
     assert len(rows) == 4500
     assert missed == []
 
 
-def test_numbers_are_sorted_and_a_batch_is_its_words_one_by_one():
+def test_numbers_are_sorted_and_a_batch_equals_its_single_words():
     batch = ENGLISH.synsets(WORDS)
     assert batch == [ENGLISH.synsets([word])[0] for word in WORDS]
     assert batch[::-1] == ENGLISH.synsets(WORDS[::-1])
@@ -88,7 +88,7 @@ def test_numbers_are_sorted_and_a_batch_is_its_words_one_by_one():
 
 
 @given(st.lists(st.text("aeinmsgdrtx'-", max_size=12)))
-def test_any_word_may_come(words):
+def test_any_word_is_accepted(words):
     assert all(synonyms(left, right) == synonyms(right, left) for left, right in product(words[:4], repeat=2))
     assert len(ENGLISH.synsets(words)) == len(words)
 
@@ -96,11 +96,11 @@ def test_any_word_may_come(words):
 def test_threads_share_one_source():
     fresh = WordNet()
     with ThreadPoolExecutor(8) as pool:
-        assert all(found == ENGLISH.synsets(WORDS) for found in pool.map(fresh.synsets, [WORDS] * 32))
+        assert all(synsets == ENGLISH.synsets(WORDS) for synsets in pool.map(fresh.synsets, [WORDS] * 32))
 
 
 def test_the_shipped_table():
-    # What tools/build_wordnet.py prints for WordNet 3.0.
+    # The output of tools/build_wordnet.py for WordNet 3.0.
     text = gzip.decompress((files("multimodal_eval.text") / "wordnet.tsv.gz").read_bytes())
     assert hashlib.sha256(text).hexdigest() == "22c746a03a6e15e7d2b0c1f91abc9da52e5b656f4f105f39827137d89beb4c93"
     assert [block.count(b"\n") + 1 for block in text.strip().split(b"\n\n")] == [

@@ -1,4 +1,4 @@
-"""The builder of the English table, on a WordNet of a few lines."""
+"""Building the table of English synonyms from a WordNet with a few lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# A synset a line: offset, file, kind, number of words in hexadecimal, words with sense numbers, no pointers, a gloss.
+# One synset per line: offset, file, kind, word count in hexadecimal, words with sense numbers, no pointers, a gloss.
 NOUNS = """\
   1 licence
 00000001 06 n 03 car 0 motor_car 0 Auto 0 000 | a vehicle

@@ -1,4 +1,4 @@
-"""Captions of drawn scenes are true, distractors are false, and a seed gives one picture."""
+"""Captions of drawn scenes are true, distractors are false, and a seed always gives the same image."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ RED_LEFT_OF_BLUE = Scene((Group("circle", "red"), Group("square", "blue", "strip
 COLOUR_OF = {word: colour for colour, words in COLOUR_WORDS.items() for word in words}
 
 
-def said_colours(text):
+def mentioned_colours(text):
     return {COLOUR_OF[word] for word in re.findall(r"\w+", text.lower()) if word in COLOUR_OF}
 
 
 @given(seeds)
-def test_every_caption_is_true_and_says_what_it_claims(seed):
+def test_every_caption_is_true_and_matches_its_statement(seed):
     random = Random(seed)
     scene = random_scene(random)
-    said = caption(scene, random)
-    assert is_true(said.statement, scene)
-    claimed = {mention.colour for mention in said.statement.mentions} | {said.statement.background_colour}
-    assert said_colours(said.text) == claimed - {None}
-    for mention in said.statement.mentions:
+    description = caption(scene, random)
+    assert is_true(description.statement, scene)
+    statement = description.statement
+    claimed = {mention.colour for mention in statement.mentions} | {statement.background_colour}
+    assert mentioned_colours(description.text) == claimed - {None}
+    for mention in statement.mentions:
         names = [name for pair in SHAPE_WORDS.get(mention.shape, ()) for name in pair]
-        assert not names or any(name in said.text.lower() for name in names)
+        assert not names or any(name in description.text.lower() for name in names)
 
 
 @given(seeds)
@@ -44,10 +45,10 @@ def test_every_caption_is_true_and_says_what_it_claims(seed):
 def test_distractors_are_false_and_differ(seed):
     random = Random(seed)
     scene = random_scene(random)
-    wrong = hard_distractors(scene, 30, random)
-    assert len({distractor.text for distractor in wrong}) == 30
-    assert not any(is_true(distractor.statement, scene) for distractor in wrong)
-    assert {distractor.change for distractor in wrong} <= set(CHANGES)
+    distractors = hard_distractors(scene, 30, random)
+    assert len({distractor.text for distractor in distractors}) == 30
+    assert not any(is_true(distractor.statement, scene) for distractor in distractors)
+    assert {distractor.change for distractor in distractors} <= set(CHANGES)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_distractors_are_false_and_differ(seed):
         ((Mention(None, "square"),), None, True),
         ((Mention(None, "circle"),), None, False),
         ((Mention(2, "square"),), None, False),
-        ((Mention(4),), None, True),  # one circle and three squares are four things
+        ((Mention(4),), None, True),  # one circle and three squares make four things
         ((Mention(1, "circle"), Mention(1, colour="red")), None, False),  # the red thing is the circle itself
     ],
 )
@@ -84,7 +85,7 @@ def test_a_change_changes_something(seed, change):
 
 
 @given(seeds, st.sampled_from(KINDS))
-def test_things_lie_in_the_picture_as_the_scene_says(seed, kind):
+def test_things_are_placed_as_in_the_scene(seed, kind):
     random = Random(seed)
     scene = random_scene(random, kind)
     assert drawable(scene)
@@ -104,19 +105,19 @@ def test_things_lie_in_the_picture_as_the_scene_says(seed, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_seed_gives_one_picture(kind):
+def test_a_seed_always_gives_the_same_image(kind):
     scene = random_scene(Random(7), kind)
-    picture = draw(scene, 1, 96)
-    assert picture.size == (96, 96)
-    assert picture.mode == "RGB"
-    assert picture.tobytes() == draw(scene, 1, 96).tobytes()
-    assert picture.tobytes() != draw(scene, 2, 96).tobytes()
+    image = draw(scene, 1, 96)
+    assert image.size == (96, 96)
+    assert image.mode == "RGB"
+    assert image.tobytes() == draw(scene, 1, 96).tobytes()
+    assert image.tobytes() != draw(scene, 2, 96).tobytes()
 
 
 @pytest.mark.parametrize(("size", "low", "high"), [("small", 0.03, 0.07), ("big", 0.3, 0.47)])
-def test_a_thing_covers_its_share_of_the_picture(size, low, high):
+def test_the_area_of_a_thing(size, low, high):
     # A circle of radius 0.11 to 0.14 covers 3.8 to 6.2 %, one of 0.32 to 0.38 covers 32 to 45 %.
-    picture = draw(Scene((Group("circle", "red", size=size),), background=Background("white")), 3, 100)
-    pixels = np.asarray(picture)
+    image = draw(Scene((Group("circle", "red", size=size),), background=Background("white")), 3, 100)
+    pixels = np.asarray(image)
     red = (pixels[..., 0] > 100) & (pixels[..., 1] < 100)
     assert low < red.mean() < high

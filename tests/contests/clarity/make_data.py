@@ -1,7 +1,7 @@
 """Invented interviews for the tests and the guide: `python -m tests.contests.clarity.make_data` writes the folder data.
 
-Nothing in them was said by anybody. `dev.csv` has one gold label a row, `test.csv` three annotators who err now and
-then, leave cells empty, use other spellings, and twice name a label outside the taxonomy. Two systems answer.
+Nothing in them was said by anybody. `dev.csv` has one gold label per row. `test.csv` has three annotators, who make
+mistakes, leave cells empty, use other spellings, and twice use a label outside the taxonomy. Two systems predict.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ ANSWERS = {
     "Claims ignorance": "I honestly do not know how things stand with {}.",
     "Clarification": "Do you mean {} as planned, or what was built?",
 }
-# How often each label is right: as uneven as people's answers are.
+# How often each label is right, as uneven as in real answers.
 SHARES = dict(zip(EVASION_LABELS, (30, 14, 12, 6, 16, 10, 6, 4, 3), strict=True))
-# What is taken for what.
+# The labels with which each label is confused.
 NEIGHBOURS = {
     "Explicit": ("Implicit", "General"),
     "Implicit": ("Explicit", "General"),
@@ -77,35 +77,35 @@ NEIGHBOURS = {
 
 
 def erring(draw: random.Random, label: str, right: float) -> str:
-    """The label, or one that is taken for it."""
+    """The label, or one with which it is confused."""
     return label if draw.random() < right else draw.choice(NEIGHBOURS[label])
 
 
 def rows(draw: random.Random, count: int, first: int) -> list[dict[str, str]]:
-    """Questions and answers with the label that the answer was written for."""
-    found = []
+    """Questions and answers, with the label for which each answer was written."""
+    interviews = []
     for number in range(count):
         label = draw.choices(EVASION_LABELS, list(SHARES.values()))[0]
         topic, question = draw.choice(TOPICS), draw.choice(QUESTIONS)
-        asked = question.format(topic)
-        found.append(
+        text = question.format(topic)
+        interviews.append(
             {
                 "index": str(first + number),
                 "interview": f"interview-{number // 4 + 1:02d}",
-                "question": asked,
-                "interview_question": f"Mayor, two things. {asked} And will you stand again?",
+                "question": text,
+                "interview_question": f"Mayor, two things. {text} And will you stand again?",
                 "interview_answer": ANSWERS[label].format(topic),
                 "clarity_label": EVASION_TO_CLARITY[label],
                 "evasion_label": label,
                 **dict.fromkeys(ANNOTATORS, ""),
             }
         )
-    return found
+    return interviews
 
 
-def annotated(draw: random.Random, found: list[dict[str, str]]) -> None:
-    """Give every row three opinions and take its single label away."""
-    for number, row in enumerate(found):
+def annotated(draw: random.Random, interviews: list[dict[str, str]]) -> None:
+    """Give every row three opinions and remove its single label."""
+    for number, row in enumerate(interviews):
         for annotator, right in zip(ANNOTATORS, (0.85, 0.8, 0.65), strict=True):
             label = erring(draw, row["evasion_label"], right)
             spellings = SPELLINGS.get(label, ())
@@ -114,19 +114,19 @@ def annotated(draw: random.Random, found: list[dict[str, str]]) -> None:
             row[draw.choice(ANNOTATORS)] = ""
         row["truth"] = row["evasion_label"]
         row["evasion_label"] = ""
-    found[10][ANNOTATORS[2]] = found[40][ANNOTATORS[1]] = OUTSIDE
-    for row in (found[20], found[55]):  # nobody could say
+    interviews[10][ANNOTATORS[2]] = interviews[40][ANNOTATORS[1]] = OUTSIDE
+    for row in (interviews[20], interviews[55]):  # no annotator gave a label
         row.update(dict.fromkeys(ANNOTATORS, ""))
-    # Three opinions, three labels: a tie that the alphabet decides.
-    found[5].update(zip(ANNOTATORS, ("Implicit", "General", "Dodging"), strict=True))
+    # Three opinions, three labels: a tie that is broken alphabetically.
+    interviews[5].update(zip(ANNOTATORS, ("Implicit", "General", "Dodging"), strict=True))
 
 
-def table(columns: tuple[str, ...], found: list[dict[str, str]]) -> bytes:
+def table(columns: tuple[str, ...], records: list[dict[str, str]]) -> bytes:
     """The rows as CSV."""
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(found)
+    writer.writerows(records)
     return out.getvalue().encode()
 
 
@@ -139,30 +139,30 @@ def contest_zip(labels: list[str], name: str = "prediction") -> bytes:
     return out.getvalue()
 
 
-def system(draw: random.Random, found: list[dict[str, str]], right: float) -> list[dict[str, str]]:
-    """What a system says of the rows."""
-    said = []
-    for row in found:
+def system(draw: random.Random, interviews: list[dict[str, str]], right: float) -> list[dict[str, str]]:
+    """The predictions of a system."""
+    predictions = []
+    for row in interviews:
         evasion = erring(draw, row.get("truth") or row["evasion_label"], right)
         clarity = EVASION_TO_CLARITY[evasion] if draw.random() < 0.95 else draw.choice(CLARITY_LABELS)
-        said.append({"id": row["index"], "clarity_pred": clarity, "evasion_pred": evasion})
-    return said
+        predictions.append({"id": row["index"], "clarity_pred": clarity, "evasion_pred": evasion})
+    return predictions
 
 
 def files(seed: int = 1) -> dict[str, bytes]:
-    """Every file by its name."""
+    """The content of every file, by name."""
     draw = random.Random(seed)
     dev, test = rows(draw, 72, 1), rows(draw, 96, 1001)
     annotated(draw, test)
-    made = {"dev.csv": table(COLUMNS, dev), "test.csv": table(COLUMNS, test)}
-    predicted = ("id", "clarity_pred", "evasion_pred")
+    contents = {"dev.csv": table(COLUMNS, dev), "test.csv": table(COLUMNS, test)}
+    columns = ("id", "clarity_pred", "evasion_pred")
     for name, right in (("alba", 0.75), ("boreas", 0.55)):
-        made[f"{name}.dev.csv"] = table(predicted, system(draw, dev, right))
-        said = system(draw, test, right)
-        made[f"{name}.csv"] = table(predicted, said)
-        made[f"{name}.evasion.zip"] = contest_zip([row["evasion_pred"] for row in said])
-        made[f"{name}.clarity.zip"] = contest_zip([row["clarity_pred"] for row in said])
-    return made
+        contents[f"{name}.dev.csv"] = table(columns, system(draw, dev, right))
+        predictions = system(draw, test, right)
+        contents[f"{name}.csv"] = table(columns, predictions)
+        contents[f"{name}.evasion.zip"] = contest_zip([row["evasion_pred"] for row in predictions])
+        contents[f"{name}.clarity.zip"] = contest_zip([row["clarity_pred"] for row in predictions])
+    return contents
 
 
 if __name__ == "__main__":

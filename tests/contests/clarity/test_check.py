@@ -1,4 +1,4 @@
-"""A submission before its upload: every way in which it can be wrong, each with its code, line and advice."""
+"""Checks of a submission before its upload: every kind of problem, each with its code, line and advice."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ def only_problem(path, data=None, task=None):
 
 def archive(*members: tuple[str, str | bytes]) -> bytes:
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in members:
-            made.writestr(name, content)
+            file.writestr(name, content)
     return out.getvalue()
 
 
-def test_the_data_of_the_tests_are_what_the_script_makes():
+def test_the_test_data_match_the_script():
     assert {path.name for path in FOLDER.iterdir()} == set(files())
     for name, content in files().items():
-        if name.endswith(".zip"):  # another zlib may pack the same content otherwise
+        if name.endswith(".zip"):  # another zlib may compress the same content differently
             old, new = zipfile.ZipFile(FOLDER / name), zipfile.ZipFile(io.BytesIO(content))
             assert old.namelist() == new.namelist() == ["prediction"]
             assert old.read("prediction") == new.read("prediction")
@@ -77,17 +77,17 @@ def test_the_data_of_the_tests_are_what_the_script_makes():
 
 
 @pytest.mark.parametrize("name", ["alba.csv", "boreas.csv", "alba.evasion.zip", "boreas.clarity.zip"])
-def test_the_invented_systems_have_no_problem(name):
-    found = check(FOLDER / name, FOLDER / "test.csv")
-    assert found.rows == 96
-    assert all(sum(counts.values()) == 96 for counts in found.labels.values())
+def test_the_invented_systems_have_no_problems(name):
+    checked = check(FOLDER / name, FOLDER / "test.csv")
+    assert checked.rows == 96
+    assert all(sum(counts.values()) == 96 for counts in checked.labels.values())
 
 
-def test_both_tasks_of_a_table_are_told(folder):
-    found = check(written(folder, "p.csv", GOOD), folder / "data.csv")
-    assert found.form == "table"
-    assert found.labels["clarity"] == {"Clear Reply": 1, "Ambivalent Reply": 1, "Clear Non-Reply": 1}
-    assert found.labels["evasion"] == {label: int(label in GOOD) for label in EVASION_LABELS}
+def test_both_tasks_of_a_table_are_reported(folder):
+    checked = check(written(folder, "p.csv", GOOD), folder / "data.csv")
+    assert checked.form == "table"
+    assert checked.labels["clarity"] == {"Clear Reply": 1, "Ambivalent Reply": 1, "Clear Non-Reply": 1}
+    assert checked.labels["evasion"] == {label: int(label in GOOD) for label in EVASION_LABELS}
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet", "tsv"])
@@ -102,7 +102,7 @@ def test_other_tables_are_read_as_well(folder, suffix):
     assert check(folder / f"p.{suffix}").labels["evasion"]["Dodging"] == 1
 
 
-def test_the_task_of_a_zip_is_told_by_its_labels(folder):
+def test_the_task_of_a_zip_is_inferred_from_its_labels(folder):
     assert list(check(written(folder, "c.zip", zipped(["Clear Reply", "Ambivalent"]))).labels) == ["clarity"]
     assert list(check(written(folder, "e.zip", zipped(["Explicit", "Dodging"]))).labels) == ["evasion"]
 
@@ -116,8 +116,8 @@ def test_the_task_of_a_zip_is_told_by_its_labels(folder):
     ],
 )
 def test_bom_crlf_and_the_end_of_the_file_do_not_matter(folder, content):
-    found = check(written(folder, "s.zip", archive(("prediction", content))), folder / "data.csv")
-    assert [found.labels["evasion"][label] for label in ("Explicit", "Dodging", "General")] == [1, 1, 1]
+    checked = check(written(folder, "s.zip", archive(("prediction", content))), folder / "data.csv")
+    assert [checked.labels["evasion"][label] for label in ("Explicit", "Dodging", "General")] == [1, 1, 1]
 
 
 def test_a_table_with_bom_and_crlf(folder):
@@ -125,7 +125,7 @@ def test_a_table_with_bom_and_crlf(folder):
     assert check(path, folder / "data.csv").rows == 3
 
 
-# what is wrong with a table
+# problems of a table
 
 
 def test_an_unknown_label_gets_its_line_and_the_nearest_label(folder):
@@ -135,18 +135,18 @@ def test_an_unknown_label_gets_its_line_and_the_nearest_label(folder):
     assert problem.hint.startswith("Did you mean 'Dodging'?")
 
 
-def test_a_label_of_the_other_task_is_called_so(folder):
+def test_a_label_of_the_other_task_is_recognized(folder):
     problem = only_problem(written(folder, "p.csv", "id,clarity_pred\n1,Explicit\n2,Clear Reply\n"))
     assert problem.code == "UNKNOWN_LABEL"
     assert problem.hint.startswith("That is a label of the task evasion.")
 
 
-def test_a_label_that_nothing_is_near_to_gets_the_list(folder):
+def test_a_label_without_a_close_match_gets_the_list(folder):
     problem = only_problem(written(folder, "p.csv", "id,clarity_pred\n1,xyzzy\n2,Clear Reply\n"))
     assert "Known: Clear Reply, Ambivalent Reply, Clear Non-Reply." in problem.hint
 
 
-def test_a_label_outside_the_taxonomy_is_no_prediction(folder):
+def test_a_label_outside_the_taxonomy_is_not_a_prediction(folder):
     problem = only_problem(written(folder, "p.csv", "id,evasion_pred\n1,2.5 Contradictory\n2,Dodging\n"))
     assert problem.code == "UNKNOWN_LABEL"
 
@@ -156,7 +156,7 @@ def test_a_blank_label(folder):
     assert (problem.code, problem.line, problem.id) == ("EMPTY_LABEL", 3, "2")
 
 
-def test_a_label_that_is_no_text(folder):
+def test_a_label_that_is_not_text(folder):
     rows = '{"id": "1", "evasion_pred": 3}\n{"id": "2", "evasion_pred": 4}\n'
     assert {problem.code for problem in problems(written(folder, "p.jsonl", rows))} >= {"TYPE"}
 
@@ -176,7 +176,7 @@ def test_unmatched_ids_are_counted_on_both_sides(folder):
     assert "2 of 3 predicted ids are not in the data (first: '7', '8')" in problem.message
 
 
-def test_a_column_of_another_name_is_not_guessed(folder):
+def test_a_column_with_another_name_is_not_guessed(folder):
     problem = only_problem(written(folder, "p.csv", "id,evasion_label\n1,Explicit\n"))
     assert problem.code == "UNKNOWN_COLUMN"
     assert "'evasion_label'" in problem.hint
@@ -201,16 +201,16 @@ def test_a_task_that_is_not_predicted(folder):
     assert "clarity" in problem.hint
 
 
-def test_labels_of_the_other_task_do_not_matter_where_one_is_named(folder):
+def test_labels_of_the_other_task_do_not_matter_if_a_task_is_named(folder):
     path = written(folder, "p.csv", "id,clarity_pred,evasion_pred\n1,nonsense,Explicit\n")
     assert list(check(path, task="evasion").labels) == ["evasion"]
     assert problems(path)[0].field == "clarity_pred"
 
 
-def test_all_problems_are_told_together(folder):
+def test_all_problems_are_reported_together(folder):
     path = written(folder, "p.csv", "id,evasion_pred\n1,Explicitt\n1,Dodging\n2,\n9,General\n")
-    found = problems(path, folder / "data.csv")
-    assert [problem.code for problem in found] == ["DUPLICATE", "UNKNOWN_LABEL", "EMPTY_LABEL", "UNMATCHED"]
+    refused = problems(path, folder / "data.csv")
+    assert [problem.code for problem in refused] == ["DUPLICATE", "UNKNOWN_LABEL", "EMPTY_LABEL", "UNMATCHED"]
 
 
 def test_a_missing_file(folder):
@@ -218,14 +218,14 @@ def test_a_missing_file(folder):
         assert only_problem(folder / name).code == "NOT_FOUND"
 
 
-def test_a_format_that_is_not_known(folder):
+def test_an_unknown_format(folder):
     assert only_problem(written(folder, "p.xlsx", b"PK")).code == "FORMAT"
 
 
-# what is wrong with a zip
+# problems of a zip
 
 
-def test_an_empty_line_has_its_number(folder):
+def test_an_empty_line_is_reported_with_its_number(folder):
     problem = only_problem(written(folder, "s.zip", archive(("prediction", "Explicit\n\nGeneral\n"))))
     assert (problem.code, problem.line) == ("EMPTY_LABEL", 2)
     assert str(problem).startswith(f"{folder}/s.zip/prediction:2: EMPTY_LABEL:")
@@ -238,7 +238,7 @@ def test_an_unknown_label_in_a_zip(folder):
 
 
 @pytest.mark.parametrize("count", [2, 4])
-def test_another_number_of_lines_than_rows(folder, count):
+def test_a_number_of_lines_that_differs_from_the_rows(folder, count):
     problem = only_problem(written(folder, "s.zip", zipped(["Explicit"] * count)), folder / "data.csv")
     assert problem.code == "LENGTH"
     assert f"{count} lines" in problem.message
@@ -248,8 +248,8 @@ def test_another_number_of_lines_than_rows(folder, count):
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("prediction.txt", "The name has no extension."),
-        ("answers/prediction", "It must not lie in a folder."),
+        ("prediction.txt", "The name must have no extension."),
+        ("answers/prediction", "It must not be in a folder."),
         ("predictions", "zip submission.zip prediction"),
     ],
 )
@@ -259,7 +259,7 @@ def test_a_wrong_name_in_the_zip(folder, name, advice):
     assert advice in problem.hint
 
 
-def test_under_a_wrong_name_the_labels_are_still_checked(folder):
+def test_labels_in_a_file_with_a_wrong_name_are_still_checked(folder):
     codes = [problem.code for problem in problems(written(folder, "s.zip", archive(("p.txt", "Explicit\nDogding\n"))))]
     assert codes == ["MEMBER", "UNKNOWN_LABEL"]
 
@@ -271,13 +271,13 @@ def test_several_files_in_the_zip(folder):
     assert "__MACOSX/._prediction" in problem.message
 
 
-def test_several_files_and_none_of_the_right_name(folder):
+def test_several_files_and_none_with_the_right_name(folder):
     problem = only_problem(written(folder, "s.zip", archive(("a", "Explicit\n"), ("b", "x"))))
     assert problem.code == "MEMBER"
-    assert "none so named" in problem.message
+    assert "none with that name" in problem.message
 
 
-def test_a_folder_beside_the_file(folder):
+def test_a_folder_next_to_the_file(folder):
     problem = only_problem(written(folder, "s.zip", archive(("folder/", ""), ("prediction", "Explicit\n"))))
     assert problem.code == "MEMBER"
 
@@ -287,7 +287,7 @@ def test_an_empty_zip_and_an_empty_file_in_it(folder):
     assert only_problem(written(folder, "t.zip", archive(("prediction", "")))).code == "EMPTY"
 
 
-def test_something_that_is_no_zip(folder):
+def test_something_that_is_not_a_zip(folder):
     assert only_problem(written(folder, "s.zip", b"Explicit\nDodging\n")).code == "FORMAT"
 
 
@@ -306,20 +306,20 @@ def test_an_encrypted_zip(folder):
     assert "encrypted" in problem.message
 
 
-def test_a_zip_bomb_is_refused_by_the_size_that_it_declares(folder):
-    bomb = archive(("prediction", b"\n" * (predictions.LARGEST + 1)))
+def test_a_zip_bomb_is_refused_by_its_declared_size(folder):
+    bomb = archive(("prediction", b"\n" * (predictions.MAX_BYTES + 1)))
     assert len(bomb) < 100_000
     path = written(folder, "s.zip", bomb)
     tracemalloc.start()
     try:
         assert only_problem(path).code == "TOO_LONG"
-        assert tracemalloc.get_traced_memory()[1] < predictions.LARGEST / 4
+        assert tracemalloc.get_traced_memory()[1] < predictions.MAX_BYTES / 4
     finally:
         tracemalloc.stop()
 
 
-def test_a_zip_bomb_that_lies_about_its_size_is_not_unpacked(folder, monkeypatch):
-    monkeypatch.setattr(predictions, "LARGEST", 1000)
+def test_a_zip_bomb_with_a_wrong_declared_size_is_not_unpacked(folder, monkeypatch):
+    monkeypatch.setattr(predictions, "MAX_BYTES", 1000)
     whole = bytearray(archive(("prediction", b"Explicit\n" * 100_000)))
     for start, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         struct.pack_into("<I", whole, whole.index(start) + offset, 9)
@@ -338,23 +338,23 @@ def test_the_list_of_labels_without_its_zip(folder):
     assert "zip submission.zip prediction" in problem.hint
 
 
-# what is odd, and yet no problem
+# unusual but accepted
 
 
-def test_other_spellings_are_understood_and_told(folder):
-    found = check(written(folder, "s.zip", zipped(["partial", "1.1 Explicit", "Dodging"])))
-    assert found.labels["evasion"]["Partial/half-answer"] == 1
-    (note,) = (note for note in found.notes if "spelled" in note)
+def test_other_spellings_are_accepted_and_reported(folder):
+    checked = check(written(folder, "s.zip", zipped(["partial", "1.1 Explicit", "Dodging"])))
+    assert checked.labels["evasion"]["Partial/half-answer"] == 1
+    (note,) = (note for note in checked.notes if "spelled" in note)
     assert note.startswith("labels that are not spelled as in the taxonomy: 2, 'partial' for 'Partial/half-answer' (1)")
 
 
-def test_labels_that_are_never_predicted_are_told(folder):
+def test_labels_that_are_never_predicted_are_reported(folder):
     (note,) = check(written(folder, "s.zip", zipped(["Clear Reply", "Clear Non-Reply"]))).notes
-    assert note == "never predicted in the task clarity, so that its F1 is 0: Ambivalent Reply"
+    assert note == "labels that are never predicted in the task clarity, with an F1 of 0: Ambivalent Reply"
     (note,) = check(written(folder, "s.zip", zipped(["Clear Reply", "Clear Reply"]))).notes
     assert note == "every row has the same clarity label, 'Clear Reply'"
 
 
 def test_contradicting_predictions_are_counted(folder):
     path = written(folder, "p.csv", GOOD.replace("Clear Reply,Explicit", "Clear Non-Reply,Explicit"))
-    assert "rows whose predicted clarity label is not that of their evasion label: 1" in check(path).notes
+    assert "rows whose predicted clarity label contradicts their evasion label: 1" in check(path).notes

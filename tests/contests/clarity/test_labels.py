@@ -1,4 +1,4 @@
-"""CLARITY's labels. Sentences in quotes are those of the published guide."""
+"""CLARITY's labels. Quoted sentences are from the published guide."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_taxonomy():
 
 @pytest.mark.parametrize("label", ALL)
 def test_canonical_labels_pass_through_unchanged_fast_path(label):
-    """ "Canonical labels pass through unchanged (fast path)": the very object, not a copy."""
+    """ "Canonical labels pass through unchanged (fast path)": the same object, not a copy."""
     written = "".join(label)
     assert normalize_label(written) is written
 
@@ -56,7 +56,7 @@ def test_case_insensitive_matching(label):
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("written", "expected"),
     [
         ("Partial", "Partial/half-answer"),  # "Alias resolution (e.g., "Partial" → "Partial/half-answer", …
         ("Ambivalent", "Ambivalent Reply"),  # … "Ambivalent" → "Ambivalent Reply")"
@@ -71,13 +71,13 @@ def test_case_insensitive_matching(label):
         ("Non-Reply", "Clear Non-Reply"),
     ],
 )
-def test_alias_resolution(written, meant):
-    assert normalize_label(written) == meant
+def test_alias_resolution(written, expected):
+    assert normalize_label(written) == expected
     assert set(ALIASES.values()) <= set(ALL)
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("written", "expected"),
     [
         ("2.3 Partial/half-answer", "Partial/half-answer"),
         ("1.1 explicit", "Explicit"),
@@ -89,16 +89,16 @@ def test_alias_resolution(written, meant):
         ("claims  ignorance!", "Claims ignorance"),
     ],
 )
-def test_numeric_prefixes_and_trailing_punctuation_are_dropped(written, meant):
-    assert normalize_label(written) == meant
+def test_numeric_prefixes_and_trailing_punctuation_are_dropped(written, expected):
+    assert normalize_label(written) == expected
 
 
-@pytest.mark.parametrize("nothing", [None, "", "   ", "\t\n", float("nan"), np.nan])
-def test_none_and_blanks_are_the_empty_text(nothing):
-    assert normalize_label(nothing) == ""
+@pytest.mark.parametrize("blank", [None, "", "   ", "\t\n", float("nan"), np.nan])
+def test_none_and_blanks_become_the_empty_string(blank):
+    assert normalize_label(blank) == ""
 
 
-def test_what_is_no_label_stays_none():
+def test_a_text_that_is_not_a_label_stays_unknown():
     assert normalize_label("2.5 Contradictory") == "Contradictory"
     assert normalize_label("2") == "2"
     assert normalize_label("partially") == "partially"
@@ -107,7 +107,7 @@ def test_what_is_no_label_stays_none():
 
 
 @given(st.text(max_size=20))
-@example("0\r0")  # not a prefix and a label
+@example("0\r0")  # not a label with a prefix
 def test_normalising_twice_is_normalising_once(text):
     once = normalize_label(text)
     assert once in ALL or normalize_label(once) == once or once[:1].isdigit()
@@ -123,8 +123,8 @@ def test_a_clarity_label_is_derived_from_an_evasion_label():
 
 
 @pytest.mark.parametrize(
-    ("written", "read"),
+    ("written", "expected"),
     [("2.3", "2.3"), ("Dodging…", "Dodging"), ("General)", "General"), ("2.3 General -", "General")],
 )
-def test_numbers_stay_and_more_punctuation_goes(written, read):
-    assert normalize_label(written) == read
+def test_numbers_stay_and_other_punctuation_is_removed(written, expected):
+    assert normalize_label(written) == expected

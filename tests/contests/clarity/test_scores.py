@@ -1,4 +1,4 @@
-"""CLARITY's scores. Sentences in quotes are those of the published guide."""
+"""CLARITY's scores. Quoted sentences are from the published guide."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_else_the_effective_gold_is_the_alphabetically_first():
     assert place(result, "Dodging", "Explicit") == 1
     assert result["per_class"]["Dodging"]["support"] == 1
     assert result["accuracy"] == 0
-    # Claims ignorance stands before Clarification in the alphabet, Dodging before Explicit: not the order of the ids.
+    # Alphabetical order (Claims ignorance, Clarification, Explicit), not the order of the ids.
     result = compute_evasion_f1_multiannotator(["General"], [["Explicit", "Clarification", "Claims ignorance"]])
     assert place(result, "Claims ignorance", "General") == 1
 
@@ -90,9 +90,9 @@ def test_then_standard_macro_f1_over_filtered_predictions_and_effective_golds():
     chance = random.Random(3)
     predictions = [chance.choice(EVASION_LABELS) for _ in range(300)]
     rows = [[chance.choice([*EVASION_LABELS, "", None]) for _ in range(3)] for _ in predictions]
-    kept = [row for row in zip(predictions, rows, strict=True) if any(row[1])]
-    golds = [naive.golds(one, row, EVASION_LABELS)[0] for one, row in kept]
-    theirs = f1_score(golds, [one for one, _ in kept], labels=EVASION_LABELS, average="macro", zero_division=0)
+    scored = [row for row in zip(predictions, rows, strict=True) if any(row[1])]
+    golds = [naive.golds(label, row, EVASION_LABELS)[0] for label, row in scored]
+    theirs = f1_score(golds, [label for label, _ in scored], labels=EVASION_LABELS, average="macro", zero_division=0)
     result = compute_evasion_f1_multiannotator(predictions, rows)
     assert result["macro_f1"] == pytest.approx(theirs, abs=1e-12)
     assert set(result) == KEYS | {"charge"}
@@ -100,7 +100,7 @@ def test_then_standard_macro_f1_over_filtered_predictions_and_effective_golds():
     assert low < result["macro_f1"] < high
 
 
-def test_labels_of_up_to_3_annotators_and_of_any_number_besides():
+def test_labels_of_up_to_3_annotators_and_of_any_other_number():
     # "The test set provides labels from up to 3 annotators per example."
     ragged = [["Explicit"], ["Dodging", "General"], ["General", "General", "Implicit"], []]
     result = compute_evasion_f1_multiannotator(["Explicit", "General", "Implicit", "Implicit"], ragged)
@@ -116,11 +116,11 @@ def test_correct_if_it_matches_any_annotator():
         assert compute_evasion_f1_multiannotator(["Deflection"], [row])["accuracy"] == 1.0
 
 
-def test_only_strict_scoring_where_annotators_are_absent():
+def test_only_strict_scoring_if_there_are_no_annotators():
     # "During training on dev (which typically lacks multi-annotator labels), only **strict scoring** is used —
     # comparing predictions against the single `evasion_label` column."
-    for people in (None, [["", "", ""], [None, None, None]], [[], []]):
-        result = evaluate_all(["Explicit", "General"], None, ["Explicit", "Dodging"], None, people)
+    for annotators in (None, [["", "", ""], [None, None, None]], [[], []]):
+        result = evaluate_all(["Explicit", "General"], None, ["Explicit", "Dodging"], None, annotators)
         assert result["task2_evasion_strict"]["accuracy"] == 0.5
         for key in ("task2_evasion_multiannotator", "task2_evasion_majority_vote", "task2_evasion_soft"):
             assert result[key] is None
@@ -129,8 +129,8 @@ def test_only_strict_scoring_where_annotators_are_absent():
 
 def test_multi_annotator_scoring_activates_automatically_when_columns_contain_data():
     # "Multi-annotator scoring activates automatically when the annotator columns contain actual data."
-    people = [["", "", ""], ["", "General", ""]]
-    result = evaluate_all(["Explicit", "General"], None, ["Explicit", "Dodging"], None, people)
+    annotators = [["", "", ""], ["", "General", ""]]
+    result = evaluate_all(["Explicit", "General"], None, ["Explicit", "Dodging"], None, annotators)
     assert result["task2_evasion_multiannotator"]["n_scored"] == 1
     assert result["task2_evasion_multiannotator"]["n_skipped"] == 1
     assert result["task2_evasion_strict"]["n_scored"] == 2
@@ -140,7 +140,7 @@ def test_majority_vote_takes_the_mode_with_ties_broken_alphabetically():
     # "For each example, take the mode of annotator labels (ties broken alphabetically)"
     votes = majority_vote_gold(
         [
-            ["General", "Dodging", "General"],  # the mode, repeats kept: a set would give Dodging
+            ["General", "Dodging", "General"],  # the mode, with repeats: a set would give Dodging
             ["Implicit", "Explicit", "Dodging"],  # a tie of three
             ["Explicit", "Declining", "", "2.5 Contradictory"],  # a tie of two, one by an alias
             ["2.5 Contradictory", "2.5 Contradictory", "general"],  # only valid labels count
@@ -174,13 +174,13 @@ def test_all_labels_are_normalized_before_scoring():
 def test_task_1_is_3_way_macro_f1_derived_from_task_2_via_taxonomy():
     # "Task 1 — Clarity | 3-way | Macro F1 | Derived from Task 2 via taxonomy"
     golds = ["Clear Reply", "Ambivalent Reply", "Clear Non-Reply", "Clear Reply"]
-    given = evaluate_all(None, ["clear reply", "ambivalent", "non-reply", "ambiguous"], None, golds)
+    direct = evaluate_all(None, ["clear reply", "ambivalent", "non-reply", "ambiguous"], None, golds)
     derived = evaluate_all(["Explicit", "Dodging", "Clarification", "General"], None, None, golds)
-    assert derived["task1_clarity"] == given["task1_clarity"]
-    assert given["task1_clarity"]["labels"] == list(CLARITY_LABELS)
+    assert derived["task1_clarity"] == direct["task1_clarity"]
+    assert direct["task1_clarity"]["labels"] == list(CLARITY_LABELS)
     # F: Clear Reply 2/3, Ambivalent 2/3, Clear Non-Reply 1
-    assert given["task1_clarity"]["macro_f1"] == pytest.approx(7 / 9)
-    assert given["reasons"]["task2_evasion_strict"] == "no evasion predictions were given"
+    assert direct["task1_clarity"]["macro_f1"] == pytest.approx(7 / 9)
+    assert direct["reasons"]["task2_evasion_strict"] == "no evasion predictions were given"
 
 
 def test_task_2_is_9_way_and_an_absent_class_counts_0():
@@ -194,15 +194,15 @@ def test_task_2_is_9_way_and_an_absent_class_counts_0():
     assert len(result["confusion_matrix"]) == 9
 
 
-def test_evaluate_all_gives_everything_side_by_side():
+def test_evaluate_all_returns_all_scores():
     # "`evaluate_all` | Combined evaluation orchestrator"
-    people = [["Explicit", "Implicit", "Explicit"], ["General", "Dodging", "Dodging"], ["Explicit", "", "Explicit"]]
+    annotators = [["Explicit", "Implicit", "Explicit"], ["General", "Dodging", "Dodging"], ["Explicit", "", "Explicit"]]
     result = evaluate_all(
         ["Explicit", "General", "Explicit"],
         ["Clear Reply", "Ambivalent Reply", "Clear Reply"],
         ["Explicit", "Dodging", "Explicit"],
         ["Clear Reply", "Ambivalent Reply", "Clear Reply"],
-        people,
+        annotators,
     )
     for key in (
         "task1_clarity",
@@ -240,7 +240,7 @@ def test_rows_with_an_empty_gold_label_are_skipped_and_counted():
 def test_an_unknown_predicted_label_is_wrong_and_reported():
     result = compute_evasion_f1_strict(["Evasive", "", "Explicit", "Evasive"], ["Explicit"] * 3 + [""])
     assert result["accuracy"] == pytest.approx(1 / 3)
-    assert result["unknown_predictions"] == {"Evasive": 1, "": 1}  # of the rows that are scored
+    assert result["unknown_predictions"] == {"Evasive": 1, "": 1}  # only of scored rows
     assert result["n_unknown_predictions"] == 2
 
 
@@ -262,8 +262,8 @@ def test_lists_tuples_arrays_and_data_frames():
     assert compute_evasion_f1_strict(iter(["bad"]), iter(["Explicit"]))["unknown_predictions"] == {"bad": 1}
 
 
-def test_what_is_refused():
-    with pytest.raises(InputError, match="LENGTH: 1 predictions stand beside 2 gold labels"):
+def test_refused_input():
+    with pytest.raises(InputError, match="LENGTH: there are 1 predictions but 2 gold labels"):
         compute_evasion_f1_strict(["Explicit"], ["Explicit", "General"])
     with pytest.raises(InputError, match="LENGTH"):
         compute_evasion_f1_multiannotator(["Explicit"], [])
@@ -285,29 +285,29 @@ rows_of_3 = st.lists(st.tuples(cells, st.lists(cells, max_size=4)), min_size=1, 
 
 @given(rows_of_3)
 def test_any_cells_score_as_the_naive_implementation(rows):
-    predictions, people = zip(*rows, strict=True)
-    said = [normalize_label(cell) for cell in predictions]
-    given_labels = [[normalize_label(cell) for cell in row] for row in people]
-    wanted = naive.any_match_rows(said, given_labels, EVASION_LABELS)
-    assume(wanted)
-    result = compute_evasion_f1_multiannotator(predictions, people)
-    assert result["macro_f1"] == pytest.approx(naive.macro_f1(wanted, EVASION_LABELS), abs=1e-12)
-    assert result["n_scored"] == len(wanted)
-    assert result["n_invalid_annotations"] == sum(cell == "2.5 Contradictory" for row in people for cell in row)
-    assert majority_vote_gold(people) == [naive.majority(row, EVASION_LABELS) for row in given_labels]
-    shares = [naive.soft(one, row, EVASION_LABELS) for one, row in zip(said, given_labels, strict=True)]
+    predictions, annotators = zip(*rows, strict=True)
+    labels = [normalize_label(cell) for cell in predictions]
+    annotations = [[normalize_label(cell) for cell in row] for row in annotators]
+    expected = naive.any_match_rows(labels, annotations, EVASION_LABELS)
+    assume(expected)
+    result = compute_evasion_f1_multiannotator(predictions, annotators)
+    assert result["macro_f1"] == pytest.approx(naive.macro_f1(expected, EVASION_LABELS), abs=1e-12)
+    assert result["n_scored"] == len(expected)
+    assert result["n_invalid_annotations"] == sum(cell == "2.5 Contradictory" for row in annotators for cell in row)
+    assert majority_vote_gold(annotators) == [naive.majority(row, EVASION_LABELS) for row in annotations]
+    shares = [naive.soft(label, row, EVASION_LABELS) for label, row in zip(labels, annotations, strict=True)]
     known = [share for share in shares if share is not None]
-    assert compute_evasion_soft(predictions, people)["soft_score"] == pytest.approx(sum(known) / len(known))
+    assert compute_evasion_soft(predictions, annotators)["soft_score"] == pytest.approx(sum(known) / len(known))
 
 
-def test_a_clarity_label_is_no_evasion_prediction():
-    """Derived clarity predictions know evasion labels alone, and say what they do not know."""
-    found = evaluate_all(["clear reply", "General"], None, None, ["Clear Reply", "Ambivalent Reply"])["task1_clarity"]
-    assert found["accuracy"] == 0.5
-    assert found["unknown_predictions"] == {"clear reply": 1}
+def test_a_clarity_label_is_not_an_evasion_prediction():
+    """Clarity predictions are derived from evasion labels only; other labels are reported as unknown."""
+    result = evaluate_all(["clear reply", "General"], None, None, ["Clear Reply", "Ambivalent Reply"])["task1_clarity"]
+    assert result["accuracy"] == 0.5
+    assert result["unknown_predictions"] == {"clear reply": 1}
 
 
-def test_labels_outside_the_taxonomy_are_named_where_there_are_no_others():
+def test_labels_outside_the_taxonomy_are_named_if_there_are_no_others():
     reasons = evaluate_all(["Explicit"], None, ["Contradictory"], None, [["2.5 Contradictory"]])["reasons"]
     assert "'2.5 Contradictory' (1)" in reasons["task2_evasion_multiannotator"]
     assert "'Contradictory' (1)" in reasons["task2_evasion_strict"]
@@ -321,12 +321,12 @@ def test_labels_outside_the_taxonomy_are_named_where_there_are_no_others():
         (["Explicit"], None, None, ["", ""]),
     ],
 )
-def test_unequal_lengths_are_refused_even_where_all_is_empty(lists):
+def test_unequal_lengths_are_refused_even_if_all_labels_are_empty(lists):
     with pytest.raises(InputError, match="LENGTH"):
         evaluate_all(*lists)
 
 
-def test_annotators_may_come_as_a_mapping():
+def test_annotators_may_be_a_mapping():
     rows = [{"ann": "Explicit", "bob": "General"}]
     assert compute_evasion_f1_multiannotator(["General"], rows) == compute_evasion_f1_multiannotator(
         ["General"], [["Explicit", "General"]]

@@ -1,4 +1,4 @@
-"""A small contest in files, with whatever is wrong in them."""
+"""The files of a small contest, valid or with problems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.contests.dialogue.contest import GOLD, OUTPUT, PPL, write_json
 
 @pytest.fixture
 def contest(tmp_path):
-    """Files of a contest, some with other content or raw bytes; scored into `run`, if all is well."""
+    """Writes the files of a contest, with any changed content or raw bytes, and scores them into `run`."""
 
     def scored(gold=GOLD, output=OUTPUT, ppl=PPL, questions=None, suffix="", **settings):
         names = {"gold": gold, "output": output, "ppl_output": ppl, "questions": questions}
@@ -31,14 +31,17 @@ def contest(tmp_path):
 
 @pytest.fixture
 def problems(contest, tmp_path):
-    """What is refused: code, file, id and the text of each problem; no run folder is left."""
+    """Code, file, id and text of each problem of refused files; no run folder is left."""
 
     def refused(**files):
         with pytest.raises(InputError) as error:
             contest(**files)
         assert not (tmp_path / "run").exists()
-        found = error.value.problems
-        assert error.value.total == len(found)
-        return [(one.code, one.file and one.file.removeprefix(f"{tmp_path}/"), one.id, str(one)) for one in found]
+        refusals = error.value.problems
+        assert error.value.total == len(refusals)
+        return [
+            (problem.code, problem.file and problem.file.removeprefix(f"{tmp_path}/"), problem.id, str(problem))
+            for problem in refusals
+        ]
 
     return refused

@@ -1,4 +1,4 @@
-"""Dialogues for the tests: a worked example, and a contest's files made of dialogues."""
+"""Dialogues for the tests: a worked example, and contest files built from dialogues."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.contests.dialogue import IntegralScore, integral_score
+from multimodal_eval.dialogue import IntegralScore, integral_score
 
 TYPES = ("Text2Text", "Image2Text", "Audio2Text", "Image-Audio2Text")
 
@@ -62,23 +62,24 @@ WORKED = [
 
 
 def score(dialogues: list[dict[str, Any]], **settings: Any) -> IntegralScore:
-    """The integral score without synonyms, unless the settings name some."""
+    """The integral score, without synonyms unless the settings name a source."""
     return integral_score(dialogues, **({"synonyms": "none"} | settings))
 
 
 def texts(count: int) -> list[dict[str, Any]]:
-    """Dialogues of one reply each, of the type Text2Text."""
+    """Text2Text dialogues with one reply each."""
     return [{"id": f"t{n}", "type": "Text2Text", "replies": [reply(*WHOLE, 1)]} for n in range(count)]
 
 
 def write_contest(folder: Path, dialogues: list[dict[str, Any]]) -> tuple[Path, Path, Path]:
-    """gold.json, output.json and ppl_output.json of some dialogues."""
+    """Write gold.json, output.json and ppl_output.json."""
     folder.mkdir(parents=True, exist_ok=True)
     gold = {
-        one["id"]: {"type": one["type"], "replies": [own["variants"] for own in one["replies"]]} for one in dialogues
+        dialogue["id"]: {"type": dialogue["type"], "replies": [reply["variants"] for reply in dialogue["replies"]]}
+        for dialogue in dialogues
     }
-    answers = {one["id"]: [own["answer"] for own in one["replies"]] for one in dialogues}
-    perplexities = {one["id"]: [own["perplexity"] for own in one["replies"]] for one in dialogues}
+    answers = {dialogue["id"]: [reply["answer"] for reply in dialogue["replies"]] for dialogue in dialogues}
+    perplexities = {dialogue["id"]: [reply["perplexity"] for reply in dialogue["replies"]] for dialogue in dialogues}
     return (
         write_json(folder / "gold.json", gold),
         write_json(folder / "output.json", answers),
@@ -95,18 +96,18 @@ WORDS = "cat dog red blue tree house sun moon river stone apple bread".split()
 
 
 def system(seed: int, quality: float, each: int = 8) -> list[dict[str, Any]]:
-    """Dialogues, `each` of a type: the gold is the same for all, the answers keep words of it as `quality` says."""
-    said, chance = random.Random(1), random.Random(seed)
-    found = []
+    """`each` dialogues per type. The gold is always the same; each answer word is right with probability `quality`."""
+    gold_random, chance = random.Random(1), random.Random(seed)
+    dialogues = []
     for number in range(4 * each):
         replies = []
-        for _ in range(said.randint(1, 3)):
-            right = said.sample(WORDS, said.randint(2, 5))
+        for _ in range(gold_random.randint(1, 3)):
+            right = gold_random.sample(WORDS, gold_random.randint(2, 5))
             answer = [word if chance.random() < quality else chance.choice(WORDS) for word in right]
             spread = chance.random() * 3 * (1 - quality)
             replies.append(reply(" ".join(answer), [" ".join(right), right[0]], round(1 + spread, 3)))
-        found.append({"id": f"d{number}", "type": TYPES[number % 4], "replies": replies})
-    return found
+        dialogues.append({"id": f"d{number}", "type": TYPES[number % 4], "replies": replies})
+    return dialogues
 
 
 # files of a small contest
@@ -121,5 +122,6 @@ OUTPUT = {"d1": ["cat", "dog"], "d2": ["red"], "d3": ["green"], "d4": ["tree", "
 PPL = {"d1": [1, 2.0], "d2": [1.5], "d3": [4], "d4": [2, 2, 8.5]}
 
 
-def places(found):
-    return [one[:3] for one in found]
+def places(refusals):
+    """Code, file and id of each problem."""
+    return [refusal[:3] for refusal in refusals]

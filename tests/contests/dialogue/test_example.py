@@ -1,4 +1,4 @@
-"""The example of the dialogue contest: its files agree, and its media are what they are said to be."""
+"""The example of the dialogue contest: its files are consistent, and its media are valid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from multimodal_eval.evaluation.metrics.meteor import meteor
 
 FOLDER = Path(str(files("multimodal_eval.data") / "demo" / "dialogue"))
 SYSTEMS = ("alba", "boreas")
-MODALITIES = {  # which parts beside text a dialogue of the type has
+MODALITIES = {  # the parts besides text in a dialogue of the type
     "Text2Text": set(),
     "Image2Text": {"image"},
     "Audio2Text": {"audio"},
@@ -39,23 +39,27 @@ def parts(dialogue):
 
 
 def media(kind):
-    """The files of a kind, once for each dialogue that names them."""
-    return [content for one in QUESTIONS for content in {p["content"] for p in parts(one) if p["type"] == kind}]
+    """The files of a kind, once for each dialogue that uses them."""
+    return [
+        content
+        for dialogue in QUESTIONS
+        for content in {part["content"] for part in parts(dialogue) if part["type"] == kind}
+    ]
 
 
 def language(texts):
-    """`ru` where every text with a letter has a Cyrillic one, `en` where no text has one, else both."""
+    """`ru` if every text with a letter has a Cyrillic letter, `en` if no text has one, else both."""
     cyrillic = {bool(re.search("[а-яё]", text, re.IGNORECASE)) for text in texts if re.search(r"[^\W\d]", text)}
-    return "+".join(sorted("ru" if one else "en" for one in cyrillic))
+    return "+".join(sorted("ru" if has_cyrillic else "en" for has_cyrillic in cyrillic))
 
 
-def test_every_file_speaks_of_the_same_dialogues_in_the_same_order():
+def test_every_file_has_the_same_dialogues_in_the_same_order():
     assert len(GOLD) == 24
     assert list(QUESTIONS) == list(GOLD) == list(ANSWERS["alba"]) == list(ANSWERS["boreas"])
 
 
 @pytest.mark.parametrize("dialogue", GOLD)
-def test_every_turn_has_one_reply_and_one_answer_of_each_system(dialogue):
+def test_every_turn_has_one_reply_and_one_answer_from_each_system(dialogue):
     replies = GOLD[dialogue]["replies"]
     assert 1 <= len(replies) <= 4
     assert {len(QUESTIONS[dialogue]), len(ANSWERS["alba"][dialogue]), len(ANSWERS["boreas"][dialogue])} == {
@@ -69,42 +73,42 @@ def test_every_turn_has_one_reply_and_one_answer_of_each_system(dialogue):
 
 
 @pytest.mark.parametrize("dialogue", GOLD)
-def test_the_type_tells_which_parts_there_are(dialogue):
+def test_the_parts_match_the_type(dialogue):
     kind = GOLD[dialogue]["type"]
     assert dialogue.startswith(f"{PREFIXES[kind]}-")
     assert {part["type"] for part in parts(dialogue)} - {"text"} == MODALITIES[kind]
     first = {part["type"] for part in QUESTIONS[dialogue][0]}
-    assert first - {"text"} == MODALITIES[kind]  # a later turn may refer to what was shown
+    assert first - {"text"} == MODALITIES[kind]  # a later turn may refer to earlier media
     for turn in QUESTIONS[dialogue]:
         assert turn
         assert all(set(part) == {"type", "content"} for part in turn)
 
 
 @pytest.mark.parametrize("dialogue", GOLD)
-def test_a_dialogue_keeps_to_the_language_of_its_name(dialogue):
-    said = dialogue.split("-")[1]
+def test_a_dialogue_has_the_language_of_its_name(dialogue):
+    expected = dialogue.split("-")[1]
     texts = [part["content"] for part in parts(dialogue) if part["type"] == "text"]
     texts += [variant for variants in GOLD[dialogue]["replies"] for variant in variants]
-    assert language(texts + ANSWERS["alba"][dialogue] + ANSWERS["boreas"][dialogue]) == said
-    assert all(part["content"].endswith(f"-{said}.wav") for part in parts(dialogue) if part["type"] == "audio")
+    assert language(texts + ANSWERS["alba"][dialogue] + ANSWERS["boreas"][dialogue]) == expected
+    assert all(part["content"].endswith(f"-{expected}.wav") for part in parts(dialogue) if part["type"] == "audio")
 
 
 def test_half_of_each_type_is_russian_and_half_english():
-    assert Counter((one["type"], name.split("-")[1]) for name, one in GOLD.items()) == {
-        (kind, said): 3 for kind in MODALITIES for said in ("en", "ru")
+    assert Counter((dialogue["type"], name.split("-")[1]) for name, dialogue in GOLD.items()) == {
+        (kind, code): 3 for kind in MODALITIES for code in ("en", "ru")
     }
 
 
-def test_the_media_that_are_there_are_those_that_are_named():
-    there = {path.relative_to(FOLDER).as_posix() for path in (FOLDER / "media").iterdir()}
-    assert there == {*media("image"), *media("audio")}
+def test_the_media_folder_holds_exactly_the_named_files():
+    present = {path.relative_to(FOLDER).as_posix() for path in (FOLDER / "media").iterdir()}
+    assert present == {*media("image"), *media("audio")}
 
 
 @pytest.mark.parametrize("name", sorted(set(media("image"))))
-def test_a_picture_opens_and_shows_something(name):
-    with Image.open(FOLDER / name) as picture:
-        assert (picture.format, picture.size) == ("PNG", (320, 240))
-        assert len(picture.convert("RGB").getcolors(320 * 240)) > 50
+def test_an_image_opens_and_is_not_blank(name):
+    with Image.open(FOLDER / name) as image:
+        assert (image.format, image.size) == ("PNG", (320, 240))
+        assert len(image.convert("RGB").getcolors(320 * 240)) > 50
     assert (FOLDER / name).stat().st_size <= 15_000
 
 
@@ -117,7 +121,7 @@ def test_a_recording_is_short_mono_and_16_khz(name):
     assert max(map(abs, samples)) > 10_000
 
 
-def test_no_recording_is_heard_in_two_dialogues():
+def test_no_recording_is_used_in_two_dialogues():
     assert max(Counter(media("audio")).values()) == 1
 
 
@@ -135,7 +139,7 @@ def test_alba_is_ahead_in_most_dialogues_and_boreas_in_some():
 
 
 def value(name, system):
-    """The dialogue's mean METEOR, the best variant's for each reply."""
-    said = zip(ANSWERS[system][name], GOLD[name]["replies"], strict=True)
+    """The dialogue's mean METEOR, with the best variant for each reply."""
+    replies = zip(ANSWERS[system][name], GOLD[name]["replies"], strict=True)
     options = {"variant": "fmean", "language": name.split("-")[1], "synonyms": "none"}
-    return fmean(meteor(answer, variants, **options) for answer, variants in said)
+    return fmean(meteor(answer, variants, **options) for answer, variants in replies)

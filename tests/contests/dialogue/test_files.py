@@ -1,4 +1,4 @@
-"""The contest's files: everything that is wrong with them is found, told with its place, and leaves nothing behind."""
+"""The contest's files: every problem is reported with its place, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from multimodal_eval.contests.dialogue.files import read_answers, read_gold, rea
 from multimodal_eval.contests.dialogue.report import dialogue_report
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.data.readers.problems import Problems
-from tests.cli.test_cli import mmeval
+from tests.cli.command_line import mmeval
 from tests.contests.dialogue.contest import GOLD, OUTPUT, PPL, places, write_json
 
 # gold
 
 
 def test_an_unknown_type_names_the_four(problems):
-    found = problems(gold=GOLD | {"d2": {"type": "Image2Texts", "replies": [["red"]]}})
-    assert places(found) == [("UNKNOWN_TYPE", "gold.json", "d2")]
-    assert "'Image2Texts'" in found[0][3]
-    assert "Did you mean 'Image2Text'? Known: Audio2Text, Image-Audio2Text, Image2Text, Text2Text" in found[0][3]
+    refusals = problems(gold=GOLD | {"d2": {"type": "Image2Texts", "replies": [["red"]]}})
+    assert places(refusals) == [("UNKNOWN_TYPE", "gold.json", "d2")]
+    assert "'Image2Texts'" in refusals[0][3]
+    assert "Did you mean 'Image2Text'? Known: Audio2Text, Image-Audio2Text, Image2Text, Text2Text" in refusals[0][3]
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_an_unknown_type_names_the_four(problems):
     ],
 )
 def test_a_dialogue_of_the_gold_that_cannot_be_used(problems, dialogue, codes):
-    found = problems(gold=GOLD | {"d3": dialogue})
-    assert places(found) == [(code, "gold.json", "d3") for code in codes]
+    refusals = problems(gold=GOLD | {"d3": dialogue})
+    assert places(refusals) == [(code, "gold.json", "d3") for code in codes]
 
 
 def test_a_type_with_a_weight_and_no_dialogue(contest, tmp_path):
-    three = {name: own for name, own in GOLD.items() if name != "d3"}
+    three = {name: dialogue for name, dialogue in GOLD.items() if name != "d3"}
     files = {"gold": three, "output": {n: OUTPUT[n] for n in three}, "ppl": {n: PPL[n] for n in three}}
     with pytest.raises(ConfigError, match=r"WEIGHTS: no dialogue has the type Audio2Text.*--present-types-only"):
         contest(**files)
@@ -59,46 +59,46 @@ def test_a_type_with_a_weight_and_no_dialogue(contest, tmp_path):
     run = contest(**files, present_types_only=True)
     report = dialogue_report(run)
     # .1, .2, .4 divided by .7
-    assert [own.weight for own in report.types] == pytest.approx([1 / 7, 2 / 7, 4 / 7], abs=1e-15)
+    assert [row.weight for row in report.types] == pytest.approx([1 / 7, 2 / 7, 4 / 7], abs=1e-15)
 
 
 # names
 
 
-def test_a_key_that_stands_twice_is_told_with_its_line(problems):
+def test_a_duplicate_key_is_reported_with_its_line(problems):
     raw = json.dumps(OUTPUT, indent=1).replace('"d3"', '"d2"').encode()
-    (found,) = problems(output=raw)
+    (refusal,) = problems(output=raw)
     lines = [number for number, line in enumerate(raw.decode().split("\n"), 1) if '"d2"' in line]
-    assert found[:2] == ("DUPLICATE", "output.json")
-    assert f"output.json:{lines[1]}: DUPLICATE: the key 'd2' occurs twice" in found[3]
+    assert refusal[:2] == ("DUPLICATE", "output.json")
+    assert f"output.json:{lines[1]}: DUPLICATE: the key 'd2' occurs twice" in refusal[3]
 
 
-def test_a_key_that_stands_twice_inside_a_dialogue(problems):
+def test_a_duplicate_key_inside_a_dialogue(problems):
     raw = (
         json.dumps(GOLD, indent=1).replace('"type": "Audio2Text"', '"type": "Audio2Text", "type": "Text2Text"').encode()
     )
-    (found,) = problems(gold=raw)
-    assert found[:2] == ("DUPLICATE", "gold.json")
-    assert "type" in found[3]
+    (refusal,) = problems(gold=raw)
+    assert refusal[:2] == ("DUPLICATE", "gold.json")
+    assert "type" in refusal[3]
 
 
-def test_names_that_differ_in_their_unicode_form_alone(problems, contest):
+def test_names_that_differ_only_in_their_unicode_form(problems, contest):
     nfc, nfd = "й", unicodedata.normalize("NFD", "й")
-    (found,) = problems(output=OUTPUT | {nfc: ["a"], nfd: ["a"]}, gold=GOLD | {nfc: GOLD["d3"]}, ppl=PPL | {nfc: [2]})
-    assert found[:3] == ("DUPLICATE", "output.json", nfd)
+    (refusal,) = problems(output=OUTPUT | {nfc: ["a"], nfd: ["a"]}, gold=GOLD | {nfc: GOLD["d3"]}, ppl=PPL | {nfc: [2]})
+    assert refusal[:3] == ("DUPLICATE", "output.json", nfd)
     run = contest(output=OUTPUT | {nfd: ["blue"]}, gold=GOLD | {nfc: GOLD["d3"]}, ppl=PPL | {nfd: [2]})
     assert run.results["n"] == 8
 
 
 def test_a_blank_name(problems):
-    (found,) = problems(output=OUTPUT | {" ": ["x"]})
-    assert found[:3] == ("TYPE", "output.json", " ")
+    (refusal,) = problems(output=OUTPUT | {" ": ["x"]})
+    assert refusal[:3] == ("TYPE", "output.json", " ")
 
 
 def test_extra_dialogues_are_refused(problems):
-    found = problems(output=OUTPUT | {"d9": ["x"]}, ppl=PPL | {"e9": [1], "e8": [1]})
-    assert places(found) == [("UNMATCHED", "output.json", None), ("UNMATCHED", "ppl_output.json", None)]
-    assert "2 dialogues are not in the gold (first: 'e9', 'e8')" in found[1][3]
+    refusals = problems(output=OUTPUT | {"d9": ["x"]}, ppl=PPL | {"e9": [1], "e8": [1]})
+    assert places(refusals) == [("UNMATCHED", "output.json", None), ("UNMATCHED", "ppl_output.json", None)]
+    assert "2 dialogues are not in the gold file (first: 'e9', 'e8')" in refusals[1][3]
 
 
 def test_names_with_slashes_keep_their_replies_apart(contest):
@@ -137,75 +137,75 @@ def test_names_with_slashes_keep_their_replies_apart(contest):
         "array of names",
         "null",
         "cut off",
-        "no UTF-8",
+        "not UTF-8",
         "UTF-16",
         "surrogate",
         "nested",
     ],
 )
 def test_a_file_that_cannot_be_read(problems, name, raw, codes):
-    (found,) = problems(**{name: raw})
-    assert found[0] in codes
-    assert found[1] == {"ppl": "ppl_output.json"}.get(name, f"{name}.json")
+    (refusal,) = problems(**{name: raw})
+    assert refusal[0] in codes
+    assert refusal[1] == {"ppl": "ppl_output.json"}.get(name, f"{name}.json")
 
 
-def test_files_that_are_not_there_and_folders(tmp_path):
+def test_missing_files_and_folders(tmp_path):
     (tmp_path / "folder.json").mkdir()
-    found = Problems()
-    read_answers(tmp_path / "absent.json", found)
-    read_surprises(tmp_path / "folder.json", found)
-    assert [(one.code, one.message) for one in found.kept] == [
+    problems = Problems()
+    read_answers(tmp_path / "absent.json", problems)
+    read_surprises(tmp_path / "folder.json", problems)
+    assert [(problem.code, problem.message) for problem in problems.kept] == [
         ("NOT_FOUND", "no such file"),
-        ("NOT_FOUND", "a folder, where a file is needed"),
+        ("NOT_FOUND", "this is a folder, but a file is needed"),
     ]
 
 
 def test_both_files_of_a_submission_are_read_before_either_is_refused(problems):
-    found = problems(output=b"[]", ppl=b"{}")
-    assert places(found) == [("TYPE", "output.json", None), ("EMPTY", "ppl_output.json", None)]
+    refusals = problems(output=b"[]", ppl=b"{}")
+    assert places(refusals) == [("TYPE", "output.json", None), ("EMPTY", "ppl_output.json", None)]
 
 
 def test_a_truncated_gz(tmp_path):
     whole = gzip.compress(json.dumps({f"d{n}": ["an answer of some length"] for n in range(1000)}).encode())
     (tmp_path / "output.json.gz").write_bytes(whole[: len(whole) // 2])
-    found = Problems()
-    assert read_answers(tmp_path / "output.json.gz", found) == {}
-    (one,) = found.kept
-    assert (one.code, one.file) == ("TRUNCATED", str(tmp_path / "output.json.gz"))
+    problems = Problems()
+    assert read_answers(tmp_path / "output.json.gz", problems) == {}
+    (problem,) = problems.kept
+    assert (problem.code, problem.file) == ("TRUNCATED", str(tmp_path / "output.json.gz"))
 
 
-def test_gz_bom_and_crlf_are_read_as_they_are_meant(contest, tmp_path):
+def test_gz_bom_and_crlf_are_read(contest, tmp_path):
     plain = contest().results["composite"]
     (tmp_path / "run").rename(tmp_path / "first")
     packed = {
-        name: gzip.compress(json.dumps(own).encode())
-        for name, own in (("gold", GOLD), ("output", OUTPUT), ("ppl", PPL))
+        name: gzip.compress(json.dumps(content).encode())
+        for name, content in (("gold", GOLD), ("output", OUTPUT), ("ppl", PPL))
     }
     assert contest(**packed, suffix=".gz").results["composite"] == plain
     (tmp_path / "run").rename(tmp_path / "second")
     windows = {
-        name: b"\xef\xbb\xbf" + json.dumps(own, indent=1).replace("\n", "\r\n").encode()
-        for name, own in (("gold", GOLD), ("output", OUTPUT), ("ppl", PPL))
+        name: b"\xef\xbb\xbf" + json.dumps(content, indent=1).replace("\n", "\r\n").encode()
+        for name, content in (("gold", GOLD), ("output", OUTPUT), ("ppl", PPL))
     }
     assert contest(**windows).results["composite"] == plain
 
 
-def test_what_is_wrong_with_a_folder_full_is_counted(tmp_path):
+def test_many_problems_are_counted(tmp_path):
     write_json(tmp_path / "ppl_output.json", {f"d{n}": [0.5, 0.5] for n in range(700)})
-    found = Problems()
-    read_surprises(tmp_path / "ppl_output.json", found)
-    assert (found.total, len(found.kept)) == (1400, 1000)
-    with pytest.raises(InputError, match="… 1400 problems in all, the first 20 shown"):
-        found.raise_if_any()
+    problems = Problems()
+    read_surprises(tmp_path / "ppl_output.json", problems)
+    assert (problems.total, len(problems.kept)) == (1400, 1000)
+    with pytest.raises(InputError, match="… 1400 problems in total, the first 20 shown"):
+        problems.raise_if_any()
 
 
-def test_the_command_tells_all_problems_and_writes_nothing(tmp_path, monkeypatch):
+def test_the_command_reports_all_problems_and_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_json(tmp_path / "gold.json", GOLD)
     write_json(tmp_path / "output.json", OUTPUT | {"d2": [None]})
     write_json(tmp_path / "ppl_output.json", PPL | {"d3": [0.25]})
-    told = mmeval("dialogue", "gold.json", "output.json", "ppl_output.json", code=1).stderr
-    assert told == (
+    message = mmeval("dialogue", "gold.json", "output.json", "ppl_output.json", code=1).stderr
+    assert message == (
         "error: output.json: MISSING_REPLY: reply 1 has no answer: null (id 'd2')\n"
         "ppl_output.json: RANGE: `reply 1` must be at least 1. Got 0.25. (id 'd3') Is the minus sign missing?\n"
         "2 problems\n"
@@ -236,7 +236,7 @@ QUESTIONS = {
 }
 
 
-def test_questions_stand_with_the_replies(contest):
+def test_questions_are_stored_with_the_replies(contest):
     run = contest(questions=QUESTIONS)
     by_id = {sample.id: sample for sample in run.samples()}
     assert by_id["d1/2"].question == "And\nthen?"
@@ -246,42 +246,42 @@ def test_questions_stand_with_the_replies(contest):
     assert run.info.input_notes == []
 
 
-def test_questions_with_other_parts_than_their_type_names_are_noted(contest):
+def test_questions_whose_parts_do_not_match_their_type_are_noted(contest):
     run = contest(questions=QUESTIONS | {"d1": [[image("a.png")], [text("x")]], "d3": [[text("x")]]})
-    assert run.info.input_notes == ["2 dialogues have other parts than their type names: 'd1', 'd3'"]
+    assert run.info.input_notes == ["2 dialogues have parts that do not match their type: 'd1', 'd3'"]
 
 
 @pytest.mark.parametrize(
-    ("own", "code", "told"),
+    ("turns", "code", "message"),
     [
         ([], "LENGTH", "empty list"),
         ([[]], "TYPE", "a turn must be a list of parts"),
         ([text("x")], "TYPE", "a turn must be a list of parts"),
         ([["x"]], "TYPE", "a part must have `type` and `content`"),
         ([[{"type": "text"}]], "TYPE", "a part must have `type` and `content`"),
-        ([[{"type": "video", "content": "x"}]], "TYPE", "no part is of the type 'video'"),
-        ([[{"type": ["text"], "content": "x"}]], "TYPE", "no part is of the type"),
+        ([[{"type": "video", "content": "x"}]], "TYPE", "no part type is named 'video'"),
+        ([[{"type": ["text"], "content": "x"}]], "TYPE", "no part type is named"),
         ([[text(3)]], "TYPE", "must be text"),
         ([[text("a\0")]], "CONTROL_CHAR", "NUL"),
         ([[text("x")], [text("y")]], "LENGTH", "2 turns for 1 replies"),
     ],
 )
-def test_questions_that_cannot_be_used(problems, own, code, told):
-    found = problems(questions=QUESTIONS | {"d3": own})
-    assert found[0][:3] == (code, "questions.json", "d3")
-    assert told in found[0][3]
+def test_questions_that_cannot_be_used(problems, turns, code, message):
+    refusals = problems(questions=QUESTIONS | {"d3": turns})
+    assert refusals[0][:3] == (code, "questions.json", "d3")
+    assert message in refusals[0][3]
 
 
 def test_dialogues_without_questions(problems):
-    found = problems(questions={name: own for name, own in QUESTIONS.items() if name != "d2"})
-    assert places(found) == [("UNMATCHED", "questions.json", None)]
-    assert "1 dialogues of the gold have no questions (first: 'd2')" in found[0][3]
+    refusals = problems(questions={name: turns for name, turns in QUESTIONS.items() if name != "d2"})
+    assert places(refusals) == [("UNMATCHED", "questions.json", None)]
+    assert "1 dialogues of the gold file have no questions (first: 'd2')" in refusals[0][3]
 
 
-def test_the_readers_keep_what_is_sound(tmp_path):
-    found = Problems()
-    gold = read_gold(write_json(tmp_path / "g.json", GOLD | {"bad": 3}), found)
+def test_the_readers_keep_valid_dialogues(tmp_path):
+    problems = Problems()
+    gold = read_gold(write_json(tmp_path / "g.json", GOLD | {"bad": 3}), problems)
     assert gold.keys() == GOLD.keys()
     assert (gold["d2"].type, gold["d2"].replies, gold["d2"].languages) == ("Image2Text", (("red",),), ("en",))
-    assert read_questions(write_json(tmp_path / "q.json", QUESTIONS), found).keys() == QUESTIONS.keys()
-    assert found.total == 1
+    assert read_questions(write_json(tmp_path / "q.json", QUESTIONS), problems).keys() == QUESTIONS.keys()
+    assert problems.total == 1

@@ -1,4 +1,4 @@
-"""The contest's integral score: by hand, against plain fractions, and its properties."""
+"""The contest's integral score: worked out by hand, compared with exact fractions, and its properties."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multimodal_eval.contests.dialogue import Dialogue, Reply, Surprise
 from multimodal_eval.core.errors import InputError
+from multimodal_eval.dialogue import Dialogue, Reply, Surprise
 from multimodal_eval.evaluation.metrics.meteor import meteor
 from tests.contests.dialogue.contest import TYPES, WHOLE, WORKED, WRONG, reply, score
 from tests.reference import naive_integral as naive
@@ -20,10 +20,10 @@ from tests.reference import naive_integral as naive
 
 
 def test_the_formula_on_the_worked_example():
-    found = score(WORKED)
-    by_type = {own.type: own for own in found.types}
-    # Means over the dialogues of a type, of METEOR_i, HM_i, and half their sum.
-    wanted = {
+    result = score(WORKED)
+    by_type = {type_score.type: type_score for type_score in result.types}
+    # Means over the dialogues of a type: METEOR_i, HM_i, and half their sum.
+    expected = {
         # (21/22 + 0 + 13/14) / 3, (3/4 + 1/4 + 1/3) / 3, (75/88 + 1/8 + 53/84) / 3 = 743/1386
         "Text2Text": (3, Fraction(1, 10), Fraction(145, 231), Fraction(4, 9), Fraction(743, 1386)),
         # (67/94 + 20/31) / 2, (1/2 + 1/10) / 2, (57/94 + 231/620) / 2 = 28527/58280
@@ -39,27 +39,27 @@ def test_the_formula_on_the_worked_example():
         # (31/42 + 1) / 2, (7/16 + 1) / 2, (395/672 + 1) / 2 = 1067/1344
         "Image-Audio2Text": (2, Fraction(4, 10), Fraction(73, 84), Fraction(23, 32), Fraction(1067, 1344)),
     }
-    assert list(by_type) == list(wanted)
-    for name, (n, weight, first, second, mean) in wanted.items():
-        own = by_type[name]
-        assert (own.n, own.weight) == (n, float(weight))
-        assert own.meteor.value == pytest.approx(float(first), abs=1e-12)
-        assert own.hidden.value == pytest.approx(float(second), abs=1e-12)
-        assert own.mean.value == pytest.approx(float(mean), abs=1e-12)
-        assert own.part == pytest.approx(float(weight * mean), abs=1e-12)
+    assert list(by_type) == list(expected)
+    for name, (n, weight, meteor_mean, hidden, mean) in expected.items():
+        type_score = by_type[name]
+        assert (type_score.n, type_score.weight) == (n, float(weight))
+        assert type_score.meteor.value == pytest.approx(float(meteor_mean), abs=1e-12)
+        assert type_score.hidden.value == pytest.approx(float(hidden), abs=1e-12)
+        assert type_score.mean.value == pytest.approx(float(mean), abs=1e-12)
+        assert type_score.part == pytest.approx(float(weight * mean), abs=1e-12)
     # 1/10 * 743/1386 + 2/10 * 28527/58280 + 3/10 * 2317/4224 + 4/10 * 1067/1344
     integral = Fraction(743, 13860) + Fraction(28527, 291400) + Fraction(2317, 14080) + Fraction(1067, 3360)
     # .0536075036 + .0978963624 + .1645596591 + .3175595238
     assert float(integral) == pytest.approx(0.6336230489, abs=1e-10)
-    assert found.value == pytest.approx(float(integral), abs=1e-12)
-    assert fsum(own.part for own in found.types) == pytest.approx(found.value, abs=1e-15)
-    assert (found.meteor.value + found.hidden.value) / 2 == pytest.approx(found.value, abs=1e-15)
+    assert result.value == pytest.approx(float(integral), abs=1e-12)
+    assert fsum(type_score.part for type_score in result.types) == pytest.approx(result.value, abs=1e-15)
+    assert (result.meteor.value + result.hidden.value) / 2 == pytest.approx(result.value, abs=1e-15)
     assert naive.integral(WORKED) == integral
 
 
 def test_the_dialogues_and_replies_of_the_worked_example():
-    found = score(WORKED)
-    wanted = {
+    result = score(WORKED)
+    expected = {
         "t1": Fraction(75, 88),
         "t2": Fraction(1, 8),
         "t3": Fraction(53, 84),
@@ -67,29 +67,29 @@ def test_the_dialogues_and_replies_of_the_worked_example():
         "i2": Fraction(231, 620),
         "a1": Fraction(13, 32),
     }
-    wanted |= {
+    expected |= {
         "a2": Fraction(7, 12),
         "a3": Fraction(21, 22),
         "a4": Fraction(1, 4),
         "b1": Fraction(395, 672),
         "b2": Fraction(1),
     }
-    assert found.dialogues == pytest.approx({name: float(value) for name, value in wanted.items()}, abs=1e-12)
-    assert found.replies["t1"] == ((1, 1), (pytest.approx(10 / 11), 0.5))
-    assert [len(own) for own in found.replies.values()] == [2, 1, 3, 2, 1, 2, 1, 1, 1, 4, 1]
+    assert result.dialogues == pytest.approx({name: float(value) for name, value in expected.items()}, abs=1e-12)
+    assert result.replies["t1"] == ((1, 1), (pytest.approx(10 / 11), 0.5))
+    assert [len(replies) for replies in result.replies.values()] == [2, 1, 3, 2, 1, 2, 1, 1, 1, 4, 1]
 
 
 def test_the_standard_error_of_the_worked_example():
     import numpy as np
 
-    found = score(WORKED)
+    result = score(WORKED)
     squares = []
     for weight, type_ in zip((0.1, 0.2, 0.3, 0.4), TYPES, strict=True):
-        own = [found.dialogues[one["id"]] for one in WORKED if one["type"] == type_]
-        squares.append(weight**2 * np.var(own, ddof=1) / len(own))
-    assert found.stderr == pytest.approx(sum(squares) ** 0.5, rel=1e-12)
-    assert found.low < found.value < found.high
-    assert found.method == "95% percentile bootstrap within strata, 2,000 resamples, 11 clusters in 4 strata"
+        scores = [result.dialogues[dialogue["id"]] for dialogue in WORKED if dialogue["type"] == type_]
+        squares.append(weight**2 * np.var(scores, ddof=1) / len(scores))
+    assert result.stderr == pytest.approx(sum(squares) ** 0.5, rel=1e-12)
+    assert result.low < result.value < result.high
+    assert result.method == "95% percentile bootstrap within strata, 2,000 resamples, 11 clusters in 4 strata"
 
 
 def test_a_dialogue_with_many_replies_counts_once():
@@ -101,28 +101,31 @@ def test_a_dialogue_with_many_replies_counts_once():
     assert score(both, present_types_only=True).value == pytest.approx(5 / 8, abs=1e-15)
 
 
-def test_the_best_variant_counts_and_its_place_does_not():
+def test_the_best_variant_counts_whatever_its_position():
     variants = ["a long and winding road to the old red house", "house", "the red house", "no"]
     # "red house": 20 / (2 + 90), 10 / (2 + 9), 20 / (2 + 27), 0: 10/11
-    for turn in range(len(variants)):
-        turned = variants[turn:] + variants[:turn]
-        one = {"id": "a", "type": "Text2Text", "replies": [reply("red house", turned, 1)]}
-        assert score([one], present_types_only=True).meteor.value == pytest.approx(10 / 11, abs=1e-15)
+    for shift in range(len(variants)):
+        rotated = variants[shift:] + variants[:shift]
+        dialogue = {"id": "a", "type": "Text2Text", "replies": [reply("red house", rotated, 1)]}
+        assert score([dialogue], present_types_only=True).meteor.value == pytest.approx(10 / 11, abs=1e-15)
 
 
-def test_dialogues_and_mappings_are_the_same():
-    given_as = [
+def test_dialogues_and_mappings_score_the_same():
+    dialogues = [
         Dialogue(
-            one["id"],
-            one["type"],
-            tuple(Reply(own["answer"], tuple(own["variants"]), Surprise(own["perplexity"])) for own in one["replies"]),
+            dialogue["id"],
+            dialogue["type"],
+            tuple(
+                Reply(reply["answer"], tuple(reply["variants"]), Surprise(reply["perplexity"]))
+                for reply in dialogue["replies"]
+            ),
         )
-        for one in WORKED
+        for dialogue in WORKED
     ]
-    assert score(given_as) == score(WORKED)
+    assert score(dialogues) == score(WORKED)
 
 
-def test_the_signature_says_what_made_the_number():
+def test_the_signature_records_the_settings():
     assert str(score(WORKED).signature) == (
         "dialogue_integral|v:1|meteor:fmean|language:en|tokenizer:unicode|stemmer:english|synonyms:none|"
         "rule:confidence|weights:0.1*Text2Text+0.2*Image2Text+0.3*Audio2Text+0.4*Image-Audio2Text"
@@ -138,37 +141,37 @@ ENGLISH = reply("two yellow apples lie there", ["two yellow apples are lying on 
 MIXED = reply("это iPhone и Windows", ["это смартфон iPhone и Windows рядом"], 2)
 
 
-def test_auto_is_the_language_of_each_reply_alone():
+def test_auto_is_the_language_of_each_reply():
     replies = [RUSSIAN, ENGLISH, MIXED]
-    found = score([{"id": "a", "type": "Text2Text", "replies": replies}], present_types_only=True)
+    result = score([{"id": "a", "type": "Text2Text", "replies": replies}], present_types_only=True)
     alone = [
-        meteor(own["answer"], own["variants"], variant="fmean", language=language, synonyms="none")
-        for own, language in zip(replies, ("ru", "en", "ru"), strict=True)
+        meteor(answer["answer"], answer["variants"], variant="fmean", language=language, synonyms="none")
+        for answer, language in zip(replies, ("ru", "en", "ru"), strict=True)
     ]
-    assert [value for value, _ in found.replies["a"]] == alone
-    # By stems of its own language: лежат has none in the answer, and яблока is яблоки by its stem: 10 / (3 + 9).
+    assert [value for value, _ in result.replies["a"]] == alone
+    # By Russian stems: лежат has no match in the answer, and яблока has the stem of яблоки: 10 / (3 + 9).
     assert alone[0] == pytest.approx(max(30 / (3 + 54), 10 / (3 + 9)))
     # two yellow apples, and lie by the stem of lying: 40 / (5 + 72)
     assert alone[1] == pytest.approx(40 / 77)
     forced = score([{"id": "a", "type": "Text2Text", "replies": replies}], present_types_only=True, language="en")
-    assert forced.replies["a"] != found.replies["a"]
-    assert "language:auto|tokenizer:unicode|stemmer:english+russian|synonyms:none+none" in str(found.signature)
+    assert forced.replies["a"] != result.replies["a"]
+    assert "language:auto|tokenizer:unicode|stemmer:english+russian|synonyms:none+none" in str(result.signature)
 
 
 def test_auto_becomes_the_one_language_of_all_replies():
-    one = [{"id": "a", "type": "Text2Text", "replies": [RUSSIAN]}]
-    found = score(one, present_types_only=True)
-    assert "language:ru|" in str(found.signature)
-    assert found == score(one, present_types_only=True, language="ru")
+    dialogues = [{"id": "a", "type": "Text2Text", "replies": [RUSSIAN]}]
+    result = score(dialogues, present_types_only=True)
+    assert "language:ru|" in str(result.signature)
+    assert result == score(dialogues, present_types_only=True, language="ru")
 
 
 def test_synonyms_by_language():
-    # "couch" and "sofa" share a synset of WordNet; no source is asked for Russian.
+    # "couch" and "sofa" share a synset of WordNet; Russian has no source.
     replies = [reply("couch", ["sofa"], 1), reply("диван", ["софа"], 1)]
-    one = [{"id": "a", "type": "Text2Text", "replies": replies}]
-    found = score(one, present_types_only=True, synonyms={"en": "wordnet", "ru": "none"})
-    assert [value for value, _ in found.replies["a"]] == [1, 0]
-    assert [value for value, _ in score(one, present_types_only=True).replies["a"]] == [0, 0]
+    dialogues = [{"id": "a", "type": "Text2Text", "replies": replies}]
+    result = score(dialogues, present_types_only=True, synonyms={"en": "wordnet", "ru": "none"})
+    assert [value for value, _ in result.replies["a"]] == [1, 0]
+    assert [value for value, _ in score(dialogues, present_types_only=True).replies["a"]] == [0, 0]
 
 
 def test_scores_do_not_depend_on_unicode_forms():
@@ -179,10 +182,10 @@ def test_scores_do_not_depend_on_unicode_forms():
     )
 
 
-# what is refused
+# refused input
 
 
-def test_everything_that_is_wrong_is_said_at_once():
+def test_all_problems_are_reported_together():
     bad = [
         {"id": "a", "type": "Video2Text", "replies": [reply(*WHOLE, 2)]},
         {"id": "b", "type": "Text2Text", "replies": [reply(*WHOLE, 0.5)]},
@@ -197,8 +200,7 @@ def test_everything_that_is_wrong_is_said_at_once():
     ]
     with pytest.raises(InputError) as refused:
         score(bad)
-    found = [(problem.code, problem.id) for problem in refused.value.problems]
-    assert found == [
+    assert [(problem.code, problem.id) for problem in refused.value.problems] == [
         ("UNKNOWN_TYPE", "a"),
         ("RANGE", "b"),
         ("DUPLICATE", "b"),
@@ -218,7 +220,7 @@ def test_no_dialogues():
         score([])
 
 
-def test_all_that_is_wrong_with_a_dialogue_is_said():
+def test_all_problems_of_a_dialogue_are_reported():
     bad = [
         {
             "id": "a",
@@ -238,14 +240,14 @@ def test_all_that_is_wrong_with_a_dialogue_is_said():
         ("b", "RANGE"),
         ("b", "TYPE"),
     ]
-    assert refused.value.problems[1].hint == "A reply needs a right answer or more."
+    assert refused.value.problems[1].hint == "A reply needs at least one correct answer."
     assert refused.value.problems[2].message == "dialogue 1: `reply 1` must be at least 1. Got 0.5."
     assert refused.value.problems[6].message == "dialogue 2: `reply 1, candidate 2` must be a number. Got '3' instead."
 
 
 # properties
 
-WORDS = ["cat", "dog", "red", "blue", "tree", "house"]  # no two of one stem
+WORDS = ["cat", "dog", "red", "blue", "tree", "house"]  # no two with the same stem
 texts_of_words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
 replies_ = st.builds(
     reply,
@@ -268,11 +270,11 @@ def contests(draw, fewest=1):
 
 @settings(max_examples=60)
 @given(contests())
-def test_any_dialogues_score_as_plain_fractions(dialogues):
-    found = score(dialogues)
-    assert found.value == pytest.approx(float(naive.integral(dialogues)), abs=1e-12)
-    assert 0 <= found.value <= 1
-    assert all(0 <= value <= 1 for value in found.dialogues.values())
+def test_any_dialogues_score_as_exact_fractions(dialogues):
+    result = score(dialogues)
+    assert result.value == pytest.approx(float(naive.integral(dialogues)), abs=1e-12)
+    assert 0 <= result.value <= 1
+    assert all(0 <= value <= 1 for value in result.dialogues.values())
 
 
 @settings(max_examples=30)
@@ -289,17 +291,20 @@ def test_the_order_of_dialogues_changes_no_bit(dialogues, chance):
 @settings(max_examples=30)
 @given(contests(), st.randoms(use_true_random=False))
 def test_the_order_of_replies_changes_no_bit_of_the_value(dialogues, chance):
-    shuffled = [one | {"replies": chance.sample(one["replies"], len(one["replies"]))} for one in dialogues]
+    shuffled = [
+        dialogue | {"replies": chance.sample(dialogue["replies"], len(dialogue["replies"]))} for dialogue in dialogues
+    ]
     first, second = score(dialogues), score(shuffled)
     assert first.value == second.value
     assert first.dialogues == second.dialogues
-    assert [own.part for own in first.types] == [own.part for own in second.types]
+    assert [type_score.part for type_score in first.types] == [type_score.part for type_score in second.types]
 
 
 @settings(max_examples=30)
 @given(contests(), st.sampled_from(TYPES))
-def test_a_better_reply_never_costs(dialogues, name):
-    place = next(number for number, one in enumerate(dialogues) if one["type"] == name)
-    better = [own | {"answer": own["variants"][0], "perplexity": 1.0} for own in dialogues[place]["replies"]]
-    improved = [one | {"replies": better} if number == place else one for number, one in enumerate(dialogues)]
+def test_a_better_reply_never_lowers_the_score(dialogues, name):
+    place = next(number for number, dialogue in enumerate(dialogues) if dialogue["type"] == name)
+    better = [old | {"answer": old["variants"][0], "perplexity": 1.0} for old in dialogues[place]["replies"]]
+    improved = list(dialogues)
+    improved[place] = dialogues[place] | {"replies": better}
     assert score(improved).value >= score(dialogues).value - 1e-15

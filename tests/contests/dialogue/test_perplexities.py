@@ -1,4 +1,4 @@
-"""Perplexities of the answers of dialogues: what is read before each, what is refused, and the command."""
+"""Perplexities of dialogue answers: their context, refused input, and the command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from multimodal_eval.core.conversation import Audio, Part
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.language.conversations import open_conversation_lm
-from tests.media.sounds import pcm16, wav
+from tests.media.wav_files import pcm16, wav
 from tests.models.language import tiny_llama, tiny_multimodal
 from tests.reference import naive_llama
 
@@ -33,18 +33,18 @@ def text(words):
 
 
 class Letters:
-    """A language model by rule: every letter of an answer has probability 1 / (1 + what was said before, in letters).
+    """A rule-based language model: every letter of an answer has probability 1 / (1 + letters before the answer).
 
-    A picture counts as so many letters as it is wide, a sound as its samples.
+    An image counts as many letters as its width, and audio as many as its samples.
     """
 
     label = "letters@1"
 
     def __init__(self, reads=("text", "image", "audio"), languages=()):
-        self.reads, self.languages, self.asked = frozenset(reads), frozenset(languages), []
+        self.reads, self.languages, self.calls = frozenset(reads), frozenset(languages), []
 
     def log_probabilities(self, conversations, answers):
-        self.asked.append([[(turn.role, [part.type for part in turn.parts]) for turn in c] for c in conversations])
+        self.calls.append([[(turn.role, [part.type for part in turn.parts]) for turn in c] for c in conversations])
         return [
             np.full(len(answer), -np.log(1 + sum(map(self._size, turns))), np.float32)
             for turns, answer in zip(conversations, answers, strict=True)
@@ -66,56 +66,56 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_reply_is_read_after_all_that_was_said():
+def test_a_reply_is_read_after_the_whole_conversation():
     questions = {"a": [text("12345"), text("123")], "b": [text("1")]}
     model = Letters()
-    found = perplexities(questions, {"b": ["yes"], "a": ["four", "no"]}, model)
-    # before the answers: 1 letter; 5; 5 + "four" + 3 = 12. The probability is 1 of one more.
-    assert found == {"b": [pytest.approx(2)], "a": [pytest.approx(6), pytest.approx(13)]}
-    assert list(found) == ["b", "a"]
-    roles = [[role for role, _ in turns] for batch in model.asked for turns in batch]
+    result = perplexities(questions, {"b": ["yes"], "a": ["four", "no"]}, model)
+    # Before the answers: 1 letter; 5; 5 + "four" + 3 = 12. The perplexity is one more.
+    assert result == {"b": [pytest.approx(2)], "a": [pytest.approx(6), pytest.approx(13)]}
+    assert list(result) == ["b", "a"]
+    roles = [[role for role, _ in turns] for batch in model.calls for turns in batch]
     assert roles == [["user"], ["user"], ["user", "assistant", "user"]]
 
 
-def test_pictures_and_sounds_are_opened(folder):
+def test_images_and_audio_are_opened(folder):
     turns = [(Part("image", "a.png"), Part("text", "12")), (Part("audio", "a.wav"),)]
-    found = perplexities({"a": turns}, {"a": ["x", "x"]}, Letters(), policy=MediaPolicy(root=folder))
-    # 7 pixels and 2 letters; with the answer's letter and 3 samples 13
-    assert found == {"a": [pytest.approx(10), pytest.approx(14)]}
+    result = perplexities({"a": turns}, {"a": ["x", "x"]}, Letters(), policy=MediaPolicy(root=folder))
+    # 7 pixels and 2 letters; 13 with the answer's letter and 3 samples
+    assert result == {"a": [pytest.approx(10), pytest.approx(14)]}
 
 
-def test_what_a_model_does_not_read_is_told_and_not_opened():
+def test_parts_that_a_model_does_not_read_are_reported_and_not_opened():
     questions = {
         "a": [(Part("image", "none.png"), Part("audio", "none.wav"), *text("12"))],
         "b": [(*text("1"), Part("image", "none.png"))],
         "c": [text("1")],
     }
     answers = {name: ["x"] for name in questions}
-    told = []
-    found = perplexities(questions, answers, Letters(reads=["text"]), tell=told.append)
-    assert told == ["1 sounds and 2 pictures in 2 of 3 dialogues were left out: letters@1 does not read them"]
-    assert found == {"a": [pytest.approx(3)], "b": [pytest.approx(2)], "c": [pytest.approx(2)]}
+    notes = []
+    result = perplexities(questions, answers, Letters(reads=["text"]), tell=notes.append)
+    assert notes == ["1 audio files and 2 images in 2 of 3 dialogues were left out: letters@1 does not read them"]
+    assert result == {"a": [pytest.approx(3)], "b": [pytest.approx(2)], "c": [pytest.approx(2)]}
     with pytest.warns(UserWarning, match="were left out"):
         perplexities(questions, answers, Letters(reads=["text"]))
 
 
-def test_the_same_numbers_for_any_batch(folder, monkeypatch):
+def test_perplexities_do_not_depend_on_the_batch(folder, monkeypatch):
     questions = {str(n): [text("a" * n)] * 3 for n in range(1, 30)}
     questions |= {f"p{n}": [(Part("image", "a.png"), *text("a" * n))] * 2 for n in range(6)}
     answers = {name: [f"answer {name}"] * len(turns) for name, turns in questions.items()}
     policy = MediaPolicy(root=folder)
     whole = perplexities(questions, answers, Letters(), policy=policy)
     for replies, media in ((1, 1), (7, 3), (10_000, 10_000)):
-        monkeypatch.setattr(module, "REPLIES_AT_ONCE", replies)
-        monkeypatch.setattr(module, "MEDIA_AT_ONCE", media)
+        monkeypatch.setattr(module, "REPLIES_PER_BATCH", replies)
+        monkeypatch.setattr(module, "MEDIA_PER_BATCH", media)
         model = Letters()
         assert perplexities(questions, answers, model, policy=policy) == whole
-        assert all(len(batch) <= max(3, replies) for batch in model.asked)
+        assert all(len(batch) <= max(3, replies) for batch in model.calls)
     assert list(whole) == list(answers)
 
 
-def test_everything_that_is_wrong_is_said_before_the_model_reads(folder):
-    (folder / "bad.png").write_bytes(b"no picture")
+def test_all_problems_are_reported_before_the_model_reads(folder):
+    (folder / "bad.png").write_bytes(b"not an image")
     questions = {
         "a": [text("hi"), (Part("image", "bad.png"), Part("audio", "../a.wav"))],
         "b": [(Part("audio", "none.wav"),)],
@@ -123,15 +123,15 @@ def test_everything_that_is_wrong_is_said_before_the_model_reads(folder):
     model = Letters()
     with pytest.raises(InputError) as caught:
         perplexities(questions, {"a": ["\n ", "x"], "b": [" "]}, model, policy=MediaPolicy(root=folder))
-    found = [(problem.code, problem.id, problem.message.split(":")[0]) for problem in caught.value.problems]
-    assert found == [
-        ("BLANK", "a", "answer 1 is blank"),
-        ("BLANK", "b", "answer 1 is blank"),
+    refused = [(problem.code, problem.id, problem.message.split(":")[0]) for problem in caught.value.problems]
+    assert refused == [
+        ("BLANK", "a", "answer 1 is blank and has no perplexity."),
+        ("BLANK", "b", "answer 1 is blank and has no perplexity."),
         ("IMAGE", "a", "turn 2"),
         ("AUDIO", "a", "turn 2"),
         ("AUDIO", "b", "turn 1"),
     ]
-    assert model.asked == []
+    assert model.calls == []
 
 
 def test_dialogues_and_replies_must_match():
@@ -142,14 +142,14 @@ def test_dialogues_and_replies_must_match():
         ("UNMATCHED", "c"),
         ("UNMATCHED", "b"),
     ]
-    assert "1 turns of the user, and 2 answers" in str(caught.value)
+    assert "there are 1 turns of the user but 2 answers" in str(caught.value)
 
 
-def test_another_language_is_refused_unless_it_is_meant():
+def test_another_language_is_refused_unless_it_is_allowed():
     questions = {"a": [text("Что это?")] * 2}
     answers = {"a": ["It is a big dog", "Это большая собака"]}
     with pytest.raises(
-        InputError, match=r"LANGUAGE: 1 of 2 answers .* \(en\), the first of them answer 2 .*--any-language"
+        InputError, match=r"LANGUAGE: 1 of 2 answers .* \(it supports en\)\. The first is answer 2 .*--any-language"
     ):
         perplexities(questions, answers, Letters(languages=["en"]))
     assert len(perplexities(questions, answers, Letters(languages=["en"]), any_language=True)["a"]) == 2
@@ -159,7 +159,7 @@ def test_another_language_is_refused_unless_it_is_meant():
 @pytest.mark.parametrize(
     ("values", "code"), [([-np.inf], "NONFINITE"), ([np.nan], "RANGE"), ([], "DEGENERATE"), ([0.5], "RANGE")]
 )
-def test_what_is_no_perplexity_names_the_answer(values, code):
+def test_an_invalid_perplexity_names_the_answer(values, code):
     class Broken(Letters):
         def log_probabilities(self, conversations, answers):
             return [np.array(values, np.float32) for _ in answers]
@@ -170,7 +170,7 @@ def test_what_is_no_perplexity_names_the_answer(values, code):
 
 
 def test_progress_counts_replies(monkeypatch):
-    monkeypatch.setattr(module, "REPLIES_AT_ONCE", 2)
+    monkeypatch.setattr(module, "REPLIES_PER_BATCH", 2)
     seen = []
     questions = {name: [text("x")] * 2 for name in "abc"}
     answers = {name: ["y", "z"] for name in "abc"}
@@ -178,35 +178,34 @@ def test_progress_counts_replies(monkeypatch):
     assert seen == [("replies", 2, 6), ("replies", 4, 6), ("replies", 6, 6)]
 
 
-def test_by_a_language_model_of_texts(tmp_path):
+def test_with_a_text_model(tmp_path):
     tensors, config = tiny_llama.write(tmp_path / "tiny")
     model = open_conversation_lm(str(tmp_path / "tiny"))
-    found = perplexities({"a": [text("What?"), text("Which?")]}, {"a": ["A dog", "Black"]}, model)
+    result = perplexities({"a": [text("What?"), text("Which?")]}, {"a": ["A dog", "Black"]}, model)
     context = b"User: What?\nAssistant: A dog\nUser: Which?\nAssistant:"
     whole = naive_llama.log_probabilities(tensors, config, list(context + b" Black"))
-    assert found["a"][1] == pytest.approx(exp(-np.mean(whole[len(context) - 1 :])), rel=1e-4)
+    assert result["a"][1] == pytest.approx(exp(-np.mean(whole[len(context) - 1 :])), rel=1e-4)
 
 
-def test_by_a_model_that_sees(folder):
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
+@pytest.mark.torch
+def test_with_a_model_that_reads_images(folder):
     tiny_multimodal.write_llava(folder / "llava")
     model = open_conversation_lm(str(folder / "llava"))
     Image.effect_noise((20, 20), 90).convert("RGB").save(folder / "b.png")
     questions = {name: [(Part("image", f"{name}.png"), *text("What?")), text("Why?")] for name in "ab"}
     answers = {name: ["A dog", "So"] for name in "ab"}
-    found = perplexities(questions, answers, model, policy=MediaPolicy(root=folder))
-    for one, other in zip(found["a"], found["b"], strict=True):
-        assert one != pytest.approx(other, rel=1e-3)
-    assert min(found["a"] + found["b"]) >= 1
+    result = perplexities(questions, answers, model, policy=MediaPolicy(root=folder))
+    for first, second in zip(result["a"], result["b"], strict=True):
+        assert first != pytest.approx(second, rel=1e-3)
+    assert min(result["a"] + result["b"]) >= 1
 
 
-def test_the_documented_model_runs_as_it_is_written():
+def test_the_documented_model_runs_as_written():
     guide = (Path(__file__).parents[3] / "docs" / "dialogue-perplexity.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     space: dict[str, Any] = {}
     exec(example, space)
-    assert space["found"] == {"d1": [pytest.approx(32), pytest.approx(32)]}
+    assert space["result"] == {"d1": [pytest.approx(32), pytest.approx(32)]}
 
 
 class TestCommand:
@@ -223,15 +222,15 @@ class TestCommand:
         target = tmp_path / "ppl_output.json"
         result = self.run(EXAMPLE / "questions.json", answers, "-o", target, "--model", tiny)
         assert result.exception is None
-        written, given = json.loads(target.read_text()), json.loads(answers.read_text())
-        assert {name: len(row) for name, row in written.items()} == {name: len(row) for name, row in given.items()}
-        assert list(written) == list(given)
+        written, submitted = json.loads(target.read_text()), json.loads(answers.read_text())
+        assert {name: len(row) for name, row in written.items()} == {name: len(row) for name, row in submitted.items()}
+        assert list(written) == list(submitted)
         assert min(min(row) for row in written.values()) >= 1
-        assert "! 16 sounds and 12 pictures in 18 of 24 dialogues were left out: tiny@" in result.stderr
-        assert f"{sum(map(len, given.values()))} perplexities by tiny@" in result.stderr
+        assert "! 16 audio files and 12 images in 18 of 24 dialogues were left out: tiny@" in result.stderr
+        assert f"{sum(map(len, submitted.values()))} perplexities by tiny@" in result.stderr
         assert result.stdout == ""
 
-    def test_pictures_are_looked_for_beside_the_questions(self, tmp_path, monkeypatch):
+    def test_images_are_looked_up_beside_the_questions(self, tmp_path, monkeypatch):
         monkeypatch.setattr(
             "multimodal_eval.models.language.conversations.open_conversation_lm", lambda name: Letters()
         )
@@ -247,7 +246,7 @@ class TestCommand:
             assert self.run(*files, *allowed).exception is None
         assert json.loads((tmp_path / "out.json").read_text()) == {"a": [pytest.approx(8)]}
 
-    def test_what_is_wrong_with_the_files_is_said_first(self, tiny, tmp_path):
+    def test_problems_of_the_files_are_reported_first(self, tiny, tmp_path):
         (tmp_path / "q.json").write_text('{"a": [[{"type": "smell", "content": "x"}]]}')
         (tmp_path / "o.json").write_text('{"a": [7]}')
         result = self.run(tmp_path / "q.json", tmp_path / "o.json", "-o", tmp_path / "out.json", "--model", tiny)
@@ -255,7 +254,7 @@ class TestCommand:
         assert [Path(problem.file).name for problem in result.exception.problems] == ["q.json", "o.json"]
         result = self.run(tmp_path / "q.json", tmp_path / "o.json", "-o", tmp_path / "none" / "out.json")
         assert result.exit_code == 2
-        assert "a folder that exists" in result.stderr
+        assert "must be a file in an existing folder" in result.stderr
 
 
 def test_the_command_names_the_default_model_without_importing_models():

@@ -1,4 +1,4 @@
-"""A submission against the gold: answers, perplexities and candidates that can and cannot be used."""
+"""A submission against the gold file: valid and invalid answers, perplexities and candidates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from multimodal_eval.contests.dialogue.report import dialogue_report
 from tests.contests.dialogue.contest import OUTPUT, PPL, places
 
 
-def test_sound_files(contest):
+def test_valid_files(contest):
     run = contest()
     assert run.results["n"] == 7
     assert [sample.id for sample in run.samples()] == ["d1/1", "d1/2", "d2/1", "d3/1", "d4/1", "d4/2", "d4/3"]
@@ -23,16 +23,16 @@ def test_sound_files(contest):
     )
     assert first.metadata == {"dialogue_type": "Text2Text", "reply": 1, "language": "en"}
     # d1: METEOR 1, HM 3/4; d2: 1, 2/3; d3: 0, 1/4; d4: 2/3, (1/2 + 1/2 + 2/17) / 3 = 19/51
-    wanted = 0.1 * 7 / 8 + 0.2 * 5 / 6 + 0.3 / 8 + 0.4 * (2 / 3 + 19 / 51) / 2
-    assert run.results["composite"]["value"] == pytest.approx(wanted, abs=1e-12)
+    expected = 0.1 * 7 / 8 + 0.2 * 5 / 6 + 0.3 / 8 + 0.4 * (2 / 3 + 19 / 51) / 2
+    assert run.results["composite"]["value"] == pytest.approx(expected, abs=1e-12)
 
 
 def test_several_problems_of_all_files_in_one_error(problems):
-    found = problems(
+    refusals = problems(
         output=OUTPUT | {"d1": ["cat", None], "d9": ["x"]},
-        ppl={name: own for name, own in PPL.items() if name != "d3"} | {"d1": [0.5, True], "d4": [2, 2]},
+        ppl={name: values for name, values in PPL.items() if name != "d3"} | {"d1": [0.5, True], "d4": [2, 2]},
     )
-    assert sorted(places(found), key=str) == sorted(
+    assert sorted(places(refusals), key=str) == sorted(
         [
             ("MISSING_REPLY", "output.json", "d1"),
             ("UNMATCHED", "output.json", None),
@@ -43,17 +43,17 @@ def test_several_problems_of_all_files_in_one_error(problems):
         ],
         key=str,
     )
-    text = "\n".join(one[3] for one in found)
+    text = "\n".join(refusal[3] for refusal in refusals)
     assert "1 of 4 dialogues have no perplexities (first: 'd3')" in text
-    assert "1 dialogues are not in the gold (first: 'd9')" in text
-    assert "'d1')" not in text.split("have no perplexities")[1].split("\n")[0]  # it is refused, not missing besides
+    assert "1 dialogues are not in the gold file (first: 'd9')" in text
+    assert "'d1')" not in text.split("have no perplexities")[1].split("\n")[0]  # refused, not missing
 
 
 # answers
 
 
 @pytest.mark.parametrize(
-    ("answers", "found"),
+    ("answers", "expected"),
     [
         (None, ("TYPE", "d3")),
         ("green", ("TYPE", "d3")),
@@ -66,20 +66,20 @@ def test_several_problems_of_all_files_in_one_error(problems):
         (["a" * 1_000_001], ("TOO_LONG", "d3")),
     ],
 )
-def test_answers_that_cannot_be_used(problems, answers, found):
-    told = problems(output=OUTPUT | {"d3": answers})
-    assert [(one[0], one[2]) for one in told] == [found]
-    assert told[0][1] == "output.json"
+def test_answers_that_cannot_be_used(problems, answers, expected):
+    refused = problems(output=OUTPUT | {"d3": answers})
+    assert [(refusal[0], refusal[2]) for refusal in refused] == [expected]
+    assert refused[0][1] == "output.json"
 
 
 def test_a_dialogue_without_answers_and_one_with_too_few(problems):
-    found = problems(output={"d1": ["cat"], "d2": ["red"], "d4": OUTPUT["d4"]})
-    assert places(found) == [("MISSING_REPLY", "output.json", None), ("LENGTH", "output.json", "d1")]
-    assert "1 of 4 dialogues have no answers (first: 'd3')" in found[0][3]
-    assert "1 answers for 2 replies" in found[1][3]
+    refusals = problems(output={"d1": ["cat"], "d2": ["red"], "d4": OUTPUT["d4"]})
+    assert places(refusals) == [("MISSING_REPLY", "output.json", None), ("LENGTH", "output.json", "d1")]
+    assert "1 of 4 dialogues have no answers (first: 'd3')" in refusals[0][3]
+    assert "1 answers for 2 replies" in refusals[1][3]
 
 
-def test_a_long_answer_of_the_largest_size_is_taken(contest):
+def test_an_answer_of_the_maximum_length_is_accepted(contest):
     run = contest(output=OUTPUT | {"d3": ["a" * 1_000_000]})
     assert run.results["metrics"]["meteor"]["n_scored"] == 7
 
@@ -93,7 +93,7 @@ def test_a_blank_answer_scores_0_with_a_warning(contest):
     assert by_id["d2/1"]["meteor"] == 0
 
 
-def test_a_generators_error_message_is_an_answer_like_any_other(contest):
+def test_a_generators_error_message_is_an_ordinary_answer(contest):
     run = contest(output=OUTPUT | {"d2": ["[ERROR] out of memory"]})
     assert run.results["composite"]["n_scored"] == 7
     assert dialogue_report(run).types[1].meteor.value == 0
@@ -114,11 +114,11 @@ def test_a_generators_error_message_is_an_answer_like_any_other(contest):
         ([2], "TYPE"),
     ],
 )
-def test_what_is_no_perplexity(problems, perplexity, code):
-    found = problems(ppl=PPL | {"d4": [2, perplexity, 8]})
-    assert places(found) == [(code, "ppl_output.json", "d4")]
-    assert "reply 2" in found[0][3] or code == "RANGE"
-    assert ("Is the minus sign missing?" in found[0][3]) == (code == "RANGE")
+def test_invalid_perplexities(problems, perplexity, code):
+    refusals = problems(ppl=PPL | {"d4": [2, perplexity, 8]})
+    assert places(refusals) == [(code, "ppl_output.json", "d4")]
+    assert "reply 2" in refusals[0][3] or code == "RANGE"
+    assert ("Is the minus sign missing?" in refusals[0][3]) == (code == "RANGE")
 
 
 @pytest.mark.parametrize(
@@ -132,22 +132,22 @@ def test_what_is_no_perplexity(problems, perplexity, code):
         ("9" * 400, "NONFINITE"),
     ],
 )
-def test_numbers_that_json_has_not(problems, written, code):
+def test_numbers_that_json_does_not_support(problems, written, code):
     raw = json.dumps(PPL, indent=1).replace("8.5", written).encode()
-    (found,) = problems(ppl=raw)
-    assert found[:2] == (code, "ppl_output.json")
+    (refusal,) = problems(ppl=raw)
+    assert refusal[:2] == (code, "ppl_output.json")
 
 
 def test_a_dialogue_without_perplexities(problems):
-    found = problems(ppl={name: own for name, own in PPL.items() if name not in ("d1", "d4")})
-    assert places(found) == [("MISSING_PERPLEXITY", "ppl_output.json", None)]
-    assert "2 of 4 dialogues have no perplexities (first: 'd1', 'd4')" in found[0][3]
+    refusals = problems(ppl={name: values for name, values in PPL.items() if name not in ("d1", "d4")})
+    assert places(refusals) == [("MISSING_PERPLEXITY", "ppl_output.json", None)]
+    assert "2 of 4 dialogues have no perplexities (first: 'd1', 'd4')" in refusals[0][3]
 
 
-def test_as_many_perplexities_as_replies(problems):
-    found = problems(ppl=PPL | {"d1": [1], "d2": [1.5, 2]})
-    assert places(found) == [("LENGTH", "ppl_output.json", "d1"), ("LENGTH", "ppl_output.json", "d2")]
-    assert "1 perplexities for 2 replies" in found[0][3]
+def test_a_number_of_perplexities_that_differs_from_the_replies(problems):
+    refusals = problems(ppl=PPL | {"d1": [1], "d2": [1.5, 2]})
+    assert places(refusals) == [("LENGTH", "ppl_output.json", "d1"), ("LENGTH", "ppl_output.json", "d2")]
+    assert "1 perplexities for 2 replies" in refusals[0][3]
 
 
 # candidates
@@ -174,36 +174,36 @@ def test_choices_in_a_run(contest):
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "told"),
+    ("entry", "code", "message"),
     [
         (candidates(2, 3, correct=2), "RANGE", "`correct` must be a number from 0 to 1. Got 2"),
         (candidates(2, 3, correct=-1), "RANGE", "Got -1"),
         (candidates(2, 3, correct=True), "RANGE", "Got True"),
         (candidates(2, 3, correct=0.0), "RANGE", "Got 0.0"),
         (candidates(2, 3, correct=None), "RANGE", "Got None"),
-        (candidates(2), "TYPE", "two perplexities or more"),
-        ({"candidates": 2, "correct": 0}, "TYPE", "two perplexities or more"),
-        ({"correct": 0}, "TYPE", "two perplexities or more"),
-        ({}, "TYPE", "two perplexities or more"),
+        (candidates(2), "TYPE", "two or more perplexities"),
+        ({"candidates": 2, "correct": 0}, "TYPE", "two or more perplexities"),
+        ({"correct": 0}, "TYPE", "two or more perplexities"),
+        ({}, "TYPE", "two or more perplexities"),
         (candidates(2, 0.5), "RANGE", "minus sign missing"),
         (candidates(2, "3"), "TYPE", "reply 1, candidate 1"),
         (candidates(2, 3, corect=1), "TYPE", "Did you mean 'correct'"),
     ],
 )
-def test_candidates_that_cannot_be_used(problems, said, code, told):
-    found = problems(ppl=CHOICES | {"d3": [said]}, rule="choice")
-    assert places(found) == [(code, "ppl_output.json", "d3")]
-    assert told in found[0][3]
+def test_candidates_that_cannot_be_used(problems, entry, code, message):
+    refusals = problems(ppl=CHOICES | {"d3": [entry]}, rule="choice")
+    assert places(refusals) == [(code, "ppl_output.json", "d3")]
+    assert message in refusals[0][3]
 
 
-def test_candidates_with_the_rule_confidence_and_the_reverse(problems):
-    found = problems(ppl=PPL | {"d4": [2, candidates(2, 3), 2]})
-    assert places(found) == [("MISSING_PERPLEXITY", "ppl_output.json", "d4")]
-    assert "reply 2 has no perplexity, which the rule 'confidence' needs" in found[0][3]
-    assert "--rule choice" in found[0][3]
-    found = problems(ppl=CHOICES | {"d2": [1.5]}, rule="choice")
-    assert places(found) == [("MISSING_PERPLEXITY", "ppl_output.json", "d2")]
-    assert "--rule confidence" in found[0][3]
+def test_candidates_with_the_rule_confidence_and_vice_versa(problems):
+    refusals = problems(ppl=PPL | {"d4": [2, candidates(2, 3), 2]})
+    assert places(refusals) == [("MISSING_PERPLEXITY", "ppl_output.json", "d4")]
+    assert "reply 2 has no perplexity, which the rule 'confidence' needs" in refusals[0][3]
+    assert "--rule choice" in refusals[0][3]
+    refusals = problems(ppl=CHOICES | {"d2": [1.5]}, rule="choice")
+    assert places(refusals) == [("MISSING_PERPLEXITY", "ppl_output.json", "d2")]
+    assert "--rule confidence" in refusals[0][3]
 
 
 def test_both_kinds_in_one_object(contest):

@@ -1,4 +1,4 @@
-"""CLIP through torch, on the CPU here: the same vectors, with pictures resized as matrix products."""
+"""CLIP in torch, here on the CPU: the same vectors, with images resized by matrix products."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import pytest
 
 from multimodal_eval.core.errors import ImageError
 from multimodal_eval.models.clip import on_torch as clip_torch
-from multimodal_eval.models.clip.pictures import Picture
+from multimodal_eval.models.clip.lazy_images import LazyImage
 from multimodal_eval.models.encoders import image_text_encoder_label, open_image_text_encoder
 from multimodal_eval.models.source import find_model
-from tests.golden.clip.pictures import TINY_CLIP, TINY_LEGACY, TINY_SIGLIP, picture, pixels
+from tests.golden.clip.images import TINY_CLIP, TINY_LEGACY, TINY_SIGLIP, golden_image, pixels
 from tests.golden.load import golden
 
 torch = pytest.importorskip("torch", reason="the extra [torch] is not installed")
 pytest.importorskip("transformers", reason="the extra [torch] is not installed")
+pytestmark = pytest.mark.torch
 
 GOLDEN = golden("clip.json.gz")
 
@@ -24,24 +25,24 @@ def folder(request):
     return request.param
 
 
-def golden_pictures():
+def golden_images():
     return [
-        Picture(bytes([number]), lambda number=number, size=size: picture(number, size))
+        LazyImage(bytes([number]), lambda number=number, size=size: golden_image(number, size))
         for number, size in enumerate(GOLDEN["sizes"])
     ]
 
 
-def test_its_vectors_are_those_of_transformers(folder):
-    """Texts to the last digits; pictures up to single pixels that rounding moved by one step."""
+def test_vectors_equal_those_of_transformers(folder):
+    """Texts to the last digits; images except for single pixels that differ by one rounding step."""
     encoder = clip_torch.TorchClip.of(find_model(str(folder)))
     expected = GOLDEN[folder.name]
     tolerance = 2e-6 if encoder.device.type == "cpu" else 3e-2
     np.testing.assert_allclose(encoder.encode_texts(GOLDEN["texts"]), expected["texts"], atol=tolerance)
-    found = encoder.encode_images(golden_pictures())
-    assert (found * np.float32(expected["images"])).sum(axis=1).min() > 1 - 1e-4
+    vectors = encoder.encode_images(golden_images())
+    assert (vectors * np.float32(expected["images"])).sum(axis=1).min() > 1 - 1e-4
 
 
-def test_it_is_asked_for_by_name():
+def test_the_prefix_of_the_name_selects_torch():
     label = image_text_encoder_label(f"torch:{TINY_CLIP}")
     assert label.startswith("tiny-clip@")
     assert "+torch" in label
@@ -51,21 +52,21 @@ def test_it_is_asked_for_by_name():
     assert encoder.encode_texts([]).shape[0] == 0
 
 
-def test_its_pictures_are_prepared_as_pillow_does(folder):
+def test_images_are_preprocessed_as_in_pillow(folder):
     encoder = clip_torch.TorchClip.of(find_model(str(folder)))
     for number, size in enumerate([*GOLDEN["sizes"], (64, 48), (100, 333), (32, 32)]):
         batch = torch.from_numpy(pixels(number, size))[None].to(encoder.device)
-        found = encoder.prepared(batch)[0].float().cpu().numpy()
-        expected = encoder.preprocess(picture(number, size))
+        prepared = encoder.prepared(batch)[0].float().cpu().numpy()
+        expected = encoder.preprocess(golden_image(number, size))
         step = 1 / 255 / min(encoder.preprocess.std)
-        assert np.abs(found - expected).max() < step * 1.01
-        assert (np.abs(found - expected) > step / 2).mean() < 0.005
+        assert np.abs(prepared - expected).max() < step * 1.01
+        assert (np.abs(prepared - expected) > step / 2).mean() < 0.005
 
 
-def test_sizes_and_batches_do_not_mix_pictures_up(monkeypatch):
-    """Two sizes in turn, more pictures than a slot holds, more batches than slots."""
-    monkeypatch.setattr(clip_torch, "IMAGES_AT_ONCE", 3)
-    monkeypatch.setattr(clip_torch, "OPENED_AT_ONCE", 10)
+def test_sizes_and_batches_do_not_mix_up_images(monkeypatch):
+    """Alternating sizes, more images than fit into a slot, more batches than slots."""
+    monkeypatch.setattr(clip_torch, "IMAGES_PER_BATCH", 3)
+    monkeypatch.setattr(clip_torch, "IMAGES_PER_GROUP", 10)
     encoder = clip_torch.TorchClip.of(find_model(str(TINY_CLIP)))
     sizes = [(40, 30) if number % 3 else (31, 47) for number in range(25)]
     arrays = [pixels(number, size) for number, size in enumerate(sizes)]
@@ -77,17 +78,17 @@ def test_sizes_and_batches_do_not_mix_pictures_up(monkeypatch):
     def broken():
         raise ImageError("cut off")
 
-    pictures = [Picture(bytes([n]), lambda n=n, size=size: picture(n, size)) for n, size in enumerate(sizes)]
-    pictures[7] = Picture(b"x", broken)
-    found = encoder.encode_images(pictures)
-    assert np.isnan(found[7]).all()
-    assert pictures[7].fault == "cut off"
-    kept = [n for n in range(25) if n != 7]
-    np.testing.assert_allclose(found[kept], together[kept], atol=1e-5)
+    images = [LazyImage(bytes([n]), lambda n=n, size=size: golden_image(n, size)) for n, size in enumerate(sizes)]
+    images[7] = LazyImage(b"x", broken)
+    vectors = encoder.encode_images(images)
+    assert np.isnan(vectors[7]).all()
+    assert images[7].fault == "cut off"
+    intact = [n for n in range(25) if n != 7]
+    np.testing.assert_allclose(vectors[intact], together[intact], atol=1e-5)
 
 
-def test_it_refuses_the_line_that_the_other_encoder_refuses():
+def test_a_too_long_and_thin_image_is_refused():
     encoder = clip_torch.TorchClip.of(find_model(str(TINY_CLIP)))
-    line = Picture(b"line", lambda: picture(1, (1, 1)).resize((1, 100_000)))
+    line = LazyImage(b"line", lambda: golden_image(1, (1, 1)).resize((1, 100_000)))
     assert np.isnan(encoder.encode_images([line])).all()
     assert "too long and thin" in line.fault

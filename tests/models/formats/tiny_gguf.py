@@ -1,4 +1,4 @@
-"""Writing small GGUF files: version 3, the values and tensors that a test asks for."""
+"""Write small GGUF files (version 3) for tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def text(value: str) -> bytes:
 
 
 def setting(value: Any) -> bytes:
-    """A value with its type before it."""
+    """A value, preceded by its type."""
     if isinstance(value, bool):
         return struct.pack("<I?", 7, value)
     if isinstance(value, int):
@@ -24,14 +24,14 @@ def setting(value: Any) -> bytes:
         return struct.pack("<If", 6, value)
     if isinstance(value, str):
         return struct.pack("<I", 8) + text(value)
-    inner = [setting(each) for each in value]
+    inner = [setting(element) for element in value]
     return struct.pack("<I", 9) + (inner[0][:4] if inner else struct.pack("<I", 4)) + struct.pack(
         "<Q", len(inner)
-    ) + b"".join(each[4:] for each in inner)  # fmt: skip
+    ) + b"".join(element[4:] for element in inner)  # fmt: skip
 
 
 def content(settings: dict[str, Any], tensors: dict[str, tuple[tuple[int, ...], int, bytes]]) -> bytes:
-    """The file: tensors by name as (shape, rows before columns; type; bytes)."""
+    """The content of a file. `tensors` maps names to (shape with rows before columns, type, bytes)."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(settings))
     head += b"".join(text(key) + setting(value) for key, value in settings.items())
     body = b""

@@ -1,4 +1,4 @@
-"""Causal language models: the graphs against numpy, windows, contexts, batches, the cache."""
+"""Causal language models: graphs compared with numpy, windows, contexts, batches, the cache."""
 
 from __future__ import annotations
 
@@ -32,57 +32,57 @@ def ids_of(text):
 def test_it_equals_numpy(tmp_path, tied):
     tensors, config = tiny_llama.write(tmp_path / "model", tie_word_embeddings=tied)
     lm = open_causal_lm(str(tmp_path / "model"))
-    for text, found in zip(TEXTS, lm.log_probabilities(TEXTS), strict=True):
-        assert found == pytest.approx(naive_llama.log_probabilities(tensors, config, ids_of(text)), abs=1e-4)
+    for text, scores in zip(TEXTS, lm.log_probabilities(TEXTS), strict=True):
+        assert scores == pytest.approx(naive_llama.log_probabilities(tensors, config, ids_of(text)), abs=1e-4)
 
 
 def test_as_many_query_heads_as_key_heads(tmp_path):
     tensors, config = tiny_llama.write(tmp_path / "model", num_key_value_heads=6)
-    (found,) = open_causal_lm(str(tmp_path / "model")).log_probabilities(["a dog"])
-    assert found == pytest.approx(naive_llama.log_probabilities(tensors, config, ids_of("a dog")), abs=1e-4)
+    (scores,) = open_causal_lm(str(tmp_path / "model")).log_probabilities(["a dog"])
+    assert scores == pytest.approx(naive_llama.log_probabilities(tensors, config, ids_of("a dog")), abs=1e-4)
 
 
-def test_the_first_token_is_scored_after_a_begin_of_text_token_only(tiny, lm):
+def test_the_first_token_is_scored_only_after_a_begin_of_text_token(tiny, lm):
     tensors, config = tiny
-    (found,) = lm.log_probabilities(["ab"], reading=Reading(64, 32, bos=True))
-    assert found == pytest.approx(naive_llama.log_probabilities(tensors, config, [256, *ids_of("ab")]), abs=1e-4)
-    assert [len(each) for each in lm.log_probabilities(["", "a", "ab"], reading=Reading(64, 32))] == [0, 0, 1]
+    (scores,) = lm.log_probabilities(["ab"], reading=Reading(64, 32, bos=True))
+    assert scores == pytest.approx(naive_llama.log_probabilities(tensors, config, [256, *ids_of("ab")]), abs=1e-4)
+    assert [len(scores) for scores in lm.log_probabilities(["", "a", "ab"], reading=Reading(64, 32))] == [0, 0, 1]
 
 
 def test_a_context_is_read_and_not_scored(tiny, lm):
     tensors, config = tiny
-    (found,) = lm.log_probabilities([" dog"], ["what?"], Reading(64, 32))
+    (scores,) = lm.log_probabilities([" dog"], ["what?"], Reading(64, 32))
     whole = naive_llama.log_probabilities(tensors, config, ids_of("what? dog"))
-    assert found == pytest.approx(whole[4:], abs=1e-4)  # of 8 tokens after the first, 4 belong to the context
+    assert scores == pytest.approx(whole[4:], abs=1e-4)  # 4 of the 8 tokens after the first belong to the context
 
 
 def test_long_texts_are_read_in_windows(tiny, lm):
-    # window 8, stride 4, 18 tokens: 0-7 score 1 to 7, 4-11 score 8 to 11, 8-15 score 12 to 15, 12-17 score 16 and 17
+    # Window 8, stride 4, 18 tokens: 0-7 scores 1 to 7, 4-11 scores 8 to 11, 8-15 scores 12 to 15, 12-17 scores 16, 17.
     tensors, config = tiny
     ids = ids_of("eighteen letters !")
     pieces = [naive_llama.log_probabilities(tensors, config, ids[begin : begin + 8]) for begin in (0, 4, 8, 12)]
     expected = [*pieces[0], *pieces[1][3:], *pieces[2][3:], *pieces[3][3:]]
-    (found,) = lm.log_probabilities(["eighteen letters !"], reading=Reading(8, 4))
-    assert found == pytest.approx(expected, abs=1e-4)
+    (scores,) = lm.log_probabilities(["eighteen letters !"], reading=Reading(8, 4))
+    assert scores == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_text_has_the_same_numbers_alone_and_among_others(lm):
+def test_a_result_does_not_depend_on_its_batch(lm):
     texts = TEXTS + [f"a dog of {number} years" for number in range(40)] + ["word " * 12] * 3
     together = lm.inner.score(*rows(lm, texts))
-    for text, found in zip(texts, together, strict=True):
+    for text, scores in zip(texts, together, strict=True):
         (alone,) = lm.inner.score(*rows(lm, [text]))
-        assert alone.tobytes() == found.tobytes()
+        assert alone.tobytes() == scores.tobytes()
 
 
 def test_the_number_of_scored_rows_changes_no_bit(tmp_path):
-    """One row more than go through the head at once: the last must not stand alone there, where another kernel runs."""
+    """With one row too many for the head, the last row must not run alone, because a different kernel would be used."""
     tiny_llama.write(tmp_path / "wide", hidden_size=576, head_dim=96)
     scorer = open_causal_lm(str(tmp_path / "wide")).inner
     pairs = [[number % 256, (7 * number) % 256] for number in range(SCORED_AT_ONCE + 9)]
     whole = scorer.score(pairs, [1] * len(pairs))
     for count in (1, 2, SCORED_AT_ONCE - 1, SCORED_AT_ONCE, *range(SCORED_AT_ONCE + 1, SCORED_AT_ONCE + 9)):
-        found = scorer.score(pairs[:count], [1] * count)
-        assert [each.tobytes() for each in found] == [each.tobytes() for each in whole[:count]]
+        scores = scorer.score(pairs[:count], [1] * count)
+        assert [row.tobytes() for row in scores] == [row.tobytes() for row in whole[:count]]
 
 
 def rows(lm, texts):
@@ -90,16 +90,16 @@ def rows(lm, texts):
     return ids, [1] * len(ids)
 
 
-def test_what_was_read_once_is_not_read_again(lm, monkeypatch):
+def test_results_are_cached(lm, monkeypatch):
     first = lm.log_probabilities(TEXTS, reading=Reading(64, 32))
     seen = []
     monkeypatch.setattr(lm.inner, "score", lambda rows, firsts: seen.append(rows) or [])
     again = lm.log_probabilities(TEXTS, reading=Reading(64, 32))
-    assert [each.tobytes() for each in again] == [each.tobytes() for each in first]
+    assert [row.tobytes() for row in again] == [row.tobytes() for row in first]
     assert seen == []
 
 
-def test_settings_and_contexts_are_told_apart_in_the_cache(lm):
+def test_the_cache_distinguishes_settings_and_contexts(lm):
     plain = lm.log_probabilities(["ab cd"], reading=Reading(64, 32))[0]
     with_bos = lm.log_probabilities(["ab cd"], reading=Reading(64, 32, bos=True))[0]
     after = lm.log_probabilities(["cd"], ["ab "], Reading(64, 32))[0]
@@ -107,11 +107,11 @@ def test_settings_and_contexts_are_told_apart_in_the_cache(lm):
     assert plain[2:].tolist() == pytest.approx(after.tolist(), abs=1e-5)
 
 
-def test_a_special_token_in_a_text_is_text(lm):
+def test_a_special_token_in_a_text_is_plain_text(lm):
     assert lm.inner.tokens(["<bos>"]) == [ids_of("<bos>")]
 
 
-def test_settings_that_cannot_be_used_are_refused(lm, tmp_path):
+def test_invalid_settings_are_refused(lm, tmp_path):
     with pytest.raises(ConfigError, match="at most 2048 tokens"):
         lm.log_probabilities(["a dog"], reading=Reading(2049, 32))
     for window, stride in ((1, 1), (8, 8), (8, 0)):
@@ -122,22 +122,22 @@ def test_settings_that_cannot_be_used_are_refused(lm, tmp_path):
         open_causal_lm(str(tmp_path / "none")).log_probabilities(["a"], reading=Reading(64, 32, bos=True))
 
 
-def test_a_model_that_is_not_here_says_how_to_get_it():
+def test_the_error_for_a_missing_model_says_how_to_get_it():
     with pytest.raises(UnavailableError, match="mmeval fetch smollm2-135m"):
         check_causal_lm("smollm2-135m")
 
 
-def test_a_directory_may_have_the_name_of_a_resource(tmp_path):
+def test_a_directory_can_have_the_name_of_a_resource(tmp_path):
     tiny_llama.write(tmp_path / "smollm2-135m")
     assert open_causal_lm(str(tmp_path / "smollm2-135m")).languages == frozenset()
 
 
-def test_another_resource_is_no_language_model(meteor_data):
-    with pytest.raises(ModelError, match="no language model"):
+def test_another_resource_is_not_a_language_model(meteor_data):
+    with pytest.raises(ModelError, match="not a language model"):
         causal_lm_label("meteor-1.5-en")
 
 
-def test_what_cannot_be_read_as_a_plain_llama_goes_through_torch(tmp_path):
+def test_a_model_that_is_not_a_plain_llama_runs_in_torch(tmp_path):
     tiny_llama.write(tmp_path / "scaled", rope_scaling={"type": "linear", "factor": 2.0})
     assert causal_lm_label(str(tmp_path / "scaled")).endswith("+torch")
     assert causal_lm_label(f"torch:{tmp_path / 'scaled'}").endswith("+torch")
@@ -145,19 +145,17 @@ def test_what_cannot_be_read_as_a_plain_llama_goes_through_torch(tmp_path):
     assert not causal_lm_label(str(tmp_path / "plain")).endswith("+torch")
 
 
-def test_torch_gives_the_same(lm, tmp_path):
-    pytest.importorskip("transformers")
-    pytest.importorskip("torch")
-    through_torch = open_causal_lm(f"torch:{tmp_path / 'tiny'}")
+@pytest.mark.torch
+def test_torch_gives_the_same_result(lm, tmp_path):
+    in_torch = open_causal_lm(f"torch:{tmp_path / 'tiny'}")
     reading = Reading(8, 4, bos=True)
     expected = lm.log_probabilities(TEXTS, ["so: "] * len(TEXTS), reading)
-    for one, other in zip(
-        through_torch.log_probabilities(TEXTS, ["so: "] * len(TEXTS), reading), expected, strict=True
-    ):
-        assert one.tolist() == pytest.approx(other.tolist(), abs=1e-4)
+    results = in_torch.log_probabilities(TEXTS, ["so: "] * len(TEXTS), reading)
+    for scores, expected_scores in zip(results, expected, strict=True):
+        assert scores.tolist() == pytest.approx(expected_scores.tolist(), abs=1e-4)
 
 
-def test_weights_that_are_missing_are_named(tmp_path):
+def test_missing_weights_are_named(tmp_path):
     tiny_llama.write(tmp_path / "model", tie_word_embeddings=False)
     config = (
         (tmp_path / "model" / "config.json").read_text().replace('"num_hidden_layers": 2', '"num_hidden_layers": 3')
@@ -167,7 +165,7 @@ def test_weights_that_are_missing_are_named(tmp_path):
         open_causal_lm(str(tmp_path / "model"))
 
 
-def test_a_llama_behind_links_is_opened(tmp_path):
+def test_linked_files_are_opened(tmp_path):
     tiny_llama.write(tmp_path / "plain")
     (tmp_path / "linked").mkdir()
     for file in (tmp_path / "plain").iterdir():
@@ -177,7 +175,7 @@ def test_a_llama_behind_links_is_opened(tmp_path):
     assert linked.tolist() == plain.tolist()
 
 
-def test_a_setting_that_is_missing_is_named(tmp_path):
+def test_a_missing_setting_is_named(tmp_path):
     tiny_llama.write(tmp_path / "model")
     config = (tmp_path / "model" / "config.json").read_text()
     (tmp_path / "model" / "config.json").write_text(config.replace('"rms_norm_eps"', '"other"'))

@@ -1,4 +1,4 @@
-"""Language models that read conversations: texts over the causal models, pictures and sounds through transformers."""
+"""Language models that read conversations: texts with causal models, images and audio with transformers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from multimodal_eval.core.conversation import Audio, Part, Turn
 from multimodal_eval.core.errors import InputError, ModelError, UnavailableError
 from multimodal_eval.models.language import conversation_torch
 from multimodal_eval.models.language.causal import open_causal_lm
-from multimodal_eval.models.language.conversation_text import TextConversationLM, written_plainly
+from multimodal_eval.models.language.conversation_text import TextConversationLM, as_plain_text
 from multimodal_eval.models.language.conversations import (
     check_conversation_lm,
     conversation_lm_label,
@@ -31,12 +31,12 @@ def assistant(text):
     return Turn("assistant", (Part("text", text),))
 
 
-def picture(seed=1, size=(20, 30)):
+def image(seed=1, size=(20, 30)):
     pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), np.uint8)
     return Part("image", Image.fromarray(pixels))
 
 
-def sound(seed=1, seconds=0.5, rate=16_000):
+def noise(seed=1, seconds=0.5, rate=16_000):
     samples = np.random.default_rng(seed).uniform(-1, 1, int(seconds * rate)).astype(np.float32)
     return Part("audio", Audio(samples, rate))
 
@@ -47,52 +47,52 @@ def tone(pitch, rate=16_000, seconds=0.5):
     return Part("audio", Audio(samples.astype(np.float32), rate))
 
 
-def test_turns_are_written_plainly():
-    turns = [user(" What is it? ", picture(), "Quick!"), assistant("A dog."), user(sound())]
-    assert written_plainly(turns) == "User: What is it?\nQuick!\nAssistant: A dog.\nUser:\nAssistant:"
-    marked = written_plainly(turns, {"image": "<i>", "audio": "<a>"})
-    assert marked == "User: What is it?\n<i>\nQuick!\nAssistant: A dog.\nUser: <a>\nAssistant:"
+def test_turns_as_plain_text():
+    turns = [user(" What is it? ", image(), "Quick!"), assistant("A dog."), user(noise())]
+    assert as_plain_text(turns) == "User: What is it?\nQuick!\nAssistant: A dog.\nUser:\nAssistant:"
+    with_placeholders = as_plain_text(turns, {"image": "<i>", "audio": "<a>"})
+    assert with_placeholders == "User: What is it?\n<i>\nQuick!\nAssistant: A dog.\nUser: <a>\nAssistant:"
 
 
 class TestTexts:
-    def test_the_answer_stands_behind_the_turns(self, tmp_path):
+    def test_the_answer_follows_the_turns(self, tmp_path):
         tensors, config = tiny_llama.write(tmp_path / "tiny")
         model = open_conversation_lm(str(tmp_path / "tiny"))
         turns = [user("What?"), assistant("A dog"), user("Which?")]
-        (found,) = model.log_probabilities([turns], ["Black "])
+        (scores,) = model.log_probabilities([turns], ["Black "])
         context = b"User: What?\nAssistant: A dog\nUser: Which?\nAssistant:"
         whole = naive_llama.log_probabilities(tensors, config, list(context + b" Black"))
-        assert found == pytest.approx(whole[len(context) - 1 :], abs=1e-4)
-        assert len(found) == len(" Black")
+        assert scores == pytest.approx(whole[len(context) - 1 :], abs=1e-4)
+        assert len(scores) == len(" Black")
 
-    def test_pictures_and_sounds_are_left_out(self, tmp_path):
+    def test_images_and_audio_are_left_out(self, tmp_path):
         tiny_llama.write(tmp_path / "tiny")
         model = open_conversation_lm(str(tmp_path / "tiny"))
         assert model.reads == {"text"}
-        with_media, without = model.log_probabilities([[user("a", picture(), sound())], [user("a")]], ["b c", "b c"])
+        with_media, without = model.log_probabilities([[user("a", image(), noise())], [user("a")]], ["b c", "b c"])
         assert with_media.tolist() == without.tolist()
 
-    def test_the_label_says_how_turns_are_written(self, tmp_path):
+    def test_the_label_names_the_rendering(self, tmp_path):
         tiny_llama.write(tmp_path / "tiny")
         label = conversation_lm_label(str(tmp_path / "tiny"))
         assert label == f"{open_causal_lm(str(tmp_path / 'tiny')).label}+turns"
         assert open_conversation_lm(str(tmp_path / "tiny")).label == label
 
-    def test_a_model_with_a_short_sight_reads_the_last_windows(self, tmp_path):
-        # 25 tokens, the last two are the answer's; 16 at once, 8 further each time: 8 to 23 and 16 to 24 end with them
+    def test_a_model_with_few_positions_reads_the_last_windows(self, tmp_path):
+        # 25 tokens, the last two are the answer. Windows of 16, stride 8: tokens 8 to 23 and 16 to 24 score them.
         tensors, config = tiny_llama.write(tmp_path / "tiny", max_position_embeddings=16)
-        (found,) = open_conversation_lm(str(tmp_path / "tiny")).log_probabilities([[user("abcdef")]], ["x"])
+        (scores,) = open_conversation_lm(str(tmp_path / "tiny")).log_probabilities([[user("abcdef")]], ["x"])
         ids = list(b"User: abcdef\nAssistant: x")
         windows = (ids[8:24], ids[16:25])
         expected = [naive_llama.log_probabilities(tensors, config, window)[-1] for window in windows]
-        assert found.tolist() == pytest.approx(expected, abs=1e-4)
+        assert scores.tolist() == pytest.approx(expected, abs=1e-4)
 
-    def test_what_is_not_here_says_how_to_get_it(self):
+    def test_the_error_for_a_missing_model_says_how_to_get_it(self):
         with pytest.raises(UnavailableError, match="mmeval fetch smollm2-135m"):
             check_conversation_lm("smollm2-135m")
         assert conversation_lm_label("smollm2-135m").endswith("+turns")
 
-    def test_the_languages_are_those_of_the_language_model(self, tmp_path):
+    def test_languages_come_from_the_language_model(self, tmp_path):
         tiny_llama.write(tmp_path / "tiny")
         inner = open_causal_lm(str(tmp_path / "tiny"))
         inner.languages = frozenset({"ru"})
@@ -100,25 +100,21 @@ class TestTexts:
 
 
 @pytest.fixture(scope="module")
-def llava(tmp_path_factory):
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
+def llava(tmp_path_factory, torch_libraries):
     folder = tmp_path_factory.mktemp("models") / "llava"
     tiny_multimodal.write_llava(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def qwen2_audio(tmp_path_factory):
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
+def qwen2_audio(tmp_path_factory, torch_libraries):
     folder = tmp_path_factory.mktemp("models") / "qwen2-audio"
     tiny_multimodal.write_qwen2_audio(folder)
     return folder
 
 
-def own_loss(folder, kind, prompt, answer, config=None, **media):
-    """The mean negative log-likelihood of the answer by the model's own loss, and the number of its tokens."""
+def model_loss(folder, kind, prompt, answer, config=None, **media):
+    """The mean negative log-likelihood of the answer from the model's loss, and the number of its tokens."""
     import torch
     import transformers
 
@@ -126,104 +122,101 @@ def own_loss(folder, kind, prompt, answer, config=None, **media):
     model = getattr(transformers, kind).from_pretrained(folder, config=config).eval()
     inputs = processor(text=[prompt + answer], return_tensors="pt", **media)
     labels = inputs["input_ids"].clone()
-    scored = len(answer.encode())  # a byte is a token
+    scored = len(answer.encode())  # each byte is a token
     labels[:, :-scored] = -100
     with torch.inference_mode():
         return float(model(**inputs, labels=labels).loss), scored
 
 
-class TestPictures:
+class TestImages:
     KIND = "LlavaForConditionalGeneration"
 
-    def test_it_is_the_models_own_loss(self, llava):
+    def test_log_probabilities_match_the_loss_of_the_model(self, llava):
         model = open_conversation_lm(str(llava))
         assert model.reads == {"text", "image"}
-        first, second = picture(1), picture(2)
+        first, second = image(1), image(2)
         turns = [user(first, "What is it?"), assistant("A dog."), user("And this?", second)]
-        found = model.log_probabilities([turns[:1], turns], ["A dog.", "Zwei Hündchen"])
+        scores = model.log_probabilities([turns[:1], turns], ["A dog.", "Zwei Hündchen"])
         prompts = (
             "[user]<image>What is it?<eos>[assistant]",
             "[user]<image>What is it?<eos>[assistant]A dog.<eos>[user]And this?<image><eos>[assistant]",
         )
-        for row, prompt, answer, pictures in zip(
-            found, prompts, ["A dog.", "Zwei Hündchen"], [[first], [first, second]], strict=True
+        for row, prompt, answer, images in zip(
+            scores, prompts, ["A dog.", "Zwei Hündchen"], [[first], [first, second]], strict=True
         ):
-            loss, tokens = own_loss(llava, self.KIND, prompt, answer, images=[each.content for each in pictures])
+            loss, tokens = model_loss(llava, self.KIND, prompt, answer, images=[part.content for part in images])
             assert len(row) == tokens
             assert -row.mean() == pytest.approx(loss, abs=1e-4)
 
-    def test_another_picture_is_another_number(self, llava):
+    def test_the_image_changes_the_result(self, llava):
         model = open_conversation_lm(str(llava))
-        conversations = [[user(picture(1), "What?")], [user(picture(2), "What?")], [user("What?")]]
-        one, other, none = model.log_probabilities(conversations, ["A dog"] * 3)
-        assert np.abs(one - other).max() > 0.01
-        assert np.abs(one - none).max() > 0.01
+        conversations = [[user(image(1), "What?")], [user(image(2), "What?")], [user("What?")]]
+        first, second, without = model.log_probabilities(conversations, ["A dog"] * 3)
+        assert np.abs(first - second).max() > 0.01
+        assert np.abs(first - without).max() > 0.01
 
-    def test_a_sound_that_it_does_not_hear_changes_nothing(self, llava):
+    def test_audio_does_not_change_an_image_model(self, llava):
         model = open_conversation_lm(str(llava)).inner
-        conversations = [[user(picture(), "a", sound(1))], [user(picture(), "a", sound(2))], [user(picture(), "a")]]
+        conversations = [[user(image(), "a", noise(1))], [user(image(), "a", noise(2))], [user(image(), "a")]]
         rows = [row.tolist() for row in model.log_probabilities(conversations, ["b"] * 3)]
         assert rows[0] == rows[1] == rows[2]
 
-    def test_the_numbers_do_not_depend_on_what_else_is_asked(self, llava):
+    def test_a_result_does_not_depend_on_the_other_conversations(self, llava):
         model = open_conversation_lm(str(llava)).inner
-        conversations = [[user(picture(seed), "What?" * seed)] for seed in (1, 2, 3)] + [[user("no picture")]]
+        conversations = [[user(image(seed), "What?" * seed)] for seed in (1, 2, 3)] + [[user("no image")]]
         answers = ["one", "another answer", "x", "yes"]
         together = model.log_probabilities(conversations, answers)
         for turns, answer, row in list(zip(conversations, answers, together, strict=True))[::-1]:
             (alone,) = model.log_probabilities([turns], [answer])
             assert alone.tobytes() == row.tobytes()
 
-    def test_what_was_read_once_is_not_read_again(self, llava, monkeypatch):
+    def test_results_are_cached(self, llava, monkeypatch):
         model = open_conversation_lm(str(llava))
-        first = model.log_probabilities([[user(picture(), "What?")]] * 2, ["A dog", " A dog\n"])
+        first = model.log_probabilities([[user(image(), "What?")]] * 2, ["A dog", " A dog\n"])
         monkeypatch.setattr(model.inner, "log_probabilities", None)
-        again = model.log_probabilities([[user(picture(), "What?", sound())]], ["A dog"])
+        again = model.log_probabilities([[user(image(), "What?", noise())]], ["A dog"])
         assert again[0].tolist() == first[0].tolist() == first[1].tolist()
 
-    def test_without_a_template_turns_are_written_plainly(self, tmp_path):
-        pytest.importorskip("torch")
-        pytest.importorskip("transformers")
+    @pytest.mark.torch
+    def test_without_a_template_turns_are_plain_text(self, tmp_path):
         tiny_multimodal.write_llava(tmp_path / "plain", template=False)
         model = open_conversation_lm(str(tmp_path / "plain"))
-        (found,) = model.log_probabilities([[user(picture(), "What?")]], ["A dog"])
+        (scores,) = model.log_probabilities([[user(image(), "What?")]], ["A dog"])
         prompt = "User: <image>\nWhat?\nAssistant:"
-        loss, tokens = own_loss(tmp_path / "plain", self.KIND, prompt, " A dog", images=[picture().content])
-        assert len(found) == tokens
-        assert -found.mean() == pytest.approx(loss, abs=1e-4)
+        loss, tokens = model_loss(tmp_path / "plain", self.KIND, prompt, " A dog", images=[image().content])
+        assert len(scores) == tokens
+        assert -scores.mean() == pytest.approx(loss, abs=1e-4)
 
-    def test_marks_of_the_model_in_a_text_are_refused(self, llava):
+    def test_special_tokens_in_a_text_are_refused(self, llava):
         model = open_conversation_lm(str(llava))
         for turns, answer in (([user("an <image> here")], "x"), ([user("x")], "yes<eos>")):
-            with pytest.raises(InputError, match=r"SPECIAL_TOKEN: .* holds '<(image|eos)>'"):
+            with pytest.raises(InputError, match=r"SPECIAL_TOKEN: .* contains '<(image|eos)>'"):
                 model.log_probabilities([turns], [answer])
 
     def test_a_conversation_that_is_too_long_is_refused(self, llava):
-        with pytest.raises(InputError, match=r"TOO_LONG: a conversation of 523 tokens, .* at most 512"):
-            # [user] + 500 + <eos> + [assistant] are 6 + 500 + 1 + 11 tokens, the answer 5
+        with pytest.raises(InputError, match=r"TOO_LONG: a conversation has 523 tokens, .* at most 512"):
+            # [user] + 500 + <eos> + [assistant] = 6 + 500 + 1 + 11 tokens, and 5 for the answer
             open_conversation_lm(str(llava)).log_probabilities([[user("a" * 500)]], ["A dog"])
 
-    @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of its processor
-    def test_a_model_that_sees_what_follows_is_refused(self, tmp_path):
-        pytest.importorskip("torch")
-        pytest.importorskip("transformers")
+    @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # from its processor
+    @pytest.mark.torch
+    def test_a_model_that_sees_later_tokens_is_refused(self, tmp_path):
         tiny_multimodal.write_paligemma(tmp_path / "paligemma")
         model = open_conversation_lm(str(tmp_path / "paligemma"))
         for _ in range(2):
-            with pytest.raises(ModelError, match="no causal language model"):
-                model.log_probabilities([[user(picture(), "What?")]], ["A dog"])
+            with pytest.raises(ModelError, match="not a causal language model"):
+                model.log_probabilities([[user(image(), "What?")]], ["A dog"])
 
-    def test_a_model_that_looks_at_pictures_from_every_token(self, tmp_path):
-        pytest.importorskip("torch")
-        pytest.importorskip("transformers")
+    @pytest.mark.torch
+    def test_a_model_with_cross_attention_to_images(self, tmp_path):
         tiny_multimodal.write_mllama(tmp_path / "mllama")
         model = open_conversation_lm(str(tmp_path / "mllama"))
-        (found,) = model.log_probabilities([[user(picture(), "What?")]], ["A dog"])
+        (scores,) = model.log_probabilities([[user(image(), "What?")]], ["A dog"])
         prompt = "[user]<|image|>What?<eos>[assistant]"
         kind = "MllamaForConditionalGeneration"
-        loss, tokens = own_loss(tmp_path / "mllama", kind, prompt, "A dog", images=[picture().content])
-        assert len(found) == tokens
-        assert -found.mean() == pytest.approx(loss, abs=1e-4)
+        loss, tokens = model_loss(tmp_path / "mllama", kind, prompt, "A dog", images=[image().content])
+        assert len(scores) == tokens
+        assert -scores.mean() == pytest.approx(loss, abs=1e-4)
 
     def test_the_label_before_and_after_opening(self, llava):
         label = conversation_lm_label(str(llava))
@@ -239,23 +232,23 @@ class TestPictures:
             (tmp_path / file.name).write_bytes(file.read_bytes())
         config = transformers.CLIPVisionConfig(hidden_size=24, intermediate_size=8, num_hidden_layers=1)
         transformers.CLIPVisionModel(config).save_pretrained(tmp_path)
-        with pytest.raises(ModelError, match="does not open"):
+        with pytest.raises(ModelError, match="cannot open"):
             open_conversation_lm(str(tmp_path))
 
-    def test_weights_that_are_missing_are_named(self, llava, tmp_path):
+    def test_missing_weights_are_named(self, llava, tmp_path):
         from safetensors.torch import load_file, save_file
 
         for file in llava.iterdir():
             (tmp_path / file.name).write_bytes(file.read_bytes())
         tensors = load_file(tmp_path / "model.safetensors")
-        gone = next(name for name in tensors if "layers.1" in name and "q_proj" in name)
-        del tensors[gone]
+        missing = next(name for name in tensors if "layers.1" in name and "q_proj" in name)
+        del tensors[missing]
         save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
         with pytest.raises(ModelError, match=r"lacks weights of its model: .*layers\.1.*q_proj"):
             open_conversation_lm(str(tmp_path))
 
-    def test_numbers_of_half_the_width_are_close(self, llava, monkeypatch):
-        turns = [user(picture(), "What?")]
+    def test_bfloat16_is_close_to_float32(self, llava, monkeypatch):
+        turns = [user(image(), "What?")]
         (exact,) = open_conversation_lm(str(llava)).log_probabilities([turns], ["A dog"])
         monkeypatch.setattr(conversation_torch, "number_format", lambda model: "bfloat16")
         model = conversation_torch.TorchConversationLM(find_model(str(llava)))
@@ -265,62 +258,64 @@ class TestPictures:
         assert close.tolist() != exact.tolist()
 
 
-class TestSounds:
+class TestAudio:
     KIND = "Qwen2AudioForConditionalGeneration"
     PROMPT = "[user]<|audio_bos|><|AUDIO|><|audio_eos|>What is it?<eos>[assistant]"
 
-    def test_it_is_the_models_own_loss(self, qwen2_audio):
+    def test_log_probabilities_match_the_loss_of_the_model(self, qwen2_audio):
         model = open_conversation_lm(str(qwen2_audio))
         assert model.reads == {"text", "audio"}
-        (found,) = model.log_probabilities([[user(sound(), "What is it?")]], ["A bell."])
-        loss, tokens = own_loss(qwen2_audio, self.KIND, self.PROMPT, "A bell.", audio=[sound().content.samples])
-        assert len(found) == tokens
-        assert -found.mean() == pytest.approx(loss, abs=1e-4)
+        (scores,) = model.log_probabilities([[user(noise(), "What is it?")]], ["A bell."])
+        loss, tokens = model_loss(qwen2_audio, self.KIND, self.PROMPT, "A bell.", audio=[noise().content.samples])
+        assert len(scores) == tokens
+        assert -scores.mean() == pytest.approx(loss, abs=1e-4)
 
-    def test_another_sound_is_another_number(self, qwen2_audio):
+    def test_the_audio_changes_the_result(self, qwen2_audio):
         model = open_conversation_lm(str(qwen2_audio))
-        conversations = [[user(each, "What?")] for each in (tone(440), tone(3000), tone(440, seconds=0.25))]
+        conversations = [[user(audio, "What?")] for audio in (tone(440), tone(3000), tone(440, seconds=0.25))]
         rows = model.log_probabilities([*conversations, [user("What?")]], ["A bell"] * 4)
-        for one, other in combinations(range(4), 2):
-            assert np.abs(rows[one] - rows[other]).max() > 0.01
+        for first, second in combinations(rows, 2):
+            assert np.abs(first - second).max() > 0.01
 
-    def test_it_is_heard_at_the_models_rate(self, qwen2_audio):
+    def test_audio_is_resampled_to_the_rate_of_the_model(self, qwen2_audio):
         rates = (16_000, 8_000, 44_100, 48_000)
         model = open_conversation_lm(str(qwen2_audio))
-        same, *others = model.log_probabilities([[user(tone(440, rate), "What?")] for rate in rates], ["ab"] * 4)
-        for other in others:
-            assert other.tolist() == pytest.approx(same.tolist(), abs=0.005)
+        expected, *resampled = model.log_probabilities([[user(tone(440, rate), "What?")] for rate in rates], ["ab"] * 4)
+        for row in resampled:
+            assert row.tolist() == pytest.approx(expected.tolist(), abs=0.005)
         assert [len(model.inner._resampled(tone(440, rate).content)) for rate in rates] == [8_000] * 4
 
-    def test_a_sound_that_is_too_long_is_told(self, qwen2_audio):
+    def test_too_long_audio_gives_a_warning(self, qwen2_audio):
         model = open_conversation_lm(str(qwen2_audio))
         with pytest.warns(UserWarning, match=r"lasts 1\.5 s, .* pieces of 1 s"):
-            model.log_probabilities([[user(sound(seconds=1.5), "What?")]], ["x"])
+            model.log_probabilities([[user(noise(seconds=1.5), "What?")]], ["x"])
 
 
 class TestBoth:
-    """Kinds of models whose processors need torchvision."""
+    """Models whose processors need torchvision."""
 
+    @pytest.mark.torch
     def test_positions_by_row_and_column(self, tmp_path):
         pytest.importorskip("torchvision")
         tiny_multimodal.write_qwen2_vl(tmp_path / "qwen2-vl")
         model = open_conversation_lm(str(tmp_path / "qwen2-vl")).inner
-        wide = [user(picture(size=(40, 20)), "What?")]
-        first, plain, second = model.log_probabilities([wide, [user("no picture")], wide], ["A dog", "x y", "A dog"])
-        mark = "<|vision_start|><|image_pad|><|vision_end|>"
-        loss, tokens = own_loss(
+        wide = [user(image(size=(40, 20)), "What?")]
+        first, plain, second = model.log_probabilities([wide, [user("no image")], wide], ["A dog", "x y", "A dog"])
+        placeholder = "<|vision_start|><|image_pad|><|vision_end|>"
+        loss, tokens = model_loss(
             tmp_path / "qwen2-vl",
             "Qwen2VLForConditionalGeneration",
-            f"[user]{mark}What?<eos>[assistant]",
+            f"[user]{placeholder}What?<eos>[assistant]",
             "A dog",
-            images=[picture(size=(40, 20)).content],
+            images=[image(size=(40, 20)).content],
         )
         assert len(first) == tokens
         assert -first.mean() == pytest.approx(loss, abs=1e-4)
         assert first.tobytes() == second.tobytes()
-        assert model.log_probabilities([[user("no picture")]], ["x y"])[0].tobytes() == plain.tobytes()
+        assert model.log_probabilities([[user("no image")]], ["x y"])[0].tobytes() == plain.tobytes()
 
-    def test_pictures_and_sounds_in_one_conversation(self, tmp_path):
+    @pytest.mark.torch
+    def test_images_and_audio_in_one_conversation(self, tmp_path):
         pytest.importorskip("torchvision")
         import transformers
 
@@ -328,18 +323,18 @@ class TestBoth:
         tiny_multimodal.write_qwen2_omni(folder)
         model = open_conversation_lm(str(folder))
         assert model.reads == {"text", "image", "audio"}
-        pairs = [(picture(1), tone(440)), (picture(2), tone(440)), (picture(1), tone(3000))]
+        pairs = [(image(1), tone(440)), (image(2), tone(440)), (image(1), tone(3000))]
         rows = model.log_probabilities([[user(*pair, "What?")] for pair in pairs], ["A dog"] * 3)
-        for one, other in combinations(rows, 2):
-            assert np.abs(one - other).max() > 0.01
-        marks = "<|vision_bos|><|IMAGE|><|vision_eos|><|audio_bos|><|AUDIO|><|audio_eos|>"
-        loss, tokens = own_loss(
+        for first, second in combinations(rows, 2):
+            assert np.abs(first - second).max() > 0.01
+        placeholders = "<|vision_bos|><|IMAGE|><|vision_eos|><|audio_bos|><|AUDIO|><|audio_eos|>"
+        loss, tokens = model_loss(
             folder,
             "Qwen2_5OmniThinkerForConditionalGeneration",
-            f"[user]{marks}What?<eos>[assistant]",
+            f"[user]{placeholders}What?<eos>[assistant]",
             "A dog",
             config=transformers.AutoConfig.from_pretrained(folder).thinker_config,
-            images=[picture(1).content],
+            images=[image(1).content],
             audio=[tone(440).content.samples],
         )
         assert len(rows[0]) == tokens

@@ -1,4 +1,4 @@
-"""A llama model in a GGUF file, laid out for us."""
+"""Converting a llama model from a GGUF file."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ NAMES = {
 }
 
 
-def side_by_side(rows, head):
-    """What llama.cpp does to queries and keys: halves of a head become pairs."""
+def in_pairs(rows, head):
+    """The order of llama.cpp for queries and keys: the halves of a head become pairs."""
     return rows.reshape(-1, 2, head // 2, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)
 
 
 def as_gguf(config, tensors):
-    """The tiny llama as llama.cpp lays it out."""
+    """The tiny llama in the layout of llama.cpp."""
     letters = sorted(tiny_llama.byte_letters().items(), key=lambda pair: pair[1])
     settings = {
         "general.architecture": "llama",
@@ -56,15 +56,15 @@ def as_gguf(config, tensors):
         "tokenizer.ggml.merges": [],
         "tokenizer.ggml.bos_token_id": 256,
     }
-    laid_out = {}
+    gguf_tensors = {}
     for name, tensor in tensors.items():
         layer = name.split(".")[2] if name.startswith("model.layers.") else None
-        own = name.removeprefix(f"model.layers.{layer}.").removesuffix(".weight")
-        theirs = f"blk.{layer}.{NAMES[own]}.weight" if layer else f"{NAMES[own]}.weight"
-        if own in ("self_attn.q_proj", "self_attn.k_proj"):
-            tensor = side_by_side(tensor, config["head_dim"])
-        laid_out[theirs] = (tensor.shape, F32, tensor.tobytes())
-    return settings, laid_out
+        part = name.removeprefix(f"model.layers.{layer}.").removesuffix(".weight")
+        gguf_name = f"blk.{layer}.{NAMES[part]}.weight" if layer else f"{NAMES[part]}.weight"
+        if part in ("self_attn.q_proj", "self_attn.k_proj"):
+            tensor = in_pairs(tensor, config["head_dim"])
+        gguf_tensors[gguf_name] = (tensor.shape, F32, tensor.tobytes())
+    return settings, gguf_tensors
 
 
 @pytest.fixture
@@ -73,53 +73,55 @@ def tiny(tmp_path):
     return as_gguf(config, tensors)
 
 
-def test_a_model_says_the_same_from_a_gguf_file(tmp_path, tiny):
-    (tmp_path / "made").mkdir()
-    tiny_gguf.write(tmp_path / "made" / "m.gguf", *tiny)
+def test_a_converted_model_gives_the_same_result(tmp_path, tiny):
+    (tmp_path / "converted").mkdir()
+    tiny_gguf.write(tmp_path / "converted" / "m.gguf", *tiny)
     seen = []
-    prepare(tmp_path / "made", lambda *progress: seen.append(progress))
+    prepare(tmp_path / "converted", lambda *progress: seen.append(progress))
     assert seen[-1] == ("weights, as float32", 20, 20)
-    assert not list((tmp_path / "made").glob(".*"))
+    assert not list((tmp_path / "converted").glob(".*"))
     texts = ["A dog runs.", "Ünïcödé 17"]
-    made, original = (open_causal_lm(str(tmp_path / name)).log_probabilities(texts) for name in ("made", "hf"))
-    for one, other in zip(made, original, strict=True):
-        assert one.tolist() == pytest.approx(other.tolist(), abs=1e-6)  # epsilon is a float32 in the file
+    converted, original = (
+        open_causal_lm(str(tmp_path / name)).log_probabilities(texts) for name in ("converted", "hf")
+    )
+    for scores, expected in zip(converted, original, strict=True):
+        assert scores.tolist() == pytest.approx(expected.tolist(), abs=1e-6)  # epsilon is a float32 in the file
 
 
-def test_rows_go_back_to_halves():
+def test_rows_are_reordered_into_halves():
     rows = np.arange(8, dtype=np.float32)[:, None]  # two heads of width 4
     assert in_halves(rows, 4)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
-    assert in_halves(side_by_side(rows, 4), 4).tolist() == rows.tolist()
+    assert in_halves(in_pairs(rows, 4), 4).tolist() == rows.tolist()
 
 
-def test_digits_stand_alone(tmp_path, tiny):
-    (tmp_path / "made").mkdir()
-    tiny_gguf.write(tmp_path / "made" / "m.gguf", *tiny)
-    prepare(tmp_path / "made")
-    splits = json.loads((tmp_path / "made" / "tokenizer.json").read_text())["pre_tokenizer"]["pretokenizers"]
+def test_digits_are_split(tmp_path, tiny):
+    (tmp_path / "converted").mkdir()
+    tiny_gguf.write(tmp_path / "converted" / "m.gguf", *tiny)
+    prepare(tmp_path / "converted")
+    splits = json.loads((tmp_path / "converted" / "tokenizer.json").read_text())["pre_tokenizer"]["pretokenizers"]
     assert [split["type"] for split in splits] == ["Digits", "ByteLevel"]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"general.architecture": "mamba"}, "no llama model: 'mamba'"),
-        ({"tokenizer.ggml.model": "llama"}, "a tokenizer of the kind 'llama'"),
+        ({"general.architecture": "mamba"}, "must be a llama model. Got 'mamba'"),
+        ({"tokenizer.ggml.model": "llama"}, "Got 'llama', 'smollm' instead"),
         ({"tokenizer.ggml.pre": "other"}, "'gpt2', 'other'"),
         ({"llama.block_count": 3}, r"no tensor 'blk\.2\.attn_norm"),
-        ({"llama.block_count": 1}, r"tensors that this model does not know: blk\.1\.attn_k\.weight"),
-        ({"llama.block_count": "2"}, "the setting 'llama.block_count' is '2'"),
+        ({"llama.block_count": 1}, r"tensors that are not supported: blk\.1\.attn_k\.weight"),
+        ({"llama.block_count": "2"}, "the setting 'llama.block_count' must be int. Got '2'"),
     ],
 )
-def test_a_model_of_another_kind_is_refused_and_nothing_is_left(tmp_path, tiny, change, message):
+def test_another_kind_of_model_is_refused_without_leftover_files(tmp_path, tiny, change, message):
     settings, tensors = tiny
-    (tmp_path / "made").mkdir()
-    tiny_gguf.write(tmp_path / "made" / "m.gguf", {**settings, **change}, tensors)
+    (tmp_path / "converted").mkdir()
+    tiny_gguf.write(tmp_path / "converted" / "m.gguf", {**settings, **change}, tensors)
     with pytest.raises(ModelError, match=message):
-        prepare(tmp_path / "made")
-    assert [path.name for path in (tmp_path / "made").iterdir()] == ["m.gguf"]
+        prepare(tmp_path / "converted")
+    assert [path.name for path in (tmp_path / "converted").iterdir()] == ["m.gguf"]
 
 
-def test_a_folder_without_one_gguf_file_is_refused(tmp_path):
-    with pytest.raises(ModelError, match=r"one GGUF file\. It holds 0"):
+def test_a_folder_without_a_gguf_file_is_refused(tmp_path):
+    with pytest.raises(ModelError, match=r"exactly one GGUF file\. Got 0"):
         prepare(tmp_path)

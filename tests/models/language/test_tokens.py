@@ -9,7 +9,7 @@ from multimodal_eval.models.language.tokens import Reading, windows
 
 
 @given(tokens=st.integers(0, 60), first=st.integers(0, 60), window=st.integers(2, 20), data=st.data())
-def test_each_token_is_scored_once_with_enough_before_it(tokens, first, window, data):
+def test_each_token_is_scored_once_with_enough_context(tokens, first, window, data):
     reading = Reading(window, data.draw(st.integers(1, window - 1)))
     scored = []
     for piece in windows(tokens, first, reading):

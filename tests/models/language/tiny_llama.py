@@ -1,4 +1,4 @@
-"""A llama of random weights with a vocabulary of bytes, written as transformers writes one."""
+"""A llama model with random weights and a vocabulary of bytes, in the layout of transformers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ CONFIG = {
 
 
 def byte_letters() -> dict[str, int]:
-    """GPT-2's letter of each byte -> the byte: printable ones stand for themselves, others for those from 256 on."""
+    """GPT-2's letter for each byte -> the byte. Printable bytes are their own letter, others are 256 and up."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(b): b for b in printable} | {chr(256 + n): b for n, b in enumerate(others)}
+    unprintable = [byte for byte in range(256) if byte not in printable]
+    return {chr(b): b for b in printable} | {chr(256 + n): b for n, b in enumerate(unprintable)}
 
 
 def tokenizer() -> dict[str, Any]:
@@ -74,7 +74,7 @@ def weights(config: dict[str, Any], seed: int = 1) -> dict[str, Any]:
 
 
 def write(folder: Path, **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The model in a folder; its weights and settings."""
+    """Write the model to a folder. Returns its weights and settings."""
     config = {**CONFIG, **changes}
     tensors = weights(config)
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The sentence encoders against sentence-transformers."""
+"""Sentence encoders compared with sentence-transformers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def recorded():
     return {text: np.frombuffer(base64.b64decode(packed), "<f4") for text, packed in vectors.items()}
 
 
-def test_vectors_are_those_of_sentence_transformers(weights):
+def test_vectors_equal_those_of_sentence_transformers(weights):
     expected = recorded()
     vectors = open_sentence_encoder(MINILM).encode(list(expected))
     assert np.abs(vectors - np.stack(list(expected.values()))).max() < 1e-5
 
 
-def test_a_text_has_the_same_vector_alone_and_among_others(weights, monkeypatch):
+def test_a_vector_does_not_depend_on_its_batch(weights, monkeypatch):
     monkeypatch.setenv("MMEVAL_CACHE", "off")
     encoder = find(MINILM).open()
     texts = [*recorded(), "a cat", "a dog", "the cat sat"]
@@ -43,40 +43,40 @@ def test_a_text_has_the_same_vector_alone_and_among_others(weights, monkeypatch)
     assert np.array_equal(encoder.encode([texts[i] for i in order] * 2)[: len(texts)], together[order])
 
 
-def test_what_was_encoded_is_read_from_disk(weights, monkeypatch):
+def test_vectors_are_cached_on_disk(weights, monkeypatch):
     text = "a text that no other test encodes"
     encoders.SENTENCE_ENCODERS.forget()
     fresh = open_sentence_encoder(MINILM).encode([text])
     encoders.SENTENCE_ENCODERS.forget()
     encoder = open_sentence_encoder(MINILM)
-    monkeypatch.setattr(encoder.inner, "encode", None)  # whoever asks the model now fails
+    monkeypatch.setattr(encoder.inner, "encode", None)  # a call of the model would now fail
     assert np.array_equal(encoder.encode([text, text]), np.repeat(fresh, 2, axis=0))
 
 
-def test_long_texts_are_said_to_be_cut(weights):
+def test_texts_beyond_the_limit_are_reported(weights):
     texts = ["a dog", "dog " * 254, "dog " * 255, "d" * 300]
     assert open_sentence_encoder(MINILM).are_cut(texts) == [False, False, True, False]
 
 
-def test_int8_is_near_and_says_so(weights):
+def test_int8_is_close_and_in_the_label(weights):
     texts = [text for text in recorded() if text][:12]
     exact, rough = open_sentence_encoder(MINILM), open_sentence_encoder(f"{MINILM}+int8")
     assert rough.label == f"{exact.label}+int8"
     assert (exact.encode(texts) * rough.encode(texts)).sum(axis=1).min() > 0.95
 
 
-def test_a_directory_is_an_encoder_too(weights, tmp_path):
+def test_a_directory_can_be_an_encoder(weights, tmp_path):
     folder = tmp_path / "my-encoder"
     shutil.copytree(find_model(MINILM).folder, folder)
-    mine = open_sentence_encoder(str(folder))
-    assert mine.label.startswith("my-encoder@")
-    assert mine.languages == frozenset()
-    assert np.array_equal(mine.encode(["a dog"]), open_sentence_encoder(MINILM).encode(["a dog"]))
+    encoder = open_sentence_encoder(str(folder))
+    assert encoder.label.startswith("my-encoder@")
+    assert encoder.languages == frozenset()
+    assert np.array_equal(encoder.encode(["a dog"]), open_sentence_encoder(MINILM).encode(["a dog"]))
     (folder / "config.json").write_text((folder / "config.json").read_text().replace("1e-12", "1e-11"))
-    assert sentence_encoder_label(str(folder)) != mine.label
+    assert sentence_encoder_label(str(folder)) != encoder.label
 
 
-def test_a_cut_off_weight_file_is_refused(weights, tmp_path):
+def test_a_truncated_weight_file_is_refused(weights, tmp_path):
     folder = tmp_path / "broken"
     shutil.copytree(find_model(MINILM).folder, folder)
     file = folder / "model.safetensors"
@@ -85,7 +85,7 @@ def test_a_cut_off_weight_file_is_refused(weights, tmp_path):
         open_sentence_encoder(str(folder))
 
 
-def test_a_model_that_is_not_here_says_how_to_get_it():
+def test_the_error_for_a_missing_model_says_how_to_get_it():
     assert sentence_encoder_label(MINILM) == "all-minilm-l6-v2@b49ed49c"
     with pytest.raises(UnavailableError, match="mmeval fetch all-minilm-l6-v2"):
         check_sentence_encoder(MINILM)
@@ -109,17 +109,17 @@ def copied(tmp_path, name="mine"):
 
 
 @pytest.mark.parametrize("count", [1, 3, 8])
-def test_any_number_of_cores_gives_the_same_bits(weights, monkeypatch, count):
+def test_the_number_of_cores_changes_no_bit(weights, monkeypatch, count):
     monkeypatch.setenv("MMEVAL_CACHE", "off")
     texts = [*recorded()] + [f"a text with the number {n} in it" for n in range(40)]
-    here = open_sentence_encoder(MINILM).inner.encode(texts)
+    expected = open_sentence_encoder(MINILM).inner.encode(texts)
     monkeypatch.setattr("multimodal_eval.core.machine.cores", lambda: count)
     encoder = find(MINILM).open()
-    assert np.array_equal(encoder.encode(texts), here)
-    assert np.array_equal(encoder.encode(texts[7:8])[0], here[7])
+    assert np.array_equal(encoder.encode(texts), expected)
+    assert np.array_equal(encoder.encode(texts[7:8])[0], expected[7])
 
 
-def test_files_behind_links_are_opened(weights, tmp_path):
+def test_linked_files_are_opened(weights, tmp_path):
     for file in find_model(MINILM).folder.iterdir():
         (tmp_path / file.name).symlink_to(file)
     assert np.array_equal(
@@ -127,53 +127,53 @@ def test_files_behind_links_are_opened(weights, tmp_path):
     )
 
 
-def test_broken_numbers_never_become_a_score(weights, tmp_path):
+def test_nan_never_becomes_a_score(weights, tmp_path):
     folder = copied(tmp_path)
     tensor = find_model(str(folder)).weights["encoder.layer.3.output.dense.weight"]
     with (folder / "model.safetensors").open("r+b") as file:
         file.seek(tensor.offset)
         file.write(np.array([np.nan], "<f4").tobytes())
-    with pytest.raises(ModelError, match="numbers that are none"):
+    with pytest.raises(ModelError, match="vectors with NaN or infinity"):
         open_sentence_encoder(str(folder)).encode(["a dog"])
 
 
-def test_fetched_weights_that_were_changed_are_not_opened(weights, tmp_path, monkeypatch):
+def test_fetched_weights_that_have_changed_are_refused(weights, tmp_path, monkeypatch):
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path))
     shutil.copytree(weights / "resources" / "all-minilm-l6-v2-b49ed49c", find_model(MINILM).folder)
     open_sentence_encoder(MINILM)
     with find_model(MINILM).file("model.safetensors").open("r+b") as file:
         file.seek(50_000_000)
         file.write(b"changed!")
-    with pytest.raises(ModelError, match="is not what was fetched"):
+    with pytest.raises(ModelError, match="has changed since it was fetched"):
         find(MINILM).open()
 
 
-def test_a_directorys_digest_covers_every_file_that_matters(weights, tmp_path):
+def test_the_digest_of_a_directory_covers_every_relevant_file(weights, tmp_path):
     folder = copied(tmp_path)
     before = find_model(str(folder)).revision
-    for name, matters in (("vocab.txt", True), ("model.onnx_data", True), ("README.md", False), ("LICENSE", False)):
+    for name, relevant in (("vocab.txt", True), ("model.onnx_data", True), ("README.md", False), ("LICENSE", False)):
         (folder / name).write_text("something else")
-        assert (find_model(str(folder)).revision != before) is matters
+        assert (find_model(str(folder)).revision != before) is relevant
         before = find_model(str(folder)).revision
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "message"),
     [
-        ("tokenizer.json", "{}", "is no tokenizer"),
+        ("tokenizer.json", "{}", "is not a tokenizer"),
         ("config.json", '{"model_type": "bert", "hidden_act": "gelu"}', "lacks the setting"),
-        ("model.safetensors", "", "no safetensors file"),
+        ("model.safetensors", "", "not a safetensors file"),
         ("modules.json", "{", "cannot be read"),
     ],
 )
-def test_a_directory_whose_files_do_not_fit_is_said_before_a_run(weights, tmp_path, file, content, said):
+def test_inconsistent_files_of_a_directory_are_reported_before_a_run(weights, tmp_path, file, content, message):
     folder = copied(tmp_path)
     (folder / file).write_text(content)
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(ModelError, match=message):
         check_sentence_encoder(str(folder))
 
 
-def test_what_is_no_plain_mean_goes_through_torch(weights, tmp_path):
+def test_a_model_without_plain_mean_pooling_runs_in_torch(weights, tmp_path):
     folder = copied(tmp_path)
     (folder / "1_Pooling").mkdir()
     pooling = folder / "1_Pooling" / "config.json"
@@ -200,18 +200,18 @@ def test_code_in_a_directory_is_not_run(weights, tmp_path, danger):
         check_sentence_encoder(f"torch:{folder}")
 
 
-def test_another_resource_is_no_encoder():
-    with pytest.raises(ModelError, match=r"no sentence encoder\. Known: all-minilm-l6-v2, navec-ru"):
+def test_another_resource_is_not_an_encoder():
+    with pytest.raises(ModelError, match=r"not a sentence encoder\. Known: all-minilm-l6-v2, navec-ru"):
         sentence_encoder_label("smollm2-135m")
 
 
-def test_int8_is_not_kept(weights):
+def test_int8_is_not_cached(weights):
     encoder = find(f"{MINILM}+int8").open()
     encoder.encode(["a dog"])
     assert not encoder.cache.path.exists()
 
 
-def test_a_metric_can_go_to_another_process_after_it_was_used(weights):
+def test_a_used_metric_can_be_pickled(weights):
     import pickle
 
     from multimodal_eval import Sample

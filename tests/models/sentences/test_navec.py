@@ -1,4 +1,4 @@
-"""The Russian encoder of navec's word vectors."""
+"""The Russian encoder based on navec's word vectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARAPHRASES = [
 ]
 
 
-def test_russian_paraphrases_are_near_and_other_texts_are_not(weights):
+def test_russian_paraphrases_are_similar_and_unrelated_texts_are_not(weights):
     encoder = open_sentence_encoder("navec-ru")
     left, right = (encoder.encode([pair[side] for pair in PARAPHRASES]) for side in (0, 1))
     assert (left * right).sum(axis=1).min() > 0.5
@@ -25,7 +25,7 @@ def test_russian_paraphrases_are_near_and_other_texts_are_not(weights):
     assert (left @ unrelated.T).max() < 0.2
 
 
-def test_russian_words_are_navecs(weights):
+def test_word_vectors_equal_those_of_navec(weights):
     from navec import Navec
 
     from multimodal_eval.models.sentences.navec import FILE, NavecFile
@@ -37,9 +37,9 @@ def test_russian_words_are_navecs(weights):
     assert np.array_equal(vectors, np.stack([theirs[word] for word in words]))
 
 
-def test_a_text_without_a_known_word_has_no_direction(weights):
+def test_a_text_without_a_known_word_has_the_zero_vector(weights):
     encoder = open_sentence_encoder("navec-ru")
     vectors = encoder.encode(["ыыыъ", "", "самолёт", "самолет"])
     assert not vectors[:2].any()
     assert np.allclose(np.linalg.norm(vectors[2:], axis=1), 1)
-    assert vectors[2] @ vectors[3] > 0.5  # with ё and without: two rows of navec's, or one
+    assert vectors[2] @ vectors[3] > 0.5  # spelt with and without ё; navec may have one row or two

@@ -1,0 +1,153 @@
+"""No text from a run is executed in a report or in the viewer. `hostile.py` has the texts and a run full of them."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from multimodal_eval.report.build import report_html
+from multimodal_eval.report.plain_text import LONGEST, visible
+from tests.report.hostile import ALL, PAYLOADS, TEXTS, hostile_comparison, hostile_run, hostile_sensitivity
+from tests.report.viewer.viewed import client
+from tests.report.visits import DESKTOP, PHONE, served
+
+HARMLESS = """() => ({
+    pwned: window.__pwned,
+    scripts: document.scripts.length,
+    styles: document.querySelectorAll("style").length,
+    foreign: document.querySelectorAll(
+        "iframe, object, embed, form, math, link, base, plaintext, svg:not(.mm-chart):not(.mm-chart *), b"
+    ).length,
+    handlers: [...document.querySelectorAll("*")].filter(element => [...element.attributes].some(
+        attribute => attribute.name.startsWith("on") || /^\\s*javascript:/i.test(attribute.value))
+    ).length,
+})"""
+
+
+@pytest.mark.parametrize("policy", [True, False], ids=["with the policy", "escaping only"])
+def test_no_text_in_a_report_is_executed(visit, tmp_path, policy):
+    run = hostile_run(tmp_path / TEXTS[0].replace("/", ""))
+    page = report_html(
+        [run],
+        [ALL],
+        version="1",
+        sensitivity=hostile_sensitivity(),
+        per_group=len(PAYLOADS),
+        comparison=hostile_comparison(),
+    )
+    assert page.count('<article class="sample">') == len(PAYLOADS)
+    if not policy:
+        page = page.replace("Content-Security-Policy", "x-no-policy")
+    file = tmp_path / "report.html"
+    file.write_text(page, encoding="utf-8")
+    seen = visit(file.as_uri(), viewport=DESKTOP)
+    for panel in seen.page.get_by_role("tab").all():
+        panel.click()
+    seen.page.locator("details").evaluate_all("elements => elements.forEach(details => details.open = true)")
+    charts = seen.page.locator("svg.mm-chart").count()
+    assert charts > 5
+    expected = {"pwned": None, "scripts": 4, "styles": 1 + charts, "foreign": 0, "handlers": 0}
+    assert seen.page.evaluate(HARMLESS) == expected
+    assert (seen.console, seen.loaded) == ([], [])
+    for size in (DESKTOP, PHONE):
+        seen.page.set_viewport_size(size)
+        assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shown = set(seen.page.locator("dd").evaluate_all("elements => elements.map(element => element.textContent.trim())"))
+    assert {as_shown(text) for text in PAYLOADS} <= shown
+
+
+def as_shown(text: str) -> str:
+    """The text as a page shows it: cut, with codes for invisible characters."""
+    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST:,} characters more)"
+    return "".join(visible(c)[1:-1] if visible(c) != c else c for c in cut).strip()
+
+
+# The viewer
+
+TAGS = set(
+    "html head meta title link script body a header div nav span button main h1 h2 p form label input select option "
+    "datalist details summary fieldset legend table thead tbody tr th td caption img audio figure figcaption dl dt dd "
+    "ul li mark bdi code strong svg line rect progress noscript dialog kbd wbr".split()
+)
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and attributes that could run code or lead to another server."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.bad: list[str] = []
+        self.scripts = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.scripts += tag == "script"
+        for name, value in attributes:
+            target = (value or "").strip().lower()
+            leads_out = name in ("href", "src", "action", "hx-get") and not target.startswith(("/", "#"))
+            if name.startswith(("on", "hx-on", "style", "srcdoc", "formaction")) or leads_out:
+                self.bad.append(f"{tag} {name}={value}")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parent = tmp_path_factory.mktemp("hostile") / "runs"
+    evil = parent / EVIL
+    evil.parent.mkdir(parents=True)
+    for folder in (parent / "hostile", evil):
+        hostile_run(folder)
+    return parent
+
+
+def addresses() -> list[str]:
+    """Every page of the run, every sample, and every text as a parameter."""
+    evil = quote(EVIL, safe="/")
+    pages = ["/", f"/run/{evil}", f"/samples/{evil}", f"/sample/{evil}?row=1", f"/pairs?run=hostile&run={evil}"]
+    pages += ["/run/hostile", "/samples/hostile", "/samples/hostile?status=error", "/samples/hostile?sort=meteor"]
+    pages += [f"/sample/hostile?row={row}&at={row}" for row in range(len(PAYLOADS))]
+    for text in (text[:400] for text in TEXTS):
+        pages += [f"/samples/hostile?q={quote(text)}&meta={quote(text)}&value=x"]
+        pages += [f"/run/{quote(text, safe='')}", f"/?q={quote(text)}"]
+    return pages
+
+
+def test_no_text_becomes_an_element(hostile):
+    browser = client(hostile)
+    for address in addresses():
+        response = browser.get(address)
+        assert response.status_code < 500, address
+        elements = Elements(response.text)
+        assert elements.tags <= TAGS, (address, elements.tags - TAGS)
+        assert (elements.bad, elements.scripts) == ([], 2), address
+    assert browser.get(f"/run/{quote(EVIL, safe='/')}").status_code == 200
+
+
+def test_no_text_is_executed_in_the_viewer(visit, hostile):
+    evil = quote(EVIL, safe="/")
+    with served(hostile) as address:
+        seen = visit(address)
+        for path in (
+            "/",
+            "/run/hostile",
+            "/samples/hostile",
+            f"/sample/hostile?row={PAYLOADS.index(ALL)}",
+            f"/pairs?run=hostile&run={evil}",
+            f"/compare?run=hostile&run={evil}",
+        ):
+            seen.go(address + path, until="networkidle")
+            assert seen.page.evaluate("window.__pwned") is None, path
+        # Only missing images and audio files and a refused comparison are reported.
+        assert {line for line in seen.console if "Failed to load resource" not in line} == set()
+
+
+def test_invisible_characters_are_shown_as_codes(hostile):
+    row = next(number for number, text in enumerate(PAYLOADS) if "\u202e" in text)
+    text = client(hostile).get(f"/sample/hostile?row={row}").text
+    assert "\u202e" not in text
+    assert '<span class="code-point">U+202E</span>' in text

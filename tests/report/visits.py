@@ -1,0 +1,104 @@
+"""Open pages in Chromium and record what happens on them."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from multimodal_eval.report.viewer.app import create_app
+from multimodal_eval.report.viewer.guard import host_check
+from tests.report.viewer.viewed import compared
+
+AXE = Path(__file__).parent / "assets" / "axe.min.js"
+PHONE = {"width": 360, "height": 740}
+DESKTOP = {"width": 1200, "height": 900}
+TIMEOUT = 600_000  # milliseconds: long enough for a slow machine
+
+
+class Visit:
+    """An open page with its console output, dialogs and requests."""
+
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
+        self.host = urlsplit(address)[:2]
+        self.context = browser.new_context(**options)
+        self.context.set_default_timeout(TIMEOUT)
+        self.page = self.context.new_page()
+        self.console: list[str] = []
+        self.dialogs: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.console.append(message.text))
+        self.page.on("pageerror", lambda error: self.console.append(str(error)))
+        self.page.on("dialog", self._dismiss)
+        self.context.on("request", lambda request: self.requests.append(request.url))
+        self.go(address)
+
+    def _dismiss(self, dialog: Any) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def go(self, address: str, until: str = "load") -> None:
+        """Open an address and wait until it is loaded."""
+        self.page.goto(address, wait_until=until)
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """Requests to other servers than that of the first address."""
+        return [url for url in self.requests if urlsplit(url).scheme != "data" and urlsplit(url)[:2] != self.host]
+
+    @property
+    def loaded(self) -> list[str]:
+        """Requests other than for the page and its data URIs."""
+        return [url for url in self.requests[1:] if not url.startswith("data:")]
+
+    def lines(self) -> list[str]:
+        """The names in the rows of the viewer's table."""
+        return list(self.page.locator("tr[data-line] th").all_inner_texts())
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+
+def violations(page: Any, scheme: str) -> tuple[list[tuple[str, str, str]], int]:
+    """The rules of axe that a page violates in a colour scheme, with all details open, and how many it passes."""
+    page.emulate_media(color_scheme=scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    result = page.evaluate("axe.run()")
+    violated = [(rule["id"], rule["impact"], rule["nodes"][0]["html"][:300]) for rule in result["violations"]]
+    return violated, len(result["passes"])
+
+
+def expect(locator: Any) -> Any:
+    """Playwright's waiting assertions. Imported here because Playwright may be missing if tests are skipped."""
+    from playwright.sync_api import expect as assertions
+
+    assertions.set_options(timeout=TIMEOUT)
+    return assertions(locator)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve the folder in another thread; gives the address."""
+    import uvicorn
+
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    listening.listen()  # from now on a connection waits for the server and is not refused
+    port = listening.getsockname()[1]
+    app = create_app(folder, compare=compared, accepts_host=host_check("127.0.0.1", port))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()

@@ -1,0 +1,131 @@
+"""Worker processes and the process that starts them: scripts without a main guard, signals, daemons."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from multimodal_eval import evaluate, load_run, resume
+from multimodal_eval.run.engine import local, processes
+from multimodal_eval.run.engine.local import Local
+from tests.run.local_runs import PLUGIN, run, samples
+
+pytestmark = pytest.mark.usefixtures("many_parts", "nothing_is_left_running")
+
+
+def script(tmp_path, pause):
+    """A script without `if __name__ == "__main__"`."""
+    file = tmp_path / "script.py"
+    file.write_text(
+        textwrap.dedent(f"""
+        from pathlib import Path
+        from multimodal_eval import Sample
+        from multimodal_eval.run import execute, plan as planning
+        from multimodal_eval.run.config import overlaid
+        from multimodal_eval.run.evaluate import planned
+        from multimodal_eval.run.engine.local import Local
+
+        planning.PART_SIZE = 7
+        with open({str(tmp_path / "ran")!r}, "a") as log:
+            log.write("once")
+        data = [Sample(id=str(number), generated_answer="a b") for number in range(60)]
+        settings = dict(metrics=["slow_words"], plugins=[{PLUGIN!r}], options={{"slow_words": {{"pause": {pause}}}}})
+        plan, source = planned(overlaid(None, **settings), data, None)
+        execute.start(plan, source, Path({str(tmp_path / "run")!r}), executor=Local(2))
+        """)
+    )
+    return [sys.executable, str(file)]
+
+
+def test_a_script_without_a_main_guard_runs_once(tmp_path):
+    done = subprocess.run(script(tmp_path, 0), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "ran").read_text() == "once"
+    assert load_run(tmp_path / "run")["slow_words"]["value"] == 2
+
+
+def test_runs_in_several_threads_leave_the_main_module_unchanged():
+    main = vars(sys.modules["__main__"])
+    before = main["__spec__"], main.get("__file__")
+    hidden = []
+
+    def hide():
+        for _ in range(100):
+            with processes._main_hidden():
+                hidden.append(main["__spec__"] is None and "__file__" not in main)
+
+    threads = [threading.Thread(target=hide) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert hidden == [True] * 400
+    assert (main["__spec__"], main.get("__file__")) == before
+
+
+def wait_for(condition, seconds=600):
+    for _ in range(seconds * 50):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError("timed out")
+
+
+def children_of(pid):
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in listed.read_text().split()]
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_worker_processes_end_with_their_parent(tmp_path, how):
+    parent = subprocess.Popen(script(tmp_path, 0.05), stderr=subprocess.PIPE, text=True, start_new_session=True)
+    wait_for(lambda: len(list((tmp_path / "run" / "scores").glob("*.parquet"))) > 1)
+    children = children_of(parent.pid)
+    assert len(children) >= 2
+    if how == signal.SIGINT:
+        os.killpg(parent.pid, how)  # as Ctrl-C in a terminal
+    else:
+        os.kill(parent.pid, how)
+    _, stderr = parent.communicate(timeout=600)
+    assert parent.returncode != 0
+    wait_for(lambda: not any(map(is_running, children)))
+    if how == signal.SIGINT:
+        assert stderr.rstrip().endswith("KeyboardInterrupt")
+        assert "Process Spawn" not in stderr
+    assert resume(tmp_path / "run", plugins=[PLUGIN])["slow_words"]["value"] == 2
+
+
+def test_a_daemon_process_scores_without_children(tmp_path):
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    child = context.Process(target=run, args=(tmp_path / "run", Local(2), ["rarity"]), daemon=True)
+    child.start()
+    child.join(600)
+    assert child.exitcode == 0
+    assert load_run(tmp_path / "run")["rarity"]["n_scored"] == 51
+
+
+def test_evaluate_uses_all_cores(monkeypatch, tmp_path):
+    used = []
+    monkeypatch.setattr(local, "cores", lambda: 3)
+    monkeypatch.setattr(local, "_in_threads", lambda worker, work, items, workers: used.append(workers) or ())
+    with pytest.raises(ValueError, match="zip"):
+        evaluate(samples(), metrics=["bleu"], output=tmp_path / "run")
+    assert used == [3]

@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+import multimodal_eval
+from multimodal_eval import Engine, evaluate, metric
+from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError, UnavailableError, UnknownNameError
+from multimodal_eval.run import plan
+from multimodal_eval.run.evaluate import rescore, resume
+from multimodal_eval.run.part import CRASHED
+from tests.run.kill_and_resume import START, content
+
+ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.ray
+
+CRASHING_WORDS, PLUGIN = (str(Path(__file__).parents[1] / name) for name in ("crashing_words.py", "plugin.py"))
+SOURCE = str(Path(multimodal_eval.__file__).parents[1])
+PART = 6
+NODE = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
+
+
+def rows(count, offset=0):
+    nouns = ("dog", "cat", "bird", "horse")
+    return [
+        {
+            "id": f"s{number}",
+            "references": [f"a {nouns[number % 4]} on a street", f"the {nouns[number % 3]} runs"],
+            "generated_answer": " ".join(["a", nouns[(number + offset) % 4], "runs"][: 1 + (number + offset) % 3]),
+        }
+        for number in range(count)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(plan, "PART_SIZE", PART)
+    monkeypatch.setattr(plan, "PART_SIZE_WITH_MODEL", PART)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def separate_clusters():
+    """A separate token and folder for the clusters of these tests, so that the user's clusters are not touched."""
+    with pytest.MonkeyPatch.context() as patch, short_path() as folder:
+        patch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef" * 4)
+        patch.setenv("RAY_TMPDIR", folder)
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        yield
+
+
+def short_path():
+    """A temporary folder with a short path, because the paths of sockets are limited."""
+    return tempfile.TemporaryDirectory(dir="/tmp", prefix="ray-", ignore_cleanup_errors=True)
+
+
+@pytest.fixture(scope="module")
+def address(separate_clusters):
+    """A cluster of two nodes, one of which claims to have a GPU."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args=NODE)
+    cluster.add_node(num_gpus=1, **NODE)
+    yield cluster.address
+    cluster.shutdown()
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_rows(rows(24), tmp_path / "data.jsonl")
+
+
+def write_rows(samples, path):
+    path.write_text("".join(json.dumps(row) + "\n" for row in samples))
+    return path
+
+
+@pytest.fixture
+def log(tmp_path):
+    (tmp_path / "log").mkdir()
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def short_folder(monkeypatch):
+    """The temporary folder of private clusters. A killed cluster leaves files in it."""
+    with short_path() as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
+def scored(log):
+    """Read and clear the log: (id, process, its parent, its GPUs) per scored sample."""
+    file = log / "scored"
+    lines = [tuple(line.split()) for line in file.read_text().splitlines()] if file.exists() else []
+    file.unlink(missing_ok=True)
+    return lines
+
+
+def crashing(name, log, **options):
+    return {"metrics": [name], "plugins": [CRASHING_WORDS], "options": {name: {"log": str(log), **options}}}
+
+
+def test_a_private_cluster_gives_the_same_bytes_and_is_removed(data, tmp_path, short_folder, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(PLUGIN, tmp_path)
+    settings = {"metrics": ["cider_d", "slow_words", "rarity", "corpus_precision"], "plugins": ["plugin.py"]}
+    stages = []
+    evaluate(data, output="local", **settings)
+    evaluate(data, output="ray", engine="ray", workers=2, progress=lambda *step: stages.append(step), **settings)
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+    assert len(list((tmp_path / "ray" / "scores").iterdir())) == 4
+    assert [step for step in stages if step[0] == "scoring"] == [("scoring", done, 24) for done in (0, 6, 12, 18, 24)]
+    assert not ray.is_initialized()
+    assert list(short_folder.iterdir()) == []
+
+
+def test_all_nodes_of_a_cluster_work(address, data, log, tmp_path):
+    settings = crashing("crashing_words", log)
+    evaluate(data, output=tmp_path / "local", **settings)
+    scored(log)
+    (log / "slowly").touch()
+    evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address), **settings)
+    lines = scored(log)
+    assert sorted(line[0] for line in lines) == sorted(row["id"] for row in rows(24))
+    assert len({line[2] for line in lines}) == 2  # the workers of a node are its child processes
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+
+
+@pytest.mark.parametrize("name", ["crashing_words", "crashing_model"])
+def test_a_killed_process_is_replaced(address, data, log, tmp_path, name):
+    settings = crashing(name, log, victim="s9", crashes=1)
+    (tmp_path / "run.yaml").write_text(json.dumps(settings))
+    called = command(data, "--config", tmp_path / "run.yaml", "-o", tmp_path / "ray", "--format", "json", "--no-report")
+    finished = subprocess.run(
+        [*called, "--engine", "ray", "--address", address], capture_output=True, text=True, check=True
+    )
+    assert json.loads(finished.stdout)["metrics"][name]["n_scored"] == 24
+    assert finished.stderr == ""  # a recovered crash prints nothing
+    assert (log / "crash-0").exists()
+    times = [line[0] for line in scored(log)].count("s9")
+    assert times == 2
+    evaluate(data, output=tmp_path / "local", **settings)  # no more crashes
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+
+
+@pytest.mark.parametrize("name", ["crashing_words", "crashing_model"])
+def test_a_sample_that_crashes_every_process_is_an_error_and_all_others_are_scored(
+    address, log, tmp_path, name, monkeypatch
+):
+    monkeypatch.setattr(plan, "PART_SIZE", 4)  # each step of the search starts processes
+    monkeypatch.setattr(plan, "PART_SIZE_WITH_MODEL", 4)
+    data = write_rows(rows(12), tmp_path / "data.jsonl")
+    settings = crashing(name, log, victim="s9", crashes=1000)
+    run = evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address), **settings)
+    table = run.scores(["id", f"{name}:status", f"{name}:reason"]).to_pylist()
+    statuses = {row["id"]: (row[f"{name}:status"], row[f"{name}:reason"]) for row in table}
+    status, reason = statuses.pop("s9")
+    assert status == "error"
+    assert reason == CRASHED.reason
+    assert len(statuses) == 11
+    assert set(statuses.values()) == {("ok", None)}
+    if name == "crashing_words":  # locally, a model runs in this process and would crash it
+        evaluate(data, output=tmp_path / "local", workers=2, **settings)
+        assert content(tmp_path / "ray") == content(tmp_path / "local")
+
+
+def test_a_gpu_is_shared(address, data, log, tmp_path):
+    settings = crashing("crashing_model", log)
+    evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address, gpus_per_worker=0.5), **settings)
+    lines = scored(log)
+    assert {line[3] for line in lines} == {"0"}
+    assert len({line[1] for line in lines}) == 1  # two fit on the node's GPU, but only one on its core
+
+
+def test_a_missing_gpu_is_an_error_and_not_an_endless_wait(address, data, log, tmp_path):
+    with pytest.raises(UnavailableError, match="needs a core and 2 GPUs"):
+        evaluate(
+            data,
+            output=tmp_path / "ray",
+            engine=Engine("ray", address=address, gpus_per_worker=2),
+            **crashing("crashing_model", log),
+        )
+
+
+def command(*arguments):
+    models = "from multimodal_eval.run import plan; plan.PART_SIZE_WITH_MODEL = int(sys.argv[1])"
+    start = f"import sys; sys.path.insert(0, {SOURCE!r}); {models}; {START}"
+    return [sys.executable, "-c", start, str(PART), "score", *map(str, arguments)]
+
+
+def interrupted(signal_number, *arguments):
+    """Send a signal to a run once two parts are committed. Returns its exit status and stderr."""
+    folder = Path(arguments[arguments.index("-o") + 1])
+    bare = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    process = subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=bare)
+    while len(list((folder / "scores").glob("part-*.parquet"))) < 2:
+        assert process.poll() is None, process.communicate()[1].decode()
+        time.sleep(0.02)
+    process.send_signal(signal_number)
+    _, stderr = process.communicate(timeout=600)
+    return process.returncode, stderr.decode()
+
+
+def wait_until_idle(log):
+    """Wait until scoring stops. Workers soon notice that their driver is gone."""
+    size = -1
+    while size != (size := (log / "scored").stat().st_size):
+        time.sleep(0.5)
+
+
+@pytest.mark.parametrize("cluster", ["private", "joined"])
+def test_an_interrupted_run_continues_with_any_engine(cluster, address, log, tmp_path, short_folder):
+    samples = rows(48)
+    data, folder, config = write_rows(samples, tmp_path / "data.jsonl"), tmp_path / "run", tmp_path / "run.yaml"
+    config.write_text(json.dumps(crashing("crashing_words", log)))
+    plugins = json.loads(config.read_text())["plugins"]
+    (log / "slowly").touch()
+    arguments = (data, "--config", config, "-o", folder, "--engine", "ray")
+    if cluster == "private":
+        code, _ = interrupted(signal.SIGKILL, *arguments)
+        assert code == -signal.SIGKILL
+    else:
+        code, stderr = interrupted(signal.SIGINT, *arguments, "--address", address)
+        assert code == 130, stderr
+        assert f"Continue with: mmeval score --resume {folder}" in stderr
+    wait_until_idle(log)
+    scored(log)
+    (log / "slowly").unlink()
+    before = {path.name: path.stat().st_mtime_ns for path in (folder / "scores").glob("part-*.parquet")}
+    left = [number for number in range(8) if f"part-{number:05d}.parquet" not in before]
+    assert 0 < len(left) <= 6
+    shutil.copytree(folder, tmp_path / "copy")
+
+    resume(folder, plugins=plugins, engine=Engine("ray", address=address))
+    todo = sorted(row["id"] for number in left for row in samples[number * PART : (number + 1) * PART])
+    assert sorted(line[0] for line in scored(log)) == todo  # each remaining sample once
+    assert {name: (folder / "scores" / name).stat().st_mtime_ns for name in before} == before
+    resume(tmp_path / "copy", plugins=plugins, engine="local")
+    assert sorted(line[0] for line in scored(log)) == todo
+    evaluate(data, output=tmp_path / "whole", config=config)
+    assert content(folder) == content(tmp_path / "copy") == content(tmp_path / "whole")
+
+
+def test_rescoring_computes_new_metrics(address, data, log, tmp_path):
+    evaluate(data, metrics=["rouge_l"], output=tmp_path / "old")
+    changes = crashing("crashing_words", log) | {"metrics": ["rouge_l", "cider_d", "crashing_words"]}
+    rescore(tmp_path / "old", changes, output=tmp_path / "ray", engine=Engine("ray", address=address))
+    rescore(tmp_path / "old", changes, output=tmp_path / "local")
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+
+
+def test_an_existing_connection_is_used_and_kept(address, tmp_path):
+    # Its processes keep running. They must not score the second run with the corpus of the first.
+    settings = {"metrics": ["rarity"], "plugins": [PLUGIN]}
+    ray.init(address=address, log_to_driver=False)
+    try:
+        for offset in (0, 1):
+            evaluate(rows(14, offset), output=tmp_path / "ray", engine="ray", **settings)
+            assert ray.is_initialized()
+            evaluate(rows(14, offset), output=tmp_path / "local", **settings)
+            assert content(tmp_path / "ray") == content(tmp_path / "local")
+            shutil.rmtree(tmp_path / "ray")
+            shutil.rmtree(tmp_path / "local")
+    finally:
+        ray.shutdown()
+
+
+def test_an_error_in_a_worker_is_the_same_as_in_a_local_run(address, data, log, tmp_path):
+    settings = crashing("crashing_words", log, refused="s9")
+    refusals = []
+    for engine in (Engine("local", workers=1), Engine("ray", address=address)):
+        with pytest.raises(UnknownNameError) as refusal:
+            evaluate(data, output=tmp_path / engine.name, engine=engine, **settings)
+        refusals.append((type(refusal.value), str(refusal.value), refusal.value.known))
+    assert refusals[0] == refusals[1]
+    assert not ray.is_initialized()
+
+
+def test_a_node_with_another_metric_version_is_refused(address, data, log, tmp_path, monkeypatch):
+    monkeypatch.setenv("MMEVAL_TEST_VERSION", "2")  # in this process, not on the nodes
+    settings = crashing("local_words", log)
+    with pytest.raises(RunFolderError, match=r"would score with local_words\|v:1.*started with local_words\|v:2"):
+        evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address), **settings)
+    assert scored(log) == []
+    resume(tmp_path / "ray")
+    evaluate(data, output=tmp_path / "local", **settings)
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+
+
+def test_invalid_input_starts_no_cluster(tmp_path, monkeypatch):
+    monkeypatch.setattr(ray, "init", None)
+    (tmp_path / "bad.jsonl").write_text('{"id": "a", "generated_answer": 5}\n')
+    refusals = []
+    for engine in ("local", "ray"):
+        with pytest.raises(InputError) as refusal:
+            evaluate(tmp_path / "bad.jsonl", metrics=["rouge_l"], output=tmp_path / engine, engine=engine)
+        refusals.append(str(refusal.value))
+        assert not (tmp_path / engine).exists()
+    assert refusals[0] == refusals[1]
+
+
+def test_a_metric_known_only_to_this_process_is_refused_before_anything_starts(tmp_path, monkeypatch):
+    monkeypatch.setattr(ray, "init", None)
+
+    @metric("only_here")
+    def only_here(sample):
+        return 1.0
+
+    with pytest.raises(ConfigError, match=r"only_here.*plug-in file"):
+        evaluate(rows(3), metrics=["only_here"], output=tmp_path / "run", engine="ray")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unreachable_address_is_reported_before_the_input_is_read(data, tmp_path):
+    with pytest.raises(UnavailableError, match=r"the Ray cluster '127\.0\.0\.1:1' cannot be reached"):
+        evaluate(data, metrics=["rouge_l"], output=tmp_path / "run", engine=Engine("ray", address="127.0.0.1:1"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": "dask"}, "must be 'local' or 'ray'. Got 'dask'"),
+        ({"workers": 0}, "`workers` must be 1 or more. Got 0"),
+        ({"address": "auto"}, "need the engine 'ray'"),
+        ({"gpus_per_worker": 0.5}, "need the engine 'ray'"),
+        ({"name": "ray", "gpus_per_worker": 1.5}, "or a whole number. Got 1.5"),
+    ],
+)
+def test_invalid_engines_are_refused(settings, message):
+    with pytest.raises(ConfigError) as refusal:
+        Engine(**settings)
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"engine": "dask"}, "must be 'local' or 'ray'. Got 'dask'"),
+        ({"engine": Engine("ray", address="auto")}, "needs an `output` folder"),
+        ({"engine": Engine("local", workers=2), "workers": 3}, "given twice"),
+        ({"engine": "ray", "address": "auto"}, "engine=Engine('ray', address=…)"),
+    ],
+)
+def test_invalid_calls_are_refused(settings, message):
+    with pytest.raises(ConfigError) as refusal:
+        evaluate(rows(3), metrics=["rouge_l"], **settings)
+    assert message in str(refusal.value)
+
+
+def test_a_run_on_an_fsspec_filesystem(address, data, tmp_path):
+    settings = {"metrics": ["cider_d", "rarity"], "plugins": [PLUGIN]}
+    local = evaluate(data, output=tmp_path / "local", **settings)
+    (tmp_path / "remote").mkdir()
+    url = f"dir::file://{tmp_path}/remote/run"  # through fsspec, visible to every process
+    remote = evaluate(data, output=url, engine=Engine("ray", address=address), **settings)
+    assert remote.results == local.results
+    assert remote.scores().equals(local.scores())
+
+
+def test_a_memory_filesystem_is_refused(address, data):
+    with pytest.raises(RunFolderError, match="is in this process"):
+        evaluate(data, output="memory://ray/run", engine=Engine("ray", address=address), metrics=["cider_d"])
