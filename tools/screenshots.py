@@ -42,7 +42,7 @@ def report(browser: Browser, runs: Path) -> None:
     joined = Image.new("RGB", (width, SHOWN[1]), (154, 164, 178))
     for place, panel in enumerate(panels):
         joined.paste(panel, (place * (SHOWN[0] + GAP), 0))
-    joined.save(IMAGES / "report.png", optimize=True)
+    joined.quantize(256, Image.Quantize.FASTOCTREE).save(IMAGES / "report.png", optimize=True)
 
 
 def viewer(browser: Browser, runs: Path) -> None:

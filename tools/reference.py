@@ -1,0 +1,198 @@
+"""Write docs/api.md and docs/commands.md from the code: python -m tools.reference
+
+A module is public if it has `__all__`; the names in it are the public names. Metrics are shown under their published
+path, `multimodal_eval.evaluation.NAME`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pprint
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import click
+
+from multimodal_eval.cli.main import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src"
+METRICS = "multimodal_eval.evaluation.metrics."
+PAGES = {"api": ROOT / "docs" / "api.md", "commands": ROOT / "docs" / "commands.md"}
+API_HEAD = """# Python API
+
+<!-- Written by `python -m tools.reference`. -->
+
+Every name on this page is public: it stays, or a release note says what replaces it. Everything else is private, even
+if Python can import it. Most programs need only the first module; the others have the parts it is made of.
+
+"""
+COMMANDS_HEAD = """# Commands
+
+<!-- Written by `python -m tools.reference`. -->
+
+Every command with all its options, as `mmeval COMMAND --help` prints them.
+
+"""
+
+
+@cache
+def public_modules() -> list[str]:
+    """The names of all modules with `__all__`; the package itself is the first."""
+    names = []
+    for file in SOURCE.rglob("*.py"):
+        assigned = (node.targets[0] for node in ast.parse(file.read_text()).body if isinstance(node, ast.Assign))
+        if any(isinstance(target, ast.Name) and target.id == "__all__" for target in assigned):
+            parts = file.relative_to(SOURCE).with_suffix("").parts
+            names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return sorted(published(name) for name in names)
+
+
+def published(module: str) -> str:
+    return module.replace(METRICS, "multimodal_eval.evaluation.")
+
+
+def api_page() -> str:
+    modules = [import_module(name) for name in public_modules()]
+    contents = "".join(f"- [`{name}`](#{anchor(name)}): {summary(import_module(name))}\n" for name in public_modules())
+    return API_HEAD + contents + "".join(module_section(module) for module in modules)
+
+
+def anchor(name: str) -> str:
+    return name.lower().replace(".", "")
+
+
+def summary(value: object) -> str:
+    return (inspect.getdoc(value) or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def module_section(module: ModuleType) -> str:
+    name = published(module.__name__)
+    head = f"\n## {name}\n\n{inspect.getdoc(module)}\n"
+    return head + "".join(entry(module, public) for public in module.__all__ if not public.startswith("__"))
+
+
+def entry(module: ModuleType, name: str) -> str:
+    value = inspect.unwrap(getattr(module, name))  # a cached function is a function
+    if inspect.isclass(value):
+        return f"\n### class `{name}`\n" + class_text(value)
+    if inspect.isfunction(value):
+        return f"\n### `{name}`\n\n```python\n{signature(value)}\n```\n\n{inspect.getdoc(value)}\n"
+    if type(value).__module__.startswith("multimodal_eval"):
+        return f"\n### `{name}`\n\n{inspect.getdoc(value)}\n"
+    return f"\n### `{name}`\n\n```python\n{name} = {shown(value)}\n```\n"
+
+
+def shown(value: object) -> str:
+    text = str(value) if type(value).__module__ in ("typing", "collections.abc") else pprint.pformat(value, width=96)
+    return text.replace("multimodal_eval.evaluation.tasks_config.", "")
+
+
+def class_text(value: type) -> str:
+    text = f"\n{inspect.getdoc(value)}\n"
+    node = definition(value)
+    assert isinstance(node, ast.ClassDef)
+    if bases := [ast.unparse(base) for base in node.bases if ast.unparse(base) not in ("Protocol", "msgspec.Struct")]:
+        text += f"\nBases: {', '.join(f'`{base}`' for base in bases)}\n"
+    fields = [line for statement in node.body for line in field_lines(statement)]
+    methods = [line for statement in node.body for line in method_lines(statement)]
+    for lines in (fields, methods):
+        if lines:
+            text += "\n" + "".join(lines)
+    return text
+
+
+def field_lines(statement: ast.stmt) -> Iterator[str]:
+    if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+        return
+    if not statement.target.id.startswith("_"):
+        default = f" = {ast.unparse(statement.value)}" if statement.value else ""
+        yield f"- `{statement.target.id}: {ast.unparse(statement.annotation)}{default}`\n"
+
+
+def method_lines(statement: ast.stmt) -> Iterator[str]:
+    """A line for each public method and property, and for `__call__` and `__init__` if they are documented."""
+    if isinstance(statement, ast.FunctionDef):
+        text = (ast.get_docstring(statement) or "").partition("\n\n")[0].replace("\n", " ")
+        if text and (not statement.name.startswith("_") or statement.name in ("__init__", "__call__")):
+            is_property = any(ast.unparse(decorator).endswith("property") for decorator in statement.decorator_list)
+            shown = statement.name if is_property else header(statement).removeprefix("def ")
+            yield f"- `{shown}`: {text}\n"
+
+
+def signature(function: object) -> str:
+    node = definition(function)
+    assert isinstance(node, ast.FunctionDef)
+    line = f"{header(node)}: ..."
+    if len(line) <= 100:
+        return line
+    returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return (
+        f"def {node.name}(\n" + "".join(f"    {argument},\n" for argument in arguments(node.args)) + f"){returned}: ..."
+    )
+
+
+def arguments(node: ast.arguments) -> Iterator[str]:
+    """Each argument as it is written, with `*` and `/`."""
+    plain = [*node.posonlyargs, *node.args]
+    defaults: list[ast.expr | None] = [*[None] * (len(plain) - len(node.defaults)), *node.defaults]
+    for place, (argument, default) in enumerate(zip(plain, defaults, strict=True), 1):
+        yield with_default(argument, default)
+        if place == len(node.posonlyargs):
+            yield "/"
+    if node.vararg or node.kwonlyargs:
+        yield f"*{ast.unparse(node.vararg)}" if node.vararg else "*"
+    for argument, default in zip(node.kwonlyargs, node.kw_defaults, strict=True):
+        yield with_default(argument, default)
+    if node.kwarg:
+        yield f"**{ast.unparse(node.kwarg)}"
+
+
+def with_default(argument: ast.arg, default: ast.expr | None) -> str:
+    equals = " = " if argument.annotation else "="
+    return ast.unparse(argument) + (f"{equals}{ast.unparse(default)}" if default else "")
+
+
+def header(node: ast.FunctionDef) -> str:
+    returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"def {node.name}({', '.join(arguments(node.args))}){returned}"
+
+
+def definition(value: object) -> ast.ClassDef | ast.FunctionDef:
+    """The statement that defines a class or function: it has the annotations as they were written."""
+    source = textwrap.dedent(inspect.getsource(inspect.unwrap(value)))  # type: ignore[arg-type]
+    (node,) = ast.parse(source).body
+    assert isinstance(node, ast.ClassDef | ast.FunctionDef)
+    return node
+
+
+def commands(group: click.Group = cli) -> Iterator[tuple[str, click.Command, click.Context]]:
+    """Every command with its full name; a group is one too."""
+    context = click.Context(group, info_name="mmeval", max_content_width=100, terminal_width=100)
+    yield "mmeval", group, context
+    for name, command in group.commands.items():
+        inner = click.Context(command, info_name=name, parent=context)
+        yield f"mmeval {name}", command, inner
+        if isinstance(command, click.Group):
+            for below, leaf in command.commands.items():
+                yield f"mmeval {name} {below}", leaf, click.Context(leaf, info_name=below, parent=inner)
+
+
+def commands_page() -> str:
+    sections = [f"## {name}\n\n```\n{command.get_help(context)}\n```\n" for name, command, context in commands()]
+    return COMMANDS_HEAD + "\n".join(sections)
+
+
+@cache
+def pages() -> dict[Path, str]:
+    return {PAGES["api"]: api_page(), PAGES["commands"]: commands_page()}
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
