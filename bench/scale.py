@@ -24,8 +24,8 @@ STAGES = ("reading", "fitting", "merging", "scoring", "results")
 RUN = """
 import json, resource, sys, time
 from pathlib import Path
+from multimodal_eval import Engine, evaluate
 from multimodal_eval.core.machine import cores
-from multimodal_eval.run.evaluate import evaluate
 
 pattern, output, engine, address = sys.argv[1:]
 marks, last = {}, (time.perf_counter(), time.process_time())
@@ -37,7 +37,7 @@ def progress(stage, done, total):
     marks[stage] = tuple(b + n - l for b, n, l in zip(before, now, last))
     last = now
 
-more = {} if engine == "local" else {"engine": engine, "address": address}
+more = {} if engine == "local" else {"engine": Engine(engine, address=address)}
 start = last[0]
 run = evaluate(pattern, metrics=["cider_d"], skip_lint=True, output=output, progress=progress, **more)
 marks["results"] = (time.perf_counter() - last[0], time.process_time() - last[1])
