@@ -86,4 +86,4 @@ def test_the_documented_limits_match_the_code():
     text = (Path(__file__).parents[2] / "docs" / "images.md").read_text(encoding="utf-8")
     policy = MediaPolicy()
     assert f"over {policy.max_pixels // 1_000_000} megapixels" in text
-    assert f"{policy.max_bytes >> 20} MiB and {policy.max_seconds:g} seconds at most" in text
+    assert f"at most {policy.max_bytes >> 20} MiB and {policy.max_seconds:g} seconds" in text
