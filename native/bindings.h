@@ -4,6 +4,8 @@
 #include <nanobind/nanobind.h>
 
 void bind_json(nanobind::module_& module);
+void bind_json_columns(nanobind::module_& module);
 void bind_text(nanobind::module_& module);
 void bind_meteor(nanobind::module_& module);
 void bind_stats(nanobind::module_& module);
+void bind_lint(nanobind::module_& module);

@@ -3,27 +3,12 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
+#include "buffer.h"
 #include "json_scan.h"
 
 namespace nb = nanobind;
 
 namespace {
-
-class Buffer {
-public:
-    explicit Buffer(nb::handle object) {
-        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    }
-    ~Buffer() { PyBuffer_Release(&view_); }
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
-    std::string_view text() const {
-        return {static_cast<const char*>(view_.buf), static_cast<std::size_t>(view_.len)};
-    }
-
-private:
-    Py_buffer view_{};
-};
 
 nb::list repeated_keys(nb::handle data, bool line_delimited) {
     Buffer buffer(data);

@@ -68,8 +68,8 @@ std::size_t behind_string(std::string_view text, std::size_t at, bool stop_at_ne
     for (std::size_t i = at + 1; i < text.size(); ++i) {
         const char c = text[i];
         if (c == '"') return i + 1;
-        if (c == '\\') ++i;
-        else if (c == '\n' && stop_at_newline) return i;
+        if (c == '\n' && stop_at_newline) return i;
+        if (c == '\\' && !(stop_at_newline && i + 1 < text.size() && text[i + 1] == '\n')) ++i;
     }
     return text.size();
 }

@@ -53,7 +53,7 @@ MeteorParameters parameters_of(Vector values) {
     return parameters;
 }
 
-nb::tuple score(const Meteor15& self, nb::list candidates, nb::list references, std::string_view tokenizer,
+nb::tuple score(const Meteor15& self, nb::object candidates, nb::object references, std::string_view tokenizer,
                 std::size_t threads) {
     const mmeval::Tokenizer tokenize = tokenizer.empty() ? nullptr : tokenizer_named(tokenizer);
     const mmeval::Texts texts = texts_of(candidates, references);
@@ -72,7 +72,7 @@ double from_stats(Vector stats, Vector parameters) {
     return mmeval::meteor_from_stats(stats.data(), parameters_of(std::move(parameters)));
 }
 
-void make_staged(StagedMeteor* self, nb::list candidates, nb::list references, std::string_view tokenizer,
+void make_staged(StagedMeteor* self, nb::object candidates, nb::object references, std::string_view tokenizer,
                  std::string_view stemmer) {
     const mmeval::Tokenizer tokenize = tokenizer_named(tokenizer);
     const mmeval::Stemmer stem_word = stemmer_named(stemmer);

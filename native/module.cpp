@@ -3,7 +3,9 @@
 NB_MODULE(_native, module) {
     module.doc() = "Compiled kernels of multimodal_eval.";
     bind_json(module);
+    bind_json_columns(module);
     bind_text(module);
     bind_meteor(module);
     bind_stats(module);
+    bind_lint(module);
 }

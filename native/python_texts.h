@@ -8,6 +8,7 @@
 #include <memory>
 #include <string_view>
 
+#include "arrow_texts.h"
 #include "captions.h"
 #include "token_buffer.h"
 #include "tokenizers.h"
@@ -36,7 +37,7 @@ inline void append(mmeval::Texts& texts, nanobind::handle text) {
     texts.ends.push_back(texts.bytes.size());
 }
 
-inline mmeval::Texts texts_of(nanobind::list candidates, nanobind::list references) {
+inline mmeval::Texts texts_of_lists(nanobind::list candidates, nanobind::list references) {
     if (candidates.size() != references.size())
         throw nanobind::value_error("candidates and references differ in length");
     mmeval::Texts texts;
@@ -46,6 +47,14 @@ inline mmeval::Texts texts_of(nanobind::list candidates, nanobind::list referenc
         texts.image_ends.push_back(texts.ends.size());
     }
     return texts;
+}
+
+// The texts of two lists (of strings, of lists of strings), or of two Arrow arrays with the same content.
+inline mmeval::Texts texts_of(nanobind::object candidates, nanobind::object references) {
+    if (nanobind::hasattr(candidates, "__arrow_c_array__")) return texts_of_arrow(candidates, references);
+    if (!nanobind::isinstance<nanobind::list>(candidates) || !nanobind::isinstance<nanobind::list>(references))
+        throw nanobind::type_error("candidates and references must be lists or Arrow arrays");
+    return texts_of_lists(nanobind::cast<nanobind::list>(candidates), nanobind::cast<nanobind::list>(references));
 }
 
 inline nanobind::str string_of(std::string_view bytes) {

@@ -36,7 +36,7 @@ nb::list tokenize(nb::list texts, std::string_view tokenizer) {
     return out;
 }
 
-void make_captions(Captions* self, nb::list candidates, nb::list references, std::string_view tokenizer,
+void make_captions(Captions* self, nb::object candidates, nb::object references, std::string_view tokenizer,
                    std::size_t threads, bool with_ngrams) {
     const mmeval::Tokenizer run = tokenizer_named(tokenizer);
     const mmeval::Texts texts = texts_of(candidates, references);

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from multimodal_eval.core.batch import Batch
     from multimodal_eval.core.conversation import Message, MessagePart
     from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
     from multimodal_eval.core.metric import Metric, Scorer
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from multimodal_eval.core.registry import metric, register
     from multimodal_eval.core.sample import Box, Sample
     from multimodal_eval.core.score import Estimate, Rows, Score
+    from multimodal_eval.core.scores import Scores
     from multimodal_eval.core.signature import Signature
     from multimodal_eval.data.runs.run import Run, load_run
     from multimodal_eval.evaluation.metrics_registry import evaluate_sample
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 # The module of each public name; imported on first use, so that `import multimodal_eval` is fast.
 _MODULES = {
+    "Batch": "core.batch",
     "Box": "core.sample",
     "Engine": "run.engine.base",
     "Estimate": "core.score",
@@ -36,6 +39,7 @@ _MODULES = {
     "Sample": "core.sample",
     "Score": "core.score",
     "Scorer": "core.metric",
+    "Scores": "core.scores",
     "Signature": "core.signature",
     "evaluate": "run.evaluate",
     "evaluate_sample": "evaluation.metrics_registry",
@@ -49,6 +53,7 @@ _MODULES = {
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "Batch",
     "Box",
     "Engine",
     "Estimate",
@@ -64,6 +69,7 @@ __all__ = [
     "Sample",
     "Score",
     "Scorer",
+    "Scores",
     "Signature",
     "__version__",
     "evaluate",

@@ -1,13 +1,41 @@
 from collections.abc import Sequence
 from mmap import mmap
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+class ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
+
+Texts = list[str] | ArrowArray
+TextLists = list[list[str]] | ArrowArray
 
 def repeated_keys(data: bytes | mmap, line_delimited: bool) -> list[tuple[int, str]]: ...
 def array_elements(
     data: bytes | mmap, start: int, limit: int
 ) -> tuple[list[tuple[int, int, int]], int, int, bool, bool]: ...
+
+_Texts = tuple[NDArray[np.uint8] | None, NDArray[np.int32], NDArray[np.uint8]]  # validity, offsets, bytes
+_Lists = tuple[NDArray[np.uint8] | None, NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]
+
+class JsonColumns:
+    def __init__(self, route: list[tuple[str, int, str]], fields: int, id: int, metadata: int) -> None: ...
+    def scan(
+        self, block: bytes
+    ) -> tuple[
+        NDArray[np.int32],  # lines
+        NDArray[np.int32],  # begins
+        NDArray[np.int32],  # shape_of
+        NDArray[np.int64],  # id_hashes
+        NDArray[np.int64] | None,  # media
+        list[tuple[int, int, int]],  # others: line, begin, end
+        list[tuple[int, tuple[str, ...], str]],  # shapes: first row, columns, kinds
+        dict[int, _Texts],
+        _Lists | None,
+    ]: ...
+
+def text_hash(text: str) -> int: ...
 def tokenize(texts: list[str], tokenizer: str) -> list[list[str]]: ...
 
 class FrequencyTable:
@@ -29,8 +57,8 @@ class FrequencyTable:
 class Captions:
     def __init__(
         self,
-        candidates: list[str],
-        references: list[list[str]],
+        candidates: Texts,
+        references: TextLists,
         tokenizer: str,
         threads: int = 1,
         with_ngrams: bool = True,
@@ -61,16 +89,24 @@ class Meteor15:
         self, file: NDArray[np.uint8], stemmer: str, apostrophes_apart: bool, parameters: NDArray[np.float64]
     ) -> None: ...
     def score(
-        self, candidates: list[str], references: list[list[str]], tokenizer: str, threads: int = 1
+        self, candidates: Texts, references: TextLists, tokenizer: str, threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
 def meteor_from_stats(stats: NDArray[np.float64], parameters: NDArray[np.float64]) -> float: ...
 
 class StagedMeteor:
-    def __init__(self, candidates: list[str], references: list[list[str]], tokenizer: str, stemmer: str) -> None: ...
+    def __init__(self, candidates: Texts, references: TextLists, tokenizer: str, stemmer: str) -> None: ...
     def words(self) -> list[str]: ...
     def set_synsets(self, synsets: Sequence[Sequence[int]]) -> None: ...
     def score(self, with_penalty: bool, threads: int = 1) -> NDArray[np.float64]: ...
     def alignment(self, image: int, reference: int) -> tuple[list[tuple[int, int, int]], int, int, bool]: ...
 
 def flipped_sums(values: NDArray[np.float64], rounds: int, seed: int, threads: int = 1) -> NDArray[np.float64]: ...
+def blake2b_64(data: bytes) -> int: ...
+
+class LintLexicon:
+    def __init__(self, words: dict[str, tuple[int, int]], labels: list[str]) -> None: ...
+
+def lint_facts(
+    lexicon: LintLexicon, columns: dict[str, ArrowArray], failed: NDArray[np.uint8], facts: NDArray[np.uint8]
+) -> NDArray[np.int64]: ...

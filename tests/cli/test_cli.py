@@ -382,3 +382,19 @@ def test_metrics_with_the_same_warning_share_a_line(folder):
     out = mmeval("score", "floor.jsonl", "--metrics", "rouge_l,cider_d", "-o", "run").stdout
     assert "! NO_VARIANCE: rouge_l, cider_d: 20 of 20 (100.0 %): values, all equal to 0" in out
     assert "! FLOOR: rouge_l, cider_d: 20 of 20 (100.0 %): values at the bound 0" in out
+
+
+def test_a_run_with_a_report_loads_nothing_that_it_does_not_use(folder):
+    samples = [{"id": str(i), "generated_answer": f"dog {i}", "references": [f"a dog {i}"]} for i in range(8)]
+    (folder / "plain.jsonl").write_text("\n".join(map(json.dumps, samples)))
+    command = ["score", "plain.jsonl", "--metrics", "cider,bleu", "-o", "plain"]
+    script = f"""
+import sys
+from multimodal_eval.cli.main import cli
+cli.main({command}, standalone_mode=False)
+suspects = ("pandas", "pyarrow.compute", "pyarrow.dataset", "scipy.special", "scipy.stats", "torch", "onnxruntime")
+heavy = [name for name in suspects if name in sys.modules]
+assert not heavy, heavy
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample
-from multimodal_eval.lint.facts import facts_of
 from multimodal_eval.lint.findings import CODES, Values, findings
+from tests.lint.both_ways import facts_of
 
 ANIMALS = "dog cat horse bird cow sheep goat fox bear wolf".split()
 PLACES = "on the beach|in a park|near the river|at a station|under a bridge|by the road".split("|")

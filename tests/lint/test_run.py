@@ -65,7 +65,7 @@ def test_a_read_only_folder_is_linted(tmp_path, monkeypatch):
     expected = run.lint()
     (tmp_path / "run" / "lint.json").unlink()
 
-    def refused(*arguments):
+    def refused(*arguments, **settings):
         raise PermissionError
 
     monkeypatch.setattr(storage, "write_atomically", refused)

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Sample
 from multimodal_eval.lint import texts
-from multimodal_eval.lint.facts import Flag, facts_of
+from multimodal_eval.lint.facts import Flag
 from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, repeats_question
 from multimodal_eval.text.languages import LANGUAGES, hits, is_off_language, is_off_script, language_of, script_of
 from multimodal_eval.text.words import words_of
+from tests.lint.both_ways import facts_of
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,13 @@ def test_values_equal_those_of_the_full_table(captioned, tmp_path, monkeypatch):
 
 def test_metrics_with_the_same_table_count_it_once(captioned, monkeypatch):
     counted = []
-    original = DocumentFrequencies.of
+    original = DocumentFrequencies.of_column
 
-    def counting(cls, sets, tokenizer="ptb"):
+    def counting(cls, references, tokenizer="ptb"):
         counted.append(tokenizer)
-        return original(sets, tokenizer)
+        return original(references, tokenizer)
 
-    monkeypatch.setattr(DocumentFrequencies, "of", classmethod(counting))
+    monkeypatch.setattr(DocumentFrequencies, "of_column", classmethod(counting))
     run = evaluate(captioned, metrics=METRICS)
     assert counted == ["ptb"]
     evaluate(captioned, metrics=METRICS, options={"cider": {"tokenizer": "unicode"}})

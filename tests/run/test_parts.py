@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from multimodal_eval import Message, MessagePart, Sample, evaluate
-from multimodal_eval.run import execute as parts
-from multimodal_eval.run.execute import parts_of
+from multimodal_eval.data.readers import parts
+from multimodal_eval.data.readers.parts import parts_of
 from tests.media.image_files import encoded, gradient
 
 

@@ -21,6 +21,7 @@ from multimodal_eval.data.labels.taxonomy import Encoded, Taxonomy
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.label_metric import LabelMetric
 from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.evaluation.tasks_config import LABEL_METRICS
 from multimodal_eval.stats.agreement_report import AgreementReport, Settings, agreement_report
 from multimodal_eval.stats.dawid_skene import DawidSkene, dawid_skene
 from multimodal_eval.stats.intervals import Codes, Interval
@@ -45,7 +46,6 @@ SINGLE = "the official score of the task is strict, against the gold label"
 
 Way = Literal["strict", "any_match", "any_match_all", "majority", "dawid_skene"]
 OFFICIAL: dict[str, Way] = {"f1_any_match": "any_match", "f1_strict": "strict"}  # by the composite's metric
-_METRICS = ("f1_strict", "f1_any_match", "f1_majority", "soft_score")
 _FIELDS = ("generated_answer", "expected_answer", "annotations", "group")
 
 
@@ -150,7 +150,7 @@ def store_classification(run: Run, headline: str) -> None:
 
 def derived_classification(run: Run) -> Classification | None:
     """The report derived from the samples of a finished run; None if the run has no labels, or too many."""
-    name = next((name for name in _METRICS if name in run.metrics), None)
+    name = next((name for name in LABEL_METRICS if name in run.metrics), None)
     metric = None if name is None else resolve(name)
     if name is None or not isinstance(metric, LabelMetric):
         return None

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from multimodal_eval.core.arrow import booleans, float_values, integers, null_rows, offsets_of
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.scoring import ROUNDING, value_fault
@@ -34,14 +34,15 @@ class Column:
     def at(self, rows: Codes) -> Column:
         """The column for the selected rows."""
         position = np.cumsum(self.scored) - 1  # of a scored row in `stats`
+        indices = integers(rows)
         return Column(
             self.name,
             self.values[rows],
             self.scored[rows],
             None if self.stats is None else self.stats[position[rows[self.scored[rows]]]],
-            self.status.take(rows),
-            self.reason.take(rows),
-            self.warning.take(rows),
+            self.status.take(indices),
+            self.reason.take(indices),
+            self.warning.take(indices),
             {part: values[rows] for part, values in self.parts.items()},
         )
 
@@ -57,19 +58,26 @@ def read_column(folder: RunFolder, parts: int, stored: Sequence[str], name: str,
     extras = [f"{name}:{extra}" for extra in ("status", "reason", "warning", "stats")]
     part_names = [column for column in stored if column.startswith(f"{name}.")]
     table = read_scores(folder, parts, ["id", name, *extras, *part_names])
-    values = floats(table.column(name))
-    _check_values(name, table.column("id"), values, pc.is_valid(table.column(name)), bounds)
+    values = float_values(table.column(name))
+    _check_values(name, table.column("id"), values, table.column(name), bounds)
     scored = ~np.isnan(values)
     return Column(
         name,
         values,
         scored,
-        _stats_matrix(name, table.column(f"{name}:stats").filter(pa.array(scored))),
+        _stats_matrix(name, selected(table.column(f"{name}:stats"), scored)),
         table.column(f"{name}:status"),
         table.column(f"{name}:reason"),
         table.column(f"{name}:warning"),
-        {column.removeprefix(f"{name}."): floats(table.column(column)) for column in part_names},
+        {column.removeprefix(f"{name}."): float_values(table.column(column)) for column in part_names},
     )
+
+
+def selected(column: pa.ChunkedArray, rows: NDArray[np.bool_]) -> pa.ChunkedArray:
+    """The rows of a column for which `rows` is true."""
+    if not rows.any():
+        return column.slice(0, 0)
+    return column if rows.all() else column.filter(booleans(rows))
 
 
 def column_names(folder: RunFolder, parts: int) -> list[str]:
@@ -77,16 +85,11 @@ def column_names(folder: RunFolder, parts: int) -> list[str]:
     return list(dict.fromkeys(name for part in range(parts) for name in folder.part_schema("scores", part).names))
 
 
-def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    """The values, NaN if missing."""
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
 def _check_values(
-    name: str, ids: pa.ChunkedArray, values: NDArray[np.float64], valid: pa.ChunkedArray, bounds: Bounds
+    name: str, ids: pa.ChunkedArray, values: NDArray[np.float64], stored: pa.ChunkedArray, bounds: Bounds
 ) -> None:
     """Raise an error for stored scores that are out of bounds, since the folder may have been edited."""
-    present = np.asarray(valid.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    present = ~null_rows(stored)
     low, high = bounds
     bad = present & ~np.isfinite(values)
     with np.errstate(invalid="ignore"):
@@ -107,13 +110,27 @@ def _stats_matrix(name: str, column: pa.ChunkedArray) -> NDArray[np.float64] | N
     """The statistics of the scored rows; either all rows have the same number of statistics, or none has any."""
     if column.null_count == len(column):
         return None
-    lengths = set(pc.list_value_length(column).to_pylist())
+    lengths = {length for chunk in column.chunks for length in _lengths(chunk)}
     if len(lengths) != 1:
         counts = ", ".join(sorted("none" if length is None else str(length) for length in lengths))
         message = f"{name}: all scored samples must have the same number of statistics. Got {counts}."
         raise InputError([Problem(code="LENGTH", message=message, field=name)])
-    flat = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=np.float64)
+    flat = float_values(pa.chunked_array([_items(chunk) for chunk in column.chunks]))
     return flat.reshape(len(column), -1)
+
+
+def _items(lists: pa.Array) -> pa.Array:
+    """The items of all lists, none of which is null."""
+    offsets = offsets_of(lists)
+    return lists.values.slice(offsets[0], offsets[-1] - offsets[0])
+
+
+def _lengths(lists: pa.Array) -> set[int | None]:
+    """The different lengths of the lists; None if one is missing."""
+    sizes = np.diff(offsets_of(lists))[~null_rows(lists)]
+    are_equal = len(sizes) and sizes.min() == sizes.max()
+    lengths: set[int | None] = {int(sizes[0])} if are_equal else {*np.unique(sizes).tolist()}
+    return {*lengths, None} if lists.null_count else lengths
 
 
 def cluster_codes(groups: pa.ChunkedArray) -> NDArray[np.int64] | None:

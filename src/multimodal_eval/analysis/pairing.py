@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import Codes, cluster_codes, read_scores
@@ -52,15 +51,24 @@ def rows_by_id(ids: Sequence[pa.ChunkedArray], names: Sequence[str]) -> list[Cod
         missing = _absent(ids[0], column, name)
         problems += missing + _absent(column, ids[0], names[0])
         if not missing:
-            rows = pc.index_in(ids[0], value_set=column.combine_chunks())
-            orders.append(np.asarray(rows.to_numpy(zero_copy_only=False), dtype=np.int64))
+            orders.append(_positions(ids[0], column))
     if problems:
         raise InputError(problems[:100], len(problems))
     return orders
 
 
+def _positions(ids: pa.ChunkedArray, run_ids: pa.ChunkedArray) -> Codes:
+    """The rows of a run that have these ids."""
+    import pyarrow.compute as pc
+
+    rows = pc.index_in(ids, value_set=run_ids.combine_chunks())
+    return np.asarray(rows.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
 def _absent(ids: pa.ChunkedArray, run_ids: pa.ChunkedArray, run_name: str) -> list[Problem]:
     """A problem for each id that is not in the run."""
+    import pyarrow.compute as pc
+
     known = pc.is_in(ids, value_set=run_ids.combine_chunks())
     return [
         Problem(code="UNMATCHED", message=f"the sample is not in the run {run_name}", id=sample)
@@ -123,6 +131,8 @@ def _sample_columns(run: Run) -> list[str]:
 
 def _data_hashes(run: Run, columns: Sequence[str]) -> Codes:
     """A hash of each sample's question and references, valid only within this process."""
+    import pyarrow.compute as pc
+
     hashes: list[int] = []
     for part in range(part_count(run)):
         table = run.folder.read_part("samples", part, list(columns))

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.columns import floats
 from multimodal_eval.analysis.pairing import rows_by_id
+from multimodal_eval.core.arrow import float_values
 from multimodal_eval.data.runs.run import Run
 
 Vector = NDArray[np.float64]
@@ -39,4 +39,4 @@ def scored_rows(runs: Sequence[Run], names: Sequence[str]) -> list[ScoredRows]:
 
 def _values(table: pa.Table, name: str) -> Vector:
     """The values, NaN if unscored; a metric that failed to run has no column."""
-    return floats(table.column(name)) if name in table.column_names else np.full(len(table), np.nan)
+    return float_values(table.column(name)) if name in table.column_names else np.full(len(table), np.nan)

@@ -56,6 +56,12 @@ class ColumnsSeen:
         self._stratum_of_group: dict[str, str] = {}
         self._split_group: str | None = None  # a group with samples in two strata
 
+    @property
+    def fields(self) -> set[str]:
+        """The fields of a sample that `see` looks at."""
+        by = {field_of(column) for column in self._slices}
+        return by if self._strata is None else by | {field_of(self._strata.by), "group"}
+
     def see(self, samples: Sequence[Sample]) -> None:
         """Record the values of some samples."""
         for column, values in self._slices.items():

@@ -68,12 +68,13 @@ def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
 def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed: int = 0) -> str:
     """The page, with a comparison if there are several runs and a sensitivity analysis if there are weights."""
     from multimodal_eval import __version__
-    from multimodal_eval.analysis.compare import compare_runs
-    from multimodal_eval.core.machine import cores
     from multimodal_eval.report.build import report_html
 
     comparison = None
     if len(runs) > 1:
+        from multimodal_eval.analysis.compare import compare_runs
+        from multimodal_eval.core.machine import cores
+
         # The page says how many samples are paired, and which metrics are not compared.
         comparison = compare_runs(runs, allow_partial=True, skip_unknown=True, seed=seed, threads=cores())
     return report_html(
@@ -89,13 +90,14 @@ def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed
 
 def _sensitivity(runs: Sequence[Run], *, seed: int) -> Sensitivity | None:
     """None if a run has no composite of weighted parts, or no sample with one."""
-    from multimodal_eval.analysis.sensitivity import sensitivity
     from multimodal_eval.core.records import COMPOSITE
 
     for run in runs:
         signature = run.info.signatures.get(COMPOSITE)
         if signature is None or not signature.weights or not run.entries[COMPOSITE].n_scored:
             return None
+    from multimodal_eval.analysis.sensitivity import sensitivity
+
     return sensitivity(runs, allow_partial=True, seed=seed)
 
 

@@ -30,7 +30,7 @@ def console() -> Console:
 
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else 120, highlight=False, emoji=False)
 
 
 def show_run(run: Run) -> None:

@@ -30,9 +30,8 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     source = FileInput(data, predictions, parse_map(dict(params["mapping"])), params["allow_partial"], annotators)
     problems, summary = Problems(), Summary()
     with progress_bar() as progress:
-        for _ in source.samples(problems, summary, limit):
-            if summary.samples % 10_000 == 0:
-                progress("reading", summary.samples, None)
+        for _ in source.parts(problems, summary, 10_000, limit):
+            progress("reading", summary.samples, None)
     problems.raise_if_any()
     refuse_empty(summary, str(data))
     out = console()

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from multimodal_eval.core.scoring import ERROR_PATTERNS
+from multimodal_eval.core.answers import ERROR_PATTERNS
 
 OnMissing = Literal["error", "zero", "renormalise"]
 

@@ -28,7 +28,7 @@ class FunctionMetric(Metric):
         *,
         corpus: Callable[..., Any] | None = None,
         default_corpus: Callable[..., Any] | None = None,
-        batch: Callable[..., list[Score]] | None = None,
+        batch: Callable[..., Sequence[Score]] | None = None,
         aggregate: Callable[[Rows], Estimate] | None = None,
         part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
         headline: str | None = None,
@@ -125,7 +125,7 @@ class FunctionMetric(Metric):
         extra = dict(self.options)
         if self._corpus is not None:
             extra["corpus"] = state
-        return _FunctionScorer(self, extra) if self._batch is None else _BatchScorer(self._batch, extra)
+        return FunctionScorer(self, extra) if self._batch is None else _BatchScorer(self._batch, extra)
 
     def aggregate(self, rows: Rows) -> Estimate:
         """The declared aggregate, or the mean."""
@@ -138,24 +138,31 @@ class FunctionMetric(Metric):
 
 
 class _BatchScorer:
-    def __init__(self, function: Callable[..., list[Score]], extra: OptionValues) -> None:
+    def __init__(self, function: Callable[..., Sequence[Score]], extra: OptionValues) -> None:
         self.function, self.extra = function, extra
 
-    def score(self, batch: Sequence[Sample]) -> list[Score]:
+    def score(self, batch: Sequence[Sample]) -> Sequence[Score]:
         return self.function(batch, **self.extra)
 
 
-class _FunctionScorer:
+class FunctionScorer:
+    """Calls a function on one sample at a time."""
+
     one_by_one = True  # a batch saves nothing, so a failure is attributed to its sample directly
 
     def __init__(self, owner: FunctionMetric, extra: OptionValues) -> None:
         self.owner, self.extra = owner, extra
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
-        function, extra = self.owner.function, self.extra
-        return [self._as_score(function(sample, **extra)) for sample in batch]
+        """One score per sample."""
+        return [self.as_score(self.result(sample)) for sample in batch]
 
-    def _as_score(self, result: Result) -> Score:
+    def result(self, sample: Sample) -> Result:
+        """What the function returns."""
+        return self.owner.function(sample, **self.extra)
+
+    def as_score(self, result: Result) -> Score:
+        """The score of what the function returned."""
         if isinstance(result, Score):
             return result
         if result is None:

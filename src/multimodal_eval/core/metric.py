@@ -40,8 +40,11 @@ class Scorer(Protocol):
     failure, retryable or not, belongs to that sample alone.
     """
 
-    def score(self, batch: Sequence[Sample]) -> list[Score]:
-        """One score per sample, in the same order."""
+    def score(self, batch: Sequence[Sample]) -> Sequence[Score]:
+        """One score per sample, in the same order: a list, or `Scores`, which holds them as arrays.
+
+        In a run, `batch` is a `Batch`, which also has the columns of the samples.
+        """
 
 
 @runtime_checkable

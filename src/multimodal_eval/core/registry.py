@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,7 @@ def metric(
     headline: str | None = None,
     corpus: Callable[..., Any] | None = None,
     default_corpus: Callable[..., Any] | None = None,
-    batch: Callable[..., list[Score]] | None = None,
+    batch: Callable[..., Sequence[Score]] | None = None,
     aggregate: Callable[[Rows], Estimate] | None = None,
     part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
 ) -> Callable[[Callable[..., Result]], FunctionMetric]:

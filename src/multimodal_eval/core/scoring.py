@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from math import isfinite
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from multimodal_eval.core.answers import ERROR_PATTERNS, answers_of, compiled_patterns, is_error_message
+from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError, shorten
+from multimodal_eval.core.function_metric import FunctionScorer
 from multimodal_eval.core.metric import Bounds, Metric, Scorer, is_number
+from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.retries import GaveUpError, Retries
-from multimodal_eval.core.sample import Sample, has
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
+from multimodal_eval.core.scores import OK, Scores, code_of, joined
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 BLANK_ANSWER = "blank_answer"
 ROUNDING = 1e-12  # how far a sum of floating-point numbers may exceed its bounds
-
-# Patterns of a generator's error messages. Configurable, since every pipeline writes its own.
-ERROR_PATTERNS: tuple[str, ...] = (r"\s*\[ERROR\]",)
 
 
 def score_batch(
@@ -32,80 +38,190 @@ def score_batch(
 
     A sample for which all retries failed has the status `open`: see `core.retries`.
     """
-    patterns = [re.compile(pattern) for pattern in error_patterns]
-    refusals = [_refusal(metric, sample, patterns) for sample in batch]
-    ready = [sample for sample, refusal in zip(batch, refusals, strict=True) if refusal is None]
-    fresh = iter(_scored(scorer, ready, retries or Retries()))
-    return [
-        _with_blank_warning(sample, refusal or _checked(metric.bounds, next(fresh)))
-        for sample, refusal in zip(batch, refusals, strict=True)
-    ]
+    return list(score_rows(metric, scorer, Batch.of(batch), error_patterns, retries))
 
 
-def with_failures_marked(samples: Sequence[Sample], error_patterns: Sequence[str]) -> list[Sample]:
-    """The samples, with `error` set if the answer is a generator's error message, so that no metric is fitted on it."""
-    patterns = [re.compile(pattern) for pattern in error_patterns]
-    return [
-        msgspec.structs.replace(sample, error=answer)
-        if (answer := sample.generated_answer) is not None and is_error_message(answer, patterns)
-        else sample
-        for sample in samples
-    ]
+def score_rows(
+    metric: Metric,
+    scorer: Scorer,
+    batch: Batch,
+    error_patterns: Sequence[str] = ERROR_PATTERNS,
+    retries: Retries | None = None,
+) -> Scores:
+    """`score_batch` as arrays."""
+    import numpy as np
 
-
-def is_error_message(answer: str, patterns: Sequence[re.Pattern[str]]) -> bool:
-    """Whether an answer is a generator's error message."""
-    for pattern in patterns:  # noqa: SIM110 - `any` with a generator takes twice as long
-        if pattern.match(answer):
-            return True
-    return False
-
-
-def _refusal(metric: Metric, sample: Sample, patterns: Sequence[re.Pattern[str]]) -> Score | None:
-    answer = sample.generated_answer
-    if sample.error:
-        return unscored("error", f"the generator failed: {shorten(sample.error)}")
-    if answer is not None and is_error_message(answer, patterns):
-        return unscored("error", f"the answer is a generator's error message: {shorten(answer)}")
-    missing = [need for need in metric.needs if not has(sample, need)]
-    if missing:
-        return unscored("missing_input", f"no {', '.join(missing)}".replace("|", " or "))
-    if metric.blank is not None and answer is not None and not answer.strip():
-        return Score(metric.blank)
-    return None
-
-
-def _scored(scorer: Scorer, batch: list[Sample], retries: Retries) -> list[Score]:
-    """Score the batch in one call, or sample by sample if the scorer works that way anyway."""
-    if not getattr(scorer, "one_by_one", False):
-        return _isolating(scorer, batch, retries)
-    scores: list[Score] = []
-    for sample in batch:
-        scores += _isolating(scorer, [sample], retries)
+    answers = answers_of(batch, error_patterns)
+    scores = Scores(np.full(len(batch), np.nan), np.zeros(len(batch), np.uint8))
+    is_ready = np.ones(len(batch), np.bool_)
+    for row, reason in answers.failed.items():
+        scores.refuse(row, "error", reason)
+        is_ready[row] = False
+    _refuse_missing(metric, batch, scores, is_ready)
+    if metric.blank is not None:
+        for row in answers.blank:
+            if is_ready[row]:
+                scores.values[row], is_ready[row] = float(metric.blank), False
+    rows = np.flatnonzero(is_ready)
+    if len(rows):
+        fresh = _scored(metric.bounds, scorer, batch.take(rows), retries or Retries())
+        _put(scores, rows, fresh)
+    if metric.blank is not None and value_fault(metric.blank, metric.bounds):
+        _check(metric.bounds, scores)
+    for row in answers.blank:
+        if scores.status[row] == OK:
+            scores.warnings[row] = BLANK_ANSWER
     return scores
 
 
-def _isolating(scorer: Scorer, batch: list[Sample], retries: Retries) -> list[Score]:
+def _refuse_missing(metric: Metric, batch: Batch, scores: Scores, is_ready: NDArray[np.bool_]) -> None:
+    """Refuse the rows that lack an input; the reason names all inputs that are missing."""
+    missing: dict[int, list[str]] = {}
+    for need in metric.needs:
+        for row in (rows_without(batch, need) & is_ready).nonzero()[0].tolist():
+            missing.setdefault(row, []).append(need)
+    for row, needs in missing.items():
+        scores.refuse(row, "missing_input", f"no {', '.join(needs)}".replace("|", " or "))
+        is_ready[row] = False
+
+
+def _put(scores: Scores, rows: NDArray[np.int64], fresh: Scores) -> None:
+    """Copy the scores of some rows into those of the whole batch."""
+    import numpy as np
+
+    if len(rows) == len(scores):
+        for name in ("values", "status", "reasons", "warnings", "details", "parts", "stats"):
+            setattr(scores, name, getattr(fresh, name))
+        return
+    scores.values[rows], scores.status[rows] = fresh.values, fresh.status
+    places = rows.tolist()
+    for name in ("reasons", "warnings", "details"):
+        getattr(scores, name).update({places[row]: value for row, value in getattr(fresh, name).items()})
+    for part, values in fresh.parts.items():
+        whole = scores.parts[part] = np.full(len(scores), np.nan)
+        whole[rows] = values
+    if isinstance(fresh.stats, list):
+        scores.stats = [None] * len(scores)
+        for row, stats in zip(places, fresh.stats, strict=True):
+            scores.stats[row] = stats
+    elif fresh.stats is not None:
+        table = np.full((len(scores), fresh.stats.shape[1]), np.nan)
+        table[rows] = fresh.stats
+        scores.stats = table
+
+
+def with_failures_marked(samples: Batch, error_patterns: Sequence[str]) -> Sequence[Sample]:
+    """The samples, with `error` set if the answer is a generator's error message, so that no metric is fitted on it."""
+    failed = answers_of(samples, error_patterns).failed
+    if not failed:
+        return samples
+    patterns = compiled_patterns(tuple(error_patterns))
+    return [
+        msgspec.structs.replace(sample, error=answer)
+        if row in failed and (answer := sample.generated_answer) is not None and is_error_message(answer, patterns)
+        else sample
+        for row, sample in enumerate(samples)
+    ]
+
+
+def _scored(bounds: Bounds, scorer: Scorer, batch: Batch, retries: Retries) -> Scores:
+    """Score the batch in one call, or sample by sample if the scorer works that way anyway; then check the values."""
+    if isinstance(scorer, FunctionScorer):
+        return _called(bounds, scorer, batch, retries)
+    if not getattr(scorer, "one_by_one", False):
+        pieces = [_checked_scores(bounds, scores) for scores in _isolating(scorer, batch, retries)]
+        return joined(pieces)
+    scores: list[Score] = []
+    for sample in batch:
+        for piece in _isolating(scorer, Batch.of([sample]), retries):
+            scores += (_checked(bounds, score) for score in piece)
+    return Scores.of(scores)
+
+
+def _called(bounds: Bounds, scorer: FunctionScorer, batch: Batch, retries: Retries) -> Scores:
+    """Call a metric's function on every sample. A plain float needs no `Score`; everything else gets one."""
+    import numpy as np
+
+    values: list[float] = []
+    others: dict[int, Score] = {}
+    call, result_of = retries.call, scorer.result
+    for sample in batch:
+        try:
+            result = call(result_of, sample)
+            if type(result) is float:
+                values.append(result)
+                continue
+            score = _checked(bounds, scorer.as_score(result))
+        except GaveUpError as failure:
+            score = unscored("open", str(failure))
+        except (ConfigError, UnavailableError, UnknownNameError):  # not the fault of a sample
+            raise
+        except Exception as failure:  # noqa: BLE001 - any exception of a metric belongs to the sample
+            score = unscored("error", f"{type(failure).__name__}: {failure}")
+        others[len(values)] = score
+        values.append(np.nan)
+    if len(others) == len(values) or any(score.stats for score in others.values()):
+        listed = (others.get(row) or _checked(bounds, Score(value)) for row, value in enumerate(values))
+        return Scores.of(list(listed))
+    scores = Scores(np.array(values), np.zeros(len(values), np.uint8))
+    rows = np.fromiter(others, np.int64, len(others))
+    scores.status[rows] = code_of("error")  # these are checked already
+    _check(bounds, scores)
+    if others:
+        _put(scores, rows, Scores.of(list(others.values())))
+    return scores
+
+
+def _isolating(scorer: Scorer, batch: Batch, retries: Retries) -> list[Sequence[Score]]:
     """Score the batch; if that fails, halve it until the failing sample is isolated.
 
     A retryable failure is retried; it never halves the batch.
     """
-    if not batch:
-        return []
     try:
         scores = retries.call(scorer.score, batch)
         if len(scores) != len(batch):
             raise ValueError(f"the metric returned {len(scores)} scores for {len(batch)} samples")
-        return scores
+        return [scores]
     except GaveUpError as failure:
-        return [unscored("open", str(failure))] * len(batch)
+        return [[unscored("open", str(failure))] * len(batch)]
     except (ConfigError, UnavailableError, UnknownNameError):  # not the fault of a sample
         raise
     except Exception as failure:  # noqa: BLE001 - any exception of a metric belongs to the sample
         if len(batch) == 1:
-            return [unscored("error", f"{type(failure).__name__}: {failure}")]
+            return [[unscored("error", f"{type(failure).__name__}: {failure}")]]
         half = len(batch) // 2
         return _isolating(scorer, batch[:half], retries) + _isolating(scorer, batch[half:], retries)
+
+
+def _checked_scores(bounds: Bounds, scores: Sequence[Score]) -> Scores:
+    if not isinstance(scores, Scores):
+        return Scores.of([_checked(bounds, score) for score in scores])
+    _check(bounds, scores)
+    return scores
+
+
+def _check(bounds: Bounds, scores: Scores) -> None:
+    """Refuse the rows with an invalid value."""
+    import numpy as np
+
+    low, high = bounds
+    is_scored = scores.status == OK
+    bad = ~np.isfinite(scores.values)
+    if low is not None:
+        bad |= scores.values < low - ROUNDING
+    if high is not None:
+        bad |= scores.values > high + ROUNDING * high
+    extra = [(f"part {name!r}", values[:, None]) for name, values in scores.parts.items()]
+    if scores.stats is not None and not isinstance(scores.stats, list):
+        extra.append(("statistic", scores.stats))
+    for _, values in extra:
+        bad |= ~np.isfinite(values).all(axis=1)
+    for row in np.flatnonzero(bad & is_scored).tolist():
+        fault = value_fault(float(scores.values[row]), bounds)
+        for what, values in extra:
+            for value in values[row].tolist():
+                fault = fault or value_fault(value, (None, None), what)
+        scores.refuse(row, "error", fault or "")
 
 
 def _checked(bounds: Bounds, score: Score) -> Score:
@@ -139,10 +255,3 @@ def value_fault(value: object, bounds: Bounds, what: str = "value") -> str | Non
     if (low is not None and number < low - ROUNDING) or (high is not None and number > high + ROUNDING * high):
         return f"RANGE: the {what} {number!r} is outside [{low}, {high}]"
     return None
-
-
-def _with_blank_warning(sample: Sample, score: Score) -> Score:
-    answer = sample.generated_answer
-    if answer is None or score.value is None or (answer and not answer.isspace()):
-        return score
-    return msgspec.structs.replace(score, warning=BLANK_ANSWER)

@@ -20,6 +20,7 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import is_number
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.score import Score, unscored
+from multimodal_eval.core.scores import OK, Scores
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.tasks_config import PART_ALIASES, Task, get_task
 
@@ -122,6 +123,33 @@ def composite_of_scores(task: Task, scores: Mapping[str, Score]) -> Score:
         missing = [part for part in task.weights if values.get(part) is None]
         return unscored("missing_input", f"unscored: {', '.join(missing)}")
     return Score(composite)
+
+
+def composite_of_columns(task: Task, scores: Mapping[str, Scores], count: int) -> Scores:
+    """The composites of `count` samples. Rows that are not plain sums are computed one by one."""
+    import numpy as np
+
+    if task.headline is not None and task.headline in scores:
+        headline = scores[task.headline]
+        return Scores(headline.values.copy(), headline.status.copy(), dict(headline.reasons), stats=headline.stats)
+    parts = [scores[part] for part in task.weights if part in scores]
+    is_plain = np.full(count, bool(task.weights) and len(parts) == len(task.weights) and task.on_missing == "error")
+    for part, rows in zip(task.weights, parts, strict=False):
+        is_plain &= (rows.status == OK) & (rows.values >= 0)
+        if part not in task.maximum:
+            is_plain &= rows.values <= 1
+    total = np.zeros(count)
+    for part, rows in zip(task.weights, parts, strict=False):
+        values = rows.values
+        if part in task.maximum:
+            values = np.minimum(values / float(task.maximum[part]), 1.0)
+        total = total + task.weights[part] * values
+    total[~is_plain] = np.nan
+    composites = Scores(total, np.zeros(count, np.uint8))
+    for row in np.flatnonzero(~is_plain).tolist():
+        score = composite_of_scores(task, {name: column[row] for name, column in scores.items()})
+        composites.put(row, score)
+    return composites
 
 
 def composite_signature(task: Task) -> Signature:

@@ -70,6 +70,11 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
     raise UnavailableError(f"{what}, and the metric that computed it {problem}. Name its file with --plugin FILE")
 
 
+def is_available(name: str) -> bool:
+    """Whether a metric has that name."""
+    return name in _METRICS or name in registered or name in entry_points()
+
+
 def list_available() -> list[str]:
     """The names of all metrics, sorted."""
     return sorted({*_METRICS, *registered, *entry_points()})

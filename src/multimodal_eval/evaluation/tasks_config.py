@@ -14,6 +14,7 @@ __all__ = ["PRESETS", "TASKS", "Task", "get_task"]
 
 # The formula writes `normalized_cider` for the metric `cider` divided by its maximum.
 PART_ALIASES = {"normalized_cider": "cider"}
+LABEL_METRICS = ("f1_strict", "f1_any_match", "f1_majority", "soft_score")  # their runs have a classification report
 DEFAULT_MAXIMUM = {"cider": 1.0}
 
 

@@ -70,7 +70,7 @@ def caption_scores(
     used = threads if threads is not None else cores()
     meteor_metric = compute_meteor.configure({"tokenizer": tokenizer})
     with_meteor = meteor_metric.unavailable() is None if meteor is None else meteor
-    answers, sets = list(candidates), [list(texts) for texts in references]
+    answers, sets = list(candidates), [texts if type(texts) is list else list(texts) for texts in references]
     try:
         captions = Captions(answers, sets, check_tokenizer(tokenizer), used)
     except (TypeError, UnicodeEncodeError):
@@ -106,6 +106,8 @@ def _refuse_unfit_lists(candidates: Sequence[str], references: Sequence[Sequence
         raise InputError([Problem(code="EMPTY", message="there are no captions")])
     problems = []
     for number, texts in enumerate(references, 1):
+        if type(texts) is list and texts:
+            continue
         if isinstance(texts, str) or not isinstance(texts, Sequence):
             message = f"references must be a list of strings. Got {shorten(texts)} instead."
             problems.append(Problem(code="TYPE", message=message, line=number))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from operator import attrgetter
 from unicodedata import category
@@ -12,8 +12,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from multimodal_eval.core.answers import ERROR_PATTERNS, compiled_patterns, is_error_message
+from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.scoring import ERROR_PATTERNS, is_error_message
+from multimodal_eval.lint.native import fill_facts
 from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, repeats_question
 from multimodal_eval.text.languages import hits, is_off_language, is_off_script, language_of, unfinished_languages
 from multimodal_eval.text.words import words_of
@@ -65,8 +67,22 @@ _encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
 
 
 def facts_of(samples: Sequence[Sample], patterns: Sequence[str] = ERROR_PATTERNS) -> Facts:
-    """One row per sample. Answers that start with one of `patterns` are error messages and are not checked."""
-    compiled = [re.compile(pattern) for pattern in patterns]
+    """One row per sample. Answers that start with one of `patterns` are error messages and are not checked.
+
+    For a batch with columns, compiled code computes the same facts; samples are created only for the rows that it
+    leaves out.
+    """
+    if not (isinstance(samples, Batch) and samples.has_columns):
+        return _facts(samples, patterns)
+    facts = np.zeros(len(samples), FACTS)
+    others = fill_facts(facts, samples, patterns)
+    if len(others):
+        facts[others] = _facts(samples.take(others), patterns)
+    return facts
+
+
+def _facts(samples: Iterable[Sample], patterns: Sequence[str]) -> Facts:
+    compiled = compiled_patterns(tuple(patterns))
     return np.array([_fact(sample, compiled) for sample in samples], dtype=FACTS)
 
 

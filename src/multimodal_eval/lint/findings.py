@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,7 +162,7 @@ class _Rules:
         share = long.sum() / max(1, self.long.sum())
         usual = (of_references > 1).sum() / max(1, (facts["references"] > 0).sum())
         mask = long if long.sum() > 2 and share >= REPEATED and share >= 2 * usual else np.zeros_like(long)
-        every = len(np.unique(self.units[self.answered]))
+        every = _distinct(self.units[self.answered])
         most = int(units.max(initial=0))
         if every >= ENOUGH_VALUES and 2 * most >= every and 2 * most >= 3 * of_references.max(initial=0):
             mask = mask | (units == most)
@@ -185,7 +186,7 @@ class _Rules:
         _, inverse, counts = np.unique(content, return_inverse=True, return_counts=True)
         mask = (content != 0) & (counts[inverse] > 1)
         if mask.any():
-            different = len(np.unique(content[mask]))
+            different = _distinct(content[mask])
             what = f"samples that occur under several ids ({different:,} different)"
             yield self._finding("DUPLICATE_SAMPLES", mask, len(content), what)
 
@@ -195,7 +196,7 @@ class _Rules:
         every = np.ones(len(counts), dtype=np.bool_)
         if len(counts) == 1:
             yield self._finding("DEGENERATE_CORPUS", every, 1, "a single sample")
-        elif has.sum() > 1 and len(np.unique(self.facts["corpus"][has])) == 1:
+        elif has.sum() > 1 and _distinct(self.facts["corpus"][has]) == 1:
             yield self._finding("DEGENERATE_CORPUS", has, len(counts), "samples that all have the same references")
         if metrics and 0 < has.sum() < SMALL_CORPUS:
             what = f"samples with references: too few for the document frequencies of {', '.join(metrics)}"
@@ -242,7 +243,7 @@ class _Rules:
         mask = np.zeros_like(self.long)
         for name, minimum, before in (("words", 8, 2), ("characters", 20, 5)):
             lengths = self.facts[name][self.long]
-            if len(lengths) < ENOUGH or lengths.max() < minimum or len(np.unique(lengths)) < VARIED:
+            if len(lengths) < ENOUGH or lengths.max() < minimum or _distinct(lengths) < VARIED:
                 continue
             greatest = int(lengths.max())
             pile = int((lengths == greatest).sum())
@@ -279,6 +280,12 @@ def _metric_finding(code: str, name: str, count: int, total: int, what: str, exa
         code=code, metric=name, count=count, total=total, share=count / total if total else 0.0, what=what,
         why=CODES[code], examples=examples,
     )  # fmt: skip
+
+
+def _distinct(values: NDArray[np.unsignedinteger[Any]]) -> int:
+    """The number of different values. `np.unique` uses a hash table, which is slow if most values differ."""
+    ordered = np.sort(values)
+    return int((ordered[1:] != ordered[:-1]).sum()) + 1 if len(ordered) else 0
 
 
 def _units(hashes: NDArray[np.uint64], units: NDArray[np.uint64]) -> Rows:

@@ -24,6 +24,7 @@ _LABELS = (
     "answer|short answer|final answer|caption|response|output|assistant|user|human|question|"
     "ответ|подпись|описание|вопрос|antwort|frage|réponse|respuesta|pregunta|risposta|domanda|resposta|antwoord"
 )
+LABELS = tuple(_LABELS.split("|"))
 _MARKUP = re.compile(
     rf"<\|[^<>|\s]{{1,40}}\|>|<<SYS>>|</?(?:{_TAGS})\b(?:[\s/][^<>]{{0,200}})?>"
     r"|\[/?(?:INST|PAD|UNK|CLS|SEP|MASK|EOS|BOS)\]"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from multimodal_eval.analysis.compare import RunComparison
-from multimodal_eval.analysis.sensitivity import Sensitivity
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below
 from multimodal_eval.report.choice import PER_GROUP
 from multimodal_eval.report.content import content_of
 from multimodal_eval.report.render import render
+
+if TYPE_CHECKING:
+    from multimodal_eval.analysis.compare import RunComparison
+    from multimodal_eval.analysis.sensitivity import Sensitivity
 
 FILE = "report.html"
 

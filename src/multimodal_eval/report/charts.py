@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from multimodal_eval.analysis.compare import Pair, RunComparison
-from multimodal_eval.analysis.sensitivity import Sensitivity
 from multimodal_eval.core.records import Figure
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.distributions import Distribution
 from multimodal_eval.report.one_run import OneRun
 from multimodal_eval.report.plain_text import visible
+
+if TYPE_CHECKING:
+    from multimodal_eval.analysis.compare import Pair, RunComparison
+    from multimodal_eval.analysis.sensitivity import Sensitivity
 
 _LABEL_LENGTH = 40  # characters
 

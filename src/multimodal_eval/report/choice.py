@@ -93,7 +93,7 @@ def _rank_distance(rows: ScoredRows) -> Vector:
     ranks = [
         _ranks(values * _sign(rows, name))
         for name, values in rows.values.items()
-        if name != COMPOSITE and len(np.unique(values[~np.isnan(values)])) > 1
+        if name != COMPOSITE and np.fmin.reduce(values) < np.fmax.reduce(values)
     ]
     if len(ranks) < 2:
         return np.full(len(rows.row_numbers), np.nan)
@@ -104,9 +104,9 @@ def _rank_distance(rows: ScoredRows) -> Vector:
 
 def _ranks(values: Vector) -> Vector:
     """The share of scored samples that are worse, ties counted half; NaN for unscored samples."""
-    from scipy.stats import rankdata
-
     scored = ~np.isnan(values)
+    _, places, counts = np.unique(values[scored], return_inverse=True, return_counts=True)
+    mean_ranks = np.cumsum(counts) - (counts - 1) / 2
     ranks = np.full(len(values), np.nan)
-    ranks[scored] = (rankdata(values[scored]) - 0.5) / scored.sum()
+    ranks[scored] = (mean_ranks[places] - 0.5) / scored.sum()
     return ranks

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from multimodal_eval.analysis.aligned_scores import headline
-from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.analysis.scored_rows import scored_rows
-from multimodal_eval.analysis.sensitivity import Sensitivity
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
@@ -19,6 +18,10 @@ from multimodal_eval.report.distributions import Distribution, distribution
 from multimodal_eval.report.markdown import Block, blocks
 from multimodal_eval.report.one_run import OneRun, one_run
 from multimodal_eval.report.samples import Shown, shown_samples
+
+if TYPE_CHECKING:
+    from multimodal_eval.analysis.compare import RunComparison
+    from multimodal_eval.analysis.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True)

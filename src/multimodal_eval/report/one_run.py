@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from multimodal_eval.analysis.classification import Classification, classification_of
 from multimodal_eval.analysis.few_values import Slices, slices_of
 from multimodal_eval.analysis.scored_rows import ScoredRows
-from multimodal_eval.contests.dialogue.report import DialogueReport, dialogue_report, is_dialogue_run
 from multimodal_eval.core.records import CompositeEntry, Finding, MetricEntry, to_json
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.evaluation.tasks_config import LABEL_METRICS
 from multimodal_eval.report.remarks import warnings
+
+if TYPE_CHECKING:
+    from multimodal_eval.analysis.classification import Classification
+    from multimodal_eval.contests.dialogue.report import DialogueReport
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,25 @@ def one_run(rows: ScoredRows) -> OneRun:
         warnings(run),
         run.lint_report().findings if run.is_linted else None,
         slices_of(run),
-        classification_of(run),
-        dialogue_report(run, worst=0) if is_dialogue_run(run) else None,
+        _classification(run),
+        _dialogue(run),
         to_json(run.info.config).decode(),
     )
+
+
+def _classification(run: Run) -> Classification | None:
+    """The classification report of a run with labels."""
+    if run.folder.read_classification() is None and not {*LABEL_METRICS} & {*run.metrics}:
+        return None
+    from multimodal_eval.analysis.classification import classification_of
+
+    return classification_of(run)
+
+
+def _dialogue(run: Run) -> DialogueReport | None:
+    """The results by type of a run of the dialogue contest."""
+    if run.info.config.strata is None:
+        return None
+    from multimodal_eval.contests.dialogue.report import dialogue_report, is_dialogue_run
+
+    return dialogue_report(run, worst=0) if is_dialogue_run(run) else None

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 from multimodal_eval.analysis.scored_rows import ScoredRows
 from multimodal_eval.core.sample import Sample
@@ -101,12 +102,17 @@ def _read(run: Run, row_numbers: Sequence[int]) -> tuple[list[Sample], list[dict
     parts = np.searchsorted(ends, row_numbers, side="right")
     samples: dict[int, Sample] = {}
     scores: dict[int, dict[str, Any]] = {}
-    for part in np.unique(parts).tolist():
+    for part in sorted(set(parts.tolist())):
         rows = [row for row, row_part in zip(row_numbers, parts, strict=True) if row_part == part]
         inside = [row - (int(ends[part - 1]) if part else 0) for row in rows]
-        samples |= zip(rows, to_samples(run.folder.read_part("samples", part).take(inside)), strict=True)
-        scores |= zip(rows, run.folder.read_part("scores", part).take(inside).to_pylist(), strict=True)
+        samples |= zip(rows, to_samples(_rows(run.folder.read_part("samples", part), inside)), strict=True)
+        scores |= zip(rows, _rows(run.folder.read_part("scores", part), inside).to_pylist(), strict=True)
     return [samples[row] for row in row_numbers], [scores[row] for row in row_numbers]
+
+
+def _rows(table: pa.Table, rows: Sequence[int]) -> pa.Table:
+    """Some rows of a table. `table.take` would import many compute functions for them."""
+    return pa.concat_tables(table.slice(row, 1) for row in rows)
 
 
 def _fields(sample: Sample) -> dict[str, str]:

@@ -9,21 +9,23 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import to_builtins
 
+from multimodal_eval.report.compiled_templates import CompiledTemplates
 from multimodal_eval.report.highlight import Span
 from multimodal_eval.report.plain_text import as_html, codes_marked, shortened, visible
 
 DASH = "–"
 _SHARED = Path(__file__).parent / "templates"
+# Not optimized: the optimizer would apply our filters to constants and store the result.
+_SETTINGS: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True, "optimized": False}
 
 
 def templates(folder: Path) -> Environment:
     """The templates of a folder and of the report. An undefined variable is an error."""
     environment = Environment(
         loader=FileSystemLoader([folder, _SHARED]),
-        autoescape=True,
+        bytecode_cache=CompiledTemplates(_SETTINGS),
         undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        **_SETTINGS,
     )
     environment.filters |= {
         "text": as_html,

@@ -78,7 +78,7 @@ def evaluate(
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
     path, scratch = _place(output, chosen)
     with _removed_on_failure(scratch), chosen.executor(plan) as executor:
-        execute.start(plan, source, path, executor, progress)
+        execute.start(plan, source, path, executor, progress, is_durable=scratch is None)
     return Run(path, scratch)
 
 
@@ -226,7 +226,7 @@ def rescore(
     plan = rescoring_plan(old, config, plugins)
     path, scratch = _place(output, chosen)
     with _removed_on_failure(scratch), chosen.executor(plan) as executor:
-        carry_over(old, plan, path, executor, progress)
+        carry_over(old, plan, path, executor, progress, is_durable=scratch is None)
     return Run(path, scratch)
 
 
@@ -250,7 +250,9 @@ def rescoring_plan(old: Run, config: ConfigSource, plugins: Sequence[str | Path]
         return make_plan(settings, stored=old.info.signatures)
 
 
-def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, progress: Progress) -> None:
+def carry_over(
+    old: Run, plan: Plan, location: Location, executor: Executor, progress: Progress, *, is_durable: bool = True
+) -> None:
     """Create a new folder with the old samples, reuse unchanged scores and compute the rest."""
     info = msgspec.structs.replace(
         execute.describe(plan, old.info.source),
@@ -260,7 +262,7 @@ def carry_over(old: Run, plan: Plan, location: Location, executor: Executor, pro
         parts=old.info.parts,
         rescored_from=old.folder.address,
     )
-    folder = RunFolder.create(location, info)
+    folder = RunFolder.create(location, info, is_durable=is_durable)
     with folder.locked(), execute.discarded_if_refused(folder):
         _carry_over(old, plan, folder, executor, progress)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from shlex import quote
 from typing import Any
 
@@ -15,21 +14,21 @@ import msgspec
 
 from multimodal_eval import __version__
 from multimodal_eval.analysis.slices import ColumnsSeen, strata_settings
+from multimodal_eval.core.answers import ERROR_PATTERNS
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, RunFolderError
+from multimodal_eval.core.machine import package_version
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, JsonObject, RunInfo, Source, StoredSignature
-from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.scoring import ERROR_PATTERNS
 from multimodal_eval.data.readers.inputs import Input, Summary, refuse_empty
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.runs.part_writer import PartWriter
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.composite_score import composite_signature
 from multimodal_eval.run.engine.base import Crashed, Executor
-from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.isolation import score_without_crashes
 from multimodal_eval.run.part import OpenPart, States, Stored, Worker
 from multimodal_eval.run.plan import Plan
@@ -41,12 +40,18 @@ PACKAGES = ("numpy", "scipy", "pyarrow", "msgspec", "onnxruntime", "tokenizers",
 
 
 def start(
-    plan: Plan, source: Input, location: Location, executor: Executor | None = None, progress: Progress = silent
+    plan: Plan,
+    source: Input,
+    location: Location,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+    *,
+    is_durable: bool = True,
 ) -> None:
     """Execute a run in a new folder. A refused input leaves no folder behind."""
-    folder = RunFolder.create(location, describe(plan, source.recipe()))
+    folder = RunFolder.create(location, describe(plan, source.recipe()), is_durable=is_durable)
     with folder.locked(), discarded_if_refused(folder):
-        continue_run(plan, lambda: source, folder, executor, progress)
+        _read_and_score(Worker(plan, folder), source, executor or _local(), progress)
 
 
 def continue_run(
@@ -59,7 +64,7 @@ def continue_run(
     accept_open: bool = False,
 ) -> None:
     """Continue a run from the state of its folder; committed parts are kept. `source` is opened only if needed."""
-    executor, worker = executor or Local(), Worker(plan, folder, accept_open=accept_open)
+    executor, worker = executor or _local(), Worker(plan, folder, accept_open=accept_open)
     folder.clear_temporary()
     info = folder.read_info()
     if info.state == "reading":
@@ -67,27 +72,37 @@ def continue_run(
         if opened is None:
             raise RunFolderError(f"{folder.label} was interrupted before its samples were stored. Start a new run")
         folder.clear_samples()
-        info = read_input(plan, opened, folder, progress)
-        info = fit(worker, info, executor, progress)
+        _read_and_score(worker, opened, executor, progress)
     else:
         refuse_changed(worker, info)
+        finish(worker, info, executor, progress)
+
+
+def _read_and_score(worker: Worker, source: Input, executor: Executor, progress: Progress) -> None:
+    info = read_input(worker.plan, source, worker.folder, progress)
+    info = fit(worker, info, executor, progress)
     finish(worker, info, executor, progress)
+
+
+def _local() -> Executor:
+    from multimodal_eval.run.engine.local import Local
+
+    return Local()
 
 
 def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress) -> RunInfo:
     """Check the whole input and store its samples in parts, before anything is scored."""
-    from multimodal_eval.data.runs.sample_table import to_table
-
     problems, summary = Problems(), Summary()
-    samples = source.samples(problems, summary, plan.config.limit)
     sizes: list[int] = []
     columns = ColumnsSeen(plan.config)
-    for batch in parts_of(samples, plan.part_size):
-        columns.see(batch)
-        if not problems.total:  # a refused input is not stored
-            folder.write_part("samples", len(sizes), to_table(batch, sum(sizes)))
-        sizes.append(len(batch))
-        progress("reading", sum(sizes), None)
+    with PartWriter(folder) as writer:
+        for part in source.parts(problems, summary, plan.part_size, plan.config.limit):
+            if columns.fields:
+                columns.see(part.samples(columns.fields))
+            if not problems.total:  # a refused input is not stored
+                writer.write(len(sizes), part.table(sum(sizes)))
+            sizes.append(len(part))
+            progress("reading", sum(sizes), None)
     problems.raise_if_any()
     refuse_empty(summary, _name(source))
     columns.check_columns([*summary.fields, *summary.metadata])
@@ -277,7 +292,7 @@ def describe(plan: Plan, source: Source | None) -> RunInfo:
             "multimodal_eval": __version__,
             "python": platform.python_version(),
             "platform": platform.platform(),
-            **{package: version(package) for package in PACKAGES},
+            **{package: package_version(package) for package in PACKAGES},
         },
         task=plan.task.name if plan.task else None,
         metrics=[metric.name for metric in plan.metrics],
@@ -297,37 +312,3 @@ def _name(source: Input) -> str | None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-MEDIA_BYTES = 64 << 20
-
-
-def parts_of(samples: Iterable[Sample], most: int) -> Iterator[list[Sample]]:
-    """Lists of at most `most` samples; a list ends early once it has 64 MB of media."""
-    part: list[Sample] = []
-    size = 0
-    for sample in samples:
-        part.append(sample)
-        size += sum(map(_media_bytes, _media_of(sample)))
-        if len(part) == most or size >= MEDIA_BYTES:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
-
-
-def _media_of(sample: Sample) -> Iterator[Any]:
-    """Every image, audio and video in the sample, as content or path."""
-    for media in (sample.image, sample.audio, sample.video, *(sample.images or ())):
-        if media is not None:
-            yield media
-    for message in sample.messages or ():
-        yield from (part.content for part in message.parts if part.type != "text" and part.content is not None)
-
-
-def _media_bytes(media: Any) -> int:
-    """The length of bytes, data URIs and paths; the size of the pixels of an image in memory."""
-    if isinstance(media, str | bytes):
-        return len(media)
-    width, height = getattr(media, "size", (0, 0))
-    return int(width * height * len(media.getbands())) if width else 0

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.columns import floats
 from multimodal_eval.analysis.meta import JudgedSamples, MetaEvaluation, meta_evaluation
+from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.errors import (
     ConfigError,
     InputError,
@@ -164,7 +164,7 @@ def _run_table(run: Run, request: Request, metrics: Sequence[str]) -> JudgedSamp
         if name not in known:
             raise UnknownNameError("metric of the run", name, known)
         metric = name.partition(".")[0]
-        values = floats(scores.column(name))
+        values = float_values(scores.column(name))
         entry = run.entries[metric]
         lower = entry.direction == "lower"
         table.metrics[name] = -values if lower else values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -13,17 +13,17 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import OpenSamplesError
 from multimodal_eval.core.metric import LargeState, Metric, Placement, Scorer
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.retries import GaveUpError, Retries
-from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
-from multimodal_eval.core.scoring import score_batch, with_failures_marked
+from multimodal_eval.core.scores import Scores, code_of, joined
+from multimodal_eval.core.scoring import score_rows, with_failures_marked
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.data.runs.sample_table import to_samples
 from multimodal_eval.data.runs.score_table import columns_of, key_columns, score_columns, stored_scores
-from multimodal_eval.evaluation.composite_score import composite_of_scores
+from multimodal_eval.evaluation.composite_score import composite_of_columns
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.plan import Plan
@@ -44,6 +44,7 @@ def _bucket_of(name: str, bucket: int) -> str:
 
 
 _CRASHING, _FACTS, _OPEN = "poison", "lint", "open"
+_OPEN_CODE = code_of("open")
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Worker:
     earlier: RunFolder | None = None  # a run with the same parts
     reusable: frozenset[str] = field(default=frozenset())  # metrics whose scores are copied from `earlier`
     accept_open: bool = False  # store samples that remain open as errors
+    threads: int = 1  # for the batches of one part: more than one if there are fewer parts than cores
     _states: States = field(default_factory=dict, repr=False)
     _retries: defaultdict[str, Retries] = field(default_factory=lambda: defaultdict(Retries), repr=False)  # by metric
 
@@ -121,7 +123,7 @@ class Worker:
 
     def fit(self, part: int) -> States:
         """The corpus statistics of a part; large ones are stored in the run folder, in pieces."""
-        samples = with_failures_marked(self.folder.read_samples(part), self.plan.config.patterns)
+        samples = with_failures_marked(self.folder.read_batch(part), self.plan.config.patterns)
         states: States = {}
         for name, metrics in self.fitting.items():
             try:
@@ -183,7 +185,7 @@ class Worker:
 
     def probe(self, suspect: Suspect) -> None:
         """Score some samples of a part only to test whether the process crashes."""
-        samples = self.folder.read_samples(suspect.part)[suspect.start : suspect.stop]
+        samples = self.folder.read_batch(suspect.part)[suspect.start : suspect.stop]
         (metric,) = (metric for metric in self.fresh if metric.name == suspect.metric)
         self._scored(metric, samples)
 
@@ -195,17 +197,24 @@ class Worker:
         stored = self.folder.read_piece(_part_of(_CRASHING, part), 0)
         return {} if stored is None else msgspec.json.decode(stored, type=dict[str, list[int]])
 
-    def _scored(self, metric: Metric, samples: Sequence[Sample], crashing: Collection[int] = ()) -> list[Score]:
+    def _scored(self, metric: Metric, samples: Batch, crashing: Collection[int] = ()) -> Scores:
         if crashing:
-            scored = iter(self._scored(metric, [sample for row, sample in enumerate(samples) if row not in crashing]))
-            return [CRASHED if row in crashing else next(scored) for row in range(len(samples))]
-        scores: list[Score] = []
+            rows = np.array([row for row in range(len(samples)) if row not in crashing], np.int64)
+            others = iter(self._scored(metric, samples.take(rows)) if len(rows) else ())
+            return Scores.of([CRASHED if row in crashing else next(others) for row in range(len(samples))])
+        batches = [samples.rows(start, start + BATCH) for start in range(0, len(samples), BATCH)]
+        score = partial(self._scored_batch, metric, self.scorers[metric.name], self._retries[metric.name])
+        threads = min(self.threads, len(batches)) if metric.placement == "thread" else 1
+        if threads < 2:
+            return joined(list(map(score, batches)))
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(threads) as pool:
+            return joined(list(pool.map(score, batches)))
+
+    def _scored_batch(self, metric: Metric, scorer: Scorer, retries: Retries, batch: Batch) -> Scores:
         with using(policy_of(self.plan.config)):
-            for start in range(0, len(samples), BATCH):
-                batch = samples[start : start + BATCH]
-                scorer, retries = self.scorers[metric.name], self._retries[metric.name]
-                scores += score_batch(metric, scorer, batch, self.plan.config.patterns, retries)
-        return scores
+            return score_rows(metric, scorer, batch, self.plan.config.patterns, retries)
 
     def score_again(self, part: int) -> OpenPart | None:
         """Score a part again after a crash, without the samples that cause it."""
@@ -218,16 +227,16 @@ class Worker:
         only these samples.
         """
         folder = self.folder
-        stored = folder.read_part("samples", part)
-        samples, first_row = to_samples(stored), stored.column("row")[0].as_py()
+        samples = folder.read_batch(part)
         fresh = self._fresh_scores(part, samples)
         if (open_part := _open_part(fresh)) is not None:
             if not self.accept_open:
-                folder.write_pieces(_part_of(_OPEN, part), [msgspec.json.encode(fresh, enc_hook=str)])
+                kept = {name: list(scores) for name, scores in fresh.items()}
+                folder.write_pieces(_part_of(_OPEN, part), [msgspec.json.encode(kept, enc_hook=str)])
                 return open_part
-            fresh = {name: list(map(_given_up, scores)) for name, scores in fresh.items()}
-        columns: dict[str, pa.Array] = key_columns(samples, first_row)
-        scores: dict[str, list[Score]] = {}
+            fresh = {name: Scores.of(list(map(_given_up, scores))) for name, scores in fresh.items()}
+        columns: dict[str, pa.Array] = key_columns(samples, 0)
+        scores: dict[str, Scores] = {}
         before = self._earlier_scores(part)
         for metric in self.plan.metrics:
             if metric.name in fresh:
@@ -237,14 +246,16 @@ class Worker:
                 columns |= columns_of(before, metric.name)
                 scores[metric.name] = stored_scores(columns, metric.name)
         if self.plan.composite:
-            columns |= score_columns(COMPOSITE, composites(self.plan, scores, len(samples)))
+            task = self.plan.task
+            assert task is not None
+            columns |= score_columns(COMPOSITE, composite_of_columns(task, scores, len(samples)))
         if not self.plan.config.skip_lint:  # before the part counts as done
             facts = facts_of(samples, self.plan.config.patterns)
             folder.write_pieces(_part_of(_FACTS, part), [facts.tobytes()])
         folder.write_part("scores", part, pa.table(columns))
         return None
 
-    def _fresh_scores(self, part: int, samples: Sequence[Sample]) -> dict[str, list[Score]]:
+    def _fresh_scores(self, part: int, samples: Batch) -> dict[str, Scores]:
         """The scores of every metric that are not copied from an earlier run."""
         kept, crashing = self._kept_scores(part), self._crashing_rows(part)
         return {
@@ -253,15 +264,16 @@ class Worker:
         }
 
     def _completed(
-        self, metric: Metric, samples: Sequence[Sample], kept: Sequence[Score] | None, crashing: Collection[int]
-    ) -> list[Score]:
+        self, metric: Metric, samples: Batch, kept: Sequence[Score] | None, crashing: Collection[int]
+    ) -> Scores:
         """The scores of a part; if an earlier attempt kept scores, only the open samples are scored."""
         if kept is None:
             return self._scored(metric, samples, crashing)
         rows = [row for row, score in enumerate(kept) if score.status == "open"]
         index = {row: number for number, row in enumerate(rows)}
-        fresh = self._scored(metric, [samples[row] for row in rows], {index[row] for row in crashing if row in index})
-        return [fresh[index[row]] if row in index else score for row, score in enumerate(kept)]
+        asked = samples.take(np.array(rows, np.int64))
+        fresh = self._scored(metric, asked, {index[row] for row in crashing if row in index}) if rows else ()
+        return Scores.of([fresh[index[row]] if row in index else score for row, score in enumerate(kept)])
 
     def _kept_scores(self, part: int) -> dict[str, list[Score]]:
         stored = self.folder.read_piece(_part_of(_OPEN, part), 0)
@@ -282,21 +294,15 @@ class Worker:
         return self.earlier.read_part("scores", part)
 
 
-def composites(plan: Plan, scores: Mapping[str, Sequence[Score]], count: int) -> list[Score]:
-    """The composite of each of `count` samples, from the scores of all metrics."""
-    task = plan.task
-    assert task is not None
-    return [composite_of_scores(task, {name: column[row] for name, column in scores.items()}) for row in range(count)]
-
-
 def _given_up(score: Score) -> Score:
     return unscored("error", score.reason or "") if score.status == "open" else score
 
 
-def _open_part(scores: Mapping[str, Sequence[Score]]) -> OpenPart | None:
+def _open_part(scores: Mapping[str, Scores]) -> OpenPart | None:
     """The number of samples without a result and the first reason; None if all have one."""
-    rows = {row for column in scores.values() for row, score in enumerate(column) if score.status == "open"}
+    by_metric = {name: np.flatnonzero(column.status == _OPEN_CODE).tolist() for name, column in scores.items()}
+    rows = {row for open_rows in by_metric.values() for row in open_rows}
     if not rows:
         return None
-    name, score = next((name, score) for name, column in scores.items() for score in column if score.status == "open")
-    return OpenPart(len(rows), f"{name}: {score.reason}")
+    name, row = next((name, open_rows[0]) for name, open_rows in by_metric.items() if open_rows)
+    return OpenPart(len(rows), f"{name}: {scores[name].reasons.get(row)}")

@@ -168,11 +168,7 @@ def _without_presets(config: RunConfig) -> RunConfig:
     presets = [entry for entry in config.metrics or () if entry in PRESETS]
     if not presets:
         return config
-    available = metrics_registry.list_available()
-    members = {
-        preset: [name for name in PRESETS[preset] if name in available and _can_run(name, preset, config)]
-        for preset in presets
-    }
+    members = {preset: [name for name in PRESETS[preset] if _can_run(name, preset, config)] for preset in presets}
     metrics = [name for entry in config.metrics or () for name in members.get(entry, [entry])]
     options = {name: dict(values) for name, values in config.options.items() if name not in presets}
     for preset in presets:  # an option of a preset applies to each of its metrics that has it
@@ -185,6 +181,8 @@ def _without_presets(config: RunConfig) -> RunConfig:
 
 
 def _can_run(name: str, preset: str, config: RunConfig) -> bool:
+    if not metrics_registry.is_available(name):
+        return False
     metric = resolve(name)
     options = {**config.options.get(preset, {}), **config.options.get(name, {})}
     return metric.configure(metric.known_options(options)).unavailable() is None

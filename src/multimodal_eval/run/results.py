@@ -9,11 +9,10 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.averaging import NOTHING_SCORED, Aggregate, Averaging, no_figure
-from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores
+from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores, selected
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.records import (
@@ -96,12 +95,12 @@ def _entry(
 ) -> Entry:
     scored = column.scored
     figure = averaging.of(scored).figure(aggregate, Rows(column.values[scored], column.stats))
-    reasons = _counts(pc.filter(column.reason, pa.array(~scored)))
+    reasons = _counts(selected(column.reason, ~scored))
     return Entry(
         **fields_of(figure),
         n_scored=int(scored.sum()),
         n_total=len(scored),
-        unscored=_counts(pc.filter(column.status, pa.array(~scored))),
+        unscored=_counts(selected(column.status, ~scored)),
         reasons=[ReasonCount(reason, count) for reason, count in list(reasons.items())[:SHOWN_REASONS]],
         warnings=_counts(column.warning),
         parts={
@@ -133,7 +132,9 @@ def _never_scored(total: int, reason: str) -> MetricEntry:
 
 def _counts(column: pa.ChunkedArray) -> dict[str, int]:
     """How often each value occurs, most frequent first, ties by name."""
-    counts = Counter({item["values"]: item["counts"] for item in pc.value_counts(column.drop_null()).to_pylist()})
+    if column.null_count == len(column):
+        return {}
+    counts = Counter({item["values"]: item["counts"] for item in column.drop_null().value_counts().to_pylist()})
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -166,7 +166,7 @@ def coefficient_interval(
     With z = atanh(r), SE(z) = SE(r) / (1 - r^2), and the bounds are tanh(z ± t SE(z)). For a share p, z = logit(p) and
     SE(z) = SE(p) / (p (1 - p)). t has C - 1 degrees of freedom for C clusters. The bounds stay inside the valid range.
     """
-    from scipy.special import expit, logit, stdtrit
+    from multimodal_eval.stats.special import expit, logit, stdtrit
 
     if coefficient.value is None or coefficient.influence is None:
         return None
@@ -193,7 +193,7 @@ def paired_difference(
     p is that of a t test with C - 1 degrees of freedom for C clusters. Judgments that both metrics rank the same way
     cancel out, so the test can detect a difference even if the two intervals overlap.
     """
-    from scipy.special import stdtr, stdtrit
+    from multimodal_eval.stats.special import stdtr, stdtrit
 
     if first.value is None or second.value is None or first.influence is None or second.influence is None:
         return Difference(None, None, None, None, None, f"undefined: {first.reason or second.reason}")

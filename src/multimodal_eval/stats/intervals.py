@@ -77,7 +77,7 @@ def t_interval(estimate: Estimate, clusters: Codes | None = None, level: float =
     If errors multiply, the interval is computed for the logarithm, whose standard error is SE / estimate:
     estimate * exp(± t * SE / estimate). It stays above 0.
     """
-    from scipy.special import stdtrit
+    from multimodal_eval.stats.special import stdtrit
 
     error = standard_error(estimate.influence, clusters, corrected=estimate.corrected)
     count = number_of_units(estimate.influence, clusters)
@@ -100,7 +100,7 @@ def wilson_interval(estimate: Estimate, clusters: Codes | None = None, level: fl
     With clusters, n is the effective number of samples p(1-p) / SE^2, at most the number of samples (the number of
     clusters if all have the same share), and z is the t quantile with C - 1 degrees of freedom.
     """
-    from scipy.special import ndtri, stdtrit
+    from multimodal_eval.stats.special import ndtri, stdtrit
 
     count = number_of_units(estimate.influence, clusters)
     error = standard_error(estimate.influence, clusters)

@@ -17,7 +17,7 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     Reference:
         Lin (1991). Divergence Measures Based on the Shannon Entropy. Endres and Schindelin (2003): the metric.
     """
-    from scipy.special import rel_entr
+    from multimodal_eval.stats.special import rel_entr
 
     left, right = _distribution(p), _distribution(q)
     if left.shape[-1] != right.shape[-1]:

@@ -126,7 +126,7 @@ def detectable_effect(stderr: float, units: int | None = None, *, level: float =
 
     With `units` samples or clusters, z is the quantile of t with `units` - 1 degrees of freedom.
     """
-    from scipy.special import ndtri, stdtrit
+    from multimodal_eval.stats.special import ndtri, stdtrit
 
     quantiles = [float(ndtri(p) if units is None else stdtrit(units - 1, p)) for p in ((1 + level) / 2, power)]
     return sum(quantiles) * stderr
@@ -151,7 +151,7 @@ def sample_size(
     `variance_b` are the variances of repeated answers to a question, with `answers_a` and `answers_b` answers per
     question. The result is not rounded. Miller, equation 9.
     """
-    from scipy.special import ndtri
+    from multimodal_eval.stats.special import ndtri
 
     spread = variance + variance_a / answers_a + variance_b / answers_b
     return float(ndtri((1 + level) / 2) + ndtri(power)) ** 2 * spread / effect**2

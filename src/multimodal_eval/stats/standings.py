@@ -66,7 +66,7 @@ def standings(
 
 def _p_value(difference: float, effects: Vector, strata: Codes, counts: Codes) -> float:
     """The two-sided p-value of t = difference / SE, with Satterthwaite's degrees of freedom."""
-    from scipy.special import stdtr
+    from multimodal_eval.stats.special import stdtr
 
     sampled = counts > 1
     variances = np.bincount(strata, weights=effects * effects)[sampled] * counts[sampled] / (counts[sampled] - 1)

@@ -153,7 +153,7 @@ def _tail(variances: Vector, counts: Codes, level: float) -> float:
 
     Bootstrap percentiles correspond to a normal interval, which is too narrow for few clusters by the ratio of z to t.
     """
-    from scipy.special import ndtr, stdtrit
+    from multimodal_eval.stats.special import ndtr, stdtrit
 
     if not variances.any():
         return (1 - level) / 2

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from multimodal_eval._native import Captions
+from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.text.document_frequencies import DocumentFrequencies, coco_val2014, from_file
@@ -18,10 +19,31 @@ FrequenciesName = Annotated[
 
 
 def captions_of(samples: Sequence[Sample], tokenizer: str, *, with_ngrams: bool = True) -> Captions:
-    """Tokenized answers and references for any caption metric. Without n-grams, only for ROUGE-L."""
-    answers = [sample.generated_answer or "" for sample in samples]
-    references = [sample.reference_texts for sample in samples]
-    return Captions(answers, references, check_tokenizer(tokenizer), with_ngrams=with_ngrams)
+    """Tokenized answers and references for any caption metric. Without n-grams, only for ROUGE-L.
+
+    The metrics of a run share them: they are computed once per batch and tokenizer.
+    """
+    batch = Batch.of(samples)
+    if not with_ngrams and batch.has_shared(("captions", tokenizer, True)):
+        with_ngrams = True
+    return batch.shared(
+        ("captions", tokenizer, with_ngrams),
+        lambda: Captions(*texts_of(batch), check_tokenizer(tokenizer), with_ngrams=with_ngrams),
+    )
+
+
+def texts_of(samples: Sequence[Sample]) -> tuple[Any, Any]:
+    """The answers, and the lists of references, as the compiled core takes them: Arrow columns, or Python lists."""
+    batch = Batch.of(samples)
+    answers, references = batch.column("generated_answer"), batch.column("references")
+    if answers is not None and references is not None and not has_other_references(batch):
+        return answers, references
+    return [sample.generated_answer or "" for sample in batch], [sample.reference_texts for sample in batch]
+
+
+def has_other_references(batch: Batch) -> bool:
+    """Whether some rows have a reference in another column than `references`."""
+    return batch.column("expected_answer") is not None or batch.column("caption") is not None
 
 
 def require_references(metric: str, references: Sequence[str]) -> None:
@@ -46,6 +68,9 @@ def document_frequencies(
     if df != "corpus":
         named_frequencies(df, tokenizer)  # a table that cannot be used fails before anything is scored
         return None
+    references = samples.column("references") if isinstance(samples, Batch) else None
+    if isinstance(samples, Batch) and references is not None and not has_other_references(samples):
+        return DocumentFrequencies.of_column(references, tokenizer)
     sets = (texts for sample in samples if (texts := sample.reference_texts))
     return DocumentFrequencies.of(sets, tokenizer)
 

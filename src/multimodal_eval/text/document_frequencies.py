@@ -8,10 +8,14 @@ from hashlib import sha256
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from multimodal_eval._native import Captions, FrequencyTable
 from multimodal_eval.core.errors import ConfigError, InputError, Problem
 from multimodal_eval.text.tokenizers import check_tokenizer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["DocumentFrequencies", "coco_val2014", "from_file"]
 
@@ -42,6 +46,22 @@ class DocumentFrequencies:
         while batch := [list(references) for references in islice(sets, _BATCH)]:
             total.merge(_counted(batch, tokenizer))
         return cls(total)
+
+    @classmethod
+    def of_column(cls, references: pa.Array, tokenizer: str = "ptb") -> DocumentFrequencies:
+        """The same from a column of lists; rows without references are not images."""
+        import numpy as np
+        import pyarrow as pa
+
+        from multimodal_eval.core.arrow import integers, null_rows, offsets_of
+
+        check_tokenizer(tokenizer)
+        has_texts = (np.diff(offsets_of(references)) > 0) & ~null_rows(references)
+        if not has_texts.all():
+            references = references.take(integers(np.flatnonzero(has_texts)))
+        if not len(references):
+            return cls.of([], tokenizer)
+        return cls(Captions(pa.nulls(len(references), pa.string()), references, tokenizer).document_frequencies())
 
     @property
     def images(self) -> int:

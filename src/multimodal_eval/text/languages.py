@@ -160,6 +160,20 @@ def unfinished_languages(word: str) -> int:
     return _CANNOT_END.get(word, 0)
 
 
+def known_words() -> dict[str, tuple[int, int]]:
+    """By word: the languages of which it is a function word, and those in which it cannot end a sentence, as bits.
+
+    The highest bit of the first is for languages that are not in `LANGUAGES`.
+    """
+    return {
+        word: (
+            sum(1 << number for number in range(len(_FUNCTION_WORDS)) if _HITS.get(word, 0) >> 8 * number & 1),
+            unfinished_languages(word),
+        )
+        for word in (*_HITS, *(word for word in _CANNOT_END if word not in _HITS))
+    }
+
+
 Language = Literal["en", "ru"]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.parts import SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
 
@@ -14,8 +16,35 @@ GOOD = '{"id": "a", "generated_answer": "x", "references": ["y"]}'
 def read(path, predictions=None, allow_partial=False, limit=None, **columns):
     problems, summary = Problems(), Summary()
     source = FileInput(Path(path), predictions and Path(predictions), parse_map(columns), allow_partial)
+    if source.has_columns:
+        assert_columns_equal_samples(source, limit)
     samples = list(source.samples(problems, summary, limit))
     return samples, problems, summary
+
+
+def assert_columns_equal_samples(source, limit=None, most=10_000):
+    """Both ways to read an input give the same tables, problems, counts and notes, each in the same order."""
+
+    def result(parts):
+        problems, summary = Problems(), Summary()
+        tables, error = [], None
+        try:
+            tables.extend(part.table(7) for part in parts(problems, summary))
+        except InputError as refusal:
+            error = str(refusal)
+        counts = summary.samples, list(summary.fields.items()), summary.metadata, summary.blank_answers, summary.notes
+        return tables, problems.kept, problems.total, counts, error
+
+    def in_samples(problems, summary):
+        return map(SamplePart, parts_of(source.samples(problems, summary, limit), most))
+
+    columns = result(lambda problems, summary: source.parts(problems, summary, most, limit))
+    samples = result(in_samples)
+    assert columns[1:] == samples[1:]
+    assert len(columns[0]) == len(samples[0])
+    for table, expected in zip(columns[0], samples[0], strict=True):
+        assert table.equals(expected)
+        assert table.schema.equals(expected.schema)
 
 
 def problems_of(tmp_path, *lines, name="data.jsonl"):

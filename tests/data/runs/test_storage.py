@@ -195,6 +195,7 @@ def test_only_the_requested_columns_are_read(monkeypatch):
     folder = RunFolder(f"memory://{uuid4().hex}")
     noise = [os.urandom(1000) for _ in range(1000)]
     folder.write_part("scores", 0, pa.table({"big": noise, "small": range(1000)}))
+    folder = RunFolder(folder.location)  # which has not written the part itself
     read = []
     file_type = type(folder.storage.filesystem.open(f"{folder.storage.root}/scores/part-00000.parquet"))
     original = file_type.read
@@ -381,3 +382,14 @@ def test_the_local_copy_of_a_remote_file_is_removed():
         assert path.name == "cider.bin"
         shutil.copy(path, path.with_suffix(".copy"))
     assert not path.parent.exists()
+
+
+def test_only_files_of_a_durable_folder_are_synced(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    for is_durable in (False, True):
+        storage = LocalStorage(tmp_path / str(is_durable), is_durable=is_durable)
+        storage.make()
+        put(storage, "run.json", b"content")
+        assert storage.read_bytes("run.json") == b"content"
+        assert bool(synced) == is_durable

@@ -30,17 +30,18 @@ from multimodal_eval.contests.dialogue.files import (
     refusals,
 )
 from multimodal_eval.contests.dialogue.submission import note_missing, note_unscored
+from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Rows, mean_estimate
-from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.core.scoring import score_rows
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.readers.field_checks import RefusedError, checked_name
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.evaluation.composite_score import composite_of_columns
 from multimodal_eval.evaluation.metrics.hidden_metric import get_rule
 from multimodal_eval.evaluation.metrics.meteor import AUTO
-from multimodal_eval.run.part import composites
 from multimodal_eval.run.plan import Plan, make_plan
 from multimodal_eval.stats.intervals import Interval, Vector
 from multimodal_eval.stats.stratified import Strata, mean_of_clusters
@@ -142,16 +143,18 @@ def _columns(plan: Plan, samples: Sequence[Sample]) -> tuple[Vector, Vector, Vec
     rule = get_rule(str(metric.options["rule"]))
     note_missing(samples, rule, None, problems)
     problems.raise_if_any()
+    batch = Batch.of(samples)
     scores = {
-        metric.name: score_batch(metric, metric.open(metric.default_state()), samples, plan.config.patterns)
+        metric.name: score_rows(metric, metric.open(metric.default_state()), batch, plan.config.patterns)
         for metric in plan.metrics
     }
     for sample, score in zip(samples, scores[metric.name], strict=True):
         if score.value is None:
             note_unscored(str(sample.group), sample.metadata["reply"], rule.name, score.reason or "", None, problems)
     problems.raise_if_any()
-    scores[COMPOSITE] = composites(plan, scores, len(samples))
-    meteor, hidden, both = (np.array([score.value for score in column]) for column in scores.values())
+    assert plan.task is not None
+    scores[COMPOSITE] = composite_of_columns(plan.task, scores, len(samples))
+    meteor, hidden, both = (column.values for column in scores.values())
     return meteor, hidden, both
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,11 +88,12 @@ class _Unbuffered:
 
 def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
     """Blocks of the stream; if it is damaged, everything before the damage, then the error."""
+    piece_size = BLOCK if isinstance(stream, io.BufferedReader) else PIECE  # a plain file is not damaged
     while True:
         pieces: list[bytes] = []
         size = 0
         try:
-            while size < BLOCK and (piece := stream.read(PIECE)):
+            while size < BLOCK and (piece := stream.read(piece_size)):
                 pieces.append(piece)
                 size += len(piece)
         except (EOFError, OSError, zlib.error):

@@ -19,12 +19,16 @@ from multimodal_eval.data.readers.records import Fields
 class SeenIds:
     """Hashes of the ids of an input. If two are equal, the input is read again to compare the ids themselves."""
 
-    def __init__(self) -> None:
-        self._hashes = array("q")
+    def __init__(self, hash_of: Callable[[str], int] = hash) -> None:
+        self._hashes, self._hash_of = array("q"), hash_of
 
     def add(self, sample_id: str) -> None:
         """Add one id."""
-        self._hashes.append(hash(sample_id))
+        self._hashes.append(self._hash_of(sample_id))
+
+    def add_hashes(self, hashes: NDArray[np.int64]) -> None:
+        """Add the hashes of some ids."""
+        self._hashes.frombytes(hashes.tobytes())
 
     def note_duplicates(
         self, problems: Problems, reread: Callable[[], Iterable[tuple[str | None, int, str | None]]]
@@ -36,7 +40,7 @@ class SeenIds:
             return
         first_place: dict[str, tuple[str | None, int]] = {}
         for file, line, sample_id in reread():
-            if sample_id is None or hash(sample_id) not in suspects:
+            if sample_id is None or self._hash_of(sample_id) not in suspects:
                 continue
             if sample_id not in first_place:
                 first_place[sample_id] = (file, line)

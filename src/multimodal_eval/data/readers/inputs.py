@@ -14,10 +14,12 @@ import msgspec
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
 from multimodal_eval.core.records import InputFile, Source
 from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.data.readers.coco_pair import CocoPair, regular_pair
 from multimodal_eval.data.readers.files import DataFile, FileSet, file_set
 from multimodal_eval.data.readers.formats import check_file, is_textual, reader_of
 from multimodal_eval.data.readers.ids import PredictionIndex, SeenIds, merge
-from multimodal_eval.data.readers.json_file import read_coco_annotations
+from multimodal_eval.data.readers.json_file import read_coco_annotations, read_jsonl
+from multimodal_eval.data.readers.parts import Part, SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.records import ColumnMap, Fields, RecordChecker
 
@@ -68,6 +70,10 @@ class MemoryInput:
 
     def recipe(self) -> None:
         """None: an input in memory cannot be opened again."""
+
+    def parts(self, problems: Problems, summary: Summary, most: int, limit: int | None = None) -> Iterator[Part]:
+        """The checked samples in parts of at most `most`."""
+        return map(SamplePart, parts_of(self.samples(problems, summary, limit), most))
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples; problems are added to `problems`."""
@@ -164,8 +170,37 @@ class FileInput:
         second = None if self.prediction_files is None else self.prediction_files.recipe()
         return Source(self.data_files.recipe(), second)
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether compiled code reads the input as columns: JSONL without predictions, annotators or folder keys."""
+        return not (self.predictions is not None or self.annotators) and all(
+            not file.keys and reader_of(file.path) is read_jsonl for file in self.data_files.files
+        )
+
+    def parts(self, problems: Problems, summary: Summary, most: int, limit: int | None = None) -> Iterator[Part]:
+        """The checked samples in parts of at most `most`, in the order of the data."""
+        if not self.has_columns:
+            yield from map(SamplePart, parts_of(self.samples(problems, summary, limit), most))
+            return
+        from multimodal_eval.data.readers.columns import ColumnReader, column_parts
+
+        checker, files = self._checker(self.data_files, problems, self.columns), self.data_files.files
+        reader = ColumnReader(files, checker, problems, limit)
+        for part in column_parts(reader.pieces(), most):
+            summary.samples += len(part)
+            yield part
+        reader.seen.note_duplicates(problems, lambda: _ids_again(files, checker, limit))
+        summary.add(checker)
+        _note_unused("map", checker.unused_map, checker, problems, summary)
+
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples, in the order of the data; problems are added to `problems`."""
+        pair = self._regular_pair(limit)
+        if pair is not None:
+            summary.samples, summary.blank_answers = len(pair.samples), pair.blank_answers
+            summary.fields.update(pair.fields)
+            yield from pair.samples
+            return
         checker = self._checker(self.data_files, problems, self.columns)
         checkers = [checker]
         if self.predictions is None:
@@ -182,6 +217,13 @@ class FileInput:
         unused_annotators = set.intersection(*(each.unused_annotators for each in checkers))
         _note_unused("map", unused_map, checker, problems, summary)
         _note_unused("annotators", unused_annotators, checker, problems, summary)
+
+    def _regular_pair(self, limit: int | None) -> CocoPair | None:
+        """A COCO pair without anything unusual, read at once."""
+        if not self.is_coco or self.columns or self.annotators or limit is not None or len(self.files) != 2:
+            return None
+        annotations, results = self.files
+        return None if annotations.keys or results.keys else regular_pair(annotations.path, results.path)
 
     def _checked(
         self, checker: RecordChecker, problems: Problems, summary: Summary, limit: int | None
@@ -279,12 +321,15 @@ def checked_files(
         if fields is not None:
             seen.add(fields["id"])
             yield line, fields
+    seen.note_duplicates(problems, lambda: _ids_again(files, checker, limit))
 
-    def ids() -> Iterator[tuple[str, int, str | None]]:
-        again = islice(_chained(files, Problems()), limit)
-        return ((file, line, checker.id_of(record)) for file, line, record in again)
 
-    seen.note_duplicates(problems, ids)
+def _ids_again(
+    files: Sequence[DataFile], checker: RecordChecker, limit: int | None
+) -> Iterator[tuple[str, int, str | None]]:
+    """(file, line, id) of every record, for a second pass over the files."""
+    again = islice(_chained(files, Problems()), limit)
+    return ((file, line, checker.id_of(record)) for file, line, record in again)
 
 
 def _chained(files: Iterable[DataFile], problems: Problems) -> Iterator[tuple[str, int, Columns]]:

@@ -26,6 +26,7 @@ from multimodal_eval.data.readers.blocks import (
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
 _BATCH = 1000
+_DECODER = msgspec.json.Decoder(Columns)
 
 
 def read_jsonl(path: Path, problems: Problems) -> Iterator[Record]:
@@ -41,8 +42,25 @@ def read_jsonl(path: Path, problems: Problems) -> Iterator[Record]:
         problems.add(damage.code, f"{damage}; the last good record is line {last_good}", file=str(path))
 
 
+def record_of_line(
+    text: bytes, file: str, problems: Problems, *, line: int, start: int, cut_off: bool, last_good: int
+) -> Columns | None:
+    """The fields of one line, `start` bytes into the file. None if it is blank or has problems, which are recorded."""
+    if not text or text.isspace():
+        return None
+    repeated = repeated_by_line(text, line, line_delimited=True)
+    if repeated:
+        note_repeated_keys(problems, file, repeated)
+        return None
+    try:
+        return _DECODER.decode(text)
+    except DECODE_ERRORS as error:
+        note_fault(problems, file, text, error, line=line, start=start, cut_off=cut_off, last_good=last_good)
+        return None
+
+
 def _records(block: Block, path: Path, problems: Problems, last_good: int) -> Iterator[Record]:
-    decode = msgspec.json.Decoder(Columns).decode
+    decode = _DECODER.decode
     file = str(path)
     repeating = repeated_by_line(block.data, block.first_line, line_delimited=True)
     lines = block.data.split(b"\n")
@@ -88,7 +106,7 @@ def first_character(path: Path) -> str:
 
 def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
     """(first line, fields) of every object of the array."""
-    decode = msgspec.json.Decoder(Columns).decode
+    decode = _DECODER.decode
     file = str(path)
     last_good = 0
     try:

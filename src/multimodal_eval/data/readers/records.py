@@ -136,6 +136,16 @@ class RecordChecker:
             counts.update(dict.fromkeys(shape, records))
         return counts
 
+    @property
+    def routes(self) -> list[tuple[str, str, bool]]:
+        """(column, field, whether the field has several columns) of every column that is a field."""
+        return [(column, field, column in self._several) for column, (field, _) in self._route.items()]
+
+    def count(self, shape: tuple[str, ...], records: int, blank_answers: int) -> None:
+        """Count records that were checked elsewhere and have the fields of an earlier record."""
+        self._shapes[shape] += records
+        self.blank_answers += blank_answers
+
     def id_of(self, record: Mapping[str, object]) -> str | None:
         """The record's id as text, unchecked, for a second pass over a file."""
         for column, value in record.items():

@@ -23,6 +23,7 @@ from typing import Any, Literal
 import msgspec
 
 from multimodal_eval.core import records
+from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import MissingFileError, RunFolderError
 from multimodal_eval.core.records import LintReport, Results, RunInfo, to_json
 from multimodal_eval.core.sample import Sample
@@ -39,16 +40,17 @@ class RunFolder:
     It can be pickled: another process receives the address and opens the folder itself.
     """
 
-    def __init__(self, location: Location) -> None:
-        self.storage = storage_at(location)
+    def __init__(self, location: Location, *, is_durable: bool = True) -> None:
+        self.storage = storage_at(location, is_durable=is_durable)
+        self._single: dict[Kind, Any] = {}  # the only part, if this object has written it: it need not be read again
 
     def __reduce__(self) -> tuple[type[RunFolder], tuple[str]]:
         return RunFolder, (self.address,)
 
     @classmethod
-    def create(cls, location: Location, info: RunInfo) -> RunFolder:
+    def create(cls, location: Location, info: RunInfo, *, is_durable: bool = True) -> RunFolder:
         """Create the folder of a new run; an existing folder is never overwritten."""
-        folder = cls(location)
+        folder = cls(location, is_durable=is_durable)
         if folder.storage.is_taken():
             raise RunFolderError(
                 f"{folder.label} already exists. "
@@ -163,13 +165,19 @@ class RunFolder:
         """Commit a part."""
         import pyarrow.parquet as pq
 
+        self._single.pop(kind, None)
         self.storage.write(_part(kind, number), lambda path: pq.write_table(table, path, compression="zstd"))
+        if number == 0:
+            self._single[kind] = table
 
     def read_part(self, kind: Kind, number: int, columns: list[str] | None = None) -> Any:
         """A part as a table, with all columns or only the given ones that it has."""
         import pyarrow.parquet as pq
         from pyarrow import ArrowException
 
+        table = self._single.get(kind) if number == 0 else None
+        if table is not None:
+            return table if columns is None else table.select([name for name in columns if name in table.column_names])
         try:
             with self.storage.open(_part(kind, number)) as source, pq.ParquetFile(source) as file:
                 present = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
@@ -182,6 +190,8 @@ class RunFolder:
         import pyarrow.parquet as pq
         from pyarrow import ArrowException
 
+        if number == 0 and (table := self._single.get(kind)) is not None:
+            return table.schema
         try:
             with self.storage.open(_part(kind, number)) as source:
                 return pq.read_schema(source)
@@ -195,12 +205,19 @@ class RunFolder:
         columns = None if fields is None else columns_of_fields({"id", *fields})
         return to_samples(self.read_part("samples", number, columns))
 
+    def read_batch(self, number: int) -> Batch:
+        """The samples of a part as columns."""
+        from multimodal_eval.data.runs.sample_table import to_batch
+
+        return to_batch(self.read_part("samples", number))
+
     def committed(self, number: int) -> bool:
         """Whether a part is scored."""
         return self.storage.exists(_part("scores", number))
 
     def clear_samples(self) -> None:
         """Remove the parts of an input that was not read completely."""
+        self._single.pop("samples", None)
         self.storage.remove("samples")
         self.storage.remove("state")
         self.clear_scratch()

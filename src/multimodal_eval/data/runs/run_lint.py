@@ -7,6 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.records import LINT_FORMAT, LintReport, RunInfo
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
@@ -29,10 +30,10 @@ def lint_of(
     row = 0
     for part, size in enumerate(info.parts):
         stored = known(part)
-        facts[row : row + size] = facts_of(folder.read_samples(part), patterns) if stored is None else stored
+        facts[row : row + size] = facts_of(folder.read_batch(part), patterns) if stored is None else stored
         table = folder.read_part("scores", part, list(values))
         for name, column in values.items():
-            column.see(np.asarray(table.column(name).to_numpy(), dtype=np.float64))
+            column.see(float_values(table.column(name)))
         row += size
         tick(size)
     corpus_metrics = [name for name, signature in info.signatures.items() if signature.counts_the_corpus]

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from multimodal_eval.core.arrow import integers
+from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.sample import FIELDS, Box, Sample
+from multimodal_eval.data.runs.arrays import python_string_lists, python_strings, string_lists, strings
 
 _JSON: dict[str, msgspec.json.Decoder[Any]] = {
     "annotations": msgspec.json.Decoder(),
@@ -50,11 +56,14 @@ def _schema() -> pa.Schema:
 
 
 SCHEMA = _schema()
+# All fields by position, without the metaclass that looks for aliases.
+_new_sample = partial(msgspec.StructMeta.__call__, Sample)
+assert FIELDS[-1] == "metadata"
 
 
 def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
     """The samples as a table; `first_row` is the number of the first sample in the input."""
-    columns: dict[str, Iterable[Any]] = {"row": range(first_row, first_row + len(samples))}
+    columns: dict[str, Sequence[Any]] = {"row": range(first_row, first_row + len(samples))}
     for name in FIELDS:
         values = list(map(attrgetter(name), samples))
         if values.count(None) == len(values):
@@ -76,8 +85,32 @@ def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
     return pa.table([_array(columns.get(field.name), field.type, len(samples)) for field in SCHEMA], schema=SCHEMA)
 
 
-def _array(values: Iterable[Any] | None, kind: pa.DataType, length: int) -> pa.Array:
-    return pa.nulls(length, kind) if values is None else pa.array(values, kind)
+def table_of_columns(columns: Mapping[str, pa.Array | pa.ChunkedArray], length: int, first_row: int) -> pa.Table:
+    """The table with the given columns; all others are null."""
+    columns = {**columns, "row": integers(np.arange(first_row, first_row + length))}
+    arrays = [columns[field.name] if field.name in columns else pa.nulls(length, field.type) for field in SCHEMA]
+    return pa.table(arrays, schema=SCHEMA).combine_chunks()
+
+
+def columns_of(table: pa.Table) -> dict[str, pa.Array]:
+    """The columns with a value."""
+    return {
+        name: _one_chunk(table.column(name).combine_chunks())
+        for name in table.column_names
+        if name == "id" or table.column(name).null_count < len(table)
+    }
+
+
+def _array(values: Sequence[Any] | None, kind: pa.DataType, length: int) -> pa.Array:
+    if isinstance(values, range):
+        return integers(np.arange(values.start, values.stop))
+    if values is None or values.count(None) == length:
+        return pa.nulls(length, kind)
+    if kind == pa.string():
+        return strings(values)
+    if kind == _TYPES["references"]:
+        return string_lists(values)
+    return pa.array(values, kind)
 
 
 def _encoder(name: str) -> msgspec.json.Encoder:
@@ -142,10 +175,30 @@ def columns_of_fields(fields: Collection[str]) -> list[str]:
     return [name for name in SCHEMA.names if name in fields or name.removesuffix("_bytes") in fields]
 
 
+def to_batch(table: pa.Table) -> Batch:
+    """The rows of a table as a batch; columns without a value are left out."""
+    return Batch(len(table), columns_of(table), _samples_of)
+
+
+def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _samples_of(batch: Batch) -> list[Sample]:
+    columns = {name: batch.column(name) for name in SCHEMA.names if batch.column(name) is not None}
+    for name in _MEDIA:
+        if name in columns or f"{name}_bytes" in columns:
+            for stored, kind in ((name, pa.string()), (f"{name}_bytes", pa.binary())):
+                columns.setdefault(stored, pa.nulls(len(batch), kind))
+    return to_samples(pa.table(columns))
+
+
 def to_samples(table: pa.Table) -> list[Sample]:
     """The samples of a table, without fields whose columns it lacks."""
-    columns = {name: values for name in FIELDS if (values := _values(table, name)) is not None}
-    return [Sample(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+    columns = [_values(table, name) for name in FIELDS]
+    if columns[-1] is None:
+        columns[-1] = [{} for _ in range(len(table))]  # the metadata
+    return list(map(_new_sample, *(repeat(None, len(table)) if values is None else values for values in columns)))
 
 
 def _values(table: pa.Table, name: str) -> list[Any] | None:
@@ -157,7 +210,12 @@ def _values(table: pa.Table, name: str) -> list[Any] | None:
         return _either(column.to_pylist(), table.column(f"{name}_bytes").to_pylist())
     if column.null_count == len(table):
         return None
-    values: list[Any] = column.to_pylist()
+    if column.type == pa.string():
+        values: list[Any] = python_strings(column)
+    elif name == "references":
+        values = python_string_lists(column)
+    else:
+        values = column.to_pylist()
     if name == "images":
         contents = table.column("images_bytes").to_pylist()
         return [names and _either(names, data) for names, data in zip(values, contents, strict=True)]

@@ -10,47 +10,59 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from multimodal_eval.core.arrow import integers
+from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
+from multimodal_eval.core.scores import OK, STATUSES, Scores
+from multimodal_eval.data.runs.arrays import categories, few_strings, float_rows, floats, strings
 from multimodal_eval.data.runs.run_folder import RunFolder
 
-_EXTRA: dict[str, pa.DataType] = {
-    "status": pa.dictionary(pa.int8(), pa.string()),
-    "reason": pa.string(),
-    "warning": pa.string(),
-    "stats": pa.list_(pa.float64()),
-    "details": pa.string(),
-}
+_STATS = pa.list_(pa.float64())
 
 
 def key_columns(samples: Sequence[Sample], first_row: int) -> dict[str, pa.Array]:
     """The columns that identify a row."""
+    batch = Batch.of(samples)
+    if batch.has_columns:
+        group = batch.column("group")
+        return {
+            "row": batch.column("row"),
+            "id": batch.column("id"),
+            "group": pa.nulls(len(batch), pa.string()) if group is None else group,
+        }
     return {
-        "row": pa.array(range(first_row, first_row + len(samples)), pa.int64()),
-        "id": pa.array([sample.id for sample in samples], pa.string()),
-        "group": pa.array([sample.group for sample in samples], pa.string()),
+        "row": integers(np.arange(first_row, first_row + len(batch))),
+        "id": strings([sample.id for sample in batch]),
+        "group": strings([sample.group for sample in batch]),
     }
 
 
 def score_columns(metric: str, scores: Sequence[Score]) -> dict[str, pa.Array]:
     """The columns of one metric."""
+    rows = Scores.of(scores)
+    count = len(rows)
     encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
-    columns = {metric: pa.array([score.value for score in scores], pa.float64())}
-    values = {
-        "status": [score.status for score in scores],
-        "reason": [score.reason for score in scores],
-        "warning": [score.warning for score in scores],
-        "stats": [score.stats for score in scores],
-        "details": [encode(score.details).decode() if score.details else None for score in scores],
+    return {
+        metric: floats(rows.values, rows.status == OK),
+        f"{metric}:status": categories(rows.status, STATUSES),
+        f"{metric}:reason": few_strings(count, rows.reasons),
+        f"{metric}:warning": few_strings(count, rows.warnings),
+        f"{metric}:stats": _stats_column(rows),
+        f"{metric}:details": few_strings(count, {row: encode(item).decode() for row, item in rows.details.items()}),
+        **{f"{metric}.{part}": floats(values) for part, values in rows.parts.items()},
     }
-    for name, type_ in _EXTRA.items():
-        columns[f"{metric}:{name}"] = pa.array(values[name], type_)
-    parts = dict.fromkeys(part for score in scores for part in score.parts or ())
-    for part in parts:
-        columns[f"{metric}.{part}"] = pa.array([(score.parts or {}).get(part) for score in scores], pa.float64())
-    return columns
+
+
+def _stats_column(rows: Scores) -> pa.Array:
+    if rows.stats is None:
+        return pa.nulls(len(rows), _STATS)
+    if isinstance(rows.stats, list):
+        return pa.array(rows.stats, _STATS)
+    return float_rows(rows.stats, rows.status == OK)
 
 
 def columns_of(table: pa.Table, metric: str) -> dict[str, pa.Array]:
@@ -59,11 +71,13 @@ def columns_of(table: pa.Table, metric: str) -> dict[str, pa.Array]:
     return {name: table.column(name).combine_chunks() for name in names}
 
 
-def stored_scores(columns: Mapping[str, pa.Array], metric: str) -> list[Score]:
+def stored_scores(columns: Mapping[str, pa.Array], metric: str) -> Scores:
     """The scores of a metric, as far as a composite needs them."""
     names = (metric, f"{metric}:status", f"{metric}:reason", f"{metric}:stats")
     rows = zip(*(columns[name].to_pylist() for name in names), strict=True)
-    return [Score(value, status, reason, tuple(stats) if stats else None) for value, status, reason, stats in rows]
+    return Scores.of(
+        [Score(value, status, reason, tuple(stats) if stats else None) for value, status, reason, stats in rows]
+    )
 
 
 def align_columns(folder: RunFolder, parts: int) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from secrets import token_hex
 from typing import IO, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -112,11 +111,11 @@ def below(location: Location, name: str) -> Location:
     return folder / name if isinstance(folder, Path) else f"{folder}/{name}"
 
 
-def storage_at(location: Location) -> Storage:
-    """The storage at a location; only a URL needs fsspec."""
+def storage_at(location: Location, *, is_durable: bool = True) -> Storage:
+    """The storage at a location; only a URL needs fsspec. See `LocalStorage` for `is_durable`."""
     location = located(location)
     if isinstance(location, Path):
-        return LocalStorage(location)
+        return LocalStorage(location, is_durable=is_durable)
     from multimodal_eval.data.runs.remote_storage import RemoteStorage
 
     return RemoteStorage(location)
@@ -137,10 +136,13 @@ def copy_file(source: Storage, target: Storage, name: str) -> None:
 
 
 class LocalStorage:
-    """A folder on a local disk. Files are written under a temporary name, synced and renamed. It can be locked."""
+    """A folder on a local disk. Files are written under a temporary name, synced and renamed. It can be locked.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    A temporary folder is not durable: its files need not survive a failure of the machine and are not synced.
+    """
+
+    def __init__(self, path: Path, *, is_durable: bool = True) -> None:
+        self.path, self.is_durable = path, is_durable
 
     @property
     def location(self) -> Path:
@@ -218,7 +220,7 @@ class LocalStorage:
         path = self.path / name
         if "/" in name:
             path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, write)
+        write_atomically(path, write, is_durable=self.is_durable)
 
     def link(self, source: LocalStorage, name: str) -> None:
         """Create a hard link, or a copy if the disk does not support links."""
@@ -264,21 +266,26 @@ class LocalStorage:
 
 def temporary_name(name: str) -> str:
     """A unique temporary name for a file."""
-    return f"{name}.{token_hex(4)}{TEMPORARY}"
+    return f"{name}.{os.urandom(4).hex()}{TEMPORARY}"
 
 
-def write_atomically(path: Path, write: Write) -> None:
-    """Write a temporary file with `write` and rename it: readers see either the old file or the new one."""
+def write_atomically(path: Path, write: Write, *, is_durable: bool = True) -> None:
+    """Write a temporary file with `write` and rename it: readers see either the old file or the new one.
+
+    A durable file is synced, so that it is complete after a failure of the machine too.
+    """
     temporary = path.with_name(temporary_name(path.name))
     try:
         write(temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        if is_durable:
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_directory(path.parent)
+    if is_durable:
+        _sync_directory(path.parent)
 
 
 def _sync_directory(folder: Path) -> None:

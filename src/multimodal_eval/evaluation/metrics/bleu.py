@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score
+from multimodal_eval.core.score import Estimate, Rows
+from multimodal_eval.core.scores import Scores
 from multimodal_eval.text.captions import captions_of, one_caption
 from multimodal_eval.text.tokenizers import TokenizerName
 
@@ -78,13 +79,11 @@ def _aggregate(order: int, rows: Rows) -> Estimate:
     return function_of_sums(rows, partial(corpus_bleu, order=order), partial(_gradient, order=order))
 
 
-def score_bleu(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> list[Score]:
+def score_bleu(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> Scores:
     """BLEU of many samples, with the statistics for the corpus score."""
     scores, stats = captions_of(samples, tokenizer).bleu()
-    return [
-        Score(values[3], stats=tuple(counts), parts=dict(zip(_PARTS, values, strict=False)))
-        for values, counts in zip(scores.tolist(), stats.tolist(), strict=True)
-    ]
+    parts = {part: scores[:, order].copy() for order, part in enumerate(_PARTS)}
+    return Scores.of_values(scores[:, 3].copy(), parts, stats)
 
 
 @metric(

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Score
+from multimodal_eval.core.scores import Scores
 from multimodal_eval.text.captions import (
     FrequenciesName,
     captions_of,
@@ -42,9 +42,9 @@ def cider(candidate: str, references: Sequence[str], corpus: DocumentFrequencies
 
 def score_cider(
     samples: Sequence[Sample], corpus: DocumentFrequencies, *, tokenizer: str = "ptb", df: str = "corpus"
-) -> list[Score]:
+) -> Scores:
     """CIDEr of many samples."""
-    return [Score(value) for value in captions_of(samples, tokenizer).cider(corpus.table).tolist()]
+    return Scores.of_values(captions_of(samples, tokenizer).cider(corpus.table))
 
 
 @metric(

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Score
+from multimodal_eval.core.scores import Scores
 from multimodal_eval.text.captions import (
     FrequenciesName,
     captions_of,
@@ -41,9 +41,9 @@ def cider_d(candidate: str, references: Sequence[str], corpus: DocumentFrequenci
 
 def score_cider_d(
     samples: Sequence[Sample], corpus: DocumentFrequencies, *, tokenizer: str = "ptb", df: str = "corpus"
-) -> list[Score]:
+) -> Scores:
     """CIDEr-D of many samples."""
-    return [Score(value) for value in captions_of(samples, tokenizer).cider_d(corpus.table).tolist()]
+    return Scores.of_values(captions_of(samples, tokenizer).cider_d(corpus.table))
 
 
 @metric(

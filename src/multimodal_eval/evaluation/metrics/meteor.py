@@ -20,7 +20,6 @@ References:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isnan
 from typing import TYPE_CHECKING, Any, Protocol
 
 from multimodal_eval._native import StagedMeteor, meteor_from_stats, stem
@@ -29,10 +28,11 @@ from multimodal_eval.core.metric import Metric, Scorer
 from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
+from multimodal_eval.core.scores import Scores
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.resources.catalogue import get_resource
-from multimodal_eval.text.captions import require_references
+from multimodal_eval.text.captions import require_references, texts_of
 from multimodal_eval.text.languages import language_of_texts
 from multimodal_eval.text.meteor_data import LANGUAGES, open_program, parameters, resource_name
 from multimodal_eval.text.synonyms import SynonymSource, get_synonyms
@@ -87,7 +87,7 @@ def meteor(
 class TextsScorer(Protocol):
     """Scores answers against their references."""
 
-    def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
+    def __call__(self, candidates: list[str], references: list[list[str]]) -> Sequence[Score]:
         """One score per answer."""
 
     def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
@@ -122,13 +122,13 @@ class StagedScorer:
         """One value per answer."""
         return Rows(self.aligned(candidates, references).score(self.with_penalty, threads)[:, 0])
 
-    def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
+    def __call__(self, candidates: list[str], references: list[list[str]]) -> Scores:
         """One score per answer, with a warning if its alignment is not proven to be the best."""
         rows = self.aligned(candidates, references).score(self.with_penalty)
-        return [
-            Score(score) if proven else Score(score, details={"alignment": "beam"}, warning=UNPROVEN)
-            for score, proven in zip(rows[:, 0].tolist(), rows[:, -1].tolist(), strict=True)
-        ]
+        scores = Scores.of_values(rows[:, 0].copy())
+        for row in (rows[:, -1] == 0).nonzero()[0].tolist():
+            scores.details[row], scores.warnings[row] = {"alignment": "beam"}, UNPROVEN
+        return scores
 
 
 class ByLanguage:
@@ -174,13 +174,13 @@ class ProgramScorer:
         """One value per answer, with the statistics for the corpus score."""
         return Rows(*self.program.score(candidates, references, self.tokenizer, threads))
 
-    def __call__(self, candidates: list[str], references: list[list[str]]) -> list[Score]:
+    def __call__(self, candidates: list[str], references: list[list[str]]) -> Scores:
         """The same as scores."""
         values, stats = self.program.score(candidates, references, self.tokenizer)
-        return [
-            unscored("error", TOO_LONG) if isnan(value) else Score(value, stats=tuple(counts))
-            for value, counts in zip(values.tolist(), stats.tolist(), strict=True)
-        ]
+        scores = Scores.of_values(values, stats=stats)
+        for row in (values != values).nonzero()[0].tolist():
+            scores.refuse(row, "error", TOO_LONG)
+        return scores
 
 
 class Meteor(Metric):
@@ -366,10 +366,10 @@ class _SampleScorer:
     def __init__(self, texts_scorer: TextsScorer) -> None:
         self.texts_scorer = texts_scorer
 
-    def score(self, batch: Sequence[Sample]) -> list[Score]:
-        return self.texts_scorer(
-            [sample.generated_answer or "" for sample in batch], [sample.reference_texts for sample in batch]
-        )
+    def score(self, batch: Sequence[Sample]) -> Sequence[Score]:
+        if isinstance(self.texts_scorer, ByLanguage):  # which looks at the texts itself
+            batch = list(batch)
+        return self.texts_scorer(*texts_of(batch))
 
 
 compute_meteor = Meteor()

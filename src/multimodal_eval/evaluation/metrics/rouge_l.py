@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Score
+from multimodal_eval.core.scores import Scores
 from multimodal_eval.text.captions import captions_of, one_caption
 from multimodal_eval.text.tokenizers import TokenizerName
 
@@ -28,9 +28,9 @@ def rouge_l(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb"
     return float(one_caption("rouge_l", candidate, references, tokenizer, with_ngrams=False).rouge_l()[0])
 
 
-def score_rouge_l(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> list[Score]:
+def score_rouge_l(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> Scores:
     """ROUGE-L of many samples."""
-    return [Score(value) for value in captions_of(samples, tokenizer, with_ngrams=False).rouge_l().tolist()]
+    return Scores.of_values(captions_of(samples, tokenizer, with_ngrams=False).rouge_l())
 
 
 @metric("rouge_l", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=score_rouge_l)

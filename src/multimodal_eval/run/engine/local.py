@@ -7,17 +7,16 @@ Models run in this process, and their libraries use all cores. Metrics that only
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import current_process
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.machine import cores
 from multimodal_eval.run.engine.base import AHEAD, IN_OTHER_PROCESSES, Crashed, Inline, Recipe, Work, in_order
-from multimodal_eval.run.engine.processes import process_pool, submit
 from multimodal_eval.run.part import Worker
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 MIN_PARTS = 3  # for processes: starting one takes most of a second
 TRIES = 2
@@ -37,6 +36,7 @@ class Local:
         if work in IN_OTHER_PROCESSES:
             return _in_processes(Recipe.of(worker), work, items, workers)
         placement = worker.placement(work)
+        worker.threads = max(1, self.workers // max(1, len(items)))
         if workers > THREADS and placement == "thread" and len(items) > BUNDLE and _can_leave(worker):
             return _in_bundles(Recipe.of(worker), work, items, workers)
         if workers > 1 and placement == "thread":
@@ -47,11 +47,15 @@ class Local:
 
 
 def _can_leave(worker: Worker) -> bool:
+    from multiprocessing import current_process
+
     childless = current_process().daemon  # a daemon process cannot start children
     return worker.plan.is_portable and worker.folder.is_shared and not childless
 
 
 def _in_threads(worker: Worker, work: Work, items: Sequence[Any], workers: int) -> Iterator[Any]:
+    from concurrent.futures import ThreadPoolExecutor
+
     worker.open(work)  # once, before the threads start
     method = getattr(worker, work)
     with ThreadPoolExecutor(workers) as pool:
@@ -92,6 +96,10 @@ def bundled(items: Sequence[Any], workers: int) -> tuple[int, list[Bundle]]:
 
 def _in_processes(recipe: Recipe, work: Work, items: Sequence[Any], workers: int) -> Iterator[Any]:
     """Use a process pool. A crash breaks the whole pool; the items in progress are then tried one by one."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    from multimodal_eval.run.engine.processes import process_pool
+
     left = list(items)
     while left:
         with process_pool(workers) as pool:
@@ -109,6 +117,10 @@ def _in_processes(recipe: Recipe, work: Work, items: Sequence[Any], workers: int
 
 
 def _alone(recipe: Recipe, work: Work, item: Any) -> Any:
+    from concurrent.futures.process import BrokenProcessPool
+
+    from multimodal_eval.run.engine.processes import process_pool
+
     for _ in range(TRIES):
         with process_pool(1) as pool:
             try:
@@ -119,6 +131,8 @@ def _alone(recipe: Recipe, work: Work, item: Any) -> Any:
 
 
 def _submit(pool: ProcessPoolExecutor, recipe: Recipe, work: Work, item: Any) -> Future[Any]:
+    from multimodal_eval.run.engine.processes import submit
+
     return submit(pool, _work, recipe, work, item)
 
 

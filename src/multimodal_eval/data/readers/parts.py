@@ -1,0 +1,81 @@
+"""Split samples into parts: by their number and by the size of their media."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from multimodal_eval.core.sample import Sample
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MEDIA_BYTES = 64 << 20
+
+
+class Part(Protocol):
+    """Consecutive samples of an input."""
+
+    def __len__(self) -> int: ...
+
+    def samples(self, fields: Collection[str]) -> Sequence[Sample]:
+        """The samples, with at least the given fields."""
+
+    def table(self, first_row: int) -> pa.Table:
+        """The table to store; `first_row` is the number of the first sample in the input."""
+
+
+class SamplePart:
+    """A part that consists of samples in memory."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self._samples = samples
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def samples(self, fields: Collection[str]) -> Sequence[Sample]:
+        """The samples."""
+        return self._samples
+
+    def table(self, first_row: int) -> pa.Table:
+        """The table to store; `first_row` is the number of the first sample in the input."""
+        from multimodal_eval.data.runs.sample_table import to_table
+
+        return to_table(self._samples, first_row)
+
+
+def parts_of(samples: Iterable[Sample], most: int) -> Iterator[list[Sample]]:
+    """Lists of at most `most` samples; a list ends early once it has 64 MB of media."""
+    part: list[Sample] = []
+    size = 0
+    for sample in samples:
+        part.append(sample)
+        size += media_size(sample)
+        if len(part) == most or size >= MEDIA_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def media_size(sample: Sample) -> int:
+    """The size of all media in the sample: the length of bytes, data URIs and paths, and the pixels of images."""
+    return sum(map(_media_bytes, _media_of(sample)))
+
+
+def _media_of(sample: Sample) -> Iterator[Any]:
+    """Every image, audio and video in the sample, as content or path."""
+    for media in (sample.image, sample.audio, sample.video, *(sample.images or ())):
+        if media is not None:
+            yield media
+    for message in sample.messages or ():
+        yield from (part.content for part in message.parts if part.type != "text" and part.content is not None)
+
+
+def _media_bytes(media: Any) -> int:
+    """The length of bytes, data URIs and paths; the size of the pixels of an image in memory."""
+    if isinstance(media, str | bytes):
+        return len(media)
+    width, height = getattr(media, "size", (0, 0))
+    return int(width * height * len(media.getbands())) if width else 0

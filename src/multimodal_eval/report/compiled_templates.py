@@ -1,0 +1,54 @@
+"""Compiled templates, kept next to the templates as Python keeps its compiled modules: in `__pycache__`.
+
+Compiling the report's templates takes longer than filling them. As for modules, nothing is written if the folder is not
+writable or if Python may not write bytecode, and PYTHONPYCACHEPREFIX names another folder.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from hashlib import sha256
+from importlib.util import cache_from_source
+from pathlib import Path
+
+from jinja2.bccache import Bucket, BytecodeCache
+
+from multimodal_eval import __version__
+from multimodal_eval.core.machine import package_version
+
+
+class CompiledTemplates(BytecodeCache):
+    """One file per template. `settings` are those of the environment that change the compiled code."""
+
+    def __init__(self, settings: object) -> None:
+        self._versions = f"{__version__} {package_version('jinja2')} {settings!r}\n"
+
+    def get_cache_key(self, name: str, filename: str | None = None) -> str:
+        """The path of the compiled template; empty if the template is not a file."""
+        return "" if filename is None else cache_from_source(filename, optimization="jinja")
+
+    def get_source_checksum(self, source: str) -> str:
+        """A checksum of everything that the compiled template depends on."""
+        return sha256((self._versions + source).encode()).hexdigest()
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Read the file, if it exists; the bucket refuses one with another checksum."""
+        with suppress(OSError), Path(bucket.key).open("rb") as file:
+            bucket.load_bytecode(file)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Write the file atomically."""
+        if sys.dont_write_bytecode or not bucket.key:
+            return
+        path = Path(bucket.key)
+        scratch = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with scratch.open("xb") as file:
+                bucket.write_bytecode(file)
+            scratch.replace(path)
+        except OSError:  # a folder of the system: the template is compiled again next time
+            with suppress(OSError):
+                scratch.unlink(missing_ok=True)
