@@ -48,6 +48,7 @@ def test_columns_give_the_samples_back(rows):
     assert list(batch[1:3]) == rows[1:3]
     order = np.arange(len(rows))[::-1].copy()
     assert list(batch.take(order[:-1])) == rows[::-1][:-1]
+    assert list(batch.take(order)) == rows[::-1]
 
 
 @given(batches)

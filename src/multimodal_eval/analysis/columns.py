@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from multimodal_eval.core.arrow import booleans, float_values, integers, null_rows, offsets_of
+from multimodal_eval.core.arrow import booleans, float_values, integer_values, integers, null_rows, offsets_of
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.metric import Bounds
-from multimodal_eval.core.scoring import ROUNDING, value_fault
+from multimodal_eval.core.scoring import are_faulty, value_fault
 from multimodal_eval.data.runs.run_folder import RunFolder
 
 Codes = NDArray[np.int64]
@@ -89,13 +89,7 @@ def _check_values(
     name: str, ids: pa.ChunkedArray, values: NDArray[np.float64], stored: pa.ChunkedArray, bounds: Bounds
 ) -> None:
     """Raise an error for stored scores that are out of bounds, since the folder may have been edited."""
-    present = ~null_rows(stored)
-    low, high = bounds
-    bad = present & ~np.isfinite(values)
-    with np.errstate(invalid="ignore"):
-        bad |= present & (values < (-np.inf if low is None else low - ROUNDING))
-        bad |= present & (values > (np.inf if high is None else high + ROUNDING * high))
-    rows = np.flatnonzero(bad)
+    rows = np.flatnonzero(are_faulty(values, bounds) & ~null_rows(stored))
     if len(rows):
         problems = [_stored_problem(name, ids[int(row)].as_py(), float(values[row]), bounds) for row in rows[:100]]
         raise InputError(problems, len(rows))
@@ -138,7 +132,7 @@ def cluster_codes(groups: pa.ChunkedArray) -> NDArray[np.int64] | None:
     if groups.null_count == len(groups):
         return None
     encoded = groups.combine_chunks().dictionary_encode()
-    codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    codes = integer_values(encoded.indices.fill_null(-1))
     ungrouped = codes < 0
     codes[ungrouped] = len(encoded.dictionary) + np.arange(int(ungrouped.sum()))
     return codes

@@ -59,15 +59,15 @@ def score_rows(
         is_ready[row] = False
     _refuse_missing(metric, batch, scores, is_ready)
     if metric.blank is not None:
+        fault = value_fault(metric.blank, metric.bounds)
         for row in answers.blank:
             if is_ready[row]:
-                scores.values[row], is_ready[row] = float(metric.blank), False
+                is_ready[row] = False
+                scores.put(row, unscored("error", fault) if fault else Score(float(metric.blank)))
     rows = np.flatnonzero(is_ready)
     if len(rows):
         fresh = _scored(metric.bounds, scorer, batch.take(rows), retries or Retries())
         _put(scores, rows, fresh)
-    if metric.blank is not None and value_fault(metric.blank, metric.bounds):
-        _check(metric.bounds, scores)
     for row in answers.blank:
         if scores.status[row] == OK:
             scores.warnings[row] = BLANK_ANSWER
@@ -204,13 +204,8 @@ def _check(bounds: Bounds, scores: Scores) -> None:
     """Refuse the rows with an invalid value."""
     import numpy as np
 
-    low, high = bounds
     is_scored = scores.status == OK
-    bad = ~np.isfinite(scores.values)
-    if low is not None:
-        bad |= scores.values < low - ROUNDING
-    if high is not None:
-        bad |= scores.values > high + ROUNDING * high
+    bad = are_faulty(scores.values, bounds)
     extra = [(f"part {name!r}", values[:, None]) for name, values in scores.parts.items()]
     if scores.stats is not None and not isinstance(scores.stats, list):
         extra.append(("statistic", scores.stats))
@@ -242,6 +237,19 @@ def _checked(bounds: Bounds, score: Score) -> Score:
     parts = {part: float(value) for part, value in score.parts.items()} if score.parts else None
     stats = None if score.stats is None else tuple(map(float, score.stats))
     return msgspec.structs.replace(score, value=float(score.value), parts=parts, stats=stats)
+
+
+def are_faulty(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
+    """Whether each value is not finite or is out of bounds, as in `value_fault`."""
+    import numpy as np
+
+    low, high = bounds
+    faulty: NDArray[np.bool_] = ~np.isfinite(values)
+    if low is not None:
+        faulty |= values < low - ROUNDING
+    if high is not None:
+        faulty |= values > high + ROUNDING * high
+    return faulty
 
 
 def value_fault(value: object, bounds: Bounds, what: str = "value") -> str | None:
