@@ -18,15 +18,22 @@ if TYPE_CHECKING:
     from multimodal_eval.core.signature import Signature
     from multimodal_eval.data.runs.run import Run, load_run
     from multimodal_eval.evaluation.metrics_registry import evaluate_sample
+    from multimodal_eval.interop.accumulator import Accumulator, ScoreValue, compute
+    from multimodal_eval.interop.coco import CaptionScores, caption_scores
+    from multimodal_eval.interop.list_scores import AnswerScores, LabelScores, answer_scores, label_scores
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.evaluate import evaluate, rescore, resume
 
 # The module of each public name; imported on first use, so that `import multimodal_eval` is fast.
 _MODULES = {
+    "Accumulator": "interop.accumulator",
+    "AnswerScores": "interop.list_scores",
     "Batch": "core.batch",
     "Box": "core.sample",
+    "CaptionScores": "interop.coco",
     "Engine": "run.engine.base",
     "Estimate": "core.score",
+    "LabelScores": "interop.list_scores",
     "Message": "core.conversation",
     "MessagePart": "core.conversation",
     "Metric": "core.metric",
@@ -38,11 +45,16 @@ _MODULES = {
     "Run": "data.runs.run",
     "Sample": "core.sample",
     "Score": "core.score",
+    "ScoreValue": "interop.accumulator",
     "Scorer": "core.metric",
     "Scores": "core.scores",
     "Signature": "core.signature",
+    "answer_scores": "interop.list_scores",
+    "caption_scores": "interop.coco",
+    "compute": "interop.accumulator",
     "evaluate": "run.evaluate",
     "evaluate_sample": "evaluation.metrics_registry",
+    "label_scores": "interop.list_scores",
     "load_run": "data.runs.run",
     "metric": "core.registry",
     "register": "core.registry",
@@ -53,10 +65,14 @@ _MODULES = {
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "Accumulator",
+    "AnswerScores",
     "Batch",
     "Box",
+    "CaptionScores",
     "Engine",
     "Estimate",
+    "LabelScores",
     "Message",
     "MessagePart",
     "Metric",
@@ -68,12 +84,17 @@ __all__ = [
     "Run",
     "Sample",
     "Score",
+    "ScoreValue",
     "Scorer",
     "Scores",
     "Signature",
     "__version__",
+    "answer_scores",
+    "caption_scores",
+    "compute",
     "evaluate",
     "evaluate_sample",
+    "label_scores",
     "load_run",
     "metric",
     "register",

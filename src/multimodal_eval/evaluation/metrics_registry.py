@@ -8,7 +8,7 @@ passed as `--plugin my_metric.py`), an entry point in the group `multimodal_eval
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Dict, List  # noqa: UP035 - guides written for this module use these names
 
@@ -24,7 +24,7 @@ from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.data.readers.records import sample_of
 from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.composite_score import composite_of_scores
-from multimodal_eval.evaluation.tasks_config import PART_ALIASES, TASKS, Task, TaskMetrics, get_task
+from multimodal_eval.evaluation.tasks_config import PART_ALIASES, PRESETS, TASKS, Task, TaskMetrics, get_task
 
 __all__ = ["TASK_METRICS", "_METRICS", "evaluate_sample", "get_metric", "list_available"]
 
@@ -80,20 +80,38 @@ def list_available() -> list[str]:
     return sorted({*_METRICS, *registered, *entry_points()})
 
 
-def evaluate_sample(sample: Sample | Mapping[str, Any], task_type: str = "captioning") -> dict[str, Any]:
-    """Score one sample with the task's metrics: a flat dict.
+def evaluate_sample(
+    sample: Sample | Mapping[str, Any], task_type: str = "captioning", *, metrics: Sequence[str] | str | None = None
+) -> dict[str, Any]:
+    """Score one sample with the task's metrics, or with the given `metrics`: a flat dict.
 
-    Every metric by name (None if unscored), the parts of dict-valued metrics as `<metric>.<part>`,
-    `composite_score` (None if a part is missing), and `status` (metric -> "ok" or the reason).
-    Metrics that need a corpus use the one shipped with the package.
+    Every metric by name (None if unscored), the parts of dict-valued metrics as `<metric>.<part>`, and `status`
+    (metric -> "ok" or the reason). With a task also `composite_score` (None if a part is missing).
+    A record needs no id. Metrics that need a corpus use the one shipped with the package.
     """
-    task = get_task(task_type)
-    subject = sample if isinstance(sample, Sample) else sample_of(sample)
-    scores = {name: _score_alone(name, subject) for name in TASK_METRICS[task_type]}
-    scores_with_composite = {**scores, COMPOSITE: composite_of_scores(task, scores)}
-    status = {name: "ok" if score.status == "ok" else score.reason for name, score in scores_with_composite.items()}
-    values = (pair for name, score in scores_with_composite.items() for pair in _flat(name, score))
+    subject = sample if isinstance(sample, Sample) else sample_of({"id": "0", **_without_null_id(sample)})
+    if metrics is None:
+        task = get_task(task_type)
+        scores = {name: _score_alone(name, subject) for name in TASK_METRICS[task_type]}
+        scores[COMPOSITE] = composite_of_scores(task, scores)
+    else:
+        scores = {name: _score_alone(name, subject) for name in _named(metrics)}
+    status = {name: "ok" if score.status == "ok" else score.reason for name, score in scores.items()}
+    values = (pair for name, score in scores.items() for pair in _flat(name, score))
     return {**dict(values), "status": status}
+
+
+def _without_null_id(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in record.items() if key != "id" or value is not None}
+
+
+def _named(metrics: Sequence[str] | str) -> list[str]:
+    """The names of the metrics, with those of a preset such as `coco`; unknown names are refused."""
+    names = [part.strip() for part in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
+    expanded = list(dict.fromkeys(name for entry in names for name in PRESETS.get(entry, (entry,))))
+    for name in expanded:
+        get_metric(name)
+    return expanded
 
 
 def _flat(name: str, score: Score) -> Iterator[tuple[str, object]]:

@@ -24,10 +24,11 @@ from multimodal_eval.core.errors import (
     UnknownNameError,
 )
 from multimodal_eval.core.metric import Metric
-from multimodal_eval.core.progress import Progress, silent
+from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import Source
 from multimodal_eval.core.registry import is_loaded
 from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.data.readers.frames import Table
 from multimodal_eval.data.readers.inputs import FileInput, Input, MemoryInput
 from multimodal_eval.data.readers.records import parse_map
 from multimodal_eval.data.runs.run import Run
@@ -39,12 +40,13 @@ from multimodal_eval.run.config import ConfigSource, load_config, overlaid
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
+from multimodal_eval.run.progress_display import ShowProgress, shown
 
 _ENGINE_SETTINGS = {"address", "gpus_per_worker"}
 _INPUT_SETTINGS = ("limit", "map", "annotators", "allow_partial")
 _MEDIA_FIELDS = ("image", "images", "audio", "video", "messages")  # fields that name files
 
-Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]]
+Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]] | Table
 
 
 def evaluate(
@@ -55,15 +57,16 @@ def evaluate(
     metrics: Sequence[str] | str | None = None,
     config: ConfigSource = None,
     output: Location | None = None,
-    progress: Progress = silent,
+    progress: ShowProgress = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
     **settings: Any,
 ) -> Run:
     """Score samples and return the run.
 
-    `data` is a file, a folder of files or a pattern such as `part-*.jsonl`, samples or records in memory, or a mapping
-    of parallel lists. Files may have separate `predictions`, joined by id. `settings` are further keys of the
+    `data` is a file, a folder of files or a pattern such as `part-*.jsonl`; or in memory: samples or records, a mapping
+    of parallel lists, a pandas or polars frame, an Arrow table, a `datasets.Dataset`. Rows in memory without ids are
+    numbered from 0. Files may have separate `predictions`, joined by id. `settings` are further keys of the
     configuration: `by`, `limit`, `seed`, `map`, `annotators`, `labels`, `unknown_labels`, `options`, `tasks`,
     `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`,
     `allow_image_urls`.
@@ -71,14 +74,16 @@ def evaluate(
     a temporary folder, which is removed with the object; `save` keeps a copy.
     `engine` is this machine ("local") with a number of `workers` (all cores by default), a private Ray cluster
     ("ray"), or an `Engine` with further settings, such as the address of a cluster. Scores do not depend on it.
+    `progress` is shown in terminals and notebooks if a run takes longer than a moment; False turns it off, True shows
+    it everywhere, and a function `(stage, done, total)` is called instead.
     """
     chosen = Engine.of(engine, workers)
     for name in _ENGINE_SETTINGS & settings.keys():
         raise ConfigError(f"`{name}` is a setting of the engine: engine=Engine('ray', {name}=…)")
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
     path, scratch = _place(output, chosen)
-    with _removed_on_failure(scratch), chosen.executor(plan) as executor:
-        execute.start(plan, source, path, executor, progress, is_durable=scratch is None)
+    with _removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
+        execute.start(plan, source, path, executor, report, is_durable=scratch is None)
     return Run(path, scratch)
 
 
@@ -137,7 +142,7 @@ def open_input(data: Data, predictions: str | Path | None, config: RunConfig) ->
         return FileInput(Path(data), second, parse_map(config.map), config.allow_partial, tuple(config.annotators))
     if predictions is not None:
         raise ConfigError("`predictions` needs data in a file; samples in memory must include their answers")
-    return MemoryInput(data, tuple(config.annotators))
+    return MemoryInput(data, tuple(config.annotators), parse_map(config.map))
 
 
 def resume(
@@ -145,7 +150,7 @@ def resume(
     *,
     plugins: Sequence[str | Path] = (),
     accept_open: bool = False,
-    progress: Progress = silent,
+    progress: ShowProgress = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
 ) -> Run:
@@ -161,13 +166,13 @@ def resume(
         return Run(location)
     old = None if info.rescored_from is None else Run(info.rescored_from)
     plan = resumed_plan(location, plugins)
-    with folder.locked(), chosen.executor(plan) as executor:
+    with folder.locked(), chosen.executor(plan) as executor, shown(progress) as report:
         if old is not None:
             folder.clear_temporary()
-            _carry_over(old, plan, folder, executor, progress, accept_open=accept_open)
+            _carry_over(old, plan, folder, executor, report, accept_open=accept_open)
         else:
             source = partial(_opened_again, info.source, plan)
-            execute.continue_run(plan, source, folder, executor, progress, accept_open=accept_open)
+            execute.continue_run(plan, source, folder, executor, report, accept_open=accept_open)
     return Run(location)
 
 
@@ -212,7 +217,7 @@ def rescore(
     *,
     plugins: Sequence[str | Path] = (),
     output: Location | None = None,
-    progress: Progress = silent,
+    progress: ShowProgress = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
 ) -> Run:
@@ -225,8 +230,8 @@ def rescore(
     old = run if isinstance(run, Run) else Run(run)
     plan = rescoring_plan(old, config, plugins)
     path, scratch = _place(output, chosen)
-    with _removed_on_failure(scratch), chosen.executor(plan) as executor:
-        carry_over(old, plan, path, executor, progress, is_durable=scratch is None)
+    with _removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
+        carry_over(old, plan, path, executor, report, is_durable=scratch is None)
     return Run(path, scratch)
 
 

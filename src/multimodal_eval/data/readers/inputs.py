@@ -17,6 +17,7 @@ from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers.coco_pair import CocoPair, regular_pair
 from multimodal_eval.data.readers.files import DataFile, FileSet, file_set
 from multimodal_eval.data.readers.formats import check_file, is_textual, reader_of
+from multimodal_eval.data.readers.frames import Table, with_ids, without_frames
 from multimodal_eval.data.readers.ids import PredictionIndex, SeenIds, merge
 from multimodal_eval.data.readers.json_file import read_coco_annotations, read_jsonl
 from multimodal_eval.data.readers.parts import Part, SamplePart, parts_of
@@ -54,15 +55,18 @@ def refuse_empty(summary: Summary, name: str | None) -> None:
 
 
 class MemoryInput:
-    """Samples, records or columns in memory."""
+    """Samples, records, columns or a table in memory. Rows are numbered if none of them has an id."""
 
     def __init__(
         self,
-        data: Iterable[Sample | Mapping[str, object]] | Mapping[str, Sequence[object]],
+        data: Iterable[Sample | Mapping[str, object]] | Mapping[str, Sequence[object]] | Table,
         annotators: tuple[str, ...] = (),
+        columns: ColumnMap | None = None,
     ) -> None:
-        self.rows = _rows_of_columns(data) if isinstance(data, Mapping) else list(data)
-        self.annotators = annotators
+        records = without_frames(data)
+        self.columns, self.annotators = columns or {}, annotators
+        rows = _rows_of_columns(records) if isinstance(records, Mapping) else list(records)
+        self.rows, self._numbering = with_ids(rows, self.columns)
 
     def describe(self) -> list[InputFile]:
         """The input files for run.json."""
@@ -77,7 +81,7 @@ class MemoryInput:
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples; problems are added to `problems`."""
-        checker, seen = RecordChecker(None, problems, {}, annotators=self.annotators), SeenIds()
+        checker, seen = RecordChecker(None, problems, self.columns, annotators=self.annotators), SeenIds()
         rows = self.rows[:limit]
         for number, row in enumerate(rows, 1):
             fields = checker.fields(number, _as_record(row))
@@ -88,6 +92,8 @@ class MemoryInput:
         ids = ((None, number, checker.id_of(_as_record(row))) for number, row in enumerate(rows, 1))
         seen.note_duplicates(problems, lambda: ids)
         summary.add(checker)
+        summary.notes.extend(self._numbering)
+        _note_unused("map", checker.unused_map, checker, problems, summary)
         _note_unused("annotators", checker.unused_annotators, checker, problems, summary)
 
 

@@ -191,6 +191,8 @@ class RecordChecker:
         if "id" not in fields and self.problems.total == before:
             columns = ", ".join(map(repr, list(record)[:8]))
             hint = f"Name its column with --map id=COLUMN; the record has {columns}."
+            if self.file is None:
+                hint = f"Give every sample an id, or none: then they are numbered. The record has {columns}."
             self._note(RefusedError("MISSING_ID", "the sample has no `id`.", hint), "id", None, record)
         if self.problems.total > before:
             return None

@@ -11,10 +11,9 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.errors import RunFolderError, UnknownNameError
 from multimodal_eval.core.optional import require
 from multimodal_eval.core.records import (
-    COMPOSITE,
     CompositeEntry,
     JsonObject,
     LintReport,
@@ -24,14 +23,18 @@ from multimodal_eval.core.records import (
 )
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.run_text import as_html, as_text, figure_named, figures_of
 from multimodal_eval.data.runs.storage import LocalStorage, Location, below, copy_file, storage_at
+
+KEYS = 3  # the first columns of the scores: row, id, group
 
 
 class Run:
     """Results, per-sample scores and samples of one run.
 
-    `run["cider"]` is the metric's entry in results.json (value, stderr, low, high, n_scored, …);
-    `run.scores()` is an Arrow table with one row per sample, in input order.
+    `run["cider"]` is the metric's entry in results.json (value, stderr, low, high, n_scored, …), and `run["bleu_1"]`
+    one of its parts; `run.keys()` lists the names. `run.scores()` is an Arrow table with one row per sample, in input
+    order.
     """
 
     def __init__(self, location: Location, scratch: Path | None = None) -> None:
@@ -68,15 +71,31 @@ class Run:
         """All results by name: the metrics, then `composite_score` if there is one."""
         return self.outcome.entries
 
+    def keys(self) -> list[str]:
+        """The names of all results: metrics, their parts (`bleu_1`, `vqa_accuracy.agreement`), the composite."""
+        return list(figures_of(self))
+
     def __getitem__(self, name: str) -> JsonObject:
-        entry: JsonObject = msgspec.to_builtins(self.entries[COMPOSITE if name == "composite" else name])
+        figure = figure_named(self, name)
+        if figure is None:
+            raise UnknownNameError("result of this run", name, self.keys())
+        entry: JsonObject = msgspec.to_builtins(figure)
         return entry
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and figure_named(self, name) is not None
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.keys()
 
     def __len__(self) -> int:
         return self.outcome.n
 
     def __repr__(self) -> str:
-        return f"<Run {self.folder.label}: {len(self)} samples, {', '.join(self.metrics)}>"
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def scores(self, columns: list[str] | None = None) -> Any:
         """The scores as an Arrow table with one row per sample, in input order."""
@@ -111,14 +130,28 @@ class Run:
                 self.folder.write_lint(stored)
         return stored
 
-    def to_pandas(self) -> Any:
-        """The scores as a pandas DataFrame (needs the extra `pandas`)."""
-        require("pandas", extra="pandas", purpose="Run.to_pandas")
-        return self.scores().to_pandas()
+    def to_pandas(self, *, with_samples: bool = False) -> Any:
+        """The scores as a pandas DataFrame (needs the extra `pandas`), after the samples if they are wanted."""
+        pandas = require("pandas", extra="pandas", purpose="Run.to_pandas")
+        scores = self.scores().to_pandas()
+        if not with_samples:
+            return scores
+        columns = {name: pandas.Series(values) for name, values in self._sample_columns().items()}
+        return pandas.concat([scores.iloc[:, :KEYS], pandas.DataFrame(columns), scores.iloc[:, KEYS:]], axis=1)
 
-    def to_polars(self) -> Any:
-        """The scores as a polars DataFrame (needs the extra `polars`)."""
-        return require("polars", extra="polars", purpose="Run.to_polars").from_arrow(self.scores())
+    def to_polars(self, *, with_samples: bool = False) -> Any:
+        """The scores as a polars DataFrame (needs the extra `polars`), after the samples if they are wanted."""
+        polars = require("polars", extra="polars", purpose="Run.to_polars")
+        scores = polars.from_arrow(self.scores())
+        if not with_samples:
+            return scores
+        columns = [polars.Series(name, values, strict=False) for name, values in self._sample_columns().items()]
+        return polars.DataFrame([*scores.get_columns()[:KEYS], *columns, *scores.get_columns()[KEYS:]])
+
+    def _sample_columns(self) -> dict[str, list[object]]:
+        from multimodal_eval.data.runs.sample_columns import sample_columns
+
+        return sample_columns(self.samples(), self.scores().column_names)
 
     @property
     def is_kept(self) -> bool:
