@@ -190,3 +190,29 @@ def test_a_metric_without_its_model_says_what_to_fetch():
     with pytest.raises(UnavailableError, match="mmeval fetch some-model") as refused:
         evaluate([SAMPLE], metrics=["with_model", "cider"])
     assert "To run without them: --metrics cider" in str(refused.value)
+
+
+RECORD = {"generated_answer": "a red dog", "references": ["a red dog"]}
+
+
+def test_one_sample_with_chosen_metrics():
+    scores = evaluate_sample(RECORD, metrics=["exact_match", "bleu"])
+    assert list(scores) == ["exact_match", "bleu", "bleu.bleu_1", "bleu.bleu_2", "bleu.bleu_3", "status"]
+    assert (scores["exact_match"], scores["status"]) == (1.0, {"exact_match": "ok", "bleu": "ok"})
+    assert evaluate_sample(SAMPLE, metrics="exact_match") == {"exact_match": 0.0, "status": {"exact_match": "ok"}}
+
+
+def test_one_sample_with_a_preset_or_a_list_in_a_string():
+    assert {"bleu", "rouge_l", "cider_d"} <= evaluate_sample(RECORD, metrics="coco").keys()
+    assert list(evaluate_sample(RECORD, metrics="exact_match, rouge_l")) == ["exact_match", "rouge_l", "status"]
+
+
+def test_one_sample_with_an_unknown_metric():
+    with pytest.raises(UnknownNameError, match="Did you mean 'exact_match'"):
+        evaluate_sample(RECORD, metrics="exactmatch")
+
+
+def test_one_record_needs_no_id():
+    with_id = evaluate_sample({"id": "7", **RECORD}, metrics="rouge_l")
+    assert evaluate_sample(RECORD, metrics="rouge_l") == with_id
+    assert evaluate_sample({"id": None, **RECORD}, metrics="rouge_l") == with_id

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from multimodal_eval.core.errors import ConfigError, InputError, Problem, did_you_mean, shorten
+from multimodal_eval.core.errors import ConfigError, InputError, NothingNamedError, Problem, did_you_mean, shorten
 from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.runs.run_text import figures_of
@@ -69,6 +69,8 @@ class Accumulator:
         for name in ("progress", "output", "config", "limit", "map"):
             if name in settings:
                 raise ConfigError(f"an Accumulator has no setting {name!r}")
+        if not metrics and not settings.get("task"):
+            raise NothingNamedError("name metrics, such as 'cider_d', or a task, such as task='vqa'")
         make_plan(overlaid(None, **self._run_settings()))
 
     def _run_settings(self) -> dict[str, Any]:

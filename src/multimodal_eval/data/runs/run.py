@@ -82,6 +82,9 @@ class Run:
         entry: JsonObject = msgspec.to_builtins(figure)
         return entry
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and figure_named(self, name) is not None
 

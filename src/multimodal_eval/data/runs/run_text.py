@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.records import COMPOSITE, Entry, Figure
@@ -80,6 +79,8 @@ def as_text(run: Run) -> str:
 
 def as_html(run: Run) -> str:
     """The same as an HTML table."""
+    from html import escape
+
     head = "".join(f"<th{' ' + _LEFT if cell == _HEAD[0] else ''}>{escape(cell)}</th>" for cell in _HEAD)
     body = "".join(
         f"<tr><th {_LEFT}>{escape(name)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
