@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 Aggregated = dict[str, tuple[Callable[[Rows], Estimate], Rows]]  # the scored rows of each score
 
-ANSWER_METRICS = ("exact_match", "vqa_accuracy")
-
 
 @dataclass(frozen=True)
 class AnswerScores:
@@ -43,11 +41,11 @@ class AnswerScores:
 
     per_sample: dict[str, NDArray[np.float64]]
     corpus: dict[str, float]  # NaN if no sample is scored
-    rows: Aggregated = field(repr=False)
+    _rows: Aggregated = field(repr=False)
 
     def interval(self, name: str) -> Interval:
         """A score over all samples with its standard error and 95 % interval."""
-        aggregate, rows = self.rows[name]
+        aggregate, rows = self._rows[name]
         if not len(rows):
             return Interval(np.nan, None, None, None, "nothing scored")
         return Averaging().interval(aggregate, rows)
@@ -69,7 +67,7 @@ def answer_scores(
     predictions: Sequence[str],
     references: Sequence[str | Sequence[str]],
     *,
-    metrics: Sequence[str] = ANSWER_METRICS,
+    metrics: Sequence[str] = ("exact_match", "vqa_accuracy"),
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> AnswerScores:
     """Scores of short answers: `exact_match` and `vqa_accuracy`, or any other `metrics` of text.

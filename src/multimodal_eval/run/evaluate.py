@@ -40,7 +40,7 @@ from multimodal_eval.run.config import ConfigSource, load_config, overlaid
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
-from multimodal_eval.run.progress_display import ShowProgress, shown
+from multimodal_eval.run.progress_display import shown
 
 _ENGINE_SETTINGS = {"address", "gpus_per_worker"}
 _INPUT_SETTINGS = ("limit", "map", "annotators", "allow_partial")
@@ -57,7 +57,7 @@ def evaluate(
     metrics: Sequence[str] | str | None = None,
     config: ConfigSource = None,
     output: Location | None = None,
-    progress: ShowProgress = None,
+    progress: Progress | bool | None = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
     **settings: Any,
@@ -150,7 +150,7 @@ def resume(
     *,
     plugins: Sequence[str | Path] = (),
     accept_open: bool = False,
-    progress: ShowProgress = None,
+    progress: Progress | bool | None = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
 ) -> Run:
@@ -217,7 +217,7 @@ def rescore(
     *,
     plugins: Sequence[str | Path] = (),
     output: Location | None = None,
-    progress: ShowProgress = None,
+    progress: Progress | bool | None = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
 ) -> Run:

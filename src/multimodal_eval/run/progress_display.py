@@ -10,16 +10,17 @@ from typing import TextIO
 
 from multimodal_eval.core.progress import Progress, silent
 
-ShowProgress = Progress | bool | None  # a callback, or whether to show it; None: in terminals and notebooks
-
 QUIET = 0.5  # seconds before anything is shown: short runs show nothing
 EVERY = 0.1  # seconds between two versions of a line that is overwritten
 EVERY_LINE = 5.0  # seconds between two lines if they cannot be overwritten
 
 
 @contextmanager
-def shown(progress: ShowProgress) -> Iterator[Progress]:
-    """The callback for a run; what it has shown is removed at the end."""
+def shown(progress: Progress | bool | None) -> Iterator[Progress]:
+    """The callback for a run: the given one, or a line if it is True, or in terminals and notebooks if it is None.
+
+    The line is removed at the end.
+    """
     if callable(progress):
         yield progress
         return

@@ -22,7 +22,7 @@ from multimodal_eval.data.readers.frames import NUMBERED
 from multimodal_eval.data.readers.inputs import MemoryInput, Summary
 from multimodal_eval.data.readers.problems import Problems
 
-RECORDS = [
+RECORDS: list[dict[str, object]] = [
     {"id": "a", "generated_answer": "a dog runs", "references": ["a dog", "the dog"], "length": 3, "language": "en"},
     {"id": "b", "generated_answer": "", "references": ["a cat"], "length": 0, "language": None},
     {"id": "c", "generated_answer": None, "references": ["é", "é"], "length": None, "language": "fr"},

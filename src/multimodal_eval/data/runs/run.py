@@ -134,7 +134,7 @@ class Run:
         return stored
 
     def to_pandas(self, *, with_samples: bool = False) -> Any:
-        """The scores as a pandas DataFrame (needs the extra `pandas`), after the samples if they are wanted."""
+        """The scores as a pandas DataFrame (needs the extra `pandas`); `with_samples` adds the samples' columns."""
         pandas = require("pandas", extra="pandas", purpose="Run.to_pandas")
         scores = self.scores().to_pandas()
         if not with_samples:
@@ -143,7 +143,7 @@ class Run:
         return pandas.concat([scores.iloc[:, :KEYS], pandas.DataFrame(columns), scores.iloc[:, KEYS:]], axis=1)
 
     def to_polars(self, *, with_samples: bool = False) -> Any:
-        """The scores as a polars DataFrame (needs the extra `polars`), after the samples if they are wanted."""
+        """The scores as a polars DataFrame (needs the extra `polars`); `with_samples` adds the samples' columns."""
         polars = require("polars", extra="polars", purpose="Run.to_polars")
         scores = polars.from_arrow(self.scores())
         if not with_samples:
