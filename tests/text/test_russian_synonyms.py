@@ -1,33 +1,37 @@
-"""Russian synonyms: with small fakes of the packages and databases, and with the real ones if installed."""
+"""Russian synonyms: with small fakes of the resources and databases, and with the real ones if installed."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import sqlite3
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from multimodal_eval.core.errors import ConfigError, UnavailableError
-from multimodal_eval.text import synonyms
+from multimodal_eval.resources.catalogue import CATALOGUE, File, get_resource
+from multimodal_eval.resources.store import folder_of, home
+from multimodal_eval.text import russian_synonyms, synonyms
 from multimodal_eval.text.synonyms import get_synonyms
 
-ANALYZER = """
 FORMS = {
     "машины": ["машина", "машин"], "автомобиля": ["автомобиль"], "елки": ["ёлка"], "ёлки": ["ёлка"], "елка": ["ёлка"],
     "стекла": ["стекло", "стечь"], "людей": ["человек"], "эвм": ["эвм"],
-}
+}  # fmt: skip
 
-class MorphAnalyzer:
-    def __init__(self, lang):
-        assert lang == "ru"
+
+class Morphology:
+    """A fake of the word forms."""
+
+    def __init__(self, folder):
+        assert folder.name.startswith("opencorpora-ru")
 
     def normal_forms(self, word):
         return FORMS.get(word, [word])
-"""
+
+
 # The schema of wiki-ru-wordnet 1.0.3.
 WIKTIONARY = """
 CREATE TABLE synsets(synset_id INTEGER NOT NULL, lemma TEXT NOT NULL, definition TEXT NOT NULL,
@@ -54,30 +58,25 @@ WORDS = "машины автомобиля эвм ель елки ёлки ёл�
 
 
 @pytest.fixture
-def packages(tmp_path, monkeypatch):
-    """A folder with fakes of wiki-ru-wordnet and pymorphy3, which hide the installed ones."""
-    folder = tmp_path / "site"
-    (folder / "wiki_ru_wordnet" / "database").mkdir(parents=True)
-    (folder / "wiki_ru_wordnet" / "__init__.py").write_text("")
-    (folder / "pymorphy3.py").write_text(ANALYZER)
-    for name, version in [("wiki_ru_wordnet", "1.0"), ("pymorphy3", "2.0"), ("pymorphy3_dicts_ru", "2.4")]:
-        information = folder / f"{name}-{version}.dist-info"
-        information.mkdir()
-        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+def fetched(tmp_path, monkeypatch):
+    """The folder of fetched resources, with small fakes of Russian data, which hide the installed packages."""
     rows = [(synset, lemma, "~ru~") for synset, lemmas in SYNSETS.items() for lemma in lemmas]
-    write(folder / "wiki_ru_wordnet" / "database" / "wikiwordnet.db", WIKTIONARY, "synsets VALUES (?, ?, ?)", rows)
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("wiki_ru_wordnet", "pymorphy3")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.syspath_prepend(folder)
+    database = write(tmp_path / "wikiwordnet.db", WIKTIONARY, "synsets VALUES (?, ?, ?)", rows)
+    files = {"opencorpora-ru": File("", "words.dawg", "", 0)}
+    files["wiktionary-ru"] = File("", database.name, "", database.stat().st_size)
+    for name, file in files.items():
+        resource = replace(get_resource(name), files=(file,), installed="")
+        monkeypatch.setitem(CATALOGUE, name, resource)
+        folder_of(resource).mkdir(parents=True)
+    (folder_of(get_resource("opencorpora-ru")) / "words.dawg").touch()
+    database.rename(folder_of(get_resource("wiktionary-ru")) / database.name)
+    monkeypatch.setattr(russian_synonyms, "RussianMorphology", Morphology)
     monkeypatch.setattr(synonyms, "_opened", {})
-    importlib.invalidate_caches()
-    yield folder
-    for name in ("wiki_ru_wordnet", "pymorphy3"):
-        sys.modules.pop(name, None)
+    return home() / "resources"
 
 
 @pytest.fixture
-def ruwordnet(tmp_path, packages):
+def ruwordnet(tmp_path, fetched):
     """A RuWordNet database with the same synsets."""
     rows = [
         (f"{synset}-N-{number}", lemma.upper(), lemma.upper(), f"{synset}-N")
@@ -124,30 +123,38 @@ def check_the_synsets(source):
     assert source.synsets(["машина" * 20, "\ud800", "c3po", "машина\0"]) == [()] * 4
 
 
-def test_wiktionary(packages):
+def test_wiktionary(fetched):
     source = get_synonyms("default", "ru")
     assert source is get_synonyms("wiktionary", "ru")
-    assert source.label == "wiktionary-1.0+pymorphy3-2.0+dicts-2.4"
+    assert source.label == "wiktionary-1.0.3+pymorphy3-2.0.6+dicts-2.4.417150.4580142"
     check_the_synsets(source)
 
 
-def test_numbers_worked_out_by_hand(packages):
+def test_numbers_worked_out_by_hand(fetched):
     # In order, with phrases dropped: (автомобиль, машина, тачка) 0, (елка, ель) 1, (компьютер, машина, эвм) 2,
     # (мрачный, темный) 3, (стечь, утечь) 4; then single words: стекло 5, человек 6 (once).
     synsets = get_synonyms("wiktionary", "ru").synsets("машины елки стекла утечь людей неслово".split())
     assert synsets == [(0, 2), (1,), (4, 5), (4,), (6,), ()]
 
 
-def test_a_broken_package_is_reported(packages):
-    (packages / "wiki_ru_wordnet" / "database" / "wikiwordnet.db").unlink()
-    with pytest.raises(UnavailableError, match=r"wikiwordnet\.db, which does not exist"):
+@pytest.mark.parametrize("name", ["opencorpora-ru", "wiktionary-ru"])
+def test_missing_data_is_reported_with_the_command_that_fetches_it(fetched, name):
+    for file in folder_of(get_resource(name)).iterdir():
+        file.unlink()
+    with pytest.raises(UnavailableError, match=r"not on this machine\. Get what Russian needs with: mmeval fetch ru$"):
         get_synonyms("wiktionary", "ru")
+
+
+def test_ruwordnet_needs_only_the_word_forms(ruwordnet):
+    for file in folder_of(get_resource("wiktionary-ru")).iterdir():
+        file.unlink()
+    assert are_synonyms(get_synonyms(f"ruwordnet:{ruwordnet}", "ru"), "автомобиля", "машины")
 
 
 def test_ruwordnet(ruwordnet):
     source = get_synonyms(f"ruwordnet:{ruwordnet}", "ru")
     digest = hashlib.sha256(ruwordnet.read_bytes()).hexdigest()[:8]
-    assert source.label == f"ruwordnet:{digest}+pymorphy3-2.0+dicts-2.4"
+    assert source.label == f"ruwordnet:{digest}+pymorphy3-2.0.6+dicts-2.4.417150.4580142"
     assert get_synonyms(f"ruwordnet:{ruwordnet}", "ru") is source
     check_the_synsets(source)
 
@@ -161,7 +168,7 @@ def test_a_changed_ruwordnet_is_another_source(ruwordnet):
     assert are_synonyms(after, "тачка", "колымага")
 
 
-def test_files_that_are_not_a_ruwordnet_database(tmp_path, packages):
+def test_files_that_are_not_a_ruwordnet_database(tmp_path, fetched):
     (tmp_path / "text").write_text("a long text, not a database" * 9)
     write(tmp_path / "other.db", "CREATE TABLE words (word TEXT);", "words VALUES (?)", [("кот",)])
     for name, reason in [
@@ -175,7 +182,7 @@ def test_files_that_are_not_a_ruwordnet_database(tmp_path, packages):
             get_synonyms(f"ruwordnet:{tmp_path}/{name}", "ru")
 
 
-def test_threads_share_one_source(packages):
+def test_threads_share_one_source(fetched):
     source = get_synonyms("wiktionary", "ru")
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(source.synsets, [WORDS] * 32))
@@ -200,7 +207,7 @@ def test_threads_share_one_source(packages):
 )
 def test_the_real_wiktionary(left, right, expected):
     pytest.importorskip("wiki_ru_wordnet")
-    pytest.importorskip("pymorphy3")
+    pytest.importorskip("pymorphy3_dicts_ru")
     source = get_synonyms("wiktionary", "ru")
     assert source.label.startswith("wiktionary-1.")
     assert are_synonyms(source, left, right) == expected
@@ -208,11 +215,11 @@ def test_the_real_wiktionary(left, right, expected):
 
 def test_a_long_run_of_prefixes_is_not_analyzed():
     pytest.importorskip("wiki_ru_wordnet")
-    pytest.importorskip("pymorphy3")
-    assert get_synonyms("wiktionary", "ru").synsets(["недо" * 24]) == [()]  # pymorphy3 would take practically forever
+    pytest.importorskip("pymorphy3_dicts_ru")
+    assert get_synonyms("wiktionary", "ru").synsets(["недо" * 24]) == [()]
 
 
-def test_the_schema_of_the_real_ruwordnet(tmp_path, packages):
+def test_the_schema_of_the_real_ruwordnet(tmp_path, fetched):
     models = pytest.importorskip("ruwordnet.models")
     sqlalchemy = pytest.importorskip("sqlalchemy")
     path = tmp_path / "made.db"

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from multimodal_eval.core.errors import ConfigError, DuplicateNameError, UnavailableError, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, DuplicateNameError, UnknownNameError
 from multimodal_eval.text import synonyms
 from multimodal_eval.text.synonyms import SynonymSource, get_synonyms, list_synonyms, register_synonyms
 
@@ -84,15 +84,6 @@ def test_an_unknown_name_is_reported_with_the_nearest(name, message):
     with pytest.raises(UnknownNameError) as refused:
         get_synonyms(name, "en")
     assert message in str(refused.value)
-
-
-@pytest.mark.parametrize("package", ["wiki_ru_wordnet", "pymorphy3"])
-def test_a_missing_package_is_reported_with_its_extra(package, monkeypatch):
-    if package == "pymorphy3":
-        pytest.importorskip("wiki_ru_wordnet")
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(UnavailableError, match=rf"'{package}'.*pip install 'multimodal-eval\[ru\]'"):
-        get_synonyms("default", "ru")
 
 
 def test_a_registered_source_is_opened_once_per_language():

@@ -13,15 +13,25 @@ import click
 def fetch(names: tuple[str, ...], verifying: bool) -> None:
     """Fetch resources by name (see `mmeval ls resources`), or Hugging Face models: hf:ORG/NAME[@REVISION].
 
+    \b
+    mmeval fetch ru          what Russian synonyms need
+    mmeval fetch ruwordnet   says how to get RuWordNet
+
     Scoring needs no network afterwards. $HF_ENDPOINT sets another address for the hub.
     """
-    from multimodal_eval.resources.fetch import verify_named
+    from multimodal_eval.resources.fetch import expanded, verify_named
+    from multimodal_eval.resources.ruwordnet import NAME, find_ruwordnet, instructions
 
-    for line in fetch_all(names):
+    fetched = [name for name in expanded(names) if name != NAME]
+    for line in fetch_all(fetched):
         click.echo(line)
     if verifying:
-        for name in names:
+        for name in fetched:
             verify_named(name)
+    if NAME in names:
+        click.echo(instructions(), nl=False)
+        if find_ruwordnet() is None:
+            raise click.exceptions.Exit(1)
 
 
 def fetch_all(names: Iterable[str]) -> Iterable[str]:

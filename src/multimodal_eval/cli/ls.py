@@ -88,12 +88,16 @@ def resources() -> None:
     from rich.table import Table
 
     from multimodal_eval.cli.show import console
-    from multimodal_eval.resources.catalogue import CATALOGUE
-    from multimodal_eval.resources.store import folder_of, is_here
+    from multimodal_eval.resources.catalogue import CATALOGUE, GROUPS
+    from multimodal_eval.resources.store import folder_with
 
     table = Table("resource", "size", "licence", "source", "here", "what it is")
     for resource in CATALOGUE.values():
-        here = str(folder_of(resource)) if is_here(resource) else "no"
+        here = str(folder_with(resource) or "no")
         size = f"{resource.size / 1e6:.0f} MB"
         table.add_row(resource.name, size, resource.licence, str(resource.source), here, resource.about)
-    console().print(table)
+    out = console()
+    out.print(table)
+    for name, members in GROUPS.items():
+        out.print(f"mmeval fetch {name} fetches {' and '.join(members)}", soft_wrap=True)
+    out.print("mmeval fetch ruwordnet says how to get RuWordNet, which cannot be fetched", soft_wrap=True)

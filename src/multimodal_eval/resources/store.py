@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from hashlib import file_digest
 from pathlib import Path
 
@@ -28,10 +29,20 @@ def folder_of(resource: Resource) -> Path:
 
 def is_here(resource: Resource) -> bool:
     """Whether every file is present with its full size. Checksums are checked by `fetch` and `verify`."""
-    folder = folder_of(resource)
-    return all(
-        (folder / file.name).is_file() and (folder / file.name).stat().st_size == file.size for file in resource.files
-    )
+    return _is_complete(resource, folder_of(resource))
+
+
+def _is_complete(resource: Resource, folder: Path) -> bool:
+    paths = [(folder / file.name, file.size) for file in resource.files]
+    return all(path.is_file() and path.stat().st_size == size for path, size in paths)
+
+
+def folder_with(resource: Resource) -> Path | None:
+    """The folder with the files, fetched or in an installed package; None if they are not on this machine."""
+    folders = [folder_of(resource)]
+    if resource.installed:
+        folders += [Path(entry) / resource.installed for entry in sys.path]
+    return next((folder for folder in folders if _is_complete(resource, folder)), None)
 
 
 def resource_file(name: str, file: str) -> Path:

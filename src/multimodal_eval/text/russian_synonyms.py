@@ -1,9 +1,9 @@
 """Synonyms of Russian words from a dictionary of lemmas.
 
-A word matches its own entry and the entries of all its normal forms by pymorphy3 ("стекла": стекло and стечь). The
-letters ё and е are equal, in words and in entries. There are two dictionaries: the Russian Wiktionary from the package
-wiki-ru-wordnet (only its SQLite file is read, once, because its loader keeps all definitions in memory), and a user's
-RuWordNet database, the SQLite file of `ruwordnet download`.
+A word matches its own entry and the entries of all its normal forms ("стекла": стекло and стечь), which come from the
+resource opencorpora-ru. The letters ё and е are equal, in words and in entries. There are two dictionaries: the Russian
+Wiktionary, the resource wiktionary-ru, an SQLite file that is read once; and a user's RuWordNet database, the SQLite
+file of `ruwordnet download`.
 
 Reference:
     Loukachevitch, Lashevich, Gerasimova, Ivanov and Dobrov (2016). Creating Russian WordNet by Conversion. Dialogue.
@@ -17,39 +17,28 @@ import sqlite3
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import closing
 from functools import lru_cache, partial
-from importlib.metadata import version
 from pathlib import Path
-from threading import Lock
-from typing import Protocol
 
 from multimodal_eval.core.errors import ConfigError, UnavailableError
-from multimodal_eval.core.optional import require
+from multimodal_eval.resources.catalogue import PackageArchive, PackageWheel, get_resource
+from multimodal_eval.resources.store import folder_with
+from multimodal_eval.text.russian_morphology import RULES, RussianMorphology
 from multimodal_eval.text.synsets import CACHED_WORDS, LONGEST_WORD, Lazy, numbered
 
-_RUSSIAN = re.compile("[а-яё-]{1,40}")  # pymorphy3 is very slow on long runs of prefixes ("недонедонедо…")
+_RUSSIAN = re.compile("[а-яё-]{1,40}")
 _SENSES = "SELECT synset_id, lemma FROM sense WHERE synset_id IS NOT NULL AND lemma IS NOT NULL"
 
 Rows = Iterable[tuple[Hashable, str]]  # a synset and one of its entries, in any order
 
 
-class Analyzer(Protocol):
-    """The part of pymorphy3's analyzer that is used."""
-
-    def normal_forms(self, word: str) -> list[str]:
-        """The possible dictionary forms of a word."""
-        ...
-
-
 class RussianSynonyms:
-    """Synonyms from the rows of a dictionary. Rows and analyzer are loaded on first use."""
+    """Synonyms from the rows of a dictionary. Rows and word forms are loaded on first use."""
 
     def __init__(self, dictionary: str, read_rows: Callable[[], Rows]) -> None:
-        morphology = require("pymorphy3", extra="ru", purpose="Russian synonyms")
-        versions = f"pymorphy3-{version('pymorphy3')}+dicts-{version('pymorphy3-dicts-ru')}"
-        self.label = f"{dictionary}+{versions}"
+        word_forms, version = _data("opencorpora-ru")
+        self.label = f"{dictionary}+{RULES}+dicts-{version}"
         self._numbers = Lazy(lambda: _numbers_of_entries(read_rows()))
-        self._analyzer: Lazy[Analyzer] = Lazy(lambda: morphology.MorphAnalyzer(lang="ru"))
-        self._parsing = Lock()  # pymorphy3 does not document whether an analyzer is thread-safe
+        self._morphology = Lazy(lambda: RussianMorphology(word_forms))
         self._cached = lru_cache(maxsize=CACHED_WORDS)(self._look_up)
 
     def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
@@ -62,10 +51,17 @@ class RussianSynonyms:
         return tuple(sorted({number for lemma in lemmas for number in numbers.get(lemma, ())}))
 
     def _normal_forms(self, word: str) -> list[str]:
-        if not _RUSSIAN.fullmatch(word):
-            return []
-        with self._parsing:
-            return self._analyzer().normal_forms(word)
+        return self._morphology().normal_forms(word) if _RUSSIAN.fullmatch(word) else []
+
+
+def _data(name: str) -> tuple[Path, str]:
+    """The folder of a resource, and the version of the package that it comes from."""
+    resource = get_resource(name)
+    folder = folder_with(resource)
+    if folder is None:
+        raise UnavailableError(f"{resource.about}: not on this machine. Get what Russian needs with: mmeval fetch ru")
+    assert isinstance(resource.source, PackageWheel | PackageArchive)
+    return folder, resource.source.version
 
 
 def folded(word: str) -> str:
@@ -82,19 +78,13 @@ def _numbers_of_entries(rows: Rows) -> dict[str, tuple[int, ...]]:
 
 
 def open_wiktionary() -> RussianSynonyms:
-    """The synonyms of the installed package wiki-ru-wordnet."""
-    package = require("wiki_ru_wordnet", extra="ru", purpose="the synonym source 'wiktionary'")
-    database = Path(str(package.__file__)).with_name("database") / "wikiwordnet.db"
-    if not database.is_file():
-        raise UnavailableError(
-            f"the synonym source 'wiktionary' needs {database}, which does not exist. "
-            "Reinstall it with: pip install --force-reinstall wiki-ru-wordnet"
-        )
-    return RussianSynonyms(f"wiktionary-{version('wiki-ru-wordnet')}", partial(_read_wiktionary, database))
+    """The synonyms of the resource wiktionary-ru."""
+    folder, version = _data("wiktionary-ru")
+    return RussianSynonyms(f"wiktionary-{version}", partial(_read_wiktionary, folder / "wikiwordnet.db"))
 
 
 def _read_wiktionary(database: Path) -> Rows:
-    # Nothing writes to an installed package. `immutable` needs neither a lock nor a writable folder.
+    # Nothing writes to the file. `immutable` needs neither a lock nor a writable folder.
     with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         return connection.execute("SELECT synset_id, lemma FROM synsets").fetchall()
 

@@ -31,7 +31,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
 from multimodal_eval.core.scores import Scores
 from multimodal_eval.core.signature import Signature
-from multimodal_eval.resources.catalogue import get_resource
+from multimodal_eval.resources.catalogue import get_resource, russian_resources
 from multimodal_eval.text.captions import require_references, texts_of
 from multimodal_eval.text.languages import language_of_texts
 from multimodal_eval.text.meteor_data import LANGUAGES, open_program, parameters, resource_name
@@ -258,11 +258,13 @@ class Meteor(Metric):
     @property
     def synonyms(self) -> SynonymSource:
         """The source of synonyms for the language (fmean and 2005)."""
-        chosen = self.options["synonyms"]
-        name = chosen if isinstance(chosen, str) else chosen.get(self.language, "default")
-        source = get_synonyms(name, self.language)
+        source = get_synonyms(self._source_name(self.language), self.language)
         by_stem = self.variant == "2005" and self.language == "en" and source.label != "none"
         return StemSynonyms(source, self.stemmer) if by_stem else source
+
+    def _source_name(self, language: str) -> str:
+        chosen = self.options["synonyms"]
+        return chosen if isinstance(chosen, str) else str(chosen.get(language, "default"))
 
     def signature(self, state: Any = None) -> Signature:
         """The variant, language, tokenizer and stemmer, and the source of synonyms or the data of 1.5."""
@@ -288,8 +290,10 @@ class Meteor(Metric):
         return None
 
     def resources(self) -> tuple[str, ...]:
-        """The data of 1.5."""
-        return (resource_name(self.language),) if self.variant == "1.5" else ()
+        """The data of 1.5, or that of the Russian synonyms."""
+        if self.variant == "1.5":
+            return (resource_name(self.language),)
+        return russian_resources(self._source_name("ru")) if self.language in ("ru", AUTO) else ()
 
     def texts_scorer(self) -> TextsScorer:
         """The variant, ready to score texts."""
