@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from multimodal_eval.cli.default_command import ScoringByDefault
-from multimodal_eval.cli.options import RunLocation, Threshold, format_option, report_option
+from multimodal_eval.cli.options import KeyValue, RunLocation, Threshold, format_option, report_option
 from multimodal_eval.cli.show import DASH, as_text, console, interval, number, percent, table_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.table import Table
 
     from multimodal_eval.analysis.classification import Ceiling, Classification, Difference, SoftScore, WayScores
     from multimodal_eval.contests.clarity.check import Checked
+    from multimodal_eval.contests.clarity.columns import ClarityColumns
     from multimodal_eval.contests.clarity.tasks import TaskName
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.stats.agreement_report import AgreementReport, Consensus
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     Thresholds = dict[str, list[tuple[str, float]]]
 
+Command = TypeVar("Command", bound="Callable[..., Any]")
 TASKS = ("clarity", "evasion")
 SHOWN_DIFFERENCES = 8
 NAMES = {
@@ -35,12 +39,44 @@ NAMES = {
 }
 
 
+def column_options(command: Command) -> Command:
+    """The options that name columns of CLARITY's files; `mmeval leaderboard` has them too."""
+    for option in (
+        click.option(
+            "--annotators",
+            help="Annotators' columns: ann1,ann2 or 'rater*'; none to ignore them. Default: annotator1, annotator2 …",
+        ),
+        click.option(
+            "--map",
+            "mapping",
+            type=KeyValue(),
+            multiple=True,
+            help="A field's column: id=row, evasion_label=gold, evasion_pred=answer.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def columns_of(params: dict[str, Any]) -> ClarityColumns:
+    """The columns that a command's options name."""
+    from multimodal_eval.contests.clarity.columns import ClarityColumns
+
+    names = [name for name, _ in params["mapping"]]
+    if len(set(names)) < len(names):
+        raise click.UsageError(f"--map names a field twice: {max(names, key=names.count)}")
+    annotators = params["annotators"]
+    listed = None if annotators is None else tuple(filter(None, map(str.strip, annotators.split(","))))
+    return ClarityColumns(dict(params["mapping"]), listed)
+
+
 @click.group(cls=ScoringByDefault, usages=("DATA PREDICTIONS [OPTIONS]", "check-submission FILE [OPTIONS]"))
 def clarity() -> None:
     """Score labels for CLARITY's two tasks: how clear an answer is, and how it evades.
 
     DATA: CSV, JSONL or Parquet with `index`, `clarity_label`, `evasion_label`, `annotator1` … `annotator3`.
     PREDICTIONS: a table with `id`, `clarity_pred`, `evasion_pred`, or the contest's zip.
+    Other columns: --map evasion_pred=answer. Tables without ids are matched row by row.
     """
 
 
@@ -51,6 +87,7 @@ def clarity() -> None:
 @click.option(
     "-o", "--output", type=RunLocation(), help="Run folder or URL; for two tasks, the parent folder of both runs."
 )
+@column_options
 @click.option("--group", help="The column that groups dependent rows, such as an interview, for the intervals.")
 @click.option(
     "--unknown-labels",
@@ -83,6 +120,7 @@ def score(data: Path, predictions: Path, output: Any, task: Any, **params: Any) 
         both=task == "both",
         unknown_labels=params["unknown_labels"],
         group=params["group"],
+        columns=columns_of(params),
     )
     metrics: dict[str, list[str]] = {name: submission.plan.names for name, submission in prepared.items()}
     thresholds = _thresholds(params["fail_under"], metrics)
@@ -147,12 +185,13 @@ def _check_thresholds(runs: dict[TaskName, Run], thresholds: Thresholds, min_cov
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--data", type=click.Path(path_type=Path), help="The rows that FILE must answer, each once.")
 @click.option("--task", type=click.Choice(TASKS), help="Default: inferred from the labels.")
+@column_options
 @format_option
-def check_submission(file: Path, data: Path | None, task: Any, format_: str) -> None:
+def check_submission(file: Path, data: Path | None, task: Any, format_: str, **params: Any) -> None:
     """List all problems of FILE, a table or the contest's zip, before you upload it."""
     from multimodal_eval.contests.clarity.check import check
 
-    checked = check(file, data, task)
+    checked = check(file, data, task, columns_of(params))
     if format_ == "json":
         from multimodal_eval.core.records import to_json
 

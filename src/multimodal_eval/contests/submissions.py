@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from multimodal_eval.analysis.leaderboard import RESULT, Refused
-from multimodal_eval.contests.clarity.predictions import first_columns
+from multimodal_eval.contests.clarity.columns import file_columns
 from multimodal_eval.contests.clarity.tasks import TASKS
 from multimodal_eval.contests.protocol import Contest, Prepared
 from multimodal_eval.core.config import RunConfig
@@ -41,7 +41,7 @@ def kind_of(gold: Path) -> Kind:
         content = read_json_object(gold, problems) or {}
         problems.raise_if_any()
         return "samples" if isinstance(content.get("annotations"), list) else "dialogue"
-    columns = first_columns(gold)
+    columns = file_columns(gold)
     return "clarity" if any(task.gold_column in columns for task in TASKS.values()) else "samples"
 
 

@@ -123,7 +123,7 @@ _NAVEC = "natasha/data/emb/navec_news_v1_1B_250K_300d_100q.tar"
 _METEOR = "pycocoevalcap/meteor/"
 _METEOR_JAR = _METEOR + "meteor-1.5.jar!/"
 _OPENCORPORA = "pymorphy3_dicts_ru/data"
-_OPENCORPORA_FILES = (
+_OPENCORPORA_FILES: tuple[tuple[str, str, int], ...] = (
     ("words.dawg", "ae4381a9d6e4e636309ac1a242e480a9470a05723f6673d5fcc3fcf293aa8a9e", 7_360_520),
     ("prediction-suffixes-0.dawg", "85f38ab5a14566b7b22b8bfb5a63118992013f45757bf60ef1e5e937a92f1aae", 4_002_824),
     ("prediction-suffixes-1.dawg", "31ddaef03712c6168488241be17ce59afa0f4c465e1ba7bf3a5bf095f2053b5f", 41_480),
@@ -244,7 +244,7 @@ CATALOGUE: dict[str, Resource] = {
             "Russian dictionary of word forms (OpenCorpora, compiled for pymorphy3)",
             "MIT as the package states; words of OpenCorpora",
             PackageWheel("pymorphy3-dicts-ru", "2.4.417150.4580142", 8_442_043),
-            tuple(File(f"{_OPENCORPORA}/{name}", name, *checks) for name, *checks in _OPENCORPORA_FILES),
+            tuple(File(f"{_OPENCORPORA}/{name}", name, sha256, size) for name, sha256, size in _OPENCORPORA_FILES),
             installed=_OPENCORPORA,
         ),
         Resource(

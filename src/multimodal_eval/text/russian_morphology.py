@@ -156,12 +156,12 @@ class RussianMorphology:
             for second in rights:
                 if _agreeing(first.tag) == _agreeing(second.tag):
                     normal = f"{first.normal_form}-{second.normal_form}"
-                    steps = (("hyphen", first.steps, second.steps),)
-                    yield Parse(f"{first.word}-{second.word}", first.tag, normal, steps)
+                    both = (("hyphen", first.steps, second.steps),)
+                    yield Parse(f"{first.word}-{second.word}", first.tag, normal, both)
         for second in rights:
             if not _is_unknown(second.tag):
-                steps = (("hyphen", left, second.steps),)
-                yield Parse(f"{left}-{second.word}", second.tag, f"{left}-{second.normal_form}", steps)
+                fixed = (("hyphen", left, second.steps),)
+                yield Parse(f"{left}-{second.word}", second.tag, f"{left}-{second.normal_form}", fixed)
 
     def _with_known_prefix(self, word: str) -> Iterator[Parse]:
         """A prefix that changes nothing, and a word: псевдокошка. The longest prefix comes first."""

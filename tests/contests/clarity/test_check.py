@@ -177,9 +177,10 @@ def test_unmatched_ids_are_counted_on_both_sides(folder):
 
 
 def test_a_column_with_another_name_is_not_guessed(folder):
-    problem = only_problem(written(folder, "p.csv", "id,evasion_label\n1,Explicit\n"))
+    problem = only_problem(written(folder, "p.csv", "id,evasion_labels\n1,Explicit\n"))
     assert problem.code == "UNKNOWN_COLUMN"
-    assert "'evasion_label'" in problem.hint
+    assert "The columns are id, evasion_labels." in problem.hint
+    assert "--map evasion_pred=evasion_labels." in problem.hint
 
 
 def test_a_row_without_an_id(folder):

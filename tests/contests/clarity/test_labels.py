@@ -87,6 +87,13 @@ def test_alias_resolution(written, expected):
         ("Dodging.", "Dodging"),
         ("Dodging;", "Dodging"),
         ("claims  ignorance!", "Claims ignorance"),
+        ("claims_ignorance", "Claims ignorance"),
+        ("Claims-Ignorance", "Claims ignorance"),
+        ("declining_to_answer", "Declining to answer"),
+        ("partial_half_answer", "Partial/half-answer"),
+        ("2.3_partial", "Partial/half-answer"),
+        ("CLEAR_NON_REPLY", "Clear Non-Reply"),
+        ("ClearNonReply", "Clear Non-Reply"),
     ],
 )
 def test_numeric_prefixes_and_trailing_punctuation_are_dropped(written, expected):

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from multimodal_eval.contests.clarity.columns import ClarityColumns
 from multimodal_eval.contests.clarity.dataset import paired, read_dataset
 from multimodal_eval.contests.clarity.predictions import Predictions, read_predictions
 from multimodal_eval.contests.clarity.tasks import TASKS, TaskName
@@ -27,15 +28,17 @@ class Checked:
     notes: list[str] = field(default_factory=list)
 
 
-def check(path: Path, data: Path | None = None, task: TaskName | None = None) -> Checked:
+def check(
+    path: Path, data: Path | None = None, task: TaskName | None = None, columns: ClarityColumns | None = None
+) -> Checked:
     """Summarize a submission, or refuse it with all of its problems. `data` is the file whose rows it must predict."""
     problems = Problems()
-    predictions = read_predictions(path, problems, only=task, derive=False)
+    predictions = read_predictions(path, problems, only=task, derive=False, columns=columns)
     if task is not None and predictions.rows and task not in predictions.tasks:
         hint = f"It has {' and '.join(predictions.tasks)} labels." if predictions.tasks else None
         problems.add("NO_PREDICTION", f"no label of the task {task} is predicted.", file=str(path), hint=hint)
     if data is not None:
-        paired(read_dataset(data, problems), predictions, problems)
+        paired(read_dataset(data, problems, columns=columns), predictions, problems)
     problems.raise_if_any()
     counts = {name: Counter(row.labels[name] for row in predictions.rows) for name in predictions.tasks}
     return Checked(

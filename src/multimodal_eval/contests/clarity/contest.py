@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from multimodal_eval.contests.clarity.columns import ClarityColumns, label_column
 from multimodal_eval.contests.clarity.dataset import Dataset, paired, read_dataset, samples_of
 from multimodal_eval.contests.clarity.predictions import Predictions, UnknownLabels, read_predictions
 from multimodal_eval.contests.clarity.tasks import TASKS, ClarityTask, TaskName
@@ -28,6 +29,7 @@ from multimodal_eval.run.plan import make_plan
 
 ANNOTATOR_METRICS = ("f1_any_match", "f1_majority", "soft_score")
 SHOWN_LABELS = 5
+FEW_ROWS = 30  # annotated rows
 ADVICE = "To count it as wrong: --unknown-labels wrong."
 
 
@@ -39,6 +41,7 @@ class ClarityContest:
     task: TaskName
     unknown_labels: UnknownLabels = "error"
     group: str | None = None
+    columns: ClarityColumns = field(default_factory=ClarityColumns)
 
     @property
     def numbers(self) -> list[str]:
@@ -51,7 +54,14 @@ class ClarityContest:
 
     def prepare(self, submission: Path) -> Prepared:
         """Read and check the predictions."""
-        prepared = prepare(self.data, submission, task=self.task, unknown_labels=self.unknown_labels, group=self.group)
+        prepared = prepare(
+            self.data,
+            submission,
+            task=self.task,
+            unknown_labels=self.unknown_labels,
+            group=self.group,
+            columns=self.columns,
+        )
         return prepared[self.task]
 
 
@@ -63,6 +73,7 @@ def prepare(
     both: bool = False,
     unknown_labels: UnknownLabels = "error",
     group: str | None = None,
+    columns: ClarityColumns | None = None,
 ) -> dict[TaskName, Prepared]:
     """Read and check everything, and plan a run for each task.
 
@@ -70,8 +81,13 @@ def prepare(
     labels for both tasks.
     """
     problems, files = Problems(), [Path(data), Path(predictions)]
-    dataset = read_dataset(files[0], problems, group)
-    predicted = read_predictions(files[1], problems, only=task, unknown_labels=unknown_labels, advice=ADVICE)
+    columns = columns or ClarityColumns()
+    dataset = read_dataset(files[0], problems, group, columns)
+    predicted = read_predictions(
+        files[1], problems, only=task, unknown_labels=unknown_labels, advice=ADVICE, columns=columns
+    )
+    columns.note_unknown_id([*dataset.columns, *predicted.columns], files, problems)
+    _refuse_gold(dataset, predicted, problems)
     required: tuple[TaskName, ...] = (task,) if task is not None else tuple(TASKS) if both else ()
     for name in required:
         if name not in predicted.tasks and predicted.rows:
@@ -89,10 +105,33 @@ def prepare(
     problems.raise_if_any()
     return {
         name: Prepared(
-            make_plan(_config(rows, unknown_labels)), JoinedInput(rows.samples, files, rows.notes(predicted))
+            make_plan(_config(rows, unknown_labels)),
+            JoinedInput(rows.samples, files, [*_file_notes(rows.task, dataset, predicted), *rows.notes(predicted)]),
         )
         for name, rows in usable.items()
     }
+
+
+def _refuse_gold(dataset: Dataset, predicted: Predictions, problems: Problems) -> None:
+    """Refuse gold labels as predictions: they would be right in every row."""
+    gold = [task.gold_column for task in TASKS.values() if task.gold_column in predicted.label_columns]
+    if gold and predicted.path.exists() and predicted.path.samefile(dataset.path):
+        message = f"DATA and PREDICTIONS are the same file, and `{gold[0]}` is its gold label."
+        hint = "Name the column with the predictions: --map evasion_pred=COLUMN."
+        problems.add("NO_PREDICTION", message, file=str(predicted.path), hint=hint)
+
+
+def _file_notes(task: ClarityTask, dataset: Dataset, predicted: Predictions) -> list[str]:
+    """Notes on how the two files were read if they differ from the convention."""
+    notes = []
+    column = label_column(TASKS["evasion"] if predicted.derived else task, predicted.label_columns)
+    if not predicted.is_zip and column == task.gold_column:
+        notes.append(f"predictions are read from the column `{column}` of {predicted.path}")
+    if predicted.is_numbered:
+        notes.append(f"{predicted.path} has no column `id`: row i is the prediction for row i of the data")
+    if dataset.is_numbered and not predicted.is_ordered:
+        notes.append(f"{dataset.path} has no column `index`: its rows are counted, as in {predicted.path}")
+    return notes
 
 
 def _note_no_gold(task: ClarityTask, dataset: Dataset, problems: Problems) -> None:
@@ -129,9 +168,21 @@ class LabelledTask:
         """Whether the official score has anything to score against; annotators give evasion labels only."""
         return any(map(self.task.knows, self.golds)) or (self.task.name == "evasion" and self.is_annotated)
 
+    def _few_annotated(self) -> list[str]:
+        """A note if the official score rests on few annotated rows."""
+        knows, total = self.task.knows, len(self.samples)
+        rows = sum(any(map(knows, (sample.annotations or {}).values())) for sample in self.samples)
+        if self.task.name != "evasion" or not rows or (rows >= FEW_ROWS and 2 * rows >= total):
+            return []
+        note = f"any-match, the official score, is over {rows:,} of {total:,} rows"
+        note += ": the others have no annotator's label" if rows < total else ", which are few"
+        strict = sum(map(knows, self.golds))
+        advice = f". For the strict score of {strict:,} rows instead: --annotators none"
+        return [note + (advice if strict > rows else "")]
+
     def notes(self, predicted: Predictions) -> list[str]:
         """Notes on the input that a reader of the scores should know."""
-        task, notes = self.task, []
+        task, notes = self.task, self._few_annotated()
         if task.name == "clarity" and predicted.derived:
             notes.append("clarity predictions are derived from the evasion predictions through the taxonomy")
         if task.name == "clarity" and self.is_annotated:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.contests.clarity.predictions import Predicted, Predictions, first_columns, has_refused_rows, id_map
+from multimodal_eval.contests.clarity.columns import (
+    DATA_FIELDS,
+    ClarityColumns,
+    LabelledRecords,
+    file_columns,
+    note_unknown_column,
+)
+from multimodal_eval.contests.clarity.predictions import Predicted, Predictions, has_refused_rows
 from multimodal_eval.contests.clarity.tasks import TASKS, ClarityTask
-from multimodal_eval.core.errors import did_you_mean, shorten
+from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.readers.inputs import checked_records, checker_of
 from multimodal_eval.data.readers.problems import Problems
 
-ANNOTATOR = re.compile(r"annotator[ _-]?(\d+)", re.IGNORECASE)  # does not match `annotator_id`
 SHOWN_IDS = 10
 Cell = Any  # of a label column: text, once the rows are checked
 
@@ -38,63 +42,75 @@ class Dataset:
 
     path: Path
     rows: list[Row]
+    columns: list[str]
     annotators: list[str]
     refused: bool  # whether the reader refused any row
+    is_numbered: bool  # whether there is no column with ids
 
 
-def read_dataset(path: Path, problems: Problems, group: str | None = None) -> Dataset:
+def read_dataset(
+    path: Path, problems: Problems, group: str | None = None, columns: ClarityColumns | None = None
+) -> Dataset:
     """Read the rows of a file. `group` names the column by which the intervals are clustered."""
-    columns = first_columns(path)
-    mapping = id_map(columns, "index", "id") | ({} if group is None else {"group": (group,)})
-    checker = checker_of(path, problems, mapping)
+    columns = columns or ClarityColumns()
+    convention = ("index", "id")
+    names = file_columns(path, (columns.names.get("id", "index"), *convention))
     before = problems.total
+    renames = columns.renames(DATA_FIELDS, names, str(path), problems)
+    records = LabelledRecords(path, problems, renames, columns.id_column(names, convention), group)
     rows = []
-    for line, fields in checked_records(path, checker, problems):
+    for line, fields in records:
         row = Row(fields["id"], fields.get("question"), fields.get("group"), fields.get("metadata", {}))
         rows.append(row)
-        _check_labels(line, row, str(path), problems)
+        _check_labels(line, row, columns, str(path), problems)
     if not rows and problems.total == before:
         problems.add("EMPTY", "the file has no rows", file=str(path))
-    if rows and group in checker.unused_map:
-        hint = did_you_mean(group, columns).strip() + "."
-        problems.add("UNKNOWN_COLUMN", f"no column is named {group!r}.", file=str(path), hint=hint)
-    numbers = {column: int(match[1]) for column in checker.metadata_columns if (match := ANNOTATOR.fullmatch(column))}
-    annotators = sorted(numbers, key=numbers.__getitem__)
-    return Dataset(path, rows, annotators, has_refused_rows(problems, before))
+    if rows and group is not None and group in records.checker.unused_map:
+        note_unknown_column(group, names, str(path), problems)
+    labels = list(records.checker.metadata_columns)
+    annotators = columns.annotators_in(labels, str(path), problems) if rows else []
+    return Dataset(path, rows, names, annotators, has_refused_rows(problems, before), records.is_numbered)
 
 
-def _check_labels(line: int, row: Row, file: str, problems: Problems) -> None:
+def _check_labels(line: int, row: Row, columns: ClarityColumns, file: str, problems: Problems) -> None:
     for column, cell in row.cells.items():
-        is_label = ANNOTATOR.fullmatch(column) or column in {task.gold_column for task in TASKS.values()}
+        is_label = columns.is_annotator(column) or column in {task.gold_column for task in TASKS.values()}
         if is_label and not isinstance(cell, str):
             message = f"`{column}` must be a label. Got {shorten(cell)} instead."
             problems.add("TYPE", message, file=file, line=line, id=row.id, field=column, value=shorten(cell))
 
 
 def paired(data: Dataset, predictions: Predictions, problems: Problems) -> list[Pair]:
-    """Each row of the data with its prediction: by id, or by row order for a zip."""
-    if predictions.is_zip:
+    """Each row of the data with its prediction: by id, or by row order for a zip and for a table without ids."""
+    if predictions.is_ordered:
         return _by_order(data, predictions, problems)
     by_id = {row.id: row for row in predictions.rows}
-    without = [row.id for row in data.rows if row.id not in by_id]
-    known = {row.id for row in data.rows}
+    rows = _counted(data.rows, by_id) if data.is_numbered else data.rows
+    without = [row.id for row in rows if row.id not in by_id]
+    known = {row.id for row in rows}
     extra = [row.id for row in predictions.rows if row.id not in known]
     # A row that was refused for another reason would be reported here again, as unmatched.
     unpredicted = [] if predictions.refused else without
     unknown = [] if data.refused else [name for name in extra if name is not None]
     if unpredicted or unknown:
         _note_unmatched(data, predictions, problems, unpredicted, unknown)
-    return [(row, by_id[row.id]) for row in data.rows if row.id in by_id]
+    return [(row, by_id[row.id]) for row in rows if row.id in by_id]
+
+
+def _counted(rows: list[Row], predicted: dict[str | None, Predicted]) -> list[Row]:
+    """Rows without ids, counted from 0 if the predictions do so, otherwise from 1."""
+    if "0" not in predicted:
+        return rows
+    return [replace(row, id=str(number)) for number, row in enumerate(rows)]
 
 
 def _by_order(data: Dataset, predictions: Predictions, problems: Problems) -> list[Pair]:
     if len(data.rows) == len(predictions.rows):
         return list(zip(data.rows, predictions.rows, strict=True))
-    if predictions.rows and not data.refused:
-        message = (
-            f"the submission has {len(predictions.rows):,} lines, but {data.path} has {len(data.rows):,} rows: "
-            "line i must be the label of row i."
-        )
+    if predictions.rows and not data.refused and not predictions.refused:
+        count = f"{len(predictions.rows):,} {'lines' if predictions.is_zip else 'rows'}"
+        message = f"the submission has {count}, but {data.path} has {len(data.rows):,} rows: "
+        message += f"{'line i' if predictions.is_zip else 'without a column `id`, row i'} must be the label of row i."
         problems.add("LENGTH", message, file=str(predictions.path))
     return []
 
@@ -109,7 +125,10 @@ def _note_unmatched(
     if extra:
         shown = ", ".join(map(repr, extra[:SHOWN_IDS]))
         parts.append(f"{len(extra):,} of {len(predictions.rows):,} predicted ids are not in the data (first: {shown})")
-    problems.add("UNMATCHED", "; ".join(parts) + ".", file=str(predictions.path), field="id")
+    hint = "The data has no column `index`: its rows are counted. Name another column: --map id=COLUMN."
+    message = "; ".join(parts) + "."
+    shown_hint = hint if data.is_numbered else None
+    problems.add("UNMATCHED", message, file=str(predictions.path), field="id", hint=shown_hint)
 
 
 def samples_of(task: ClarityTask, pairs: list[Pair], annotators: list[str]) -> list[Sample]:

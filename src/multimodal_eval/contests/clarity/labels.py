@@ -43,17 +43,25 @@ ALIASES: dict[str, str] = {
 }
 
 _CANONICAL = frozenset((*CLARITY_LABELS, *EVASION_LABELS))
-_BY_FORM = {folded(label): label for label in _CANONICAL} | ALIASES
+_SEPARATORS = re.compile(r"[\s_/-]+")
 _PREFIX = re.compile(r"\d+(?:\.\d+)*\s*[.):-]?\s*(?=[^\d.\s])")  # "2.3 " or "1. ", but not a purely numeric label
-_TRAILING = " \t\r\n.,;:!?…)\"'”’»-–—"
+_TRAILING = "_ \t\r\n.,;:!?…)\"'”’»-–—"
+
+
+def _form(label: str) -> str:
+    """The letters of a label, in which "Claims ignorance", "claims_ignorance" and "ClaimsIgnorance" are equal."""
+    return _SEPARATORS.sub("", folded(label))
+
+
+_BY_FORM = {_form(name): label for name, label in (*zip(_CANONICAL, _CANONICAL, strict=True), *ALIASES.items())}
 
 
 def normalize_label(label: str | None) -> str:
     """The canonical form of a label; "" for None and blanks.
 
-    Case and white space are ignored, a numeric prefix ("2.3 Partial/half-answer") and punctuation at the end are
-    dropped, and aliases are resolved. A text that is not a label of either task is returned without prefix and
-    punctuation; the caller has to report it.
+    Case, white space, underscores, hyphens and slashes are ignored ("claims_ignorance"), a numeric prefix
+    ("2.3 Partial/half-answer") and punctuation at the end are dropped, and aliases are resolved. A text that is not a
+    label of either task is returned without prefix and punctuation; the caller has to report it.
     """
     if type(label) is str and label in _CANONICAL:
         return label
@@ -63,7 +71,7 @@ def normalize_label(label: str | None) -> str:
         raise InputError([Problem(code="TYPE", message=f"a label must be text. Got {shorten(label)} instead.")])
     text = " ".join(label.split())
     bare = _PREFIX.sub("", text, count=1).rstrip(_TRAILING) if text[:1].isdigit() else text.rstrip(_TRAILING)
-    return _BY_FORM.get(folded(bare), bare)
+    return _BY_FORM.get(_form(bare), bare)
 
 
 def evasion_to_clarity(label: str | None) -> str:

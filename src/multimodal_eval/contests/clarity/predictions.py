@@ -1,4 +1,4 @@
-"""Predicted labels: a table with `id`, `clarity_pred`, `evasion_pred`, or the contest's zip.
+"""Predicted labels: a table with `id`, `clarity_pred`, `evasion_pred` (or similar columns), or the contest's zip.
 
 The zip holds one file `prediction`, one label per line in the order of the rows.
 """
@@ -10,20 +10,27 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
 from msgspec.structs import asdict, replace
 
+from multimodal_eval.contests.clarity.columns import (
+    PREDICTION_FIELDS,
+    ClarityColumns,
+    LabelledRecords,
+    file_columns,
+    label_column,
+    prediction_columns,
+)
 from multimodal_eval.contests.clarity.labels import EVASION_TO_CLARITY
 from multimodal_eval.contests.clarity.tasks import TASKS, ClarityTask, TaskName
-from multimodal_eval.core.errors import InputError, Problem, did_you_mean, shorten
+from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.data.readers.blocks import BOM, refuse_utf16
-from multimodal_eval.data.readers.inputs import checked_records, checker_of, read_records
 from multimodal_eval.data.readers.problems import Problems
 
 UnknownLabels = Literal["error", "wrong"]
-COLUMNS = tuple(task.prediction_column for task in TASKS.values())
 
 MEMBER = "prediction"
 MAX_BYTES = 1 << 24  # of labels: over half a million rows; the contest has hundreds
@@ -51,11 +58,19 @@ class Predictions:
     unknown: dict[TaskName, Counter[str]] = field(default_factory=dict)
     respelled: Counter[tuple[str, str]] = field(default_factory=Counter)  # (as in the file, as in the taxonomy)
     derived: bool = False  # whether clarity labels come from evasion labels
+    columns: list[str] = field(default_factory=list)
+    label_columns: dict[str, TaskName] = field(default_factory=dict)
+    is_numbered: bool = False  # whether there is no column with ids
 
     @property
     def is_zip(self) -> bool:
-        """Whether the rows are in the order of the data instead of having ids."""
+        """Whether the predictions are the contest's zip."""
         return _is_zip(self.path)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the rows are in the order of the data instead of having ids."""
+        return self.is_zip or self.is_numbered
 
     def contradictions(self) -> int:
         """The number of rows whose clarity label contradicts their evasion label."""
@@ -75,13 +90,17 @@ def read_predictions(
     unknown_labels: UnknownLabels = "error",
     advice: str = "",
     derive: bool = True,
+    columns: ClarityColumns | None = None,
 ) -> Predictions:
     """Read the predictions of a file; problems are noted line by line.
 
     `only` names the one task that matters: labels of the other task are then ignored. `advice` is added to the hint
     for an unknown label. `derive`: whether clarity labels may be derived from evasion labels.
     """
-    predictions = _from_zip(path, problems, only) if _is_zip(path) else _from_table(path, problems)
+    if _is_zip(path):
+        predictions = _from_zip(path, problems, only)
+    else:
+        predictions = _from_table(path, problems, columns or ClarityColumns())
     if only is not None and only in predictions.tasks:
         predictions.tasks = (only,)
     for name in predictions.tasks:
@@ -118,24 +137,30 @@ def _task_of(labels: Iterable[str], default: TaskName) -> TaskName:
     return "clarity" if known["clarity"] > known["evasion"] else "evasion"
 
 
-def _from_table(path: Path, problems: Problems) -> Predictions:
+def _from_table(path: Path, problems: Problems, chosen: ClarityColumns) -> Predictions:
     if path.name == MEMBER and path.is_file():
         message = "the list of labels is not in a zip"
         problems.add("FORMAT", message, file=str(path), hint=f"{HOW}.")
         return Predictions(path, [])
-    columns = first_columns(path)
-    checker = checker_of(path, problems, id_map(columns, "id", "index"))
+    convention = ("id", "index")
+    columns = file_columns(path, (chosen.names.get("id", "id"), *convention))
     before = problems.total
+    named = chosen.renames(PREDICTION_FIELDS, columns, str(path), problems)
+    by_field = {task.prediction_column: name for name, task in TASKS.items()}
+    by_user = {column: by_field[field] for column, field in named.items()}
+    label_columns = prediction_columns(columns, by_user)
+    renames = {column: TASKS[name].prediction_column for column, name in label_columns.items()}
+    records = LabelledRecords(path, problems, renames, chosen.id_column(columns, convention))
     rows: list[Predicted] = []
     seen: set[TaskName] = set()
-    for line, fields in checked_records(path, checker, problems):
+    for line, fields in records:
         cells = fields.get("metadata", {})
         labels: dict[TaskName, str | None] = {}
         for name, task in TASKS.items():
-            cell = cells.get(task.prediction_column)
+            cell, column = cells.get(task.prediction_column), label_column(task, label_columns)
             if cell is not None and not isinstance(cell, str):
-                message = f"`{task.prediction_column}` must be a label. Got {shorten(cell)} instead."
-                problems.add("TYPE", message, file=str(path), line=line, id=fields["id"], field=task.prediction_column)
+                message = f"`{column}` must be a label. Got {shorten(cell)} instead."
+                problems.add("TYPE", message, file=str(path), line=line, id=fields["id"], field=column)
                 continue
             labels[name] = (cell or "").strip() or None
             if labels[name]:
@@ -144,21 +169,21 @@ def _from_table(path: Path, problems: Problems) -> Predictions:
     if not rows and problems.total == before:
         problems.add("EMPTY", "the file has no rows", file=str(path))
     elif rows and not seen:
-        message = f"no row has a label in {' or '.join(f'`{column}`' for column in COLUMNS)}."
-        hint = " ".join(did_you_mean(column, columns).strip() for column in COLUMNS if column not in columns)
-        problems.add("UNKNOWN_COLUMN", message, file=str(path), hint=hint or None)
-    return Predictions(path, rows, tuple(name for name in TASKS if name in seen), has_refused_rows(problems, before))
+        _note_no_labels(columns, list(label_columns), str(path), problems)
+    tasks = tuple(name for name in TASKS if name in seen)
+    refused = has_refused_rows(problems, before)
+    return Predictions(
+        path, rows, tasks, refused, columns=columns, label_columns=label_columns, is_numbered=records.is_numbered
+    )
 
 
-def first_columns(path: Path) -> list[str]:
-    """The columns of a file's first record."""
-    _, record = next(read_records(path, Problems()), (0, {}))
-    return list(record)
-
-
-def id_map(columns: list[str], first: str, second: str) -> dict[str, tuple[str, ...]]:
-    """Which column holds the id: `index` in data and `id` in predictions by convention, but either is accepted."""
-    return {"id": (second if second in columns and first not in columns else first,)}
+def _note_no_labels(columns: list[str], label_columns: list[str], file: str, problems: Problems) -> None:
+    expected = label_columns or list(PREDICTION_FIELDS)
+    message = f"no row has a label in {' or '.join(f'`{column}`' for column in expected)}."
+    absent = [column for column in expected if column not in columns]
+    near = next((near[0] for name in absent if (near := get_close_matches(name, columns, n=1))), "COLUMN")
+    hint = f"The columns are {', '.join(columns)}. Name the one with the labels: --map evasion_pred={near}."
+    problems.add("UNKNOWN_COLUMN", message, file=file, hint=hint if absent else None)
 
 
 def has_refused_rows(problems: Problems, before: int) -> bool:
@@ -170,7 +195,7 @@ def _check_labels(predictions: Predictions, task: ClarityTask, problems: Problem
     """Spell every label as the taxonomy does. Unknown labels are counted and, unless `advice` is None, noted."""
     unknown: Counter[str] = Counter()
     file = f"{predictions.path}/{MEMBER}" if predictions.is_zip else str(predictions.path)
-    column = "the line" if predictions.is_zip else f"`{task.prediction_column}`"
+    column = "the line" if predictions.is_zip else f"`{label_column(task, predictions.label_columns)}`"
     for row in predictions.rows:
         original = row.labels.get(task.name)
         row.labels[task.name] = label = task.read(original)
