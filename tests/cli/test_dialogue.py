@@ -160,7 +160,7 @@ def test_wrong_arguments(folder):
     assert "WEIGHTS" in refused(*FILES, "--weight", "Text2Text=0.5", "-o", "x")
     assert "Did you mean 'choice'" in refused(*FILES, "--rule", "choise", "-o", "x")
     assert "NOT_FOUND" in refused("gold.json", "output.json", "absent.json", "-o", "x")
-    assert "Missing argument 'PPL'" in refused("gold.json", "output.json", code=2)
+    assert "PPL is missing: name ppl_output.json too" in refused("gold.json", "output.json", code=2)
     assert not (folder / "x").exists()
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,7 +65,7 @@ def test_submissions_to_the_dialogue_contest(folder):
     compare_runs([Path("runs/alba"), Path("runs/boreas")])  # ordinary runs
 
 
-def test_indistinguishable_submissions_share_a_rank(folder):
+def test_indistinguishable_submissions_are_tied(folder):
     write_contest(folder / "sent" / "almost", system(77, 0.9))
     shutil.copytree("sent/alba", "sent/twin")
     result = board("gold.json", "sent", *NO_SYNONYMS, "-o", "runs")
@@ -74,6 +77,13 @@ def test_indistinguishable_submissions_share_a_rank(folder):
     assert {values["alba"]["p_value"], values["twin"]["p_value"]} <= {None, 1.0}
     names = [row["name"] for row in result["standings"]]
     assert names.index("alba") + 1 == names.index("twin")  # equal values are sorted by name
+    # By the value alone, with equal places for equal values.
+    order = sorted((row["value"] for row in result["standings"]), reverse=True)
+    assert [row["place"] for row in result["standings"]] == [order.index(value) + 1 for value in order]
+    assert values["alba"]["place"] == values["twin"]["place"]
+    assert set(values["alba"]["tied_with"]) == {"twin", "almost"}
+    assert set(values["almost"]["tied_with"]) == {"alba", "twin"}
+    assert values["boreas"]["tied_with"] == values["cirrus"]["tied_with"] == []
 
 
 def test_by_another_metric(folder):
@@ -159,7 +169,80 @@ def test_the_table(folder):
     assert "runs: runs" in out
 
 
+def test_the_table_fits_a_terminal_of_80_columns(folder, monkeypatch):
+    from rich.console import Console
+
+    write_contest(folder / "sent" / "almost", system(77, 0.9))
+    narrow = partial(Console, width=80, highlight=False, emoji=False)
+    monkeypatch.setattr("multimodal_eval.cli.show.console", narrow)
+    out = mmeval("leaderboard", "gold.json", "sent", *NO_SYNONYMS, "-o", "runs", "--workers", "1").stdout
+    tables = [line for line in out.splitlines() if line.startswith(("┃", "│"))]
+    assert max(map(len, tables)) <= 80
+    assert "…" not in "".join(line.partition("│")[0] for line in tables)
+    assert re.search(r"┃ place ┃ submission ┃  score ┃ +95 % interval ┃ tied with ┃ behind ┃ +p ┃", out)
+    assert re.search(r"│ 1 +│ \w+ +│ [\d.]+ │ [\d. …]+ │ +2 │", out)  # tied with the second place
+    assert "other metrics" in out
+    assert "┃ meteor ┃ hidden_metric ┃" in out
+
+
+def test_a_zip_of_both_files(folder):
+    expected = board("gold.json", "sent", *NO_SYNONYMS, "-o", "folders")
+    for name in QUALITIES:
+        with zipfile.ZipFile(folder / "sent" / f"{name}.zip", "w") as archive:
+            inside = {"alba": "", "boreas": "mine/", "cirrus": ""}[name]
+            archive.writestr("__MACOSX/._output.json", b"x")
+            for file in ("output.json", "ppl_output.json"):
+                archive.write(folder / "sent" / name / file, inside + file)
+        shutil.rmtree(folder / "sent" / name)
+    result = board("gold.json", "sent", *NO_SYNONYMS, "-o", "zips")
+    assert result["standings"] == expected["standings"]
+    sources = json.loads((folder / "zips" / "alba" / "run.json").read_text())["input"]
+    assert [Path(entry["path"]).name for entry in sources] == ["gold.json", "alba.zip"]
+    with zipfile.ZipFile(folder / "sent" / "alba.zip", "a") as archive:
+        archive.writestr("old/output.json", b"{}")
+    result = board("gold.json", "sent", *NO_SYNONYMS, "-o", "again", code=1)
+    (refusal,) = result["refused"]
+    assert "MEMBER: the archive must contain one file 'output.json'. Got 2 files with that name" in refusal["reason"]
+    assert "zip submission.zip output.json ppl_output.json" in refusal["reason"]
+
+
+def as_list(content, key):
+    """A contest file as a list of objects with ids; `key` None for gold, whose objects are extended."""
+    items = content.items()
+    return [{"id": name, **value} if key is None else {"id": name, key: value} for name, value in items]
+
+
+def test_files_with_lists(folder):
+    expected = board("gold.json", "sent", *NO_SYNONYMS, "-o", "objects")
+    gold = json.loads((folder / "gold.json").read_text())
+    for name in QUALITIES:
+        for file, key in (("output.json", "answers"), ("ppl_output.json", "perplexities")):
+            path = folder / "sent" / name / file
+            content = json.loads(path.read_text())
+            write_json(path, list(content.values()) if name == "boreas" else as_list(content, key)[::-1])
+    write_json(folder / "gold.json", as_list(gold, None))
+    assert board("gold.json", "sent", *NO_SYNONYMS, "-o", "lists")["standings"] == expected["standings"]
+    write_json(folder / "gold.json", list(gold.values()))  # without ids, so submissions need the order
+    result = board("gold.json", "sent", *NO_SYNONYMS, "-o", "numbers", code=1)
+    assert [row["name"] for row in result["refused"]] == ["alba", "cirrus"]
+    assert result["standings"][0]["value"] == expected["standings"][1]["value"]
+
+
 # CLARITY
+
+
+def test_columns_of_clarity_can_be_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sent").mkdir()
+    text = (FOLDER / "test.csv").read_text()
+    (tmp_path / "test.csv").write_text(text.replace("index,", "row,", 1).replace("evasion_label", "gold", 1))
+    (tmp_path / "original.csv").write_text(text)
+    shutil.copy(FOLDER / "boreas.csv", tmp_path / "sent" / "boreas.csv")
+    expected = board("original.csv", "sent", "-o", "original")["standings"]
+    options = ("--map", "id=row", "--map", "evasion_label=gold", "--annotators", "annotator*")
+    assert board("test.csv", "sent", "-o", "runs", *options)["standings"] == expected
+    message = refused("gold.json", "sent", "--map", "id=row", code=1)
+    assert "gold.json" in message
 
 
 def test_submissions_to_clarity(tmp_path, monkeypatch):
@@ -196,15 +279,16 @@ def test_a_submission_named_as_the_result_is_refused_before_anything_is_scored(f
     assert not (folder / "runs").exists()
 
 
-def test_one_dialogue_per_type_gives_no_ranks(folder):
+def test_one_dialogue_per_type_gives_places_without_tests(folder):
     for name, quality in QUALITIES.items():
         gold, *_ = write_contest(folder / "few" / name, system(ord(name[0]), quality, each=1))
         gold.rename(folder / "few.json")
     result = board("few.json", "few", *NO_SYNONYMS, "-o", "runs")
     assert [row["rank"] for row in result["standings"]] == [None, None, None]
+    assert [(row["place"], row["tied_with"]) for row in result["standings"]] == [(1, None), (2, None), (3, None)]
     message = mmeval("leaderboard", "few.json", "few", *NO_SYNONYMS, "-o", "again").stdout
-    assert "No ranks: chance cannot be estimated" in message
-    assert "none is better beyond chance" not in message
+    assert "Ties are not tested: chance cannot be estimated" in message
+    assert re.search(r"│ 1 +│ alba +│.*\n│ 2 +│ boreas +│.*\n│ 3 +│ cirrus +│", message)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +324,6 @@ def test_a_metric_that_no_run_has_is_refused_before_anything_is_scored(folder):
 
 
 def test_files_that_are_not_submissions_are_named(folder):
-    (folder / "sent" / "late.zip").write_bytes(b"")
+    (folder / "sent" / "late.json").write_bytes(b"")
     done = mmeval("leaderboard", "gold.json", "sent", "-o", "out", "--workers", "1")
-    assert "skipped, not a submission of this kind: late.zip" in done.stderr
+    assert "skipped, not a submission of this kind: late.json" in done.stderr

@@ -1,4 +1,4 @@
-"""Ranks of many submissions by one metric. Each submission is scored as a separate run."""
+"""Places of many submissions by one metric. Each submission is scored as a separate run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below, storage_at
 from multimodal_eval.stats.intervals import LEVEL, interval
-from multimodal_eval.stats.standings import standings
+from multimodal_eval.stats.standings import Standings, standings
 
 __all__ = ["Leaderboard", "Refused", "Standing", "leaderboard"]
 
@@ -33,10 +33,12 @@ RESULT = "leaderboard.json"
 
 @dataclass(frozen=True)
 class Standing:
-    """The rank of one submission."""
+    """The place of one submission, and what its differences to the others prove."""
 
     name: str
-    rank: int | None  # shared if no submission is significantly better; None if there is no test
+    place: int  # by the value alone; equal values share a place
+    tied_with: tuple[str, ...] | None  # submissions from which it does not differ beyond chance; None without a test
+    rank: int | None  # one more than the number of significantly better submissions; None if there is no test
     value: float
     stderr: float | None
     low: float | None
@@ -163,14 +165,16 @@ def _ranked(
     best_first = sorted(
         range(len(runs)), key=lambda i: (-estimates[i].value if higher else estimates[i].value, names[i])
     )
-    first, ranked, method = best_first[0], [], ""
-    for index in best_first:
+    first, ranked, method = best_first[0], list[Standing](), ""
+    for number, index in enumerate(best_first, 1):
         values = columns[index].values[scored] if columns[index].column.stats is None else None
         estimate = interval(estimates[index], clusters, values=values, level=level)
         method = method or estimate.method
         ranked.append(
             Standing(
                 names[index],
+                ranked[-1].place if ranked and ranked[-1].value == estimates[index].value else number,
+                _tied(index, best_first, names, tests, 1 - level),
                 tests.ranks[index],
                 estimate.value,
                 estimate.stderr,
@@ -182,6 +186,17 @@ def _ranked(
             )
         )
     return len(scored), int((~scored).sum()), method, level, tuple(ranked)
+
+
+def _tied(
+    index: int, best_first: Sequence[int], names: Sequence[str], tests: Standings, alpha: float
+) -> tuple[str, ...] | None:
+    """The names of the submissions that no test distinguishes from this one, best first."""
+    if tests.ranks[index] is None:
+        return None
+    others = [other for other in best_first if other != index]
+    p_values = {other: tests.p_values[min(index, other), max(index, other)] for other in others}
+    return tuple(names[other] for other, p_value in p_values.items() if p_value is None or p_value >= alpha)
 
 
 def _behind(estimates: Sequence[Estimate], first: int, index: int, *, higher_is_better: bool) -> float:

@@ -25,7 +25,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @click.group(
-    cls=ScoringByDefault, usages=("GOLD OUTPUT PPL [OPTIONS]", "ppl QUESTIONS OUTPUT -o ppl_output.json [OPTIONS]")
+    cls=ScoringByDefault,
+    usages=(
+        "GOLD OUTPUT PPL [OPTIONS]",
+        "GOLD SUBMISSION [OPTIONS]",
+        "ppl QUESTIONS OUTPUT -o ppl_output.json [OPTIONS]",
+    ),
 )
 def dialogue() -> None:
     """Score a submission to the multimodal dialogue contest by METEOR and a hidden metric, weighted by type.
@@ -33,6 +38,9 @@ def dialogue() -> None:
     \b
     GOLD:   {"d1": {"type": "Image2Text", "replies": [["a cat", "It is a cat."], …]}, …}
     OUTPUT: {"d1": ["a cat", …], …}      PPL: {"d1": [1.7, …], …}
+    SUBMISSION: a folder or a zip with output.json and ppl_output.json
+    
+    Each file may also be a list: [{"id": "d1", "answers": ["a cat", …]}, …]
     """
 
 
@@ -90,22 +98,25 @@ def contest_of(gold: Path, params: dict[str, Any], **more: Any) -> DialogueConte
 @dialogue.command(short_help="Score a submission (default command).")
 @click.argument("gold", type=click.Path(path_type=Path))
 @click.argument("output", type=click.Path(path_type=Path))
-@click.argument("ppl", type=click.Path(path_type=Path))
+@click.argument("ppl", type=click.Path(path_type=Path), required=False)
 @click.option("-o", "--run", "folder", type=RunLocation(), help="Run folder or URL. Default: below runs/.")
 @contest_options
 @click.option(
     "--worst", type=click.IntRange(0), default=5, show_default=True, help="How many of the worst replies to show."
 )
 @output_options
-def score(gold: Path, output: Path, ppl: Path, folder: Any, worst: int, **params: Any) -> None:
+def score(gold: Path, output: Path, ppl: Path | None, folder: Any, worst: int, **params: Any) -> None:
     """Score a submission; the command name `score` is optional."""
     from multimodal_eval.cli.finish import check_names, check_thresholds
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.report import write_report
     from multimodal_eval.contests.dialogue.contest import prepare
     from multimodal_eval.contests.dialogue.report import dialogue_report
+    from multimodal_eval.contests.dialogue.sources import holds_both
     from multimodal_eval.run.evaluate import default_folder
 
+    if ppl is None and not holds_both(output):
+        raise click.UsageError(f"PPL is missing: name ppl_output.json too, or a folder or zip with both. Got {output}")
     prepared = prepare(contest_of(gold, params), output, ppl)
     check_names(params["fail_under"], prepared.plan.names)
     with progress_bar() as progress:

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.clarity import column_options, columns_of
 from multimodal_eval.cli.dialogue import contest_of, contest_options
 from multimodal_eval.cli.options import MetricOption, RunLocation, format_option, options_by_metric
 
 if TYPE_CHECKING:
-    from multimodal_eval.analysis.leaderboard import Leaderboard
+    from multimodal_eval.analysis.leaderboard import Leaderboard, Standing
     from multimodal_eval.contests.protocol import Contest
 
 SHOWN_REASON = 3  # lines
 MAX_OTHER_METRICS = 5  # columns of further metrics
+WIDE = 1000  # columns: no table is cut
 WHAT = {"dialogue": "dialogues", "clarity": "CLARITY's data", "samples": "samples"}
+CLARITY_FIELDS = {"clarity_label", "evasion_label", "clarity_pred", "evasion_pred"}  # names in --map
 # Options that would have no effect, by kind of gold.
 _DIALOGUE_OPTIONS = ("questions", "weights", "rule", "language", "synonyms", "present_types_only")
 UNFIT = {
-    "dialogue": ("metrics", "task", "options"),
+    "dialogue": ("metrics", "task", "options", "mapping", "annotators"),
     "clarity": (*_DIALOGUE_OPTIONS, "options", "config", "plugins"),
     "samples": _DIALOGUE_OPTIONS,
 }
@@ -35,6 +38,7 @@ UNFIT = {
 @click.option("--by", help="The metric to rank by. Default: the composite, the official score, or the only metric.")
 @click.option("-o", "--output", type=RunLocation(), help="Folder or URL of the runs. Default: below runs/.")
 @contest_options
+@column_options
 @click.option("--allow-partial", is_flag=True, help="Also rank submissions that lack over 1 % of the samples.")
 @click.option("--workers", type=click.IntRange(1), help="Processes. Default: one per core.")
 @format_option
@@ -42,11 +46,11 @@ def leaderboard(gold: Path, submissions: Path, output: Any, format_: str, **para
     """Rank submissions against one gold file, with intervals and ties; each submission becomes a run.
 
     The content of GOLD determines what a submission is. For dialogues of the contest, SUBMISSIONS has one folder per
-    submission with output.json and ppl_output.json; for CLARITY's data, one table or zip of predictions; for other
-    data (a COCO annotation file, or samples with references), one file of answers, joined by id.
+    submission with output.json and ppl_output.json, or one zip of both; for CLARITY's data, one table or zip of
+    predictions; for other data (a COCO annotation file, or samples with references), one file of answers, joined by id.
 
-    Submissions share a rank if none is better beyond chance. A refused submission is listed with the reason and has no
-    rank; the exit code is then 1.
+    Places 1, 2, 3 … are by score. Beside each is shown with which places it is tied, because the difference may be due
+    to chance. A refused submission is listed with the reason and has no place; the exit code is then 1.
     """
     from multimodal_eval.analysis.leaderboard import leaderboard as ranked
     from multimodal_eval.analysis.leaderboard import metric_to_rank_by
@@ -78,17 +82,19 @@ def _contest(gold: Path, params: dict[str, Any]) -> tuple[Contest, str | None]:
     from multimodal_eval.contests.submissions import SampleContest, kind_of
     from multimodal_eval.run.config import overlaid
 
-    kind, by = kind_of(gold), params["by"]
+    mapping, by = dict(params["mapping"]), params["by"]
+    kind = "clarity" if CLARITY_FIELDS & mapping.keys() else kind_of(gold)
     if kind == "clarity" and (params["metrics"] or params["task"] not in (None, "clarity", "evasion")):
         kind = "samples"
     unfit = next((name for name in UNFIT[kind] if params[name]), None)
     if unfit is not None:
-        option = unfit.removesuffix("s") if unfit in ("weights", "options", "plugins") else unfit.replace("_", "-")
+        singular = {"weights": "weight", "options": "option", "plugins": "plugin", "mapping": "map"}
+        option = singular.get(unfit, unfit.replace("_", "-"))
         raise click.UsageError(f"--{option} has no effect on {gold}, which is scored as {WHAT[kind]}")
     if kind == "dialogue":
         return contest_of(gold, params, skip_lint=True), by
     if kind == "clarity":
-        return ClarityContest(gold, params["task"] or "evasion"), by
+        return ClarityContest(gold, params["task"] or "evasion", columns=columns_of(params)), by
     config = overlaid(
         params["config"],
         task=params["task"],
@@ -96,6 +102,8 @@ def _contest(gold: Path, params: dict[str, Any]) -> tuple[Contest, str | None]:
         options=options_by_metric(params["options"]),
         plugins=list(params["plugins"]) or None,
         allow_partial=params["allow_partial"],
+        map=mapping or None,
+        annotators=params["annotators"],
         skip_lint=True,
     )
     named = config.task or config.metrics
@@ -114,25 +122,52 @@ def _p_value(value: float | None) -> str:
     return "< .0001" if value < 0.0001 else f"{value:.4f}"
 
 
+def _cells(row: Standing, board: Leaderboard) -> list[str]:
+    from multimodal_eval.cli.show import DASH, as_text, interval, number
+
+    places = {other.name: other.place for other in board.standings}
+    tied = DASH if row.tied_with is None else ", ".join(map(str, sorted(places[name] for name in row.tied_with)))
+    gap = f"{row.behind:.4f}" if row is not board.standings[0] else ""
+    return [
+        str(row.place),
+        as_text(row.name),
+        number(row.value),
+        interval(row.low, row.high),
+        tied,
+        gap,
+        _p_value(row.p_value),
+    ]
+
+
 def _show(board: Leaderboard, path: Any) -> None:
-    from multimodal_eval.cli.show import as_text, console, interval, number, table_of
+    from multimodal_eval.cli.show import as_text, console, number, table_of
 
     out = console()
     arrow = " ↓" if board.direction == "lower" else ""
     other_metrics = [name for name in board.standings[0].numbers if name != board.number][:MAX_OTHER_METRICS]
     title = f"{board.number}{arrow}, {len(board.standings)} submissions, {board.samples:,} samples"
-    table = table_of(title, ["rank", "submission"], [board.number, "95 % interval", "behind", "p", *other_metrics])
-    for row in board.standings:
-        rank = "–" if row.rank is None else str(row.rank)
-        gap = f"{row.behind:.4f}" if row is not board.standings[0] else ""
-        cells = [number(row.value), interval(row.low, row.high), gap, _p_value(row.p_value)]
-        table.add_row(rank, as_text(row.name), *cells, *(number(row.numbers[name]) for name in other_metrics))
-    out.print(table)
-    if board.standings[0].rank is None:
-        note = "No ranks: chance cannot be estimated from a single sample or group, overall or in one of the types"
+    heads = ["score", "95 % interval", "tied with", "behind", "p"]
+    rows = [_cells(row, board) for row in board.standings]
+    others = [[number(row.numbers[name]) for name in other_metrics] for row in board.standings]
+    table = table_of(title, ["place", "submission"], [*heads, *other_metrics])
+    for cells, values in zip(rows, others, strict=True):
+        table.add_row(*cells, *values)
+    if out.measure(table, options=out.options.update_width(WIDE)).maximum <= out.width or not other_metrics:
+        out.print(table)
+    else:  # the other metrics in a table of their own
+        table = table_of(title, ["place", "submission"], heads)
+        second = table_of("other metrics", ["place", "submission"], other_metrics)
+        for cells, values in zip(rows, others, strict=True):
+            table.add_row(*cells)
+            second.add_row(*cells[:2], *values)
+        out.print(table)
+        out.print(second)
+    if board.standings[0].tied_with is None:
+        single = "a single sample or group, overall or in one of the types"
+        note = f"Ties are not tested: chance cannot be estimated from {single}"
     else:
         tests = "paired t tests of all pairs, Holm-corrected p < .05"
-        note = f"Submissions with the same rank: none is better beyond chance ({tests})"
+        note = f"Places are by score. tied with: places from which it does not differ beyond chance ({tests})"
     out.print(f"{note}.", style="dim", soft_wrap=True)
     if board.left_out:
         out.print(f"[yellow]![/] {board.left_out:,} samples are unscored in a submission and excluded from all")

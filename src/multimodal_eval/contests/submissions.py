@@ -34,7 +34,8 @@ Kind = Literal["dialogue", "clarity", "samples"]
 def kind_of(gold: Path) -> Kind:
     """The kind of a gold file, by its content: dialogues, CLARITY's columns, or samples of any task.
 
-    A JSON object is either COCO annotations or dialogues; the reader of that format reports its problems.
+    A JSON object is either COCO annotations or dialogues; the reader of that format reports its problems. A list of
+    objects with `type` and `replies` holds dialogues.
     """
     if bare_suffix(gold) == ".json" and gold.is_file() and first_character(gold) == "{":
         problems = Problems()
@@ -42,6 +43,8 @@ def kind_of(gold: Path) -> Kind:
         problems.raise_if_any()
         return "samples" if isinstance(content.get("annotations"), list) else "dialogue"
     columns = file_columns(gold)
+    if {"type", "replies"} <= set(columns):
+        return "dialogue"
     return "clarity" if any(task.gold_column in columns for task in TASKS.values()) else "samples"
 
 

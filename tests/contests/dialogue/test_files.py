@@ -120,8 +120,8 @@ def test_names_with_slashes_keep_their_replies_apart(contest):
         (b"", {"EMPTY", "TRUNCATED", "SYNTAX"}),
         (b"{}", {"EMPTY"}),
         (b"not json", {"SYNTAX"}),
-        (b"[]", {"TYPE"}),
-        (b'["d1"]', {"TYPE"}),
+        (b"[]", {"EMPTY"}),
+        (b'["d1"]', {"TYPE", "LENGTH"}),
         (b"null", {"TYPE"}),
         (b'{"d1": ["cat', {"TRUNCATED", "SYNTAX"}),
         (b'{"d1": ["\xff"]}', {"ENCODING"}),
@@ -162,7 +162,7 @@ def test_missing_files_and_folders(tmp_path):
 
 def test_both_files_of_a_submission_are_read_before_either_is_refused(problems):
     refusals = problems(output=b"[]", ppl=b"{}")
-    assert places(refusals) == [("TYPE", "output.json", None), ("EMPTY", "ppl_output.json", None)]
+    assert places(refusals) == [("EMPTY", "output.json", None), ("EMPTY", "ppl_output.json", None)]
 
 
 def test_a_truncated_gz(tmp_path):

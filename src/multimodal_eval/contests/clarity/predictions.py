@@ -6,7 +6,6 @@ The zip holds one file `prediction`, one label per line in the order of the rows
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Literal
 
 from msgspec.structs import asdict, replace
 
+from multimodal_eval.contests.archives import member_content
 from multimodal_eval.contests.clarity.columns import (
     PREDICTION_FIELDS,
     ClarityColumns,
@@ -240,7 +240,11 @@ def _read_contest_zip(path: Path, problems: Problems) -> list[tuple[int, str]]:
     try:
         with zipfile.ZipFile(path) as archive:
             member = _only_member(archive, str(path), problems)
-            content = None if member is None else _content(archive, member, str(path), problems)
+            content = (
+                None
+                if member is None
+                else member_content(archive, member, str(path), problems, most=MAX_BYTES, what="labels", how=HOW)
+            )
     except zipfile.BadZipFile as error:
         problems.add("FORMAT", f"not a readable zip file: {error}", file=str(path), hint=HOW + ".")
         return []
@@ -277,24 +281,6 @@ def _name_hint(name: str) -> str:
     if stem.partition(".")[0] == MEMBER:
         return f"The name must have no extension. {HOW}."
     return f"{HOW}."
-
-
-def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: str, problems: Problems) -> bytes | None:
-    """The member's bytes. The size that an archive declares may be wrong, so reading stops at the limit too."""
-    if member.flag_bits & 0x1:
-        problems.add("FORMAT", f"{shorten(member.filename)} is encrypted", file=file, hint="Zip it without a password.")
-        return None
-    try:
-        with archive.open(member) as stream:
-            content = b"" if member.file_size > MAX_BYTES else stream.read(MAX_BYTES + 1)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, zlib.error) as error:
-        problems.add("TRUNCATED", f"{shorten(member.filename)} cannot be read: {error}", file=file, hint=HOW + ".")
-        return None
-    if member.file_size > MAX_BYTES or len(content) > MAX_BYTES:
-        message = f"{shorten(member.filename)} is larger than {MAX_BYTES >> 20} MB unpacked, too large for labels"
-        problems.add("TOO_LONG", message, file=file)
-        return None
-    return content
 
 
 def _lines(content: bytes, file: str, problems: Problems) -> list[tuple[int, str]]:

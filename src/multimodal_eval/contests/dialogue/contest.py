@@ -10,6 +10,7 @@ from typing import Any
 
 from multimodal_eval.contests.dialogue.dialogues import TYPE, WEIGHTS, DialogueQuestions, samples_of, type_of
 from multimodal_eval.contests.dialogue.files import GoldDialogue, read_gold, read_questions
+from multimodal_eval.contests.dialogue.sources import both_files, holds_both
 from multimodal_eval.contests.dialogue.submission import (
     dialogue_questions,
     mismatched_media,
@@ -38,7 +39,6 @@ __all__ = ["DialogueContest", "PreparedReplies", "Settings", "open_contest"]
 
 TASK = "dialogue"
 PARTS = {"meteor": 0.5, "hidden_metric": 0.5}
-OUTPUT, PERPLEXITIES = "output.json", "ppl_output.json"
 SHOWN = 5
 
 Config = str | Path | Mapping[str, Any] | None
@@ -46,7 +46,7 @@ Config = str | Path | Mapping[str, Any] | None
 
 @dataclass(frozen=True)
 class DialogueContest:
-    """Gold data and settings; a submission is a folder with output.json and ppl_output.json."""
+    """Gold data and settings; a submission is a folder or a zip with output.json and ppl_output.json."""
 
     files: tuple[Path, ...]
     gold: dict[str, GoldDialogue]
@@ -60,12 +60,12 @@ class DialogueContest:
         return make_plan(self.config).names
 
     def accepts(self, path: Path) -> bool:
-        """Accept folders."""
-        return path.is_dir()
+        """Accept folders and zips."""
+        return holds_both(path)
 
     def prepare(self, submission: Path) -> Prepared:
-        """Read and check the two files of a folder."""
-        return prepare(self, submission / OUTPUT, submission / PERPLEXITIES)
+        """Read and check the two files of a folder or a zip."""
+        return prepare(self, submission)
 
 
 class PreparedReplies(Prepared):
@@ -130,7 +130,7 @@ def open_contest(
     by_dialogue, notes = DialogueQuestions(), list[str]()
     if questions is not None:
         files.append(Path(questions))
-        turns = read_questions(files[1], problems)
+        turns = read_questions(files[1], problems, list(dialogues))
         by_dialogue = dialogue_questions(turns, dialogues, files[1], problems)
         if mismatched := mismatched_media(turns, dialogues):
             shown = ", ".join(map(repr, mismatched[:SHOWN]))
@@ -152,16 +152,22 @@ def open_contest(
     return DialogueContest(tuple(files), dialogues, by_dialogue, run_config, tuple(notes))
 
 
-def prepare(contest: DialogueContest, output: str | Path, perplexities: str | Path) -> PreparedReplies:
-    """The plan and the samples of one submission; all problems of its files are raised together."""
+def prepare(contest: DialogueContest, output: str | Path, perplexities: str | Path | None = None) -> PreparedReplies:
+    """The plan and the samples of one submission; all problems of its files are raised together.
+
+    Without `perplexities`, `output` is a folder or a zip with both files.
+    """
     plan = make_plan(contest.config)  # first, because it loads the plug-in with the rule in a worker process
     problems = Problems()
-    files = Path(output), Path(perplexities)
-    dialogues = read_submission(contest.gold, *files, problems)
+    sources = both_files(Path(output), problems) if perplexities is None else (Path(output), Path(perplexities))
+    problems.raise_if_any()
+    assert sources is not None
+    dialogues = read_submission(contest.gold, *sources, problems)
     samples = [sample for dialogue in dialogues for sample in samples_of(dialogue, contest.questions)]
     rule = get_rule(str(contest.config.options["hidden_metric"]["rule"]))
-    note_missing(samples, rule, str(perplexities), problems)
+    note_missing(samples, rule, str(sources[1]), problems)
     problems.raise_if_any()
+    files = dict.fromkeys(source if isinstance(source, Path) else source.archive for source in sources)
     return PreparedReplies(plan, JoinedInput(samples, [*contest.files, *files], contest.notes))
 
 

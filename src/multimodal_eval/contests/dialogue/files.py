@@ -4,6 +4,9 @@ questions        {dialogue: [[{"type": "text" | "image" | "audio", "content": �
 output.json      {dialogue: [answer, …]}
 ppl_output.json  {dialogue: [perplexity or {"candidates": [perplexity, …], "correct": k}, …]}   k counts from 0
 gold             {dialogue: {"type": …, "replies": [[variant, …], …]}}
+
+Each file may also be a list of dialogues: [{"id": dialogue, "answers": [answer, …]}, …], or, without ids, in the order
+of the gold file: [[answer, …], …].
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from multimodal_eval.contests.dialogue.dialogues import WEIGHTS, Surprise, type_of
+from multimodal_eval.contests.dialogue.sources import Member, Source
 from multimodal_eval.core.conversation import PART_TYPES, Part
 from multimodal_eval.core.errors import did_you_mean, shorten
 from multimodal_eval.data.readers.field_checks import (
@@ -25,12 +29,20 @@ from multimodal_eval.data.readers.field_checks import (
     checked_references,
     checked_text,
 )
-from multimodal_eval.data.readers.json_file import read_json_object
+from multimodal_eval.data.readers.json_file import read_json_value
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.text.languages import Language, language_of_texts
 
 Value = TypeVar("Value")
 SURPRISE_KEYS = ("perplexity", "candidates", "correct")
+# Keys of the items of a list: those of the dialogue's name, and those of its content in each file.
+ID_KEYS = ("id", "dialogue_id", "dialogue")
+ANSWER_KEYS = ("answers", "replies", "output")
+PERPLEXITY_KEYS = ("perplexities", "ppl", "replies")
+QUESTION_KEYS = ("turns", "questions")
+
+Items = Iterable[tuple[str, Any]]  # dialogues with their content, as the file names them
+Order = Sequence[str] | None  # the dialogues of the gold file
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,36 +59,52 @@ def read_gold(path: Path, problems: Problems) -> dict[str, GoldDialogue]:
     return _read(path, problems, checked_gold)
 
 
-def read_answers(path: Path, problems: Problems) -> dict[str, list[str]]:
-    """Read the answers of one model."""
-    return _read(path, problems, lambda value: _each(value, checked_answer, "the answers"))
+def read_answers(source: Source, problems: Problems, order: Order = None) -> dict[str, list[str]]:
+    """Read the answers of one model. `order`: the names of the dialogues of a list without ids."""
+    return _read(source, problems, lambda value: _each(value, checked_answer, "the answers"), ANSWER_KEYS, order)
 
 
-def read_surprises(path: Path, problems: Problems) -> dict[str, list[Surprise]]:
+def read_surprises(source: Source, problems: Problems, order: Order = None) -> dict[str, list[Surprise]]:
     """Read one model's perplexities of its answers, or of candidates."""
-    return _read(path, problems, lambda value: _each(value, checked_surprise, "the perplexities"))
+    return _read(
+        source, problems, lambda value: _each(value, checked_surprise, "the perplexities"), PERPLEXITY_KEYS, order
+    )
 
 
-def read_questions(path: Path, problems: Problems) -> dict[str, list[tuple[Part, ...]]]:
+def read_questions(path: Path, problems: Problems, order: Order = None) -> dict[str, list[tuple[Part, ...]]]:
     """Read the questions: a list of turns per dialogue, each a tuple of parts."""
-    return _read(path, problems, lambda value: _each(value, _checked_turn, "a dialogue"))
+    return _read(path, problems, lambda value: _each(value, _checked_turn, "a dialogue"), QUESTION_KEYS, order)
 
 
-def _read(path: Path, problems: Problems, check: Callable[[Any], Value]) -> dict[str, Value]:
-    file = str(path)
-    if not path.is_file():
+def _read(
+    source: Source,
+    problems: Problems,
+    check: Callable[[Any], Value],
+    keys: Sequence[str] = (),
+    order: Order = None,
+) -> dict[str, Value]:
+    file = str(source)
+    if isinstance(source, Path) and not source.is_file():
         problems.add(
-            "NOT_FOUND", "this is a folder, but a file is needed" if path.is_dir() else "no such file", file=file
+            "NOT_FOUND", "this is a folder, but a file is needed" if source.is_dir() else "no such file", file=file
         )
         return {}
     before = problems.total
-    content = read_json_object(path, problems)
+    content = read_json_value(source.content if isinstance(source, Member) else source, file, problems)
+    items: Items = content.items() if isinstance(content, dict) else ()
+    if isinstance(content, list) and content:
+        try:
+            items = _items_of_list(content, keys, order)
+        except RefusedError as refused:
+            problems.add(refused.code, str(refused), file=file, hint=refused.hint)
+            return {}
     dialogues: dict[str, Value] = {}
-    for name, value in (content or {}).items():
+    for name, value in items:
         try:
             key = checked_name("dialogue", name)
             if key in dialogues:
-                raise RefusedError("DUPLICATE", "the dialogue occurs twice, in different Unicode forms of its name")
+                twice = "" if isinstance(content, list) else ", in different Unicode forms of its name"
+                raise RefusedError("DUPLICATE", f"the dialogue occurs twice{twice}")
             dialogues[key] = check(value)
         except RefusedError as refused:
             for refusal in refusals(refused):
@@ -84,6 +112,30 @@ def _read(path: Path, problems: Problems, check: Callable[[Any], Value]) -> dict
     if content is not None and not content and problems.total == before:
         problems.add("EMPTY", "the file has no dialogues", file=file)
     return dialogues
+
+
+def _items_of_list(content: list[Any], keys: Sequence[str], order: Order) -> Items:
+    """The dialogues of a list: by the ids of its items, or, if none has an id, in the order of the gold file."""
+    names = [_name(item) for item in content]
+    with_id = [name is not None for name in names]
+    if any(with_id) and not all(with_id):
+        number = with_id.index(False) + 1
+        raise RefusedError("MISSING_ID", f"item {number} of the list has no `id`, but others have one.")
+    if not any(with_id):
+        if order is not None and len(order) != len(content):
+            message = f"the list has {len(content):,} items, but the gold file has {len(order):,} dialogues."
+            raise RefusedError("LENGTH", message, "Without ids, item i belongs to dialogue i.")
+        names = list(order) if order is not None else [str(number) for number in range(1, len(content) + 1)]
+    return [(str(name), _payload(item, keys)) for name, item in zip(names, content, strict=True)]
+
+
+def _name(item: Any) -> Any:
+    return next((item[key] for key in ID_KEYS if key in item), None) if isinstance(item, dict) else None
+
+
+def _payload(item: Any, keys: Sequence[str]) -> Any:
+    """The content of an item, without its id; the item itself if it has none of the keys."""
+    return next((item[key] for key in keys if key in item), item) if isinstance(item, dict) else item
 
 
 class _RefusedPartsError(RefusedError):

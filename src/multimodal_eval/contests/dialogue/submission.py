@@ -17,6 +17,7 @@ from multimodal_eval.contests.dialogue.dialogues import (
     Surprise,
 )
 from multimodal_eval.contests.dialogue.files import GoldDialogue, read_answers, read_surprises
+from multimodal_eval.contests.dialogue.sources import Source
 from multimodal_eval.core.conversation import Part
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.data.readers.problems import Problems
@@ -27,13 +28,14 @@ MEDIA = {IMAGE: {"image"}, AUDIO: {"audio"}, IMAGE_AUDIO: {"image", "audio"}}
 
 
 def read_submission(
-    gold: Mapping[str, GoldDialogue], output: Path, perplexities: Path, problems: Problems
+    gold: Mapping[str, GoldDialogue], output: Source, perplexities: Source, problems: Problems
 ) -> list[Dialogue]:
     """The dialogues with the answers and perplexities of one model, in the order of the gold file.
 
     Problems are noted, and dialogues with problems are left out.
     """
-    answers, surprises = read_answers(output, problems), read_surprises(perplexities, problems)
+    order = list(gold)
+    answers, surprises = read_answers(output, problems, order), read_surprises(perplexities, problems, order)
     _note_unmatched(gold, answers, output, "MISSING_REPLY", "answers", problems)
     _note_unmatched(gold, surprises, perplexities, "MISSING_PERPLEXITY", "perplexities", problems)
     _note_lengths(gold, answers, output, "answers", problems)
@@ -53,7 +55,7 @@ def _replies(gold: GoldDialogue, answers: Sequence[str], surprises: Sequence[Sur
 def _note_unmatched(
     gold: Mapping[str, GoldDialogue],
     submitted: Mapping[str, object],
-    file: Path,
+    file: Source,
     code: str,
     what: str,
     problems: Problems,
@@ -79,7 +81,7 @@ def _listed(names: Sequence[str]) -> str:
 def _note_lengths(
     gold: Mapping[str, GoldDialogue],
     submitted: Mapping[str, Sequence[object]],
-    file: Path,
+    file: Source,
     what: str,
     problems: Problems,
 ) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,6 +26,7 @@ from multimodal_eval.data.readers.blocks import (
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
 _BATCH = 1000
+Value = TypeVar("Value")
 _DECODER = msgspec.json.Decoder(Columns)
 
 
@@ -174,6 +175,28 @@ def read_json_object(path: Path, problems: Problems) -> Columns | None:
     except DamagedStreamError as damage:
         problems.add(damage.code, str(damage), file=file)
         return None
+    return _decoded(raw, file, problems, Columns)
+
+
+def read_json_value(source: Path | bytes, file: str, problems: Problems) -> Columns | list[Any] | None:
+    """The object or the array in a file, which may be in memory; None if it cannot be read or repeats a key."""
+    try:
+        if isinstance(source, bytes):
+            refuse_utf16(source[:8], file)
+            raw = source.removeprefix(BOM)
+        else:
+            with _mapped(source) as text:
+                refuse_utf16(bytes(text[:8]), file)
+                raw = bytes(text).removeprefix(BOM)
+    except DamagedStreamError as damage:
+        problems.add(damage.code, str(damage), file=file)
+        return None
+    if raw.lstrip()[:1] == b"[":
+        return _decoded(raw, file, problems, list[Any])
+    return _decoded(raw, file, problems, Columns)
+
+
+def _decoded(raw: bytes, file: str, problems: Problems, kind: type[Value]) -> Value | None:
     if not raw.strip():
         problems.add("EMPTY", "the file is empty", file=file)
         return None
@@ -182,7 +205,7 @@ def read_json_object(path: Path, problems: Problems) -> Columns | None:
         note_repeated_keys(problems, file, repeated)
         return None
     try:
-        return msgspec.json.decode(raw, type=Columns)
+        return msgspec.json.decode(raw, type=kind)
     except DECODE_ERRORS as error:
         note_fault(problems, file, raw, error, line=1, start=0, cut_off=True, last_good=0)
         return None
