@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 
 import pytest
 from click.testing import CliRunner
@@ -161,6 +162,26 @@ def test_wrong_arguments(folder):
     assert "Did you mean 'choice'" in refused(*FILES, "--rule", "choise", "-o", "x")
     assert "NOT_FOUND" in refused("gold.json", "output.json", "absent.json", "-o", "x")
     assert "PPL is missing: name ppl_output.json too" in refused("gold.json", "output.json", code=2)
+    assert not (folder / "x").exists()
+
+
+def test_a_folder_or_a_zip_with_both_files(folder):
+    plain = dialogue(*FILES, "-o", "plain")
+    (folder / "mine").mkdir()
+    with zipfile.ZipFile(folder / "mine.zip", "w") as archive:
+        for name in ("output.json", "ppl_output.json"):
+            archive.write(folder / name, name)
+            (folder / name).rename(folder / "mine" / name)
+    for submission in ("mine", "mine.zip"):
+        out = dialogue("gold.json", submission, "-o", f"run-{submission}")
+        assert out.replace(f"run-{submission}", "plain") == plain
+    assert "none.zip: NOT_FOUND: no such file" in refused("gold.json", "none.zip", "-o", "x")
+    with zipfile.ZipFile(folder / "half.zip", "w") as archive:
+        archive.write(folder / "mine" / "output.json", "output.json")
+    message = refused("gold.json", "half.zip", "-o", "x")
+    assert (
+        "half.zip: MEMBER: the archive must contain one file 'ppl_output.json'. Got no file with that name" in message
+    )
     assert not (folder / "x").exists()
 
 

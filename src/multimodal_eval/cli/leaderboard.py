@@ -139,6 +139,16 @@ def _cells(row: Standing, board: Leaderboard) -> list[str]:
     ]
 
 
+def _shared_notes(board: Leaderboard, path: Any) -> list[str]:
+    """The notes that all runs have: those about the gold data."""
+    from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.data.runs.storage import below
+
+    runs = (Run(below(path, row.name)) for row in board.standings)
+    first, *others = ([*run.outcome.notes, *run.info.input_notes] for run in runs)
+    return [line for line in first if all(line in lines for lines in others)]
+
+
 def _show(board: Leaderboard, path: Any) -> None:
     from multimodal_eval.cli.show import as_text, console, number, table_of
 
@@ -171,6 +181,8 @@ def _show(board: Leaderboard, path: Any) -> None:
     out.print(f"{note}.", style="dim", soft_wrap=True)
     if board.left_out:
         out.print(f"[yellow]![/] {board.left_out:,} samples are unscored in a submission and excluded from all")
+    for line in _shared_notes(board, path):
+        out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
     for refused in board.refused:
         lines = refused.reason.splitlines()
         out.print(f"[red]refused[/] {as_text(refused.name)}: {as_text(lines[0])}", soft_wrap=True)

@@ -165,6 +165,36 @@ def test_both_files_of_a_submission_are_read_before_either_is_refused(problems):
     assert places(refusals) == [("EMPTY", "output.json", None), ("EMPTY", "ppl_output.json", None)]
 
 
+@pytest.mark.parametrize(
+    ("content", "code", "message"),
+    [
+        ([{"id": "d1", "answers": ["a"]}, {"answers": ["b"]}], "MISSING_ID", "item 2 of the list has no `id`"),
+        ([["a"]], "LENGTH", "the list has 1 items, but the gold file has 2 dialogues."),
+        ([{"id": "d1", "answers": ["a"]}, {"id": "d1", "answers": ["b"]}], "DUPLICATE", "the dialogue occurs twice"),
+        ([{"id": "d1", "answer": ["a"]}], "TYPE", "the answers must be a list with one item per reply"),
+    ],
+)
+def test_lists_that_are_refused(tmp_path, content, code, message):
+    problems = Problems()
+    read_answers(write_json(tmp_path / "output.json", content), problems, ["d1", "d2"])
+    (problem,) = problems.kept
+    assert problem.code == code
+    assert message in problem.message
+
+
+@pytest.mark.parametrize("name", ["id", "dialogue_id", "dialogue"])
+@pytest.mark.parametrize("key", ["answers", "replies", "output"])
+def test_keys_of_lists(tmp_path, name, key):
+    content = [{name: "d2", key: ["b"]}, {name: 1, key: ["a"]}]
+    assert read_answers(write_json(tmp_path / "output.json", content), Problems()) == {"d2": ["b"], "1": ["a"]}
+
+
+def test_lists_without_ids_are_numbered_or_in_the_order_of_the_gold_file(tmp_path):
+    path = write_json(tmp_path / "output.json", [["b"], ["a"]])
+    assert read_answers(path, Problems()) == {"1": ["b"], "2": ["a"]}
+    assert read_answers(path, Problems(), ["x", "y"]) == {"x": ["b"], "y": ["a"]}
+
+
 def test_a_truncated_gz(tmp_path):
     whole = gzip.compress(json.dumps({f"d{n}": ["an answer of some length"] for n in range(1000)}).encode())
     (tmp_path / "output.json.gz").write_bytes(whole[: len(whole) // 2])

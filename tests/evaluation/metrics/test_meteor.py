@@ -323,3 +323,17 @@ def test_russian_aspect_pairs_are_not_inflection(tmp_path):
 def test_russian_of_2005_counts_chunks():
     # кошка|сидит match crosswise: two chunks of two matches, 1 - 0.5 * (2/2)^3 = 0.5
     assert score("сидят кошки", "кошка сидит", variant="2005", language="ru", synonyms="none") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "resources"),
+    [
+        ({"variant": "fmean", "language": "ru"}, ("opencorpora-ru", "wiktionary-ru")),
+        ({"variant": "2005", "language": "auto"}, ("opencorpora-ru", "wiktionary-ru")),
+        ({"variant": "fmean", "language": "auto", "synonyms": {"ru": "ruwordnet:a.db"}}, ("opencorpora-ru",)),
+        ({"variant": "fmean", "language": "ru", "synonyms": "none"}, ()),
+        ({"variant": "fmean", "language": "en"}, ()),
+    ],
+)
+def test_the_resources_of_russian_synonyms(options, resources):
+    assert compute_meteor.configure(options).resources() == resources

@@ -61,6 +61,7 @@ class ClarityContest:
             unknown_labels=self.unknown_labels,
             group=self.group,
             columns=self.columns,
+            advice="",
         )
         return prepared[self.task]
 
@@ -74,17 +75,18 @@ def prepare(
     unknown_labels: UnknownLabels = "error",
     group: str | None = None,
     columns: ClarityColumns | None = None,
+    advice: str = ADVICE,
 ) -> dict[TaskName, Prepared]:
     """Read and check everything, and plan a run for each task.
 
     Without `task`, every task is scored for which predictions and data have labels; `both` refuses files without
-    labels for both tasks.
+    labels for both tasks. `advice` is added to the hint for an unknown label.
     """
     problems, files = Problems(), [Path(data), Path(predictions)]
     columns = columns or ClarityColumns()
     dataset = read_dataset(files[0], problems, group, columns)
     predicted = read_predictions(
-        files[1], problems, only=task, unknown_labels=unknown_labels, advice=ADVICE, columns=columns
+        files[1], problems, only=task, unknown_labels=unknown_labels, advice=advice, columns=columns
     )
     columns.note_unknown_id([*dataset.columns, *predicted.columns], files, problems)
     _refuse_gold(dataset, predicted, problems)
