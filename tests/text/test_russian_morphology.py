@@ -17,9 +17,9 @@ pytest.importorskip("pymorphy3_dicts_ru")
 
 
 def folder() -> Path:
-    found = folder_with(get_resource("opencorpora-ru"))
-    assert found is not None
-    return found
+    words = folder_with(get_resource("opencorpora-ru"))
+    assert words is not None
+    return words
 
 
 OURS = RussianMorphology(folder())

@@ -1,4 +1,4 @@
-"""RuWordNet, a thesaurus that users obtain themselves: how, and where its file is."""
+"""RuWordNet, a thesaurus that users obtain themselves: instructions, and the location of its file."""
 
 from __future__ import annotations
 
