@@ -110,7 +110,7 @@ def test_slices_are_means_over_their_groups():
 
 def test_the_signature_contains_the_strata():
     run = scored()
-    assert run["parsed"]["signature"] == "parsed|v:1|strata:0.3*x+0.7*y|by:kind|unit:group"
+    assert run["parsed"]["signature"] == "parsed|v:1|errors:default@2|strata:0.3*x+0.7*y|by:kind|unit:group"
     assert run.info.config.strata == StrataConfig(by="kind", weights=WEIGHTS)
 
 
@@ -286,7 +286,7 @@ def test_rescoring_with_different_weights_reuses_the_scores(tmp_path):
     assert len(calls) == 9
     new = rescore(old, strata({"x": 0.5, "y": 0.5}), output=tmp_path / "new")
     assert new["counted"]["value"] == pytest.approx((2 / 3 + 0.5) / 2, abs=1e-15)
-    assert new["counted"]["signature"] == "counted|v:1|strata:0.5*x+0.5*y|by:kind|unit:group"
+    assert new["counted"]["signature"] == "counted|v:1|errors:default@2|strata:0.5*x+0.5*y|by:kind|unit:group"
     assert len(calls) == 9  # weights do not change the scores of samples
     by_group = rescore(old, strata({"x": 0.3, "y": 0.7}), output=tmp_path / "same")
     assert by_group["counted"] == old["counted"]

@@ -104,7 +104,7 @@ def test_judgments_of_one_sample_are_dependent(folder):
 def test_metrics_are_computed(folder):
     result = results("judged.jsonl", "--human", "ann", "--metrics", "bleu,bleu.bleu_1,cider_d", "--scores", "good")
     assert list(result["metrics"]) == ["good", "bleu", "bleu.bleu_1", "cider_d"]
-    assert result["metrics"]["bleu.bleu_1"]["signature"] == "bleu|v:1|tokenizer:ptb"
+    assert result["metrics"]["bleu.bleu_1"]["signature"] == "bleu|v:1|tokenizer:ptb|errors:default@2"
     corpus = DocumentFrequencies.of([row["references"] for row in rows()])  # one image per judged sample
     values = [cider_d(row["generated_answer"], row["references"], corpus) for row in rows()]
     expected = stats.kendalltau([row["ann"] for row in rows()], values).statistic
@@ -114,7 +114,7 @@ def test_metrics_are_computed(folder):
 
 def test_options_reach_the_metric(folder):
     arguments = ("judged.jsonl", "--human", "ann", "--metrics", "rouge_l", "--option", "rouge_l.tokenizer=unicode")
-    assert results(*arguments)["metrics"]["rouge_l"]["signature"] == "rouge_l|v:1|tokenizer:unicode"
+    assert results(*arguments)["metrics"]["rouge_l"]["signature"] == "rouge_l|v:1|tokenizer:unicode|errors:default@2"
 
 
 def test_a_metric_for_which_lower_is_better(folder):

@@ -180,7 +180,7 @@ def test_a_metric_class_is_opened_once_and_scores_batches():
     run = evaluate([SAMPLE, Sample(id="2", generated_answer="four"), Sample(id="3")], metrics=["with_model"])
     assert run.scores().column("with_model").to_pylist() == [9.0, 4.0, None]
     assert get_metric("with_model")(SAMPLE) == 9.0
-    assert run["with_model"]["signature"] == "with_model|v:1"
+    assert run["with_model"]["signature"] == "with_model|v:1|errors:default@2"
 
 
 def test_a_metric_without_its_model_says_what_to_fetch():

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import shorten
+from multimodal_eval.core.failures import compiled_patterns, expanded, starts_of
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
-# Patterns of a generator's error messages. Configurable, since every pipeline writes its own.
-ERROR_PATTERNS: tuple[str, ...] = (r"\s*\[ERROR\]",)
-# Text that every match of a pattern contains: without it in any answer, none has to be looked at.
-_LITERALS = {r"\s*\[ERROR\]": b"[ERROR]"}
+ERROR_PATTERNS = expanded(None)  # the default
 # The first byte of an answer that may be blank: ASCII white space, or the first of a longer white-space character.
 _BLANK_STARTS = bytes([*range(9, 14), *range(28, 33), 0xC2, 0xE1, 0xE2, 0xE3])
 
@@ -60,12 +59,6 @@ def _answers(batch: Batch, patterns: tuple[str, ...]) -> Answers:
     return Answers(failed, frozenset(blank))
 
 
-@lru_cache(maxsize=16)
-def compiled_patterns(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """The patterns, compiled once."""
-    return tuple(re.compile(pattern) for pattern in patterns)
-
-
 def _texts(batch: Batch, rows: Sequence[int]) -> Any:
     """(row, error, answer) of these rows."""
     if not batch.has_columns:
@@ -85,29 +78,55 @@ def _rows(batch: Batch, patterns: tuple[str, ...]) -> Sequence[int]:
     """The rows that may have failed or be blank; most batches have none."""
     import numpy as np
 
-    from multimodal_eval.core.arrow import bytes_of, offsets_of
+    from multimodal_eval.core.arrow import offsets_of
 
     candidates: list[NDArray[np.int64]] = []
     errors, answers = batch.column("error"), batch.column("generated_answer")
     if errors is not None:
         candidates.append(np.flatnonzero(np.diff(offsets_of(errors)) > 0))
     if answers is not None:
-        offsets, data = offsets_of(answers), bytes_of(answers)
-        content = data[offsets[0] : offsets[-1]].tobytes()
-        if not all(pattern in _LITERALS for pattern in patterns):
+        starts = starts_of(patterns)
+        if starts is None:
             return range(len(batch))
-        for pattern in patterns:
-            candidates.append(_rows_with(_LITERALS[pattern], content, offsets))
-        starts, empty = offsets[:-1], np.diff(offsets) == 0
-        first = np.full(len(starts), ord("x"), np.uint8)
-        first[~empty] = data[starts[~empty]]
-        candidates.append(np.flatnonzero(empty | np.isin(first, np.frombuffer(_BLANK_STARTS, np.uint8))))
+        candidates.append(rows_that_start(answers, starts))
     return sorted(set(np.concatenate(candidates).tolist())) if candidates else ()
 
 
-def _rows_with(literal: bytes, content: bytes, offsets: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The rows with a literal in their text; `content` is the text of all rows."""
+_BYTES = 8  # of a start that are compared
+
+
+def rows_that_start(column: pa.Array, starts: tuple[str, ...]) -> NDArray[np.int64]:
+    """The rows of a string column that may start with one of the texts, in any case, or with white space, or are empty.
+
+    The first bytes of all rows are compared at once. Some rows are selected in addition.
+    """
     import numpy as np
 
-    places = [match.start() for match in re.finditer(re.escape(literal), content)]
-    return np.unique(np.searchsorted(offsets, np.array(places, np.int64) + offsets[0], side="right")) - 1
+    from multimodal_eval.core.arrow import bytes_of, offsets_of
+
+    offsets, data = offsets_of(column).astype(np.int64), bytes_of(column)
+    lengths = np.diff(offsets)
+    if not len(data):
+        return np.arange(len(lengths))
+    places = offsets[:-1, None] + np.arange(_BYTES)
+    heads = np.where(places < offsets[1:, None], data[np.minimum(places, len(data) - 1)], 0)
+    is_blank = (lengths == 0) | np.isin(heads[:, 0], np.frombuffer(_BLANK_STARTS, np.uint8))
+    words = (heads.astype(np.uint8) | 0x20).view(">u8")[:, 0].astype(np.uint64)
+    lowest, highest = _ranges(starts)
+    place = np.searchsorted(lowest, words, side="right") - 1
+    return np.flatnonzero(is_blank | (words <= highest[place]))
+
+
+@lru_cache(maxsize=16)
+def _ranges(starts: tuple[str, ...]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The lowest and the highest first bytes, as numbers, of texts with each start; the ranges do not overlap."""
+    import numpy as np
+
+    heads = sorted({bytes(byte | 0x20 for byte in start.encode()[:_BYTES]) for start in starts})
+    kept: list[bytes] = []
+    for head in heads:  # a longer text follows the start that it begins with
+        if not kept or not head.startswith(kept[-1]):
+            kept.append(head)
+    lowest = [int.from_bytes(head.ljust(_BYTES, b"\0")) for head in kept]
+    highest = [int.from_bytes(head.ljust(_BYTES, b"\xff")) for head in kept]
+    return np.array([0, *lowest], np.uint64), np.array([0, *highest], np.uint64)  # no text has the first range

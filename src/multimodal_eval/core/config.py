@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from multimodal_eval.core.answers import ERROR_PATTERNS
+from multimodal_eval.core.failures import expanded
 
 OnMissing = Literal["error", "zero", "renormalise"]
 
@@ -47,7 +47,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     strata: StrataConfig | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     seed: int = 0
-    error_patterns: list[str] | None = None  # None: the default patterns
+    error_patterns: list[str] | None = None  # regular expressions, or `default`; None: only the default
     plugins: list[str] = []
     complete: list[str] = []  # metrics that must score every sample; otherwise the run fails
     skip_unavailable: bool = False
@@ -61,4 +61,4 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     @property
     def patterns(self) -> tuple[str, ...]:
         """Patterns of a generator's error message at the start of an answer."""
-        return ERROR_PATTERNS if self.error_patterns is None else tuple(self.error_patterns)
+        return expanded(self.error_patterns)

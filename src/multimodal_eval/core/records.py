@@ -12,11 +12,12 @@ import msgspec
 
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.failures import FIRST
 from multimodal_eval.core.metric import Bounds, Direction
 
 RUN_FORMAT = 2  # of run.json; format 1 has no `means` and can still be read
 RESULTS_FORMAT = 1
-LINT_FORMAT = 2
+LINT_FORMAT = 3
 READABLE_FORMATS = (1, 2)
 
 COMPOSITE = "composite_score"  # the name of the composite among the metrics of a run
@@ -247,7 +248,11 @@ def read_run_info(content: bytes, label: str) -> RunInfo:
     if version not in READABLE_FORMATS:
         known = " and ".join(map(str, READABLE_FORMATS))
         raise RunFolderError(f"{label} has format {version}; this version reads formats {known}")
-    return _decoded(content, RunInfo, file)
+    info = _decoded(content, RunInfo, file)
+    if info.config.error_patterns is None:  # from a version that had only one set of patterns
+        first = msgspec.structs.replace(info.config, error_patterns=[FIRST])
+        info = msgspec.structs.replace(info, config=first)
+    return info
 
 
 def read_results(content: bytes, label: str) -> Results:

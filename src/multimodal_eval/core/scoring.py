@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from multimodal_eval.core.answers import ERROR_PATTERNS, answers_of, compiled_patterns, is_error_message
+from multimodal_eval.core.answers import ERROR_PATTERNS, answers_of, is_error_message
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError, shorten
+from multimodal_eval.core.failures import compiled_patterns
 from multimodal_eval.core.function_metric import FunctionScorer
 from multimodal_eval.core.metric import Bounds, Metric, Scorer, is_number
 from multimodal_eval.core.needs import rows_without

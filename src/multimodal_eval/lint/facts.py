@@ -12,9 +12,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.core.answers import ERROR_PATTERNS, compiled_patterns, is_error_message
+from multimodal_eval.core.answers import ERROR_PATTERNS, is_error_message
 from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.failures import compiled_patterns
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.lint.answers import mark_doubtful
 from multimodal_eval.lint.native import fill_facts
 from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, repeats_question
 from multimodal_eval.text.languages import hits, is_off_language, is_off_script, language_of, unfinished_languages
@@ -26,7 +28,10 @@ _PRECHECKED = 6  # words: searching for every word would take quadratic time
 
 
 class Flag:
-    """Properties of a sample's texts, as bits. Plain numbers, since an enum costs more than the checks."""
+    """Properties of a sample's texts, as bits. Plain numbers, since an enum costs more than the checks.
+
+    `lint.answers.Doubt` has further ones.
+    """
 
     ANSWERED = 1  # an answer that is neither null nor an error message
     BLANK = 2
@@ -72,12 +77,14 @@ def facts_of(samples: Sequence[Sample], patterns: Sequence[str] = ERROR_PATTERNS
     For a batch with columns, compiled code computes the same facts; samples are created only for the rows that it
     leaves out.
     """
-    if not (isinstance(samples, Batch) and samples.has_columns):
-        return _facts(samples, patterns)
-    facts = np.zeros(len(samples), FACTS)
-    others = fill_facts(facts, samples, patterns)
-    if len(others):
-        facts[others] = _facts(samples.take(others), patterns)
+    if isinstance(samples, Batch) and samples.has_columns:
+        facts = np.zeros(len(samples), FACTS)
+        others = fill_facts(facts, samples, patterns)
+        if len(others):
+            facts[others] = _facts(samples.take(others), patterns)
+    else:
+        facts = _facts(samples, patterns)
+    mark_doubtful(facts["flags"], samples, (facts["flags"] & (Flag.ANSWERED | Flag.BLANK)) == Flag.ANSWERED)
     return facts
 
 

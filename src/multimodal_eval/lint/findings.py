@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.records import Finding, Repeated
 from multimodal_eval.core.scoring import ROUNDING
+from multimodal_eval.lint.answers import Doubt
 from multimodal_eval.lint.facts import COPIED, LONG, Facts, Flag
 
 Mask = NDArray[np.bool_]
@@ -36,6 +37,8 @@ SMALL_CORPUS = 10
 # Every code and why it matters, in the order of lint.json.
 CODES = {
     "EMPTY_ANSWER": "A blank answer gets a metric's worst value, so the mean includes the generator's failures.",
+    "SUSPECTED_FAILURE": "Answers such as `None`, `{}` or `Error: …` may be failed generations, but they are scored.",
+    "REFUSAL": "A refusal is scored like an answer, so the mean mixes what the model can do with what it declines.",
     "COPIES_QUESTION": "Repeating the question answers nothing, but still shares words with the references.",
     "COPIES_REFERENCE": "Long answers rarely equal a reference word for word: the references may have leaked.",
     "DUPLICATE_ANSWERS": "A system that gives the same answer for different inputs scores by frequency alone.",
@@ -141,8 +144,21 @@ class _Rules:
         """The same for a flag with false positives: a finding if more than a few samples have it."""
         yield from (finding for finding in self.flagged(code, flag, what) if finding.share >= RARE)
 
+    def doubtful(self, code: str, flag: int, what: str) -> Iterator[Finding]:
+        """A finding with the most frequent answers, without those that are the first reference of some sample."""
+        mask = self._has(flag)
+        if mask.any():
+            mask &= ~np.isin(self.facts["answer"], self.facts["reference"][self.facts["references"] > 0])
+        if mask.any():
+            yield self._finding(code, mask, int(self._has(Flag.ANSWERED).sum()), what, self._most_frequent(mask))
+
     def single_answers(self) -> Iterator[Finding]:
         yield from self.flagged("EMPTY_ANSWER", Flag.BLANK, "blank answers")
+        failed = "answers that look like a failed generation; `error_patterns` can leave them unscored"
+        yield from self.doubtful("SUSPECTED_FAILURE", Doubt.SUSPECTED, failed)
+        yield from self.doubtful(
+            "REFUSAL", Doubt.REFUSAL, "answers in which the model refuses or says it cannot answer"
+        )
         yield from self.flagged("COPIES_QUESTION", Flag.COPIES_QUESTION, "answers that only repeat the question")
 
     def copied_references(self) -> Iterator[Finding]:

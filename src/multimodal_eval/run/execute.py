@@ -14,9 +14,9 @@ import msgspec
 
 from multimodal_eval import __version__
 from multimodal_eval.analysis.slices import ColumnsSeen, strata_settings
-from multimodal_eval.core.answers import ERROR_PATTERNS
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, RunFolderError
+from multimodal_eval.core.failures import label
 from multimodal_eval.core.machine import package_version
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.progress import Progress, silent
@@ -242,8 +242,8 @@ def signatures(worker: Worker) -> dict[str, StoredSignature]:
 def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSignature:
     """The signature as stored in run.json, with the options as they were given."""
     signature = metric.signature(state)
-    if config.patterns != ERROR_PATTERNS:  # they decide which samples are scored
-        signature = signature.extended(errors=",".join(config.patterns) or "none")
+    errors = label(config.error_patterns)  # which samples are scored depends on them
+    signature = signature if errors is None else signature.extended(errors=errors)
     signature = signature.extended(**strata_settings(config.strata))
     return StoredSignature(str(signature), _as_stored(signature.to_dict()), _as_stored(metric.options))
 

@@ -11,6 +11,7 @@ import msgspec
 from multimodal_eval.analysis.slices import check_strata
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
+from multimodal_eval.core.failures import with_versions
 from multimodal_eval.core.metric import Bounds, Metric
 from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.records import COMPOSITE
@@ -104,7 +105,7 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     task = make_task(config)
     if task is None and not config.metrics:
         raise NothingNamedError("name a task (--task captioning) or metrics (--metrics cider)")
-    config = _without_presets(config)
+    config = msgspec.structs.replace(_without_presets(config), error_patterns=with_versions(config.error_patterns))
     names = metric_names(config)
     for name in config.options:
         if name not in names:

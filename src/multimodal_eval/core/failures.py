@@ -1,0 +1,137 @@
+"""Patterns of answers that are failures of the generator, not answers. They are matched at the start of an answer.
+
+A set of patterns has a name with a version, which is part of every signature. A change of the patterns is a new
+version, and the earlier ones stay, so that old runs can be resumed and scored again as they were. `default` is the
+newest set.
+
+The patterns are conservative: each one is a text that a harness, a client library or a server writes, and that nobody
+writes as a caption or an answer. Answers that only look like failures are scored, and lint reports them
+(`lint.answers`). All patterns match in linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from multimodal_eval.core.errors import ConfigError
+
+_NAMED = re.compile(r"default(?:@\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A regular expression, and the texts with which a match starts after white space (lower case; 8 bytes count)."""
+
+    regex: str
+    starts: tuple[str, ...]
+
+
+# Modules of clients and libraries whose exceptions end up as answers: "openai.BadRequestError: …".
+_MODULES = (
+    *("openai", "anthropic", "google", "mistralai", "cohere", "together", "replicate", "litellm", "dashscope"),
+    *("zhipuai", "huggingface_hub", "gradio_client", "transformers", "torch", "vllm", "botocore", "grpc"),
+    *("httpx", "httpcore", "requests", "urllib3", "urllib", "aiohttp", "http", "socket", "ssl", "asyncio", "json"),
+)
+# Exceptions of the same libraries, written without their module: "RateLimitError: …".
+_EXCEPTIONS = (
+    *("APIConnectionError", "APIError", "APIStatusError", "APITimeoutError", "AuthenticationError", "BadRequestError"),
+    *("ClientError", "ConnectTimeout", "ConnectionError", "ConnectionResetError", "ContentPolicyViolationError"),
+    *("ContextWindowExceededError", "DeadlineExceeded", "HTTPError", "HTTPStatusError", "InternalServerError"),
+    *("InvalidRequestError", "JSONDecodeError", "MaxRetryError", "OutOfMemoryError", "OverloadedError"),
+    *("PermissionDeniedError", "RateLimitError", "ReadTimeout", "ReadTimeoutError", "RemoteProtocolError"),
+    *("ResourceExhausted", "SSLError", "ServiceUnavailable", "ServiceUnavailableError", "TimeoutError"),
+    *("UnprocessableEntityError",),
+)
+_ERROR = "(?ai:(?:api |http |openai |request |server )?error(?: code)?|status code)"
+_STATUS = r"(?:4(?!04)\d\d|5\d\d)(?!\d)"  # "Error: 404" can be the text on a screenshot
+# Sentences of servers and clients, without their end.
+_SENTENCES = (
+    "Failed to obtain answer",  # VLMEvalKit
+    "Rate limit reached for ",
+    "Rate limit exceeded",
+    "You exceeded your current quota",
+    "This model's maximum context length is ",
+    "The response was filtered due to the prompt triggering ",
+    "The server had an error while processing your request",
+    "That model is currently overloaded",
+    "Your input image may contain content that is not allowed by our safety system",
+    "upstream connect error or disconnect/reset before headers",
+)
+_VERSION_1 = (Pattern(r"\s*\[ERROR\]", ("[error]",)),)
+_VERSION_2 = (
+    *_VERSION_1,
+    Pattern(r"\s*Traceback \(most recent call last\)", ("traceback",)),
+    Pattern(
+        rf"\s*(?:{'|'.join(_MODULES)})\.(?:\w{{1,60}}\.){{0,6}}\w{{0,60}}(?:Error|Exception|Timeout|Exceeded|Exhausted)\b",
+        tuple(f"{module}." for module in _MODULES),
+    ),
+    Pattern(rf"\s*(?:{'|'.join(_EXCEPTIONS)})\s?[:(]", tuple(name.lower() for name in _EXCEPTIONS)),
+    Pattern(r"\s*(?:RuntimeError: )?CUDA (?:out of memory|error:)", ("cuda out", "cuda err", "runtimeerror")),
+    Pattern(
+        rf"\s*{_ERROR}\s?[:-]\s?(?:HTTP )?{_STATUS}",
+        ("api erro", "http err", "openai e", "request ", "server e", "error", "status c"),
+    ),
+    Pattern(r"\s*(?:Error code: [45]\d\d - |HTTP Error [45]\d\d: )", ("error co", "http err")),
+    Pattern(r"\s*[45]\d\d (?:Client|Server) Error: ", tuple(f"{status} " for status in range(400, 600))),
+    Pattern(
+        r"\s*(?ai:error:\s?(?:the )?(?:api|connection|cuda|model|rate limit|request|server|timeout|timed out)\b)",
+        ("error:",),
+    ),
+    Pattern(
+        r"\s*\{\s*['\"](?:error['\"]\s*:\s*[{'\"]|(?:object|type)['\"]\s*:\s*['\"]error['\"])",
+        ("{",),
+    ),
+    Pattern(r"\s*(?:Request timed out|Connection error)\.\s*\Z", ("request ", "connecti")),
+    *(Pattern(rf"\s*{re.escape(sentence)}", (sentence.lower(),)) for sentence in _SENTENCES),
+)
+NEWEST = "default@2"
+FIRST = "default@1"  # of runs that do not say which patterns they used
+SETS: dict[str, tuple[Pattern, ...]] = {FIRST: _VERSION_1, NEWEST: _VERSION_2}
+_STARTS = {pattern.regex: pattern.starts for patterns in SETS.values() for pattern in patterns}
+
+
+def with_versions(patterns: Sequence[str] | None) -> list[str]:
+    """The patterns of a configuration, with the version of the default ones; None stands for the default ones."""
+    return [NEWEST] if patterns is None else [NEWEST if pattern == "default" else pattern for pattern in patterns]
+
+
+def expanded(patterns: Sequence[str] | None) -> tuple[str, ...]:
+    """The regular expressions; names of sets, such as `default`, are replaced by their patterns."""
+    expressions: list[str] = []
+    for pattern in with_versions(patterns):
+        if not _NAMED.fullmatch(pattern):
+            expressions.append(pattern)
+        elif pattern in SETS:
+            expressions += (each.regex for each in SETS[pattern])
+        else:
+            known = ", ".join(["default", *SETS])
+            raise ConfigError(f"`error_patterns`: no set of patterns is named {pattern!r}. Known: {known}")
+    return tuple(dict.fromkeys(expressions))
+
+
+def label(patterns: Sequence[str] | None) -> str | None:
+    """The patterns in a signature: `default@2`. None for the first version, which signatures did not name."""
+    if expanded(patterns) == expanded([FIRST]):
+        return None
+    return ",".join(with_versions(patterns)) or "none"
+
+
+def starts_of(patterns: Iterable[str]) -> tuple[str, ...] | None:
+    """The texts with which matches start, for `core.answers.rows_that_start`; None if a pattern can match anything."""
+    starts: list[str] = []
+    for pattern in patterns:
+        if pattern not in _STARTS:
+            return None
+        starts += _STARTS[pattern]
+    return tuple(starts)
+
+
+@lru_cache(maxsize=16)
+def compiled_patterns(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """The patterns, compiled once; those of the sets as one expression."""
+    known = [f"(?:{pattern})" for pattern in patterns if pattern in _STARTS]
+    others = [pattern for pattern in patterns if pattern not in _STARTS]
+    return tuple(re.compile(pattern) for pattern in (["|".join(known)] if known else []) + others)
