@@ -118,9 +118,32 @@ def test_a_dict_gives_a_value_parts_and_details():
     assert (score.value, score.parts, score.details) == (0.5, {"raw": 0.25}, {"objects": ["cat"]})
 
 
-def test_a_dict_without_a_headline_is_an_error():
-    (score,) = scored(lambda sample: {"a": 1.0}, answer("x"))
-    assert score.status == "error"
+def test_a_dict_without_a_headline_keeps_its_parts():
+    (score,) = scored(lambda sample: {"a": 1, "b": 0.25, "c": "text"}, answer("x"))
+    assert (score.value, score.status, score.parts, score.details) == (
+        None,
+        "degenerate",
+        {"a": 1.0, "b": 0.25},
+        {"c": "text"},
+    )
+    assert "no headline: one of composite_score, score, value, subject must be a key" in (score.reason or "")
+
+
+@pytest.mark.parametrize("result", [{}, {"text": "x"}, {"a": True}])
+def test_a_dict_without_a_number_is_an_error(result):
+    (score,) = scored(lambda sample: result, answer("x"))
+    assert (score.value, score.status, score.parts) == (None, "error", None)
+
+
+def test_a_part_that_is_not_finite_is_an_error_without_a_headline_too():
+    (score,) = scored(lambda sample: {"a": float("nan"), "b": 1.0}, answer("x"))
+    assert (score.value, score.status, score.parts) == (None, "error", None)
+    assert score.reason == "NONFINITE: the part 'a' is nan"
+
+
+def test_a_missing_declared_headline_is_an_error():
+    (score,) = scored(lambda sample: {"a": 1.0}, answer("x"), headline="b")
+    assert (score.status, score.parts) == ("error", None)
 
 
 def test_a_declared_headline_takes_precedence():

@@ -31,6 +31,14 @@ class Column:
     warning: pa.ChunkedArray
     parts: dict[str, NDArray[np.float64]]
 
+    @property
+    def has_parts(self) -> NDArray[np.bool_]:
+        """The rows that have a value of a part."""
+        has_parts = np.zeros(len(self.values), np.bool_)
+        for values in self.parts.values():
+            has_parts |= ~np.isnan(values)
+        return has_parts
+
     def at(self, rows: Codes) -> Column:
         """The column for the selected rows."""
         position = np.cumsum(self.scored) - 1  # of a scored row in `stats`

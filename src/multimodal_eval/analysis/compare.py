@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.aligned_scores import AlignedScores, aligned_scores, aligned_strata, metric_of
+from multimodal_eval.analysis.aligned_scores import AlignedScores, Entries, aligned_scores, aligned_strata, metric_of
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import Codes, column_names
 from multimodal_eval.analysis.pairing import (
@@ -189,11 +189,20 @@ def _chosen(runs: Sequence[Run], names: Sequence[str], metrics: Sequence[str] | 
     else:
         chosen = [name for name in shared if all(run_entries[name].n_scored for run_entries in entries)]
         left_out = list(dict.fromkeys(name for run_entries in entries for name in run_entries if name not in chosen))
+    chosen = [each for name in chosen for each in _named(name, entries)]
     if not chosen:
         raise ConfigError("the runs have no scored metric in common")
     for name in chosen:
         require_same_signatures(runs, names, name.partition(".")[0])
     return chosen, left_out
+
+
+def _named(name: str, runs: Sequence[Entries]) -> list[str]:
+    """The metric, or its parts if it has only parts."""
+    if "." in name or any(entries[name].value is not None for entries in runs):
+        return [name]
+    parts = [f"{name}.{part}" for part in runs[0][name].parts if all(part in entries[name].parts for entries in runs)]
+    return parts or [name]
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def _computed(run: Run, columns: Mapping[str, Mapping[str, Codes]]) -> Iterator[
     names = column_names(run.folder, parts)
     for name, entry in run.entries.items():
         aggregate = mean_estimate if by_cluster else _aggregate(run, name)
-        if aggregate is None or not entry.n_scored:
+        if aggregate is None or not entry.n_scored or entry.value is None:
             continue
         column = read_column(run.folder, parts, names, name, (None, None))
         for by, values in columns.items():

@@ -122,6 +122,8 @@ def _slice_table(column: str, slices: Mapping[str, Slice]) -> Table:
         for name, entry in slice_.metrics.items():
             table.add_row(label, name, *_cells(entry), _coverage(entry))
             label = ""
+            for part, figure in entry.parts.items() if entry.value is None else ():  # a metric that has only parts
+                table.add_row("", f"  .{part}", *_cells(figure), "", style="dim")
     return table
 
 

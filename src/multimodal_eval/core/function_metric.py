@@ -173,18 +173,20 @@ class FunctionScorer:
 
 
 def _score_of_parts(name: str, headline: str | None, result: Mapping[str, Any]) -> Score:
-    """The score of a dict-valued result: the headline is the value, other numbers are parts, the rest is details."""
+    """The score of a dict-valued result: the headline is the value, other numbers are parts, the rest is details.
+
+    Without a headline there is no value, and the parts stay.
+    """
     candidates = [headline] if headline else [*HEADLINES, name]
     value_key = next((key for key in candidates if key in result), None)
-    if value_key is None:
-        return Score(
-            None,
-            "error",
-            f"the result has no headline: one of {', '.join(map(str, candidates))} must be a key",
-        )
     parts = {key: value for key, value in result.items() if is_number(value) and key != value_key}
     details = {key: value for key, value in result.items() if key not in parts and key != value_key}
-    return Score(result[value_key], parts=parts or None, details=details or None)
+    if value_key is not None:
+        return Score(result[value_key], parts=parts or None, details=details or None)
+    reason = f"the result has no headline: one of {', '.join(map(str, candidates))} must be a key"
+    if headline or not parts:
+        return Score(None, "error", reason)
+    return Score(None, "degenerate", f"{reason}. Its parts are kept", parts=parts, details=details or None)
 
 
 def _without_none(hint: Any) -> Any:

@@ -27,7 +27,7 @@ def code_of(status: Status) -> int:
 
 @dataclass
 class Scores(Sequence[Score]):
-    """One row per sample. Rows that are not `ok` have no value, parts or statistics.
+    """One row per sample. Rows that are not `ok` have no value or statistics, and parts only if they are degenerate.
 
     `values` and `parts` are NaN in rows without a value; reasons, warnings and details are by row, since few rows have
     them. `stats` has one row per sample, or is a list if rows differ in the number of statistics.
@@ -98,7 +98,7 @@ class Scores(Sequence[Score]):
             STATUSES[self.status[row]],
             self.reasons.get(row),
             self._row_stats(row) if is_scored else None,
-            parts or None if is_scored else None,
+            parts or None,
             None if details is None else dict(details),
             self.warnings.get(row),
         )

@@ -225,7 +225,7 @@ def _checked(bounds: Bounds, score: Score) -> Score:
     if score.value is None:
         if score.status == "ok":
             return unscored("error", "TYPE: the metric returned no value and no reason")
-        return msgspec.structs.replace(score, stats=None, parts=None)
+        return _checked_parts(score)
     fault = value_fault(score.value, bounds)
     for part, value in (score.parts or {}).items():
         fault = fault or value_fault(value, (None, None), f"part {part!r}")
@@ -238,6 +238,16 @@ def _checked(bounds: Bounds, score: Score) -> Score:
     parts = {part: float(value) for part, value in score.parts.items()} if score.parts else None
     stats = None if score.stats is None else tuple(map(float, score.stats))
     return msgspec.structs.replace(score, value=float(score.value), parts=parts, stats=stats)
+
+
+def _checked_parts(score: Score) -> Score:
+    """A score without a value. A degenerate one may have parts, if a metric has no headline."""
+    parts = (score.parts or {}) if score.status == "degenerate" else {}
+    for part, value in parts.items():
+        if fault := value_fault(value, (None, None), f"part {part!r}"):
+            return unscored("error", fault)
+    numbers = {part: float(value) for part, value in parts.items()}
+    return msgspec.structs.replace(score, stats=None, parts=numbers or None)
 
 
 def are_faulty(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:

@@ -32,5 +32,6 @@ def _remarks(entry: Entry) -> Iterator[str]:
         yield f"{unscored:,} of {entry.n_total:,} samples unscored ({kinds}){example}"
     for warning, count in entry.warnings.items():
         yield f"{count:,} × {warning.replace('_', ' ')}"
-    if entry.value is not None and entry.stderr is None:
+    has_parts = any(part.value is not None for part in entry.parts.values())
+    if entry.stderr is None and (entry.value is not None or has_parts):
         yield entry.method

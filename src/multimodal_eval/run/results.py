@@ -94,7 +94,11 @@ def _entry(
     aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
 ) -> Entry:
     scored = column.scored
-    figure = averaging.of(scored).figure(aggregate, Rows(column.values[scored], column.stats))
+    if scored.any() or not column.has_parts.any():
+        figure = averaging.of(scored).figure(aggregate, Rows(column.values[scored], column.stats))
+    else:  # a metric without a headline
+        scored = column.has_parts
+        figure = no_figure(f"no value: {next(iter(_counts(selected(column.reason, scored))), '')}")
     reasons = _counts(selected(column.reason, ~scored))
     return Entry(
         **fields_of(figure),

@@ -36,8 +36,26 @@ def lint_of(
             column.see(float_values(table.column(name)))
         row += size
         tick(size)
+    values = _with_parts(folder, info, values)
     corpus_metrics = [name for name, signature in info.signatures.items() if signature.counts_the_corpus]
     return LintReport(LINT_FORMAT, row, findings(facts, _LookUp(folder, info.parts), values, corpus_metrics))
+
+
+def _with_parts(folder: RunFolder, info: RunInfo, values: dict[str, Values]) -> dict[str, Values]:
+    """The statistics, with those of its parts in place of a metric that has only parts."""
+    parts = range(len(info.parts))
+    without = [f"{name}." for name, column in values.items() if not column.scored]
+    stored = dict.fromkeys(name for part in parts if without for name in folder.part_schema("scores", part).names)
+    columns = {name: Values() for name in stored if name.startswith(tuple(without))}
+    for part in parts if columns else ():
+        table = folder.read_part("scores", part, list(columns))
+        for name, column in columns.items():
+            column.see(float_values(table.column(name)))
+    parts_of: dict[str, dict[str, Values]] = {}
+    for name, column in columns.items():
+        if column.scored:
+            parts_of.setdefault(name.partition(".")[0], {})[name] = column
+    return {each: column for name in values for each, column in parts_of.get(name, {name: values[name]}).items()}
 
 
 class _LookUp:
