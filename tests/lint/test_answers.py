@@ -18,7 +18,7 @@ from tests.lint.both_ways import facts_of
 REFUSALS = (
     *("I am unable to see", "I'm unable to view the image.", "As an AI, I have no eyes", "As an AI language model, I"),
     *("I'm sorry, but I can't assist with that.", "I’m sorry, I can’t help", "Sorry, I cannot view images."),
-    *("I cannot see the image.", "I can't provide a caption", "Unfortunately, I am not able to open the picture."),
+    *("I cannot see the image.", "I can't provide a caption", "Unfortunately, I am not able to open the photo."),
     *(
         "I apologize, but I cannot do this",
         "I do not have the ability to hear",
@@ -114,8 +114,8 @@ def report(samples):
 
 def test_findings_have_counts_and_examples():
     texts = ["None", "a dog", "{}", "None", "As an AI, I cannot", "[ERROR] x", "", None, "I am unable to see"]
-    found = report([sample(n, text) for n, text in enumerate(texts)])
-    suspected, refusal = found["SUSPECTED_FAILURE"], found["REFUSAL"]
+    by_code = report([sample(n, text) for n, text in enumerate(texts)])
+    suspected, refusal = by_code["SUSPECTED_FAILURE"], by_code["REFUSAL"]
     assert (suspected.count, suspected.total, suspected.examples) == (3, 7, ["s0", "s2", "s3"])  # 7 have an answer
     assert [(answer.answer, answer.count) for answer in suspected.answers] == [("None", 2), ("{}", 1)]
     assert (refusal.count, refusal.examples) == (2, ["s4", "s8"])

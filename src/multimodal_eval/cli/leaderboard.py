@@ -107,7 +107,8 @@ def _contest(gold: Path, params: dict[str, Any]) -> tuple[Contest, str | None]:
         skip_lint=True,
     )
     named = config.task or config.metrics
-    return SampleContest(gold, config), by or (None if named else "cider_d")
+    contest = SampleContest(gold, config)
+    return contest, by or (None if named else contest.usual_number)
 
 
 def _default_folder() -> Path:

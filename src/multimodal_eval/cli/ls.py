@@ -46,7 +46,7 @@ def tasks() -> None:
     available = list_available()
     table = Table("task", "metrics", "composite")
     for task in TASKS.values():
-        names = ", ".join(name if name in available else f"{name} (not in this version)" for name in task.metrics)
+        names = ", ".join(name if name in available else f"{name} (not in this version)" for name in task.all_metrics)
         formula = " + ".join(f"{weight:.2f} {part}" for part, weight in task.weights.items())
         table.add_row(task.name, names, formula or task.headline or "none")
     out = console()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -153,6 +154,12 @@ def annotators_option(command: Command) -> Command:
     """The columns with the labels of several annotators."""
     text = "Columns with one annotator's labels each: ann1,ann2, or 'annotator*'."
     return click.option("--annotators", help=text)(command)
+
+
+def questions_option(command: Command) -> Command:
+    """The questions of VQA annotations."""
+    text = "The questions of VQA annotations; default: the file beside them, such as v2_OpenEnded_…_questions.json."
+    return click.option("--questions", type=click.Path(path_type=Path), help=text)(command)
 
 
 def engine_options(command: Command) -> Command:

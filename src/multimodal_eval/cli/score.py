@@ -20,6 +20,7 @@ from multimodal_eval.cli.options import (
     options_by_metric,
     output_options,
     plugin_option,
+    questions_option,
 )
 
 
@@ -42,6 +43,7 @@ from multimodal_eval.cli.options import (
     type=click.Choice(["error", "wrong"]),
     help="Predicted labels that are not in --labels: refuse the input, or count them as wrong.  [default: error]",
 )
+@questions_option
 @click.option("--by", multiple=True, help="Also score each value of this column separately.")
 @click.option("--seed", type=int, help="For metrics that draw random numbers.")
 @click.option("--image-root", type=click.Path(path_type=Path), help="The folder of the images; default: DATA's folder.")
@@ -60,7 +62,8 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
     """Score DATA, or DATA and PREDICTIONS joined by id.
 
     Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'.
-    Files: JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst; or a COCO caption annotation file with its results.
+    Files: JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst; or a COCO caption annotation file or VQA annotations with
+    their results.
     """
     from multimodal_eval.cli.finish import conclude
 
@@ -126,6 +129,7 @@ def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
         skip_lint=params["skip_lint"],
         map=dict(params["mapping"]) or None,
         annotators=params["annotators"],
+        questions=None if params["questions"] is None else str(params["questions"]),
         labels=None if params["labels"] is None else str(params["labels"]),
         unknown_labels=params["unknown_labels"],
         limit=params["limit"],

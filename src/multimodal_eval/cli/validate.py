@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import annotators_option, input_options
+from multimodal_eval.cli.options import annotators_option, input_options, questions_option
 
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
 @click.argument("predictions", required=False, type=click.Path(path_type=Path))
 @annotators_option
+@questions_option
 @input_options
 def validate(data: Path, predictions: Path | None, limit: int | None, **params: Any) -> None:
     """Check DATA (and PREDICTIONS) as `score` does and count all problems; the first 20 are listed.
@@ -27,7 +28,8 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     from multimodal_eval.data.readers.records import parse_map
 
     annotators = tuple(part.strip() for part in (params["annotators"] or "").split(",") if part.strip())
-    source = FileInput(data, predictions, parse_map(dict(params["mapping"])), params["allow_partial"], annotators)
+    columns = parse_map(dict(params["mapping"]))
+    source = FileInput(data, predictions, columns, params["allow_partial"], annotators, params["questions"])
     problems, summary = Problems(), Summary()
     with progress_bar() as progress:
         for _ in source.parts(problems, summary, 10_000, limit):

@@ -19,10 +19,12 @@ from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFol
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.data.readers.blocks import bare_suffix
-from multimodal_eval.data.readers.formats import SUFFIXES, reader_of
+from multimodal_eval.data.readers.formats import SUFFIXES, Reader, reader_of
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_object
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.vqa_files import read_vqa
 from multimodal_eval.data.runs.storage import Location, below, storage_at
+from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.run.engine.base import AHEAD, in_order
 from multimodal_eval.run.engine.processes import process_pool, submit
 from multimodal_eval.run.evaluate import planned
@@ -48,6 +50,9 @@ def kind_of(gold: Path) -> Kind:
     return "clarity" if any(task.gold_column in columns for task in TASKS.values()) else "samples"
 
 
+_USUAL_METRICS: dict[Reader, list[str]] = {read_coco_annotations: ["coco"], read_vqa: list(get_task("vqa").extras)}
+
+
 @dataclass(frozen=True)
 class SampleContest:
     """Data of any task; a submission is a file of answers, joined with the data by id."""
@@ -63,8 +68,13 @@ class SampleContest:
     def numbers(self) -> list[str]:
         """The names of the metrics and composites that a run will have."""
         is_configured = self.config.task or self.config.metrics
-        is_coco = not is_configured and reader_of(self.data) is read_coco_annotations
-        return make_plan(msgspec.structs.replace(self.config, metrics=["coco"]) if is_coco else self.config).names
+        usual = None if is_configured else _USUAL_METRICS.get(reader_of(self.data))
+        return make_plan(self.config if usual is None else msgspec.structs.replace(self.config, metrics=usual)).names
+
+    @property
+    def usual_number(self) -> str:
+        """The metric that ranks submissions if none is named."""
+        return "vqa_accuracy" if reader_of(self.data) is read_vqa else "cider_d"
 
     def accepts(self, path: Path) -> bool:
         """Files of any format that samples can be read from."""

@@ -43,6 +43,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     unknown_labels: Literal["error", "wrong"] = "error"  # for predicted labels outside `labels`
     map: dict[str, str] = {}
     annotators: list[str] = []  # columns that hold one annotator's labels each: names, or patterns with * and ?
+    questions: str | None = None  # the questions of VQA annotations; None: the file beside them, if there is one
     by: list[str] = []
     strata: StrataConfig | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None

@@ -4,7 +4,7 @@ A set of patterns has a name with a version, which is part of every signature. A
 version, and the earlier ones stay, so that old runs can be resumed and scored again as they were. `default` is the
 newest set.
 
-The patterns are conservative: each one is a text that a harness, a client library or a server writes, and that nobody
+The patterns are conservative: each matches a text that a harness, a client library or a server writes, and that nobody
 writes as a caption or an answer. Answers that only look like failures are scored, and lint reports them
 (`lint.answers`). All patterns match in linear time.
 """
@@ -94,7 +94,7 @@ _STARTS = {pattern.regex: pattern.starts for patterns in SETS.values() for patte
 
 
 def with_versions(patterns: Sequence[str] | None) -> list[str]:
-    """The patterns of a configuration, with the version of the default ones; None stands for the default ones."""
+    """The patterns of a configuration, with the version of the default ones; None means the default ones."""
     return [NEWEST] if patterns is None else [NEWEST if pattern == "default" else pattern for pattern in patterns]
 
 

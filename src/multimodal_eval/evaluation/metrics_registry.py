@@ -18,7 +18,7 @@ from multimodal_eval.core.function_metric import as_metric
 from multimodal_eval.core.metric import Metric, StoredMean
 from multimodal_eval.core.records import COMPOSITE, RunInfo
 from multimodal_eval.core.registry import entry_points, registered
-from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.data.readers.records import sample_of
@@ -86,13 +86,15 @@ def evaluate_sample(
     """Score one sample with the task's metrics, or with the given `metrics`: a flat dict.
 
     Every metric by name (None if unscored), the parts of dict-valued metrics as `<metric>.<part>`, and `status`
-    (metric -> "ok" or the reason). With a task also `composite_score` (None if a part is missing).
+    (metric -> "ok" or the reason). With a task also `composite_score` (None if a part is missing), and its metrics
+    beside the composite (`Task.extras`) if the sample has references.
     A record needs no id. Metrics that need a corpus use the one shipped with the package.
     """
     subject = sample if isinstance(sample, Sample) else sample_of({"id": "0", **_without_null_id(sample)})
     if metrics is None:
         task = get_task(task_type)
-        scores = {name: _score_alone(name, subject) for name in TASK_METRICS[task_type]}
+        extras = task.extras if has(subject, "references") else ()
+        scores = {name: _score_alone(name, subject) for name in dict.fromkeys([*TASK_METRICS[task_type], *extras])}
         scores[COMPOSITE] = composite_of_scores(task, scores)
     else:
         scores = {name: _score_alone(name, subject) for name in _named(metrics)}
@@ -159,7 +161,9 @@ def _build_task(name: str, changes: TaskConfig | None) -> Task:
         settings["weights"] = {}
     if "maximum" in settings:
         settings["maximum"] = {**base.maximum, **settings["maximum"]}
-    if "metrics" not in settings:
+    if "metrics" in settings:
+        settings["extras"] = ()
+    else:
         parts = [PART_ALIASES.get(part, part) for part in settings.get("weights") or {}]
         settings["metrics"] = list(dict.fromkeys([*base.metrics, *parts]))
     task = replace(base, **settings)

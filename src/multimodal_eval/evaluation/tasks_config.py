@@ -20,7 +20,10 @@ DEFAULT_MAXIMUM = {"cider": 1.0}
 
 @dataclass
 class Task:
-    """What a task computes, with either `weights` (a composite) or a `headline` (a metric that is the composite)."""
+    """What a task computes, with either `weights` (a composite) or a `headline` (a metric that is the composite).
+
+    `extras` are computed beside the composite, if the samples have references.
+    """
 
     name: str
     metrics: list[str]
@@ -28,6 +31,12 @@ class Task:
     headline: str | None = None
     on_missing: OnMissing = "error"
     maximum: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_MAXIMUM))
+    extras: tuple[str, ...] = ()
+
+    @property
+    def all_metrics(self) -> list[str]:
+        """The metrics, then those beside the composite."""
+        return list(dict.fromkeys([*self.metrics, *self.extras]))
 
     def __post_init__(self) -> None:
         self.weights = {PART_ALIASES.get(part, part): weight for part, weight in self.weights.items()}
@@ -57,6 +66,7 @@ TASKS: dict[str, Task] = {
             "vqa",
             ["clip_score", "semantic_similarity", "contextual_relevance"],
             {"clip_score": 0.10, "semantic_similarity": 0.40, "contextual_relevance": 0.50},
+            extras=("vqa_accuracy", "exact_match"),
         ),
         Task(
             "contextual_relevance",

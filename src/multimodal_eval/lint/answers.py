@@ -47,7 +47,7 @@ _SORRY = r"(?:(?:i['’]?m|i am) (?:\w{1,12} )?(?:afraid|sorry)|(?:my )?apologie
 _UNABLE = r"(?:i['’]?m|i am) (?:\w{1,12} )?(?:unable|not able) to\b"
 _VERBS = (
     "access|analy[sz]e|answer|assist|comply|determine|display|fulfil|help|identify|interpret|open|process|provide|"
-    "recogni[sz]e|see (?:(?:any|that|the|this) )?(?:image|photo|picture|video)|view"
+    "recogni[sz]e|see (?:(?:any|that|the|this) )?(?:image|photo|pic|video)|view"
 )
 _CANNOT = r"i (?:can(?:['’]?t|not| not)|won['’]?t|will not)\b"
 _LACK = r"i (?:don['’]?t|do not) have (?:the )?(?:ability|access|capability)\b"
@@ -79,8 +79,8 @@ class Doubt:
     SUSPECTED = 1 << 17
 
 
-def mark_doubtful(flags: NDArray[np.uint32], samples: Sequence[Sample], answered: NDArray[np.bool_]) -> None:
-    """Add the flags of doubtful answers. `answered` are the rows with an answer that is not an error message."""
+def mark_suspicious(flags: NDArray[np.uint32], samples: Sequence[Sample], answered: NDArray[np.bool_]) -> None:
+    """Add the flags of suspicious answers. `answered` are the rows with an answer that is not an error message."""
     rows = np.flatnonzero(answered)
     if isinstance(samples, Batch) and samples.has_columns:
         rows = np.intersect1d(rows, _candidates(samples))

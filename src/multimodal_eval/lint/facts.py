@@ -16,7 +16,7 @@ from multimodal_eval.core.answers import ERROR_PATTERNS, is_error_message
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.failures import compiled_patterns
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.lint.answers import mark_doubtful
+from multimodal_eval.lint.answers import mark_suspicious
 from multimodal_eval.lint.native import fill_facts
 from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, repeats_question
 from multimodal_eval.text.languages import hits, is_off_language, is_off_script, language_of, unfinished_languages
@@ -84,7 +84,7 @@ def facts_of(samples: Sequence[Sample], patterns: Sequence[str] = ERROR_PATTERNS
             facts[others] = _facts(samples.take(others), patterns)
     else:
         facts = _facts(samples, patterns)
-    mark_doubtful(facts["flags"], samples, (facts["flags"] & (Flag.ANSWERED | Flag.BLANK)) == Flag.ANSWERED)
+    mark_suspicious(facts["flags"], samples, (facts["flags"] & (Flag.ANSWERED | Flag.BLANK)) == Flag.ANSWERED)
     return facts
 
 

@@ -144,7 +144,7 @@ class _Rules:
         """The same for a flag with false positives: a finding if more than a few samples have it."""
         yield from (finding for finding in self.flagged(code, flag, what) if finding.share >= RARE)
 
-    def doubtful(self, code: str, flag: int, what: str) -> Iterator[Finding]:
+    def suspicious(self, code: str, flag: int, what: str) -> Iterator[Finding]:
         """A finding with the most frequent answers, without those that are the first reference of some sample."""
         mask = self._has(flag)
         if mask.any():
@@ -155,8 +155,8 @@ class _Rules:
     def single_answers(self) -> Iterator[Finding]:
         yield from self.flagged("EMPTY_ANSWER", Flag.BLANK, "blank answers")
         failed = "answers that look like a failed generation; `error_patterns` can leave them unscored"
-        yield from self.doubtful("SUSPECTED_FAILURE", Doubt.SUSPECTED, failed)
-        yield from self.doubtful(
+        yield from self.suspicious("SUSPECTED_FAILURE", Doubt.SUSPECTED, failed)
+        yield from self.suspicious(
             "REFUSAL", Doubt.REFUSAL, "answers in which the model refuses or says it cannot answer"
         )
         yield from self.flagged("COPIES_QUESTION", Flag.COPIES_QUESTION, "answers that only repeat the question")

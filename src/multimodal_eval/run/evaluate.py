@@ -34,6 +34,7 @@ from multimodal_eval.data.readers.records import parse_map
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder, state_name
 from multimodal_eval.data.runs.storage import Location, located, take_file
+from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import ConfigSource, load_config, overlaid
@@ -43,7 +44,7 @@ from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resou
 from multimodal_eval.run.progress_display import shown
 
 _ENGINE_SETTINGS = {"address", "gpus_per_worker"}
-_INPUT_SETTINGS = ("limit", "map", "annotators", "allow_partial")
+_INPUT_SETTINGS = ("limit", "map", "annotators", "questions", "allow_partial")
 _MEDIA_FIELDS = ("image", "images", "audio", "video", "messages")  # fields that name files
 
 Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]] | Table
@@ -67,8 +68,8 @@ def evaluate(
     `data` is a file, a folder of files or a pattern such as `part-*.jsonl`; or in memory: samples or records, a mapping
     of parallel lists, a pandas or polars frame, an Arrow table, a `datasets.Dataset`. Rows in memory without ids are
     numbered from 0. Files may have separate `predictions`, joined by id. `settings` are further keys of the
-    configuration: `by`, `limit`, `seed`, `map`, `annotators`, `labels`, `unknown_labels`, `options`, `tasks`,
-    `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`,
+    configuration: `by`, `limit`, `seed`, `map`, `annotators`, `questions`, `labels`, `unknown_labels`, `options`,
+    `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`,
     `allow_image_urls`.
     `output` is a path, or a URL that fsspec supports (extra `remote`): s3://bucket/runs/first. Without it the run is in
     a temporary folder, which is removed with the object; `save` keeps a copy.
@@ -103,7 +104,8 @@ def planned(
     predictions: str | Path | None,
     fetch: Callable[[list[str]], None] | None = None,
 ) -> tuple[Plan, Input]:
-    """The plan and the opened input; a COCO pair without a task or metrics gets the COCO metrics.
+    """The plan and the opened input. Without a task or metrics, a COCO pair gets the COCO metrics, and VQA files get
+    VQA accuracy and exact match.
 
     `fetch` is called with the names of missing resources.
     Image paths are relative to the folder of the data file (for a pattern: the folder before its first * or ?), unless
@@ -116,11 +118,20 @@ def planned(
         config = msgspec.structs.replace(config, image_root=str(source.data_files.folder.absolute()))
     elif config.image_root is None:  # samples in memory may refer to any file; relative paths start here
         config = msgspec.structs.replace(config, image_root=str(Path.cwd()), allow_outside_images=True)
-    if config.task is None and not config.metrics and isinstance(source, FileInput) and source.is_coco:
-        config = msgspec.structs.replace(config, metrics=["coco"])
+    if config.questions is not None:  # a resumed run may start in another folder
+        config = msgspec.structs.replace(config, questions=str(Path(config.questions).resolve()))
+    if config.task is None and not config.metrics and isinstance(source, FileInput):
+        config = msgspec.structs.replace(config, metrics=_usual_metrics(source))
     if fetch is not None:
         fetch(needed_resources(config))
     return make_plan(config), source
+
+
+def _usual_metrics(source: FileInput) -> list[str] | None:
+    """The metrics of files whose format belongs to a task."""
+    if source.is_coco:
+        return ["coco"]
+    return list(get_task("vqa").extras) if source.is_vqa else None
 
 
 @contextmanager
@@ -139,7 +150,12 @@ def open_input(data: Data, predictions: str | Path | None, config: RunConfig) ->
     """Open the input of a call."""
     if isinstance(data, str | Path):
         second = Path(predictions) if predictions is not None else None
-        return FileInput(Path(data), second, parse_map(config.map), config.allow_partial, tuple(config.annotators))
+        questions = None if config.questions is None else Path(config.questions)
+        return FileInput(
+            Path(data), second, parse_map(config.map), config.allow_partial, tuple(config.annotators), questions
+        )
+    if config.questions is not None:
+        raise ConfigError("`questions` needs VQA annotations in a file; samples in memory have the field `question`")
     if predictions is not None:
         raise ConfigError("`predictions` needs data in a file; samples in memory must include their answers")
     return MemoryInput(data, tuple(config.annotators), parse_map(config.map))
@@ -182,6 +198,9 @@ def resumed_plan(location: Location, plugins: Sequence[str | Path] = ()) -> Plan
     info = folder.read_info()
     stored = () if info.rescored_from is None else Run(info.rescored_from).info.signatures
     config = msgspec.structs.replace(info.config, plugins=_trusted(plugins, info.config))
+    if info.state != "reading" and not config.metrics:  # without those of the task that the samples do not allow
+        names = [name for name in metric_names(config) if name in {*info.metrics, *info.unavailable}]
+        config = msgspec.structs.replace(config, metrics=names)
     with _missing_plugins_explained(folder, info.config):
         return make_plan(config, stored=stored)
 

@@ -116,6 +116,9 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
 
 def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> RunInfo:
     """Gather the corpus statistics, then store the signatures. After this the run can be resumed."""
+    if worker.plan.extras and not _has_references(worker.folder, info):
+        worker.plan = worker.plan.without_extras()
+        info = msgspec.structs.replace(info, **_described(worker.plan))
     folder, groups = worker.folder, worker.fitting
     if groups:
         sums, large = _fitted(worker, info.parts, executor, progress)
@@ -132,6 +135,13 @@ def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -
     info = msgspec.structs.replace(info, state="scoring", signatures=signatures(worker))
     folder.write_info(info)
     return info
+
+
+def _has_references(folder: RunFolder, info: RunInfo) -> bool:
+    """Whether a stored sample has a reference."""
+    columns = ["references", "expected_answer", "caption"]
+    tables = (folder.read_part("samples", part, columns) for part in range(len(info.parts)))
+    return any(column.null_count < len(column) for table in tables for column in table.columns)
 
 
 def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Progress) -> tuple[States, set[str]]:
@@ -295,14 +305,21 @@ def describe(plan: Plan, source: Source | None) -> RunInfo:
             **{package: package_version(package) for package in PACKAGES},
         },
         task=plan.task.name if plan.task else None,
-        metrics=[metric.name for metric in plan.metrics],
         unavailable=plan.unavailable,
         seed=plan.config.seed,
         config=plan.config,
         source=source,
-        bounds=plan.bounds,
-        means=[metric.name for metric in plan.metrics if metric.averages],
+        **_described(plan),
     )
+
+
+def _described(plan: Plan) -> dict[str, Any]:
+    """The entries of run.json about the metrics."""
+    return {
+        "metrics": [metric.name for metric in plan.metrics],
+        "bounds": plan.bounds,
+        "means": [metric.name for metric in plan.metrics if metric.averages],
+    }
 
 
 def _name(source: Input) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -36,6 +36,12 @@ class Plan:
     unavailable: dict[str, str]  # metric -> reason, if the user chose to continue without it
     composite: bool
     notes: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()  # metrics beside the task's composite, computed only if the samples have references
+
+    def without_extras(self) -> Plan:
+        """The plan for samples that have no references."""
+        metrics = tuple(metric for metric in self.metrics if metric.name not in self.extras)
+        return replace(self, metrics=metrics, extras=())
 
     @property
     def part_size(self) -> int:
@@ -121,7 +127,8 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
         check_strata(config.strata, metrics)
     composite, notes = _composite(task, names)
     notes += _left_out_of_presets(config, names)
-    return Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes))
+    extras = [] if task is None or config.metrics else [name for name in task.extras if name not in task.metrics]
+    return Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes), tuple(extras))
 
 
 def needed_resources(config: RunConfig) -> list[str]:
@@ -161,7 +168,7 @@ def _with_labels(config: RunConfig, names: list[str]) -> RunConfig:
 def metric_names(config: RunConfig) -> list[str]:
     """The metrics and presets in a configuration."""
     task = make_task(config)
-    return list(dict.fromkeys(config.metrics or (task.metrics if task else [])))
+    return list(dict.fromkeys(config.metrics or (task.all_metrics if task else [])))
 
 
 def _without_presets(config: RunConfig) -> RunConfig:

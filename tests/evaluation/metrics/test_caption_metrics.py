@@ -280,8 +280,8 @@ def test_a_preset_is_recorded_as_its_metrics_and_shares_its_options():
     run = run_over_golden(metrics=["coco"], options={"coco": {"tokenizer": "unicode"}, "bleu": {"tokenizer": "13a"}})
     assert run.info.config.metrics == ["bleu", "rouge_l", "cider_d"]
     assert run.info.config.presets == ["coco"]
-    assert run["rouge_l"]["signature"].endswith("tokenizer:unicode")
-    assert run["bleu"]["signature"].endswith("tokenizer:13a")
+    assert run["rouge_l"]["signature"].endswith("tokenizer:unicode|errors:default@2")
+    assert run["bleu"]["signature"].endswith("tokenizer:13a|errors:default@2")
 
 
 def test_slices_have_parts():

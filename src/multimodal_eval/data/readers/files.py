@@ -26,10 +26,11 @@ _OPEN = re.compile(r"[*?[]")
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file of an input, and the columns that its `key=value` folders add to its records."""
+    """One file of an input, the columns that its `key=value` folders add to its records, and its file of questions."""
 
     path: Path
     keys: Mapping[str, str] = field(default_factory=dict)
+    questions: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from multimodal_eval.data.readers.blocks import (
 )
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_array, read_jsonl
 from multimodal_eval.data.readers.problems import Problems, Record
+from multimodal_eval.data.readers.vqa_files import has_questions, read_vqa
 
 Reader = Callable[[Path, Problems], Iterator[Record]]
 
@@ -146,7 +147,9 @@ def reader_of(path: Path) -> Reader:
         raise InputError([Problem(code="FORMAT", message=message, file=str(path))])
     if suffix == ".json":
         try:
-            return read_coco_annotations if first_character(path) == "{" else read_json_array
+            if first_character(path) != "{":
+                return read_json_array
+            return read_vqa if has_questions(path) else read_coco_annotations
         except DamagedStreamError:
             return read_json_array  # which reports the damage
     return _READERS[suffix]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from multimodal_eval.data.readers.json_file import read_coco_annotations, read_j
 from multimodal_eval.data.readers.parts import Part, SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.records import ColumnMap, Fields, RecordChecker
+from multimodal_eval.data.readers.vqa_files import questions_beside, read_vqa, result_columns, with_questions
 
 _COCO_RESULTS: ColumnMap = {"id": ("image_id",), "generated_answer": ("caption",)}
 _SHOWN_UNMATCHED = 10
@@ -151,21 +152,28 @@ class FileInput:
     columns: ColumnMap = field(default_factory=dict)
     allow_partial: bool = False
     annotators: tuple[str, ...] = ()  # columns, each with the labels of one annotator
+    questions: Path | None = None  # of VQA annotations; None: the file beside them, if there is one
 
     def __post_init__(self) -> None:
-        self.data_files = file_set(self.data)
+        self.data_files = _with_questions(file_set(self.data), self.questions)
         self.prediction_files = None if self.predictions is None else file_set(self.predictions)
 
     @property
     def files(self) -> list[DataFile]:
         """Every file that is read."""
         predicted = () if self.prediction_files is None else self.prediction_files.files
-        return [*self.data_files.files, *predicted]
+        asked = [DataFile(file.questions) for file in self.data_files.files if file.questions is not None]
+        return [*self.data_files.files, *asked, *predicted]
 
     @property
     def is_coco(self) -> bool:
         """Whether this is a pair of COCO files as used by pycocoevalcap: annotations and results."""
         return self.predictions is not None and reader_of(self.data_files.files[0].path) is read_coco_annotations
+
+    @property
+    def is_vqa(self) -> bool:
+        """Whether the data are annotations or questions of a VQA dataset."""
+        return reader_of(self.data_files.files[0].path) is read_vqa
 
     def describe(self) -> list[InputFile]:
         """The input files for run.json: path, size and checksum of each."""
@@ -246,6 +254,9 @@ class FileInput:
         columns = dict(self.columns)
         if self.is_coco:
             columns = {**_COCO_RESULTS, **columns}
+        else:
+            first = next(_chained(self.prediction_files.files, Problems()), None)
+            columns = {**(result_columns(first[2]) if first else {}), **columns}
         checker = self._checker(self.prediction_files, problems, columns)
         for _, fields in checked_files(self.prediction_files.files, checker, problems):
             index.add(fields)
@@ -297,6 +308,20 @@ class FileInput:
         problems.add("UNMATCHED", "; ".join(parts) + ".", hint=hint, field="id")
 
 
+def _with_questions(data: FileSet, questions: Path | None) -> FileSet:
+    """The data with the questions that belong to VQA annotations: in the file named, or in the one beside them."""
+    is_vqa = len(data.files) == 1 and reader_of(data.files[0].path) is read_vqa
+    if questions is not None:
+        check_file(questions)
+        if not is_vqa:
+            raise ConfigError(f"`questions` belong to one file of VQA annotations, but {data.name} is other data")
+        if reader_of(questions) is not read_vqa:
+            raise ConfigError(f"{questions} is not a file of VQA questions: an object with a list `questions`")
+    elif is_vqa:
+        questions = questions_beside(data.files[0].path)
+    return data if questions is None else replace(data, files=(replace(data.files[0], questions=questions),))
+
+
 def _note_unused(option: str, columns: set[str], checker: RecordChecker, problems: Problems, summary: Summary) -> None:
     """Add a problem for each column that the user named and no record has."""
     hint = f"The records have {', '.join(map(repr, [*checker.present, *checker.metadata_columns]))}."
@@ -342,7 +367,10 @@ def _chained(files: Iterable[DataFile], problems: Problems) -> Iterator[tuple[st
     """(file, line, columns) of every record of every file."""
     for file in files:
         name, keys = str(file.path), file.keys
-        for line, record in reader_of(file.path)(file.path, problems):
+        records = reader_of(file.path)(file.path, problems)
+        if file.questions is not None:
+            records = with_questions(records, file.questions, problems)
+        for line, record in records:
             if keys:
                 _take_keys(record, keys, problems, name, line)
             yield name, line, record
