@@ -124,3 +124,18 @@ def test_options_of_the_contest_are_refused_for_other_data(captioned, option, sh
     message = refused("data.jsonl", "jsonl", *option, "-o", "runs", code=2)
     assert f"Error: {shown} has no effect on data.jsonl, which is scored as samples" in message
     assert not Path("runs").exists()
+
+
+def test_vqa_annotations_are_ranked_by_vqa_accuracy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people = [{"answer": "yes"}] * 8 + [{"answer": "no"}] * 2
+    write_json(
+        tmp_path / "annotations.json",
+        {"annotations": [{"question_id": n, "image_id": n, "answers": people} for n in range(12)]},
+    )
+    (tmp_path / "sent").mkdir()
+    for name, answer in (("good", "yes"), ("poor", "no")):
+        write_json(tmp_path / "sent" / f"{name}.json", [{"question_id": n, "answer": answer} for n in range(12)])
+    result = board("annotations.json", "sent", "-o", "runs")
+    assert (result["number"], ranks(result)) == ("vqa_accuracy", [("good", 1), ("poor", 2)])
+    assert [row["value"] for row in result["standings"]] == pytest.approx([1.0, 0.6])  # 8 and 2 of 10 people

@@ -192,8 +192,8 @@ def test_slices_of_bleu_are_corpus_scores():
 
 def test_the_tokenizer_is_an_option_and_in_the_signature():
     run = run_over_golden(metrics=METRICS, options={"rouge_l": {"tokenizer": "unicode"}, "bleu": {"tokenizer": "13a"}})
-    assert run["rouge_l"]["signature"] == "rouge_l|v:1|tokenizer:unicode"
-    assert run["bleu"]["signature"] == "bleu|v:1|tokenizer:13a"
+    assert run["rouge_l"]["signature"] == "rouge_l|v:1|tokenizer:unicode|errors:default@2"
+    assert run["bleu"]["signature"] == "bleu|v:1|tokenizer:13a|errors:default@2"
 
 
 def test_document_frequencies_from_a_file(tmp_path):
