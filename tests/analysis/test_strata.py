@@ -206,7 +206,7 @@ def test_a_group_in_two_strata(tmp_path):
         ({"strata": {"by": "kind", "weight": {}}}, "no setting is named 'weight'. Did you mean 'weights'"),
         ({"strata": {"by": "kind"}}, "weights"),
         ({"strata": {"weights": {"x": 1}}}, "by"),
-        ({"strata": {"by": "kind", "weights": {"x": "1"}}}, "float"),
+        ({"strata": {"by": "kind", "weights": {"x": "1"}}}, "`strata.weights.x` must be a number. Got '1' instead."),
     ],
 )
 def test_settings_that_cannot_be_read(tmp_path, config, message):

@@ -6,6 +6,7 @@ import io
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from math import inf
 from unittest.mock import patch
 
 from multimodal_eval.cli.main import main
@@ -27,6 +28,7 @@ def called(*arguments: str) -> Finished:
     with (
         restored_registries(),
         patch.object(sys, "argv", ["mmeval", *arguments]),
+        patch("multimodal_eval.core.progress_line.INTERVAL", inf),  # on a slow machine too, no progress lines
         redirect_stdout(out),
         redirect_stderr(err),
     ):

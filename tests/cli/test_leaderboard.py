@@ -164,7 +164,7 @@ def test_the_table(folder):
         line.replace("│", " ").split() for line in out.splitlines() if any(f" {name} " in line for name in QUALITIES)
     ]
     assert [row[:2] for row in rows] == [["1", "alba"], ["2", "boreas"], ["3", "cirrus"]]
-    assert "< .0001" in out
+    assert "< 0.0001" in out
     assert "Holm-corrected" in out
     assert "runs: runs" in out
 

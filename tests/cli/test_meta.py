@@ -213,7 +213,7 @@ def test_the_table(folder):
     for head in ("tau-b", "tau-c", "Spearman", "Pearson", "acc_eq", "epsilon"):
         assert head in out
     assert "tau-b of the row minus that of the column" in out
-    assert "p 1" in out  # a metric and its copy
+    assert "p = 1.0000" in out  # a metric and its copy
 
 
 def test_the_better_metric_is_named(folder):

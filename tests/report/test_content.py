@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from multimodal_eval.analysis.aligned_scores import headline
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.few_values import slices_of
 from multimodal_eval.analysis.scored_rows import ScoredRows, scored_rows
@@ -243,15 +242,3 @@ def test_a_run_over_too_many_labels_has_no_matrix(tmp_path):
     samples = [Sample(str(number), expected_answer=f"l{number}", generated_answer="l1") for number in range(60)]
     run = evaluate(samples, metrics=["f1_strict"], output=tmp_path / "run")
     assert content_of([run], ["run"]).runs[0].classification is None
-
-
-def entry(value):
-    return SimpleNamespace(value=value)
-
-
-def test_the_headline_is_the_composite_or_the_first_metric_with_a_value():
-    assert headline({"a": entry(0.1), "composite_score": entry(0.2)}) == "composite_score"
-    assert headline({"a": entry(0.1), "composite_score": entry(None)}) == "a"
-    assert headline({"a": entry(None), "b": entry(0.3), "c": entry(0.4)}) == "b"
-    assert headline({"a": entry(None), "b": entry(None)}) == "a"
-    assert headline({"a": entry(1), "b": entry(2)}, {"a": entry(None), "b": entry(3)}) == "b"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from multimodal_eval.analysis.pairing import part_count
 from multimodal_eval.analysis.slices import read_strata
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.metric import Metric
-from multimodal_eval.core.records import COMPOSITE, CompositeEntry, MetricEntry
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.metrics_registry import as_in_run
@@ -66,13 +66,3 @@ def aligned_strata(run: Run, rows: Codes) -> Strata | None:
     """The strata of a run's samples. Runs with equal signatures have the same weights."""
     strata = read_strata(run.folder, part_count(run), run.info.config.strata)
     return None if strata is None else strata.of(rows)
-
-
-Entries = Mapping[str, MetricEntry | CompositeEntry]
-
-
-def headline(*runs: Entries) -> str:
-    """Among the metrics of all runs: the composite if it has a value, else the first with a value in all runs."""
-    shared = [name for name in runs[0] if all(name in entries for entries in runs)]
-    order = sorted(shared, key=lambda name: name != COMPOSITE)
-    return next((name for name in order if all(entries[name].value is not None for entries in runs)), order[0])

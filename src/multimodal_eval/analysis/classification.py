@@ -14,7 +14,9 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
+from multimodal_eval.analysis.columns import cluster_codes
 from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.labels.taxonomy import Encoded, Taxonomy
@@ -269,13 +271,8 @@ class LabelledRows:
 
 
 def _clusters(samples: Sequence[Sample]) -> Codes | None:
-    """Integer codes of the groups; a sample without a group is a separate cluster. None if no sample has a group."""
-    if all(sample.group is None for sample in samples):
-        return None
-    known: dict[object, int] = {}
-    return np.array(
-        [known.setdefault(s.group if s.group is not None else (i,), len(known)) for i, s in enumerate(samples)]
-    )
+    """Integer codes of the groups, as for the metrics of a run."""
+    return cluster_codes(pa.chunked_array([pa.array([sample.group for sample in samples], pa.string())]))
 
 
 # Conversion of array scores to records.

@@ -136,10 +136,15 @@ def _lengths(lists: pa.Array) -> set[int | None]:
 
 
 def cluster_codes(groups: pa.ChunkedArray) -> NDArray[np.int64] | None:
-    """Integer codes of the groups; a sample without a group is a separate cluster. None if no sample has a group."""
+    """Integer codes of the groups; a sample without a group is a separate cluster.
+
+    None if no two samples share a group: groups of one sample are no groups.
+    """
     if groups.null_count == len(groups):
         return None
     encoded = groups.combine_chunks().dictionary_encode()
+    if len(encoded.dictionary) + groups.null_count == len(groups):
+        return None
     codes = integer_values(encoded.indices.fill_null(-1))
     ungrouped = codes < 0
     codes[ungrouped] = len(encoded.dictionary) + np.arange(int(ungrouped.sum()))

@@ -21,7 +21,9 @@ from multimodal_eval.analysis.pairing import (
     require_same_signatures,
     shared_clusters,
 )
+from multimodal_eval.core.display import p_comparison
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
+from multimodal_eval.core.headline import shared_headline
 from multimodal_eval.core.records import COMPOSITE, JsonObject
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
@@ -96,6 +98,7 @@ class RunComparison:
     level: float
     numbers: tuple[MetricComparison, ...]
     left_out: tuple[str, ...]  # metrics that are not scored in all runs
+    headline: str | None = None  # the metric that leads, if it is compared
 
     def to_dict(self) -> JsonObject:
         """The comparison as a JSON object."""
@@ -104,7 +107,8 @@ class RunComparison:
     def worse_than_baseline(self) -> list[str]:
         """One line per metric in which a run is significantly worse than the first of its pair, or has no score."""
         return [f"{name} is not scored in all runs" for name in self.left_out] + [
-            f"{pair.second} is worse than {pair.first} in {metric.name}: {pair.difference:+.4f}, p = {pair.p_holm:.4g}"
+            f"{pair.second} is worse than {pair.first} in {metric.name}: {pair.difference:+.4f}, "
+            f"{p_comparison(pair.p_holm)}"
             for metric in self.numbers
             for pair in metric.pairs
             if pair.verdict == "worse"
@@ -146,7 +150,17 @@ def compare_runs(
     table = _Table(opened, names, stored, order, averaging, _pairs(opened, names, baseline), level)
     test = partial(compare, rounds=rounds, seed=seed, threads=threads, level=level, effect=effect)
     comparisons = [table.compare_metric(name, test, allow_partial=allow_partial) for name in chosen]
-    return RunComparison(tuple(names), len(order[0]), rounds, seed, level, tuple(comparisons), tuple(left_out))
+    headline = shared_headline([(run.info, run.outcome) for run in opened])
+    return RunComparison(
+        tuple(names),
+        len(order[0]),
+        rounds,
+        seed,
+        level,
+        tuple(comparisons),
+        tuple(left_out),
+        headline if headline in chosen else None,
+    )
 
 
 def _is_known(runs: Sequence[Run], name: str) -> bool:

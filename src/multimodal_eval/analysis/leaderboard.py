@@ -19,6 +19,7 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
 )
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.records import COMPOSITE, JsonObject, to_json
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
@@ -84,14 +85,15 @@ def leaderboard(
     allow_partial: bool = False,
     level: float = LEVEL,
 ) -> Leaderboard:
-    """Rank the runs below a folder by one metric (by default the composite, or the only metric), and store the result.
+    """Rank the runs below a folder by one metric (by default the headline of the first run), and store the result.
 
     Runs are ranked on the samples that all of them have scored. A submission without scores for more than 1 % of the
     samples that other submissions have scored is refused, unless `allow_partial`: it would determine which samples
     count.
     """
     _require_submissions(names, refused)
-    ranked_by = metric_to_rank_by(list(Run(below(output, names[0])).entries), by)
+    first = Run(below(output, names[0]))
+    ranked_by = metric_to_rank_by(list(first.entries), by, first.headline)
     incomplete = [] if allow_partial else _incomplete([Run(below(output, name)) for name in names], ranked_by)
     incomplete_names = {submission.name for submission in incomplete}
     refused, names = [*refused, *incomplete], [name for name in names if name not in incomplete_names]
@@ -131,11 +133,11 @@ def _incomplete(runs: Sequence[Run], metric: str) -> list[Refused]:
     ]
 
 
-def metric_to_rank_by(names: Sequence[str], by: str | None) -> str:
-    """The requested metric, or the composite, or the only metric."""
+def metric_to_rank_by(names: Sequence[str], by: str | None, headline: str | None = None) -> str:
+    """The requested metric, or the headline (by default, by the rule of `core.headline`)."""
     metric = COMPOSITE if by == "composite" else by
     if metric is None:
-        metric = COMPOSITE if COMPOSITE in names else names[0] if len(names) == 1 else None
+        metric = headline or leading_metric(names)
     if metric is None or metric.partition(".")[0] not in names:
         raise ConfigError(f"name the metric to rank by (--by). The runs have {', '.join(names)}. Got {by!r}.")
     return metric

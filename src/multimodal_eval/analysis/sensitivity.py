@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.aligned_scores import aligned_strata
-from multimodal_eval.analysis.columns import Codes, column_names, read_column
+from multimodal_eval.analysis.composite_parts import composite_columns, finite, sample_weights
 from multimodal_eval.analysis.pairing import (
     pair_runs,
-    part_count,
     require_enough_scored,
     require_same_data,
     require_same_signatures,
-    shared_clusters,
 )
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import COMPOSITE, JsonObject
@@ -25,7 +22,6 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.metrics_registry import make_task
 from multimodal_eval.evaluation.tasks_config import Task
-from multimodal_eval.stats.intervals import Vector
 from multimodal_eval.stats.sensitivity import (
     CONCENTRATION,
     DRAWS,
@@ -38,7 +34,6 @@ from multimodal_eval.stats.sensitivity import (
     spread,
     without,
 )
-from multimodal_eval.stats.stratified import row_weights
 
 
 @dataclass(frozen=True)
@@ -105,11 +100,13 @@ def sensitivity(
     task = _task(opened, names)
     require_same_data(opened, names, order)
     weights = np.array(list(task.weights.values()))
-    columns = [[column[rows] for column in _columns(run, task)] for run, rows in zip(opened, order, strict=True)]
+    columns = [
+        [column[rows] for column in composite_columns(run, task)] for run, rows in zip(opened, order, strict=True)
+    ]
     scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(composite) for composite, *_ in columns])
     require_enough_scored(COMPOSITE, scored, allow_partial=allow_partial or len(opened) == 1)
     renormalise = task.on_missing == "renormalise"
-    rows = _row_weights(opened, names, order, scored)
+    rows = sample_weights(opened, names, order, scored)
     systems = [Parts(np.column_stack(parts)[scored], renormalise, rows) for _, *parts in columns]
     drawn = drawn_weights(weights, draws=draws, concentration=concentration, seed=seed)
     values, varied = composites_of(systems, weights[None, :])[:, 0], composites_of(systems, drawn)
@@ -145,29 +142,6 @@ def _task(runs: Sequence[Run], names: Sequence[str]) -> Task:
     return task
 
 
-def _row_weights(
-    runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes], scored: NDArray[np.bool_]
-) -> Vector | None:
-    """The weight of each sample if the runs have strata, else None."""
-    strata = aligned_strata(runs[0], order[0])
-    if strata is None:
-        return None
-    clusters = shared_clusters(runs, names, order)
-    return row_weights(None if clusters is None else clusters[scored], strata.of(scored))
-
-
-def _columns(run: Run, task: Task) -> Iterator[Vector]:
-    """The composite, then its parts as used in it (divided by their maximum and capped at 1); NaN if missing."""
-    count = part_count(run)
-    stored = column_names(run.folder, count)
-    for name in (COMPOSITE, *task.weights):
-        if name in stored:
-            values = read_column(run.folder, count, stored, name, (None, None)).values
-        else:
-            values = np.full(len(run), np.nan)
-        yield np.minimum(values / task.maximum[name], 1.0) if name in task.maximum else values
-
-
 def _part_weights(task: Task, system: Parts) -> tuple[PartWeight, ...]:
     weights = np.array(list(task.weights.values()))
     effective = effective_weights(system.contributions(weights), system.rows)
@@ -178,13 +152,9 @@ def _part_weights(task: Task, system: Parts) -> tuple[PartWeight, ...]:
             PartWeight(
                 part,
                 weight,
-                _finite(mean),
+                finite(mean),
                 None if effective is None else float(effective[index]),
-                None if remaining is None else _finite(system.composites(remaining[None, :])[0]),
+                None if remaining is None else finite(system.composites(remaining[None, :])[0]),
             )
         )
     return tuple(parts)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

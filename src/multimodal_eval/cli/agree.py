@@ -17,22 +17,28 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("--annotators", help="One column per annotator: ann1,ann2,ann3, or 'annotator*'.")
-@click.option("--annotations", help="One column with all labels: an object annotator -> label, or a list.")
-@click.option("--unit", help="The column that identifies the unit; with --annotator and --label, one rating per row.")
-@click.option("--annotator", help="The column with the annotator's name, if each row is one rating.")
-@click.option("--label", help="The column with the label, if each row is one rating.")
-@click.option("--level", type=click.Choice(LEVELS), default="nominal", show_default=True, help="Level of measurement.")
-@click.option("--order", help="Ordinal labels, lowest first: low,mid,high.")
+@click.option("--annotators", help="Name one column per annotator: ann1,ann2,ann3, or 'annotator*'.")
+@click.option("--annotations", help="Name one column with all labels: an object annotator -> label, or a list.")
+@click.option(
+    "--unit", help="Name the column that identifies the unit; with --annotator and --label, each row is one rating."
+)
+@click.option("--annotator", help="Name the column with the annotator's name, if each row is one rating.")
+@click.option("--label", help="Name the column with the label, if each row is one rating.")
+@click.option(
+    "--level", type=click.Choice(LEVELS), default="nominal", show_default=True, help="Set the level of measurement."
+)
+@click.option("--order", help="Give the order of ordinal labels, lowest first: low,mid,high.")
 @click.option(
     "--weights",
     type=click.Choice(["none", "linear", "quadratic"]),
-    help="Weights of Cohen's kappa at the ordinal level.  [default: quadratic]",
+    help="Set the weights of Cohen's kappa at the ordinal level.  [default: quadratic]",
 )
-@click.option("--group", help="The column that groups dependent units, for the intervals.")
-@click.option("--gold", help="A column with the correct label: also show each annotator's accuracy.")
-@click.option("--resamples", type=click.IntRange(0), default=1000, show_default=True, help="Bootstrap resamples.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Bootstrap seed.")
+@click.option("--group", help="Name the column that groups dependent units, for the intervals.")
+@click.option("--gold", help="Name a column with the correct label, and show each annotator's accuracy.")
+@click.option(
+    "--resamples", type=click.IntRange(0), default=1000, show_default=True, help="Draw this many bootstrap resamples."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Set the seed of the bootstrap.")
 @format_option
 def agree(data: Path, level: Any, format_: str, **params: Any) -> None:
     """Measure how well the annotators of DATA agree, and estimate the correct labels.

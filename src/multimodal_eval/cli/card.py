@@ -16,6 +16,7 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
 
     from multimodal_eval.cli.show import console
     from multimodal_eval.evaluation.cards import card_text, options_text
+    from multimodal_eval.evaluation.formula_text import with_plain_formulas
 
     register_plugins(plugins)
-    console().print(Markdown(f"{card_text(name)}\n\n{options_text(name)}"))
+    console().print(Markdown(f"{with_plain_formulas(card_text(name))}\n\n{options_text(name)}"))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multimodal_eval.cli.options import PositiveNumber, RunLocation, format_option, plugin_option, register_plugins
-from multimodal_eval.cli.show import DASH, table_of
+from multimodal_eval.cli.show import table_of
+from multimodal_eval.core.display import DASH, p_value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,13 +19,23 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN_A RUN_B [RUN_C …]")
-@click.option("--metrics", help="Metrics to compare, separated by commas; bleu.bleu_1 is a part. Default: all shared.")
+@click.option(
+    "--metrics", help="Compare these metrics, separated by commas; bleu.bleu_1 is a part. The default is all shared."
+)
 @click.option("--baseline", help="Compare each run with this one only.")
-@click.option("--fail-if-worse", is_flag=True, help="Exit 3 if a run is worse than the baseline (default: the first).")
+@click.option(
+    "--fail-if-worse", is_flag=True, help="Exit with 3 if a run is worse than the baseline, by default the first run."
+)
 @click.option("--allow-partial", is_flag=True, help="Compare even if over 1 % of the pairs are unscored.")
 @click.option("--effect", type=PositiveNumber(), help="Show how many samples this difference needs.")
-@click.option("--rounds", type=click.IntRange(100), default=10_000, show_default=True, help="Randomization rounds.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Randomization seed.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(100),
+    default=10_000,
+    show_default=True,
+    help="Set the number of randomization rounds.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Set the seed of the randomization.")
 @format_option
 @plugin_option
 def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: tuple[str, ...], **params: Any) -> None:
@@ -88,7 +99,7 @@ def _two_runs(comparison: RunComparison, title: str) -> Table:
             shown_name(metric),
             *(f"{values[name]:.4f}" for name in comparison.runs),
             *difference_cells(pair, pair.p_value),
-            style="bold" if metric.name == "composite_score" else "",
+            style="bold" if metric.name == comparison.headline else "",
         )
     return table
 
@@ -141,12 +152,12 @@ def shown_name(metric: MetricComparison) -> str:
     return metric.name + (" ↓" if metric.direction == "lower" else "")
 
 
-def difference_cells(pair: Pair, p_value: float | None, digits: int = 4) -> list[str]:
-    """The difference, its interval, its p-value and a verdict."""
+def difference_cells(pair: Pair, chance: float | None, digits: int = 4) -> list[str]:
+    """The difference, its interval, its p-value `chance` and a verdict."""
     return [
         f"{pair.difference:+.{digits}f}",
         DASH if pair.low is None else f"{pair.low:+.{digits}f} … {pair.high:+.{digits}f}",
-        DASH if p_value is None else f"{p_value:.4f}",
+        p_value(chance),
         {"better": "[green]▲[/]", "worse": "[red]▼[/]"}.get(pair.verdict, ""),
     ]
 

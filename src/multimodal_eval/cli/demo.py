@@ -137,11 +137,10 @@ OMITTED: tuple[tuple[str, ...], ...] = ((), ("95 % interval",), ("95 % interval"
 
 def _fitting(title: str, comparison: RunComparison, out: Console) -> Table:
     """The table with the most columns that the terminal has room for."""
-    from rich.measure import Measurement
+    from multimodal_eval.cli.show import fits
 
     tables = [_table(title, comparison, [head for head in COLUMNS if head not in omitted]) for omitted in OMITTED]
-    fits = (table for table in tables if Measurement.get(out, out.options, table).maximum < out.width)
-    return next(fits, tables[-1])
+    return next((table for table in tables if fits(out, table)), tables[-1])
 
 
 def _table(title: str, comparison: RunComparison, columns: Sequence[str]) -> Table:
@@ -161,7 +160,7 @@ def _table(title: str, comparison: RunComparison, columns: Sequence[str]) -> Tab
         table.add_row(
             shown_name(metric),
             *(cell for head, cell in zip(COLUMNS, cells, strict=True) if head in columns),
-            style="bold" if metric.name == "composite_score" else "dim" if "." in metric.name else "",
+            style="bold" if metric.name == comparison.headline else "dim" if "." in metric.name else "",
         )
     return table
 

@@ -40,6 +40,6 @@ def fetch_all(names: Iterable[str]) -> Iterable[str]:
     from multimodal_eval.resources.fetch import fetch_named
 
     for name in names:
-        with progress_bar() as progress:
+        with progress_bar(unit="bytes") as progress:
             what, already, folder = fetch_named(name, progress)
         yield f"{what}: {'already here' if already else 'fetched'}, {folder}"

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 SHOWN_REASON = 3  # lines
 MAX_OTHER_METRICS = 5  # columns of further metrics
-WIDE = 1000  # columns: no table is cut
 WHAT = {"dialogue": "dialogues", "clarity": "CLARITY's data", "samples": "samples"}
 CLARITY_FIELDS = {"clarity_label", "evasion_label", "clarity_pred", "evasion_pred"}  # names in --map
 # Options that would have no effect, by kind of gold.
@@ -35,7 +34,7 @@ UNFIT = {
 @click.option("--task", help="clarity or evasion (default) for CLARITY; captioning, vqa … for other data.")
 @click.option("--metrics", help="For other data: cider,bleu. Default: the task's.")
 @click.option("--option", "options", type=MetricOption(), multiple=True, help="An option of a metric.")
-@click.option("--by", help="The metric to rank by. Default: the composite, the official score, or the only metric.")
+@click.option("--by", help="The metric to rank by. Default: the headline, which is the composite if there is one.")
 @click.option("-o", "--output", type=RunLocation(), help="Folder or URL of the runs. Default: below runs/.")
 @contest_options
 @column_options
@@ -106,9 +105,8 @@ def _contest(gold: Path, params: dict[str, Any]) -> tuple[Contest, str | None]:
         annotators=params["annotators"],
         skip_lint=True,
     )
-    named = config.task or config.metrics
     contest = SampleContest(gold, config)
-    return contest, by or (None if named else contest.usual_number)
+    return contest, by or contest.headline
 
 
 def _default_folder() -> Path:
@@ -117,14 +115,9 @@ def _default_folder() -> Path:
     return Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-leaderboard"
 
 
-def _p_value(value: float | None) -> str:
-    if value is None:
-        return ""
-    return "< .0001" if value < 0.0001 else f"{value:.4f}"
-
-
 def _cells(row: Standing, board: Leaderboard) -> list[str]:
     from multimodal_eval.cli.show import DASH, as_text, interval, number
+    from multimodal_eval.core.display import p_value
 
     places = {other.name: other.place for other in board.standings}
     tied = DASH if row.tied_with is None else ", ".join(map(str, sorted(places[name] for name in row.tied_with)))
@@ -136,7 +129,7 @@ def _cells(row: Standing, board: Leaderboard) -> list[str]:
         interval(row.low, row.high),
         tied,
         gap,
-        _p_value(row.p_value),
+        "" if row.p_value is None else p_value(row.p_value),
     ]
 
 
@@ -152,6 +145,7 @@ def _shared_notes(board: Leaderboard, path: Any) -> list[str]:
 
 def _show(board: Leaderboard, path: Any) -> None:
     from multimodal_eval.cli.show import as_text, console, number, table_of
+    from multimodal_eval.cli.terminal import fits
 
     out = console()
     arrow = " ↓" if board.direction == "lower" else ""
@@ -163,7 +157,7 @@ def _show(board: Leaderboard, path: Any) -> None:
     table = table_of(title, ["place", "submission"], [*heads, *other_metrics])
     for cells, values in zip(rows, others, strict=True):
         table.add_row(*cells, *values)
-    if out.measure(table, options=out.options.update_width(WIDE)).maximum <= out.width or not other_metrics:
+    if fits(out, table) or not other_metrics:
         out.print(table)
     else:  # the other metrics in a table of their own
         table = table_of(title, ["place", "submission"], heads)

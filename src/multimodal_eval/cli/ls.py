@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import click
@@ -24,14 +25,19 @@ def metrics(plugins: tuple[str, ...]) -> None:
     from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
     register_plugins(plugins)
-    table = Table("metric", "range", "better", "needs", "what it measures")
+    table = Table("metric", "range", "what it measures")
     for name in list_available():
         metric = resolve(name)
         low, high = ("" if bound is None else f"{bound:g}" for bound in metric.bounds)
         reason = metric.unavailable()
-        about = metric.summary if reason is None else f"{metric.summary}\n[yellow]Cannot run yet:[/] {as_text(reason)}"
-        table.add_row(name, f"{low} … {high}", metric.direction, ", ".join(metric.needs), about)
-    console().print(table)
+        needs = ", ".join(need.replace("|", " or ") for need in metric.needs)
+        lines = [metric.summary, f"[dim]Needs {as_text(needs)}.[/]" if needs else ""]
+        lines.append("" if reason is None else f"[yellow]Cannot run yet:[/] {as_text(reason)}")
+        better = " ↓" if metric.direction == "lower" else ""
+        table.add_row(name, f"{low} … {high}{better}", "\n".join(filter(None, lines)))
+    out = console()
+    out.print(table)
+    out.print("↓ lower is better. Other programs' names of metrics: docs/metric-names.md", style="dim")
 
 
 @ls.command()
@@ -60,26 +66,36 @@ def runs(folder: Any) -> None:
     """List the runs below FOLDER (default: runs)."""
     from rich.table import Table
 
-    from multimodal_eval.cli.show import console, number
+    from multimodal_eval.cli.show import as_text, console, fitting, number
     from multimodal_eval.core.errors import RunFolderError
+    from multimodal_eval.core.headline import headline_of
     from multimodal_eval.data.runs.run_folder import run_folders
 
-    table = Table("run", "task", "state", "samples", "headline")
+    heads = ("run", "task", "state", "samples", "headline")
+    rows: list[tuple[str, ...]] = []
     for name, run in run_folders(folder):
         try:
             info = run.read_info()
         except RunFolderError:
-            table.add_row(name, "", "unreadable", "", "")
+            rows.append((name, "", "unreadable", "", ""))
             continue
         headline = ""
         if info.state == "done":
             results = run.read_results()
-            entries = {**results.metrics, **({"composite": results.composite} if results.composite else {})}
-            last = next(reversed(entries))
-            headline = f"{last} {number(entries[last].value)}"
+            leading = headline_of(info, results)
+            headline = "" if leading is None else f"{leading} {number(results.entries[leading].value)}"
         samples = f"{sum(info.parts):,}" if info.parts else ""
-        table.add_row(name, info.task or "", info.state, samples, headline)
-    console().print(table)
+        rows.append((name, info.task or "", info.state, samples, headline))
+
+    def table_without(omitted: Collection[str]) -> Table:
+        shown = [index for index, head in enumerate(heads) if head not in omitted]
+        table = Table(*(heads[index] for index in shown))
+        for row in rows:
+            table.add_row(*(as_text(row[index]) for index in shown))
+        return table
+
+    out = console()
+    out.print(fitting(out, table_without, ("task", "samples")))
 
 
 @ls.command()
@@ -87,15 +103,16 @@ def resources() -> None:
     """List the resources of `mmeval fetch`, and which are on this machine."""
     from rich.table import Table
 
-    from multimodal_eval.cli.show import console
+    from multimodal_eval.cli.show import as_text, console
     from multimodal_eval.resources.catalogue import CATALOGUE, GROUPS
     from multimodal_eval.resources.store import folder_with
 
-    table = Table("resource", "size", "licence", "source", "here", "what it is")
+    table = Table("resource", "size", "what it is")
     for resource in CATALOGUE.values():
-        here = str(folder_with(resource) or "no")
-        size = f"{resource.size / 1e6:.0f} MB"
-        table.add_row(resource.name, size, resource.licence, str(resource.source), here, resource.about)
+        folder = folder_with(resource)
+        here = "not here" if folder is None else f"here: {folder}"
+        lines = (resource.about, f"licence: {resource.licence}; source: {resource.source}", here)
+        table.add_row(resource.name, f"{resource.size / 1e6:,.1f} MB", "\n".join(map(as_text, lines)))
     out = console()
     out.print(table)
     for name, members in GROUPS.items():

@@ -14,6 +14,7 @@ from multimodal_eval.cli.clarity import clarity
 from multimodal_eval.cli.compare import compare
 from multimodal_eval.cli.demo import demo
 from multimodal_eval.cli.dialogue import dialogue
+from multimodal_eval.cli.examples import add_examples
 from multimodal_eval.cli.fetch import fetch
 from multimodal_eval.cli.leaderboard import leaderboard
 from multimodal_eval.cli.lint import lint
@@ -60,6 +61,7 @@ for command in (
     schema,
 ):
     cli.add_command(command)
+add_examples(cli)
 
 
 def main() -> None:

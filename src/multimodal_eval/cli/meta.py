@@ -26,18 +26,22 @@ COEFFICIENTS = {"tau_b": "tau-b", "tau_c": "tau-c", "spearman": "Spearman", "pea
 
 @click.command()
 @click.argument("data", type=RunLocation())
-@click.option("--human", help="Columns of human scores, separated by commas; one per annotator.")
-@click.option("--metrics", help="Metrics to score the samples with: bleu,bleu.bleu_1,cider_d.")
-@click.option("--scores", help="Columns with metric values that are already computed.")
-@click.option("--lower", help="Columns of --scores for which lower is better.")
+@click.option("--human", help="Name the columns of human scores, separated by commas: one per annotator.")
+@click.option("--metrics", help="Score the samples with these metrics: bleu,bleu.bleu_1,cider_d.")
+@click.option("--scores", help="Name the columns with metric values that are already computed.")
+@click.option("--lower", help="Name the columns of --scores for which lower is better.")
 @click.option(
     "--format-in",
     type=click.Choice(["flickr8k-expert", "flickr8k-cf"]),
-    help="Which judgments of a Flickr8k folder; default: those in the folder.",
+    help="Read these judgments of a Flickr8k folder. The default is those in the folder.",
 )
-@click.option("--coefficient", type=click.Choice(list(COEFFICIENTS)), help="The coefficient that compares the metrics.")
+@click.option("--coefficient", type=click.Choice(list(COEFFICIENTS)), help="Compare the metrics by this coefficient.")
 @click.option(
-    "--option", "options", type=MetricOption(), multiple=True, help="A metric option, such as meteor.variant=fmean."
+    "--option",
+    "options",
+    type=MetricOption(),
+    multiple=True,
+    help="Set an option of a metric, such as meteor.variant=fmean.",
 )
 @plugin_option
 @format_option
@@ -76,12 +80,14 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _show(results: MetaEvaluation) -> None:
-    from multimodal_eval.cli.show import as_text, console
+    from multimodal_eval.cli.show import as_text, console, fits
 
     out = console()
-    out.print(_coefficients_table(results))
+    wide = _coefficients_table(results)
+    out.print(wide if fits(out, wide) else _coefficients_list(results))
     if len(results.metrics) > 1:
-        out.print(_comparison_table(results))
+        wide = _comparison_table(results)
+        out.print(wide if fits(out, wide) else _comparison_list(results))
         out.print("* differs beyond chance: Holm-corrected p at most 0.05", style="dim")
     lines = [f"{left.judgments:,} judgments excluded: {left.reason}" for left in results.left_out]
     for line in [*lines, *results.notes, *_undefined(results)]:
@@ -98,11 +104,7 @@ def _coefficients_table(results: MetaEvaluation) -> Table:
 
     from multimodal_eval.cli.show import as_text, interval, number
 
-    title = (
-        f"agreement with {results.n_judgments:,} human judgments of {results.n_samples:,} samples "
-        f"in {results.n_clusters:,} clusters, with {results.level:.0%} intervals"
-    )
-    table = Table(title=title, title_justify="left", title_style="bold", show_lines=True)
+    table = Table(title=_title(results), title_justify="left", title_style="bold", show_lines=True)
     table.add_column("metric")
     for head in COEFFICIENTS.values():
         table.add_column(head, justify="right")
@@ -112,6 +114,43 @@ def _coefficients_table(results: MetaEvaluation) -> Table:
         cells = [f"{number(figure.value)}\n{interval(figure.low, figure.high)}" for figure in shown]
         epsilon = figures["acc_eq"].epsilon
         table.add_row(as_text(name), *cells, "" if epsilon is None else f"{epsilon:.4g}")
+    return table
+
+
+def _title(results: MetaEvaluation) -> str:
+    return (
+        f"agreement with {results.n_judgments:,} human judgments of {results.n_samples:,} samples "
+        f"in {results.n_clusters:,} clusters, with {results.level:.0%} intervals"
+    )
+
+
+def _coefficients_list(results: MetaEvaluation) -> Table:
+    """The same for a narrow terminal: one row per metric and coefficient."""
+    from multimodal_eval.cli.show import as_text, interval, number, table_of
+
+    table = table_of(_title(results), ["metric", "coefficient"], ["value", f"{results.level:.0%} interval", "epsilon"])
+    for name, figures in results.metrics.items():
+        shown = as_text(name)
+        for kind, head in COEFFICIENTS.items():
+            figure = figures[kind]
+            epsilon = "" if figure.epsilon is None else f"{figure.epsilon:.4g}"
+            table.add_row(shown, head, number(figure.value), interval(figure.low, figure.high), epsilon)
+            shown = ""
+        table.add_section()
+    return table
+
+
+def _comparison_list(results: MetaEvaluation) -> Table:
+    """The same for a narrow terminal: one row per pair."""
+    from multimodal_eval.cli.show import as_text, number, table_of
+    from multimodal_eval.core.display import p_value
+
+    title = f"{COEFFICIENTS[results.coefficient]} of A minus that of B, and the corrected p"
+    table = table_of(title, ["A", "B"], ["A - B", "p (Holm)", ""])
+    for pair in results.pairs:
+        difference = number(None) if pair.difference is None else f"{pair.difference:+.4f}"
+        mark = "*" if pair.better else ""
+        table.add_row(as_text(pair.metric), as_text(pair.other), difference, p_value(pair.p_holm), mark)
     return table
 
 
@@ -137,12 +176,12 @@ def _comparison_table(results: MetaEvaluation) -> Table:
 
 
 def _difference(pair: MetricPair, sign: int) -> str:
-    from multimodal_eval.cli.show import DASH
+    from multimodal_eval.core.display import DASH, p_comparison
 
     if pair.difference is None:
         return DASH
     mark = " *" if pair.better else ""
-    corrected = DASH if pair.p_holm is None else f"p {pair.p_holm:.2g}"
+    corrected = DASH if pair.p_holm is None else p_comparison(pair.p_holm)
     return f"{sign * pair.difference:+.4f}{mark}\n{corrected}"
 
 

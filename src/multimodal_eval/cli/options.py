@@ -115,14 +115,16 @@ def _finite(context: click.Context, parameter: click.Parameter, value: float | N
 def input_options(command: Command) -> Command:
     """Options for reading the input."""
     for option in (
-        click.option("--allow-partial", is_flag=True, help="Score ids that match; count the others as unscored."),
-        click.option("--limit", type=click.IntRange(1), help="Only the first N samples."),
+        click.option(
+            "--allow-partial", is_flag=True, help="Score the ids that match, and count the others as unscored."
+        ),
+        click.option("--limit", type=click.IntRange(1), help="Read only the first N samples."),
         click.option(
             "--map",
             "mapping",
             type=KeyValue(may_be_empty=True),
             multiple=True,
-            help="A field's column: generated_answer=pred; references=ref1,ref2; video= if the field has no column.",
+            help="Name a field's column: generated_answer=pred; references=ref1,ref2; video= if it has no column.",
         ),
     ):
         command = option(command)
@@ -132,13 +134,13 @@ def input_options(command: Command) -> Command:
 def format_option(command: Command) -> Command:
     """The output as a table for people or as JSON for programs."""
     formats = click.Choice(["table", "json"])
-    text = "How to print the result."
+    text = "Print the result as a table or as JSON."
     return click.option("--format", "format_", type=formats, default="table", show_default=True, help=text)(command)
 
 
 def plugin_option(command: Command) -> Command:
     """Plug-in files that the user trusts; files named by a run are never imported."""
-    text = "A Python file that registers metrics with @metric."
+    text = "Import this Python file, which registers metrics with @metric."
     return click.option("--plugin", "plugins", type=click.Path(), multiple=True, help=text)(command)
 
 
@@ -152,7 +154,7 @@ def register_plugins(plugins: tuple[str, ...]) -> None:
 
 def annotators_option(command: Command) -> Command:
     """The columns with the labels of several annotators."""
-    text = "Columns with one annotator's labels each: ann1,ann2, or 'annotator*'."
+    text = "Name the columns with one annotator's labels each: ann1,ann2, or 'annotator*'."
     return click.option("--annotators", help=text)(command)
 
 
@@ -165,8 +167,13 @@ def questions_option(command: Command) -> Command:
 def engine_options(command: Command) -> Command:
     """Options of the engine."""
     for option in (
-        click.option("--gpus-per-worker", type=click.FloatRange(0), default=0, help="With Ray, such as 0.25."),
-        click.option("--address", help="A Ray cluster to join; default: a private cluster on this machine."),
+        click.option(
+            "--gpus-per-worker",
+            type=click.FloatRange(0),
+            default=0,
+            help="With Ray, give each worker this share of a GPU, such as 0.25.",
+        ),
+        click.option("--address", help="Join this Ray cluster. The default is a private cluster on this machine."),
         click.option(
             "--engine",
             type=click.Choice(["local", "ray"]),
@@ -174,7 +181,9 @@ def engine_options(command: Command) -> Command:
             show_default=True,
             help="Score on this machine or on a Ray cluster.",
         ),
-        click.option("--workers", type=click.IntRange(1), help="Parts scored in parallel; default: all cores."),
+        click.option(
+            "--workers", type=click.IntRange(1), help="Score this many parts in parallel. The default is one per core."
+        ),
     ):
         command = option(command)
     return command

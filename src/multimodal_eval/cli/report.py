@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The file. Default: report.html in RUN; for several runs, in the current folder.",
+    help="Write this file. The default is report.html in RUN; for several runs, in the current folder.",
 )
 @click.option(
     "--samples",
     type=click.IntRange(1, 50),
     default=12,
     show_default=True,
-    help="How many of the best, the worst, the most disputed …; at most 200 in total.",
+    help="Show this many of the best, the worst, the most disputed …; at most 200 in total.",
 )
 @click.option("--fetch-images", is_flag=True, help="Fetch images from web addresses, if the run was allowed to.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of comparison and sensitivity."
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Set the seed of comparison and sensitivity."
 )
 @plugin_option
 def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:

@@ -12,8 +12,18 @@ from multimodal_eval.cli.options import RunLocation, engine_of, engine_options, 
 
 @click.command()
 @click.argument("run", type=RunLocation())
-@click.option("--config", required=True, type=click.Path(path_type=Path), help="New tasks, weights or metrics.")
-@click.option("-o", "--output", type=RunLocation(), help="New run folder or URL; default runs/<time>-<task>.")
+@click.option(
+    "--config",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Read new tasks, weights or metrics from this YAML file.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=RunLocation(),
+    help="Store the new run in this folder or at this URL. The default is runs/<time>-<task>.",
+)
 @plugin_option
 @engine_options
 @output_options

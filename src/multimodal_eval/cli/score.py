@@ -28,31 +28,50 @@ from multimodal_eval.cli.options import (
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.argument("predictions", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "--task", help="captioning, vqa, hallucination, contextual_relevance, classification, or one from --config."
+    "--task",
+    help="The task: captioning, vqa, hallucination, contextual_relevance, classification, or one from --config.",
 )
-@click.option("--metrics", help="Metrics, separated by commas; default: those of the task.")
-@click.option("-o", "--output", type=RunLocation(), help="Run folder or URL; default runs/<time>-<task>.")
-@click.option("--config", type=click.Path(path_type=Path), help="Tasks, weights and settings in a YAML file.")
+@click.option("--metrics", help="The metrics, separated by commas. The default is those of the task.")
+@click.option(
+    "--headline", help="The metric that leads. The default is the composite, cider_d for coco, or the first metric."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=RunLocation(),
+    help="Store the run in this folder or at this URL. The default is runs/<time>-<task>.",
+)
+@click.option("--config", type=click.Path(path_type=Path), help="Read tasks, weights and settings from this YAML file.")
 @click.option("--resume", "resumed", type=RunLocation(), help="Continue the run in this folder.")
 @click.option(
-    "--option", "options", type=MetricOption(), multiple=True, help="A metric option, such as meteor.variant=fmean."
+    "--option",
+    "options",
+    type=MetricOption(),
+    multiple=True,
+    help="Set an option of a metric, such as meteor.variant=fmean.",
 )
-@click.option("--labels", type=click.Path(path_type=Path), help="The labels of a classification, in a YAML file.")
+@click.option(
+    "--labels", type=click.Path(path_type=Path), help="Read the labels of a classification from this YAML file."
+)
 @click.option(
     "--unknown-labels",
     type=click.Choice(["error", "wrong"]),
-    help="Predicted labels that are not in --labels: refuse the input, or count them as wrong.  [default: error]",
+    help="Refuse predicted labels that are not in --labels, or count them as wrong.  [default: error]",
 )
 @questions_option
 @click.option("--by", multiple=True, help="Also score each value of this column separately.")
-@click.option("--seed", type=int, help="For metrics that draw random numbers.")
-@click.option("--image-root", type=click.Path(path_type=Path), help="The folder of the images; default: DATA's folder.")
+@click.option("--seed", type=int, help="Set the seed of metrics that draw random numbers.")
+@click.option(
+    "--image-root",
+    type=click.Path(path_type=Path),
+    help="Look for images in this folder. The default is the folder of DATA.",
+)
 @click.option("--allow-outside-images", is_flag=True, help="Open images outside that folder.")
 @click.option("--allow-image-urls", is_flag=True, help="Fetch images from http and https addresses.")
-@click.option("--no-lint", "skip_lint", is_flag=True, help="Do not check the answers now; see mmeval lint.")
+@click.option("--no-lint", "skip_lint", is_flag=True, help="Do not check the answers now. `mmeval lint` does it later.")
 @click.option("--fetch", "fetching", is_flag=True, help="First fetch missing resources and models.")
 @click.option("--skip-unavailable", is_flag=True, help="Leave metrics that cannot run on this machine unscored.")
-@click.option("--accept-open", is_flag=True, help="With --resume: store samples that fail again as errors.")
+@click.option("--accept-open", is_flag=True, help="With --resume, store samples that fail again as errors.")
 @plugin_option
 @annotators_option
 @input_options
@@ -121,6 +140,7 @@ def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
         params["config"],
         task=params["task"],
         metrics=params["metrics"],
+        headline=params["headline"],
         options=options_by_metric(params["options"]),
         by=list(params["by"]) or None,
         seed=params["seed"],

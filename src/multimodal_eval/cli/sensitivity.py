@@ -24,10 +24,16 @@ if TYPE_CHECKING:
     type=PositiveNumber(),
     default=50.0,
     show_default=True,
-    help="Higher values vary the weights less: at 50, a weight of 0.25 varies by about 0.06.",
+    help="Vary the weights less with higher values: at 50, a weight of 0.25 varies by about 0.06.",
 )
-@click.option("--draws", type=click.IntRange(100), default=10_000, show_default=True, help="Random sets of weights.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the draws.")
+@click.option(
+    "--draws",
+    type=click.IntRange(100),
+    default=10_000,
+    show_default=True,
+    help="Draw this many random sets of weights.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Set the seed of the draws.")
 @format_option
 def sensitivity(runs: tuple[Any, ...], format_: str, **params: Any) -> None:
     """Show how the composite, and the ranking of several runs, changes when its weights vary."""

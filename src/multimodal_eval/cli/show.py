@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from multimodal_eval.cli import terminal
+from multimodal_eval.core import display
 from multimodal_eval.report.remarks import warnings
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
-    from multimodal_eval.core.records import Entry, Figure, Finding, LintReport, Slice
+    from multimodal_eval.analysis.composite_parts import CompositeParts
+    from multimodal_eval.core.records import Entry, Figure, Finding, LintReport
     from multimodal_eval.data.runs.run import Run
 
-DASH = "–"
+DASH, number = display.DASH, display.number
+console, fits, fitting = terminal.console, terminal.fits, terminal.fitting
+OPTIONAL = ("std. error", "scored")  # columns that a narrow terminal omits, in this order
 # The settings under which a metric equals the one that coco-caption prints.
 COCO_SETTINGS: dict[str, dict[str, str]] = {
     "bleu": {"tokenizer": "ptb"},
@@ -24,24 +29,21 @@ COCO_SETTINGS: dict[str, dict[str, str]] = {
 }
 
 
-def console() -> Console:
-    """Standard output; 120 columns wide if it is not a terminal."""
-    import sys
-
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 120, highlight=False, emoji=False)
-
-
 def show_run(run: Run) -> None:
-    """Print the table of a run, its slices, warnings and signatures."""
+    """Print the table of a run, its composite, slices, warnings and signatures."""
+    from multimodal_eval.analysis.composite_parts import composite_parts
+
     out = console()
     results = run.outcome
-    out.print(_results_table(f"{results.task or 'metrics'}, {results.n:,} samples", run.entries))
+    out.print(fitting(out, partial(_results_table, run), OPTIONAL))
+    out.print(_legend(run), style="dim")
+    if (parts := composite_parts(run)) is not None:
+        out.print(parts.explanation, style="bold")
+        out.print(_composite_table(parts))
     if "coco" in run.info.config.presets:
         out.print(_coco_table(run))
-    for column, slices in results.slices.items():
-        out.print(_slice_table(column, slices))
+    for column in results.slices:
+        out.print(fitting(out, partial(_slice_table, run, column), OPTIONAL))
     lint = lint_lines(run.lint_report().findings) if run.is_linted else []
     for line in [*warnings(run), *lint]:
         out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
@@ -73,21 +75,57 @@ def as_text(text: str) -> str:
     return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
 
 
-def _results_table(title: str, entries: Mapping[str, Entry]) -> Table:
+def _add_columns(table: Table, heads: Sequence[str], left: Collection[str]) -> None:
+    for head in heads:
+        if head in left:
+            table.add_column(head, overflow="fold")
+        else:
+            table.add_column(head, justify="right", no_wrap=True)
+
+
+def _results_table(run: Run, omitted: Collection[str]) -> Table:
     from rich.table import Table
 
+    results, leading = run.outcome, run.headline
+    title = f"{results.task or 'metrics'}, {results.n:,} samples"
     table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("metric")
-    for head in ("mean", "std. error", "95 % interval", "scored", "warnings"):
-        table.add_column(head, justify="right")
-    for name, entry in entries.items():
-        style = "bold" if name == "composite_score" else ""
-        arrow = " ↓" if entry.direction == "lower" else ""
-        table.add_row(
-            name + arrow, *_cells(entry), _coverage(entry), str(sum(entry.warnings.values()) or DASH), style=style
-        )
+    heads = ("metric", "score", "kind", "std. error", "95 % interval", "scored")
+    _add_columns(table, [head for head in heads if head not in omitted], ("metric",))
+    for name, entry in run.entries.items():
+        star = " ★" if name == leading else ""
+        cells = dict(zip(heads, (_shown(name, entry) + star, *_cells(run, name, entry), _coverage(entry)), strict=True))
+        table.add_row(*(cells[head] for head in heads if head not in omitted), style="bold" if star else "")
         for part, figure in entry.parts.items():
-            table.add_row(f"  .{part}", *_cells(figure), "", "", style="dim")
+            cells = dict(zip(heads, (f"  .{part}", *_cells(run, f"{name}.{part}", figure), ""), strict=True))
+            table.add_row(*(cells[head] for head in heads if head not in omitted), style="dim")
+    return table
+
+
+def _shown(name: str, entry: Entry) -> str:
+    return name + (" ↓" if entry.direction == "lower" else "")
+
+
+def _legend(run: Run) -> str:
+    """What the marks and kinds in the table mean."""
+    kinds = dict.fromkeys(run.kind_of(name) for name in run.entries)
+    meanings = {
+        "mean": "mean: of the samples",
+        "corpus": "corpus: one score of all samples together",
+        "weighted mean": "weighted mean: of the strata",
+    }
+    directions = ["↓ lower is better"] if any(e.direction == "lower" for e in run.entries.values()) else []
+    return "; ".join(["★ headline", *directions, *(meanings[kind] for kind in kinds if kind is not None)])
+
+
+def _composite_table(parts: CompositeParts) -> Table:
+    """The parts as they enter the composite; their contributions add up to it."""
+    from rich.table import Table
+
+    table = Table()
+    _add_columns(table, ("part, as it enters", "mean", "weight", "contribution"), ("part, as it enters",))
+    for part in parts.parts:
+        table.add_row(part.enters_as, number(part.mean), f"{part.weight:g}", number(part.contribution))
+    table.add_row("composite_score", "", "", number(parts.value), style="bold")
     return table
 
 
@@ -110,34 +148,31 @@ def _coco_table(run: Run) -> Table:
     return table
 
 
-def _slice_table(column: str, slices: Mapping[str, Slice]) -> Table:
+def _slice_table(run: Run, column: str, omitted: Collection[str]) -> Table:
     from rich.table import Table
 
     table = Table(title=f"by {column}", title_justify="left", title_style="bold")
-    table.add_column(column)
-    for head in ("metric", "mean", "std. error", "95 % interval", "scored"):
-        table.add_column(head, justify="left" if head == "metric" else "right")
-    for value, slice_ in slices.items():
+    heads = (column, "metric", "score", "std. error", "95 % interval", "scored")
+    _add_columns(table, [head for head in heads if head not in omitted], (column, "metric"))
+    for value, slice_ in run.outcome.slices[column].items():
         label = as_text(value)
         for name, entry in slice_.metrics.items():
-            table.add_row(label, name, *_cells(entry), _coverage(entry))
+            score, _, stderr, between = _cells(run, name, entry)
+            cells = dict(zip(heads, (label, name, score, stderr, between, _coverage(entry)), strict=True))
+            table.add_row(*(cells[head] for head in heads if head not in omitted))
             label = ""
             for part, figure in entry.parts.items() if entry.value is None else ():  # a metric that has only parts
                 table.add_row("", f"  .{part}", *_cells(figure), "", style="dim")
     return table
 
 
-def _cells(figure: Figure) -> list[str]:
-    return [number(figure.value), number(figure.stderr), interval(figure.low, figure.high)]
+def _cells(run: Run, name: str, figure: Figure) -> list[str]:
+    kind = run.kind_of(name) or DASH
+    return [number(figure.value), kind, number(figure.stderr), interval(figure.low, figure.high)]
 
 
 def _coverage(entry: Entry) -> str:
     return f"{entry.n_scored:,} / {entry.n_total:,}"
-
-
-def number(value: float | None) -> str:
-    """Four decimals; only displays round."""
-    return DASH if value is None else f"{value:.4f}"
 
 
 def interval(low: float | None, high: float | None) -> str:

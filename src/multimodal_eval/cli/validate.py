@@ -17,7 +17,7 @@ from multimodal_eval.cli.options import annotators_option, input_options, questi
 @questions_option
 @input_options
 def validate(data: Path, predictions: Path | None, limit: int | None, **params: Any) -> None:
-    """Check DATA (and PREDICTIONS) as `score` does and count all problems; the first 20 are listed.
+    """Check DATA (and PREDICTIONS) as `score` does, and list the problems by kind.
 
     Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'.
     """

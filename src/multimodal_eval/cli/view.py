@@ -21,9 +21,18 @@ PORT = 8642
 @click.argument(
     "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default="runs", metavar="[DIR]"
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 picks a free port.")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Any other address lets other machines read all of DIR."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="Listen on this port; 0 picks a free one.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Listen on this address. Any other than the default lets other machines read all of DIR.",
 )
 @click.option("--open", "open_", is_flag=True, help="Also open the browser.")
 def view(folder: Path, port: int, host: str, open_: bool) -> None:

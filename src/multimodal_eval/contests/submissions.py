@@ -28,7 +28,7 @@ from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.run.engine.base import AHEAD, in_order
 from multimodal_eval.run.engine.processes import process_pool, submit
 from multimodal_eval.run.evaluate import planned
-from multimodal_eval.run.plan import make_plan
+from multimodal_eval.run.plan import Plan, make_plan
 
 Kind = Literal["dialogue", "clarity", "samples"]
 
@@ -67,14 +67,18 @@ class SampleContest:
     @property
     def numbers(self) -> list[str]:
         """The names of the metrics and composites that a run will have."""
-        is_configured = self.config.task or self.config.metrics
-        usual = None if is_configured else _USUAL_METRICS.get(reader_of(self.data))
-        return make_plan(self.config if usual is None else msgspec.structs.replace(self.config, metrics=usual)).names
+        return self._plan.names
 
     @property
-    def usual_number(self) -> str:
-        """The metric that ranks submissions if none is named."""
-        return "vqa_accuracy" if reader_of(self.data) is read_vqa else "cider_d"
+    def headline(self) -> str | None:
+        """The metric that leads, by which submissions are ranked unless another is named."""
+        return self._plan.headline
+
+    @property
+    def _plan(self) -> Plan:
+        is_configured = self.config.task or self.config.metrics
+        usual = None if is_configured else _USUAL_METRICS.get(reader_of(self.data))
+        return make_plan(self.config if usual is None else msgspec.structs.replace(self.config, metrics=usual))
 
     def accepts(self, path: Path) -> bool:
         """Files of any format that samples can be read from."""

@@ -37,6 +37,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
 
     task: str | None = None
     metrics: list[str] | None = None
+    headline: str | None = None  # the metric that leads; None: by the rule of `core.headline`
     tasks: dict[str, TaskConfig] = {}
     options: dict[str, dict[str, Any]] = {}  # metric -> option -> value
     labels: str | list[Any] | dict[str, Any] | None = None  # labels of a classification: a list, or a YAML file

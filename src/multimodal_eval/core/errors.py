@@ -21,11 +21,14 @@ MultimodalEvalError            exit 1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import msgspec
+
+from multimodal_eval.core.metric_names import metric_advice
 
 __all__ = [
     "AudioError",
@@ -48,7 +51,10 @@ __all__ = [
     "UnknownNameError",
 ]
 
-SHOWN_PROBLEMS = 20
+SHOWN_KINDS = 20  # kinds of problems in a message
+SHOWN_IN_FULL = 3  # problems of a kind
+SHOWN_PLACES = 5  # of further problems of the kind
+_VALUES = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\d[\d,.]*")  # in a message: quoted texts and numbers
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +78,18 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         hint = f" {self.hint}" if self.hint else ""
         return f"{head}{self.code}: {self.message}{sample}{hint}"
 
+    @property
+    def kind(self) -> tuple[str | None, ...]:
+        """Equal for problems that differ only in their place and their values."""
+        return self.file, self.code, self.field, self.hint and _VALUES.sub("", self.hint), _VALUES.sub("", self.message)
+
+    @property
+    def place(self) -> str:
+        """Where further problems of a kind are."""
+        if self.line is not None:
+            return f"{'line' if self.file else 'sample'} {self.line}"
+        return "" if self.id is None else f"id {self.id!r}"
+
 
 class MultimodalEvalError(Exception):
     """The base class of all errors that this package raises on purpose."""
@@ -91,12 +109,25 @@ class InputError(MultimodalEvalError, ValueError):
         return type(self), (self.problems, self.total)
 
     def _text(self) -> str:
-        lines = [str(problem) for problem in self.problems[:SHOWN_PROBLEMS]]
-        if self.total > len(lines):
-            lines.append(f"… {self.total} problems in total, the first {len(lines)} shown")
+        """The problems, those of one kind together: the first ones in full, then their number and where they are."""
+        kinds: dict[object, list[Problem]] = {}
+        for problem in self.problems:
+            kinds.setdefault(problem.kind, []).append(problem)
+        lines = [line for kind in list(kinds.values())[:SHOWN_KINDS] for line in _kind_lines(kind)]
+        listed = sum(map(len, list(kinds.values())[:SHOWN_KINDS]))
+        if self.total > listed:
+            lines.append(f"… {self.total:,} problems in total, the first {listed:,} listed")
         elif self.total > 1:
-            lines.append(f"{self.total} problems")
+            lines.append(f"{self.total:,} problems")
         return "\n".join(lines)
+
+
+def _kind_lines(problems: Sequence[Problem]) -> Iterator[str]:
+    yield from map(str, problems[:SHOWN_IN_FULL])
+    if rest := problems[SHOWN_IN_FULL:]:
+        places = [place for problem in rest[:SHOWN_PLACES] if (place := problem.place)]
+        more = " …" if len(rest) > SHOWN_PLACES else ""
+        yield f"  {len(rest):,} more like this{': ' + ', '.join(places) + more if places else ''}"
 
 
 class UnknownNameError(MultimodalEvalError, KeyError):
@@ -104,7 +135,10 @@ class UnknownNameError(MultimodalEvalError, KeyError):
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
-        super().__init__(f"no {kind} is named {name!r}.{did_you_mean(name, self.known)}")
+        advice = metric_advice(str(name), self.known) if kind.startswith("metric") else None
+        known_names = f" Known: {', '.join(sorted(self.known)) or 'none'}"
+        rest = did_you_mean(name, self.known) if advice is None else f" {advice}{known_names}"
+        super().__init__(f"no {kind} is named {name!r}.{rest}")
 
     def __reduce__(self) -> tuple[Any, ...]:  # so that it can be pickled
         return type(self), (self.kind, self.name, self.known)
@@ -178,8 +212,9 @@ class ThresholdError(MultimodalEvalError):
 
 def did_you_mean(name: object, known: Sequence[str]) -> str:
     """The second half of an unknown-name message: the closest name, and all known ones."""
-    near = get_close_matches(str(name), known, n=1, cutoff=0.6)
-    guess = f" Did you mean {near[0]!r}?" if near else ""
+    by_case = {option.casefold(): option for option in known}
+    near = get_close_matches(str(name).casefold(), by_case, n=1, cutoff=0.6)
+    guess = f" Did you mean {by_case[near[0]]!r}?" if near else ""
     return f"{guess} Known: {', '.join(sorted(known)) or 'none'}"
 
 

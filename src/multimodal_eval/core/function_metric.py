@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from multimodal_eval.core.metric import Metric, Result, Scorer, Value, check_name, code_digest, is_number
+from multimodal_eval.core.metric import Kind, Metric, Result, Scorer, Value, check_name, code_digest, is_number
 from multimodal_eval.core.options import Option, OptionValues, defaults_of, options_of
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Estimate, Rows, Score
@@ -126,6 +126,10 @@ class FunctionMetric(Metric):
         if self._corpus is not None:
             extra["corpus"] = state
         return FunctionScorer(self, extra) if self._batch is None else _BatchScorer(self._batch, extra)
+
+    def kind_of(self, part: str = "") -> Kind:
+        """Whether the result is a mean: unless an aggregate is declared."""
+        return "corpus" if (part in self._part_aggregates if part else not self.averages) else "mean"
 
     def aggregate(self, rows: Rows) -> Estimate:
         """The declared aggregate, or the mean."""

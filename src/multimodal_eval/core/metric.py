@@ -24,6 +24,8 @@ from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
 from multimodal_eval.core.signature import Signature
 
 Direction = Literal["higher", "lower"]
+# A score of a run: the mean of its samples, a score of all of them together, or a mean weighted by strata.
+Kind = Literal["mean", "corpus", "weighted mean"]
 Placement = Literal["thread", "process", "model"]
 Bounds = tuple[float | None, float | None]
 Value = float | dict[str, Any]  # what a call of a metric returns: a number, or several by name
@@ -159,6 +161,11 @@ class Metric:
     def averages(self) -> bool:
         """Whether the metric's result is the mean of its values."""
         return type(self).aggregate is Metric.aggregate
+
+    def kind_of(self, part: str = "") -> Kind:
+        """What the result of the metric, or of one of its parts, is: the mean of the samples, or a corpus score."""
+        averages = type(self).aggregate_part is Metric.aggregate_part if part else self.averages
+        return "mean" if averages else "corpus"
 
     @property
     def fits(self) -> bool:

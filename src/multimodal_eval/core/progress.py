@@ -8,5 +8,12 @@ from collections.abc import Callable
 Progress = Callable[[str, int, int | None], None]
 
 
+def named(progress: Progress, metrics: str) -> None:
+    """Tell a callback which metrics the current stage computes, if it shows them, as `ProgressLine` does."""
+    working_on = getattr(progress, "working_on", None)
+    if working_on is not None:
+        working_on(metrics)
+
+
 def silent(stage: str, done: int, total: int | None) -> None:
     """Report nothing."""

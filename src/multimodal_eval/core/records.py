@@ -13,7 +13,7 @@ import msgspec
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.failures import FIRST
-from multimodal_eval.core.metric import Bounds, Direction
+from multimodal_eval.core.metric import Bounds, Direction, Kind
 
 RUN_FORMAT = 2  # of run.json; format 1 has no `means` and can still be read
 RESULTS_FORMAT = 1
@@ -95,11 +95,13 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int = RESULTS_FORMAT
     task: str | None
+    headline: str | None = None  # the metric that leads; None in older versions, see `core.headline`
     n: int
     metrics: dict[str, MetricEntry]
     composite: CompositeEntry | None
     slices: dict[str, dict[str, Slice]]  # column -> value -> its samples
     notes: list[str]
+    kinds: dict[str, Kind] = {}  # metric, or metric.part -> what its score is; empty in older versions
 
     @property
     def entries(self) -> dict[str, MetricEntry | CompositeEntry]:
@@ -181,6 +183,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seed: int
     config: RunConfig
     source: Source | None
+    headline: str | None = None  # the metric that leads
     bounds: dict[str, Bounds] = {}
     means: list[str] = []  # metrics whose result is the mean of their values
     unicode: str = "NFC"

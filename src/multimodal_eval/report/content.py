@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from multimodal_eval.analysis.aligned_scores import headline
 from multimodal_eval.analysis.scored_rows import scored_rows
 from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.core.headline import shared_headline
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.cards import card_text
@@ -64,7 +64,7 @@ def content_of(
     scored = scored_rows(runs, names)
     run_contents = [one_run(rows) for rows in scored]
     shared = [name for name in runs[0].entries if all(name in run.entries for run in runs)]
-    main = headline(*(run.entries for run in runs))
+    main = shared_headline([(run.info, run.outcome) for run in runs])
     chosen = choose(scored, main, per_group)
     shown = shown_samples(scored, chosen, fetch=fetch)
     distributions = {

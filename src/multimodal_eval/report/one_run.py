@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from multimodal_eval.analysis.composite_parts import CompositeParts, composite_parts
 from multimodal_eval.analysis.few_values import Slices, slices_of
 from multimodal_eval.analysis.scored_rows import ScoredRows
 from multimodal_eval.core.records import CompositeEntry, Finding, MetricEntry, to_json
@@ -27,6 +28,7 @@ class OneRun:
     warnings: list[str]
     findings: list[Finding] | None  # None if the run was not linted
     slices: list[Slices]
+    composite: CompositeParts | None
     classification: Classification | None
     dialogue: DialogueReport | None
     config: str
@@ -42,6 +44,7 @@ def one_run(rows: ScoredRows) -> OneRun:
         warnings(run),
         run.lint_report().findings if run.is_linted else None,
         slices_of(run),
+        composite_parts(run),
         _classification(run),
         _dialogue(run),
         to_json(run.info.config).decode(),

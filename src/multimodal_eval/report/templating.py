@@ -9,11 +9,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import to_builtins
 
+from multimodal_eval.core.display import DASH, p_value
 from multimodal_eval.report.compiled_templates import CompiledTemplates
 from multimodal_eval.report.highlight import Span
 from multimodal_eval.report.plain_text import as_html, codes_marked, shortened, visible
 
-DASH = "–"
 _SHARED = Path(__file__).parent / "templates"
 # Not optimized: the optimizer would apply our filters to constants and store the result.
 _SETTINGS: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True, "optimized": False}
@@ -37,6 +37,7 @@ def templates(folder: Path) -> Environment:
         "percent": lambda value: DASH if value is None else f"{100 * value:.1f} %",
         "count": lambda value: DASH if value is None else f"{value:,}",
         "spans": spans,
+        "p": p_value,
     }
     return environment
 

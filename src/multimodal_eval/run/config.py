@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.config import RunConfig, StrataConfig, TaskConfig
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.resources.catalogue import CATALOGUE
+from multimodal_eval.run.config_faults import in_words
 
 MODEL_OPTIONS = ("encoder", "model")  # metric options that are a name or a folder
 
@@ -113,19 +113,7 @@ def _converted(content: Any, source: str) -> RunConfig:
     try:
         return msgspec.convert(content, RunConfig)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: {_in_words(str(error))}") from None
-
-
-def _in_words(message: str) -> str:
-    """The decoder's message; for an unknown key, a message with the closest known key."""
-    unknown = re.match(r"Object contains unknown field `(.*?)`(?: - at `(.*)`)?", message)
-    if not unknown:
-        return message
-    key, path = unknown[1], unknown[2] or ""
-    sections = {"$.tasks": TaskConfig, "$.strata": StrataConfig}
-    section = next((section for start, section in sections.items() if path.startswith(start)), RunConfig)
-    known = section.__struct_fields__
-    return f"no setting is named {key!r}.{did_you_mean(key, known)}"
+        raise ConfigError(f"{source}: {in_words(str(error), content)}") from None
 
 
 def json_schema() -> JsonObject:

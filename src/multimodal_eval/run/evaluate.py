@@ -68,9 +68,9 @@ def evaluate(
     `data` is a file, a folder of files or a pattern such as `part-*.jsonl`; or in memory: samples or records, a mapping
     of parallel lists, a pandas or polars frame, an Arrow table, a `datasets.Dataset`. Rows in memory without ids are
     numbered from 0. Files may have separate `predictions`, joined by id. `settings` are further keys of the
-    configuration: `by`, `limit`, `seed`, `map`, `annotators`, `questions`, `labels`, `unknown_labels`, `options`,
-    `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`, `allow_outside_images`,
-    `allow_image_urls`.
+    configuration: `headline`, `by`, `limit`, `seed`, `map`, `annotators`, `questions`, `labels`, `unknown_labels`,
+    `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`,
+    `allow_outside_images`, `allow_image_urls`.
     `output` is a path, or a URL that fsspec supports (extra `remote`): s3://bucket/runs/first. Without it the run is in
     a temporary folder, which is removed with the object; `save` keeps a copy.
     `engine` is this machine ("local") with a number of `workers` (all cores by default), a private Ray cluster
@@ -266,6 +266,7 @@ def rescoring_plan(old: Run, config: ConfigSource, plugins: Sequence[str | Path]
         inherited.pop("metrics", None)
     if "metrics" in changes or "metrics" not in inherited:
         inherited.pop("presets", None)
+        inherited.pop("headline", None)  # the new metrics may not have it
     names = metric_names(overlaid({**inherited, **changes}))
     options_kept = {name: options for name, options in inherited.get("options", {}).items() if name in names}
     changed = {name: {**options_kept.get(name, {}), **options} for name, options in changes.pop("options", {}).items()}

@@ -19,7 +19,7 @@ from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, R
 from multimodal_eval.core.failures import label
 from multimodal_eval.core.machine import package_version
 from multimodal_eval.core.metric import Metric
-from multimodal_eval.core.progress import Progress, silent
+from multimodal_eval.core.progress import Progress, named, silent
 from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, JsonObject, RunInfo, Source, StoredSignature
 from multimodal_eval.data.readers.inputs import Input, Summary, refuse_empty
 from multimodal_eval.data.readers.problems import Problems
@@ -180,6 +180,8 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
     total = sum(info.parts)
     done = total - sum(info.parts[part] for part in todo)
     progress("scoring", done, total)
+    worker.announce = partial(named, progress)
+    worker.announce(", ".join(metric.name for metric in worker.fresh))
     left: list[OpenPart] = []
     for part, result in zip(todo, executor.map(worker, "score", todo), strict=True):
         size = info.parts[part]
@@ -193,7 +195,8 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
     _refuse_open(worker, left)
     _refuse_incomplete(plan, folder, info)
     align_columns(folder, len(info.parts))
-    folder.write_results(results_of(plan, folder, info))
+    results = results_of(plan, folder, info)
+    folder.write_results(results)
     if plan.task is not None and plan.task.headline is not None:
         from multimodal_eval.analysis.classification import store_classification
 
@@ -201,7 +204,7 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
     if not plan.config.skip_lint:
         folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), worker.facts))
     folder.clear_scratch()
-    folder.write_info(msgspec.structs.replace(info, state="done", finished=_now()))
+    folder.write_info(msgspec.structs.replace(info, state="done", finished=_now(), headline=results.headline))
 
 
 def _refuse_open(worker: Worker, left: Sequence[OpenPart]) -> None:
@@ -317,6 +320,7 @@ def _described(plan: Plan) -> dict[str, Any]:
     """The entries of run.json about the metrics."""
     return {
         "metrics": [metric.name for metric in plan.metrics],
+        "headline": plan.headline,
         "bounds": plan.bounds,
         "means": [metric.name for metric in plan.metrics if metric.averages],
     }

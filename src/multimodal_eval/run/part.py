@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -81,6 +81,10 @@ class Suspect:
         return [self] if self.is_single else [replace(self, stop=middle), replace(self, start=middle)]
 
 
+def unannounced(metric: str) -> None:
+    """Tell nobody."""
+
+
 @dataclass
 class Worker:
     """Opens the metrics once and then processes any part of the run. It needs only the run folder and the plan."""
@@ -91,6 +95,7 @@ class Worker:
     reusable: frozenset[str] = field(default=frozenset())  # metrics whose scores are copied from `earlier`
     accept_open: bool = False  # store samples that remain open as errors
     threads: int = 1  # for the batches of one part: more than one if there are fewer parts than cores
+    announce: Callable[[str], None] = field(default=unannounced, repr=False)  # called with the metric that is scored
     _states: States = field(default_factory=dict, repr=False)
     _retries: defaultdict[str, Retries] = field(default_factory=lambda: defaultdict(Retries), repr=False)  # by metric
 
@@ -202,6 +207,7 @@ class Worker:
             rows = np.array([row for row in range(len(samples)) if row not in crashing], np.int64)
             others = iter(self._scored(metric, samples.take(rows)) if len(rows) else ())
             return Scores.of([CRASHED if row in crashing else next(others) for row in range(len(samples))])
+        self.announce(metric.name)
         batches = [samples.rows(start, start + BATCH) for start in range(0, len(samples), BATCH)]
         score = partial(self._scored_batch, metric, self.scorers[metric.name], self._retries[metric.name])
         threads = min(self.threads, len(batches)) if metric.placement == "thread" else 1

@@ -12,6 +12,7 @@ from multimodal_eval.analysis.slices import check_strata
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
 from multimodal_eval.core.failures import with_versions
+from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import Bounds, Metric
 from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.records import COMPOSITE
@@ -86,6 +87,11 @@ class Plan:
         return [*names, COMPOSITE] if self.composite else names
 
     @property
+    def headline(self) -> str | None:
+        """The metric that leads, before any value is known."""
+        return leading_metric(self.names, chosen=self.config.headline, presets=self.config.presets)
+
+    @property
     def bounds(self) -> dict[str, Bounds]:
         """The range of each metric. A composite is in [0, 1], unless it is the headline metric itself."""
         bounds = {metric.name: metric.bounds for metric in self.metrics}
@@ -128,7 +134,15 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     composite, notes = _composite(task, names)
     notes += _left_out_of_presets(config, names)
     extras = [] if task is None or config.metrics else [name for name in task.extras if name not in task.metrics]
-    return Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes), tuple(extras))
+    plan = Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes), tuple(extras))
+    _refuse_bad_headline(plan)
+    return plan
+
+
+def _refuse_bad_headline(plan: Plan) -> None:
+    chosen = plan.config.headline
+    if chosen is not None and (COMPOSITE if chosen == "composite" else chosen) not in plan.names:
+        raise ConfigError(f"`headline`: this run does not compute {chosen!r}. It computes {', '.join(plan.names)}")
 
 
 def needed_resources(config: RunConfig) -> list[str]:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from multimodal_eval.analysis.averaging import NOTHING_SCORED, Aggregate, Averaging, no_figure
 from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores, selected
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.headline import leading_metric
+from multimodal_eval.core.metric import Kind, Metric
 from multimodal_eval.core.records import (
     COMPOSITE,
     CompositeEntry,
@@ -62,14 +63,36 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
             **fields_of(_entry(column, aggregate, averaging)), signature=info.signatures[COMPOSITE].text
         )
         slices.add(column, aggregate, averaging)
+    entries = {**metrics, **({} if composite is None else {COMPOSITE: composite})}
     return Results(
         task=plan.task.name if plan.task else None,
+        headline=leading_metric(
+            list(entries),
+            chosen=plan.config.headline,
+            presets=plan.config.presets,
+            values={name: entry.value for name, entry in entries.items()},
+        ),
         n=total,
         metrics=metrics,
         composite=composite,
         slices=slices.entries(),
         notes=list(plan.notes),
+        kinds=_kinds(plan, metrics),
     )
+
+
+def _kinds(plan: Plan, entries: Mapping[str, MetricEntry]) -> dict[str, Kind]:
+    """What the score of every metric and of every part is."""
+    if plan.config.strata is not None:
+        return dict.fromkeys(plan.names, "weighted mean")
+    kinds: dict[str, Kind] = {}
+    for metric in plan.metrics:
+        kinds[metric.name] = metric.kind_of()
+        kinds |= {f"{metric.name}.{part}": metric.kind_of(part) for part in entries[metric.name].parts}
+    if plan.composite:
+        headline = _headline(plan)
+        kinds[COMPOSITE] = "mean" if headline is None else headline.kind_of()
+    return kinds
 
 
 def _composite_aggregate(plan: Plan) -> Aggregate:

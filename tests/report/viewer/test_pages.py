@@ -225,7 +225,7 @@ def test_two_runs_are_compared_by_scores_and_samples(browser: TestClient):
     scores = page(browser, "/compare/numbers?run=alba&run=boreas")
     assert "Paired differences" in scores
     table = json.loads(page(browser, "/compare/numbers.json?run=alba&run=boreas"))
-    assert [row["number"] for row in table] == ["bleu", "rouge_l", "cider_d"]
+    assert [row["metric"] for row in table] == ["bleu", "rouge_l", "cider_d"]
     assert table[0]["difference"] == pytest.approx(table[0]["second value"] - table[0]["first value"])
     assert f"{table[0]['difference']:+.4f}" in scores
 

@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.errors import RunFolderError, UnknownNameError
+from multimodal_eval.core.headline import headline_of
+from multimodal_eval.core.metric import Kind
 from multimodal_eval.core.optional import require
 from multimodal_eval.core.records import (
     CompositeEntry,
@@ -54,6 +56,24 @@ class Run:
     def location(self) -> Location:
         """The location of the run folder: a path or a URL."""
         return self.folder.location
+
+    @property
+    def headline(self) -> str | None:
+        """The metric that leads: the one that the run declares, or else by the rule of `core.headline`."""
+        return headline_of(self.info, self.outcome)
+
+    def kind_of(self, name: str) -> Kind | None:
+        """What the score of a metric, or of `metric.part`, is; None if a run of an older version does not say."""
+        metric, _, part = name.partition(".")
+        stored = self.outcome.kinds
+        if stored or part:
+            return stored.get(name, stored.get(metric) if part and self.info.config.strata else None)
+        signature = self.info.signatures.get(metric)
+        if self.info.config.strata is not None:
+            return "weighted mean"
+        if metric in self.info.means or (signature is not None and signature.weights):
+            return "mean"
+        return None
 
     @property
     def results(self) -> JsonObject:

@@ -20,7 +20,7 @@ from math import exp, fsum, inf, isnan
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import InputError, Problem
-from multimodal_eval.core.metric import Placement, Scorer
+from multimodal_eval.core.metric import Kind, Placement, Scorer
 from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
@@ -163,6 +163,10 @@ class Perplexity(ModelMetric):
         return _ModelScorer(
             model, self.reading, by_tokens=self.by_tokens, after_prompt=self.options["context"] == "prompt"
         )
+
+    def kind_of(self, part: str = "") -> Kind:
+        """A corpus score over tokens, or else a mean, like the number of tokens."""
+        return "corpus" if self.by_tokens and not part else "mean"
 
     def aggregate(self, rows: Rows) -> Estimate:
         """Over tokens, exp(sum of surprises / tokens); over samples, the mean of the perplexities."""

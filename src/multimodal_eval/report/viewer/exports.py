@@ -10,6 +10,7 @@ from itertools import chain
 
 import msgspec
 
+from multimodal_eval.core.display import p_value
 from multimodal_eval.core.records import Entry, Figure
 
 Cell = str | float | int | None
@@ -43,6 +44,17 @@ class Table:
     headers: Sequence[str]
     rows: Iterable[Sequence[Cell]]
     note: str = ""  # shown with the table
+    p_values: Sequence[str] = ()  # headers of columns with p-values, which documents show as all displays do
+
+    def shown(self) -> Iterator[list[Cell]]:
+        """The rows for a document, with p-values as text."""
+        columns = [index for index, header in enumerate(self.headers) if header in self.p_values]
+        for row in self.rows:
+            cells = list(row)
+            for index in columns:
+                cell = cells[index]
+                cells[index] = p_value(cell) if isinstance(cell, float | int) else None
+            yield cells
 
 
 def as_csv(table: Table) -> Iterator[str]:
@@ -75,8 +87,8 @@ def as_json(table: Table) -> Iterator[str]:
 
 def as_latex(table: Table) -> Iterator[str]:
     """A LaTeX tabular with booktabs rules."""
-    rows = list(table.rows)
-    kinds = ["r" if any(isinstance(row[i], float | int) for row in rows) else "l" for i in range(len(table.headers))]
+    rows = list(table.shown())
+    kinds = ["r" if _is_numeric(table, rows, i) else "l" for i in range(len(table.headers))]
     if table.note:
         yield f"% {_one_line(table.note)}\n"
     yield "\\begin{tabular}{" + "".join(kinds) + "}\n\\toprule\n"
@@ -84,6 +96,10 @@ def as_latex(table: Table) -> Iterator[str]:
     for row in rows:
         yield " & ".join(map(_latex, row)) + " \\\\\n"
     yield "\\bottomrule\n\\end{tabular}\n"
+
+
+def _is_numeric(table: Table, rows: Sequence[Sequence[Cell]], column: int) -> bool:
+    return table.headers[column] in table.p_values or any(isinstance(row[column], float | int) for row in rows)
 
 
 def _latex(cell: Cell) -> str:
@@ -94,9 +110,9 @@ def _latex(cell: Cell) -> str:
 
 def as_markdown(table: Table) -> Iterator[str]:
     """A GitHub Markdown table."""
-    rows = list(table.rows)
+    rows = list(table.shown())
     columns = range(len(table.headers))
-    kinds = ["--:" if any(isinstance(row[i], float | int) for row in rows) else "---" for i in columns]
+    kinds = ["--:" if _is_numeric(table, rows, i) else "---" for i in columns]
     yield f"| {' | '.join(map(_markdown, table.headers))} |\n|{'|'.join(kinds)}|\n"
     for row in rows:
         yield f"| {' | '.join(map(_markdown, row))} |\n"

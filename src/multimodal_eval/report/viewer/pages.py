@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from multimodal_eval.analysis.compare import RunComparison
+from multimodal_eval.analysis.composite_parts import composite_parts
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, RunFolderError, UnknownNameError
 from multimodal_eval.core.records import Finding
 from multimodal_eval.core.sample import FIELDS
@@ -98,7 +99,7 @@ class Pages:
         if not run.is_done:
             return self._page("progress.html", run=run, progress=run.progress())
         content = {"results": run.run.outcome, "warnings": warnings(run.run), "lint": _lint(run)}
-        return self._page("run.html", run=run, fields=FIELDS, **content)
+        return self._page("run.html", run=run, fields=FIELDS, composite=composite_parts(run.run), **content)
 
     def run_export(self, request: Request) -> Response:
         """The scores, or the slices, as a file."""

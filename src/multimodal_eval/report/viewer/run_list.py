@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.analysis.aligned_scores import headline
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError
+from multimodal_eval.core.headline import headline_of
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 
 STATES = ("done", "scoring", "reading", "unreadable")
@@ -105,10 +105,11 @@ def _of(run: ViewedRun) -> ListedRun:
     if not run.is_done:
         metrics = tuple(run.info.metrics)
         return ListedRun(run.name, run.state, **common, samples=samples, metrics=metrics, progress=run.progress())
-    entries = run.folder.read_results().entries
-    if not entries:
+    results = run.folder.read_results()
+    entries = results.entries
+    metric = headline_of(run.info, results)
+    if metric is None:
         raise RunFolderError("results.json has no metrics")
-    metric = headline(entries)
     entry = entries[metric]
     return ListedRun(
         run.name,

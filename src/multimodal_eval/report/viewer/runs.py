@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.analysis.aligned_scores import headline
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
-from multimodal_eval.core.records import COMPOSITE, RunInfo
+from multimodal_eval.core.headline import headline_of
+from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import Kind, RunFolder, run_folders
 
@@ -142,9 +142,9 @@ class ViewedRun:
 
     @cached_property
     def score_names(self) -> list[str]:
-        """The columns that samples can be sorted by: the composite, the metrics and their parts."""
+        """The columns that samples can be sorted by: the headline, the other metrics and their parts."""
         names = [name for name, kind in self.columns.items() if kind == "double" and ":" not in name]
-        return sorted(names, key=lambda name: name.partition(".")[0] != COMPOSITE)
+        return sorted(names, key=lambda name: name.partition(".")[0] != self._leading)
 
     @cached_property
     def metrics(self) -> list[str]:
@@ -153,10 +153,12 @@ class ViewedRun:
 
     @cached_property
     def headline(self) -> str | None:
-        """The headline metric, as in the report: the composite, or the first metric that has a value."""
-        if not self.is_done:
-            return next(iter(self.metrics), None)
-        return headline(self.run.entries) if self.run.entries else None
+        """The metric that leads, as in the report; of a run in progress, one that has scores."""
+        return self._leading if self.is_done or self._leading in self.metrics else next(iter(self.metrics), None)
+
+    @cached_property
+    def _leading(self) -> str | None:
+        return self.run.headline if self.is_done else headline_of(self.info)
 
     def part_of(self, row: int) -> int:
         """The part that contains a row."""

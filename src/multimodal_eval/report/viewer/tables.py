@@ -10,12 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from multimodal_eval.analysis.compare import RunComparison
+from multimodal_eval.analysis.composite_parts import composite_parts
+from multimodal_eval.core.display import number
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.viewer.exports import FORMATS, Cell, Table, score_cells
 from multimodal_eval.report.viewer.run_list import RunList
 from multimodal_eval.report.viewer.runs import NoSuchRunError
 
-_SCORE_HEADERS = ("value", "stderr", "low", "high", "n_scored", "n_total")
+_SCORE_HEADERS = ("score", "stderr", "low", "high", "n_scored", "n_total")
 
 
 def download(request: Request, name: str, table: Callable[[int | None], Table]) -> Response:
@@ -44,7 +46,7 @@ def _blocks(pieces: Iterator[str]) -> Iterator[str]:
 
 def runs_table(listing: RunList) -> Table:
     """The list of runs."""
-    headers = ["run", "task", "state", "created", "samples", "number", "value", "low", "high"]
+    headers = ["run", "task", "state", "created", "samples", "headline", "score", "low", "high"]
     rows = [
         [row.name, row.task, row.state, row.created, row.samples, row.metric, row.value, row.low, row.high]
         for row in listing.rows
@@ -56,9 +58,21 @@ def scores_table(run: Run) -> Table:
     """The scores of a run, with the parts of its metrics."""
     rows: list[list[Cell]] = []
     for name, entry in run.entries.items():
-        rows.append([name, *score_cells(entry), entry.signature])
-        rows += [[f"{name}.{part}", *score_cells(figure), None] for part, figure in entry.parts.items()]
-    return Table(["number", *_SCORE_HEADERS, "signature"], rows)
+        rows.append([name, run.kind_of(name), *score_cells(entry), entry.signature])
+        rows += [
+            [f"{name}.{part}", run.kind_of(f"{name}.{part}"), *score_cells(figure), None]
+            for part, figure in entry.parts.items()
+        ]
+    return Table(["metric", "kind", *_SCORE_HEADERS, "signature"], rows, _composite_note(run))
+
+
+def _composite_note(run: Run) -> str:
+    """What the composite is, with its parts as they enter it."""
+    composite = composite_parts(run)
+    if composite is None:
+        return ""
+    parts = " + ".join(f"{part.weight:g} {part.enters_as} (mean {number(part.mean)})" for part in composite.parts)
+    return f"{composite.explanation}: {parts}"
 
 
 def slices_table(run: Run) -> Table:
@@ -69,14 +83,14 @@ def slices_table(run: Run) -> Table:
         for value, slice_ in slices.items()
         for name, entry in slice_.metrics.items()
     ]
-    return Table(["column", "value", "number", *_SCORE_HEADERS], rows)
+    return Table(["column", "value", "metric", *_SCORE_HEADERS], rows)
 
 
 def comparison_table(comparison: RunComparison, names: Sequence[str]) -> Table:
     """The differences between runs, one row per metric and pair."""
     shown = dict(zip(comparison.runs, names, strict=True))
     headers = [
-        "number",
+        "metric",
         "first",
         "second",
         "first value",
@@ -106,4 +120,4 @@ def comparison_table(comparison: RunComparison, names: Sequence[str]) -> Table:
                     pair.verdict,
                 ]
             )
-    return Table(headers, rows)
+    return Table(headers, rows, p_values=("p", "p (Holm)"))

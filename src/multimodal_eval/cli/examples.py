@@ -1,0 +1,97 @@
+"""The examples at the end of every command's help, and the lines that lists of commands show."""
+
+from __future__ import annotations
+
+import click
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "": (
+        "mmeval demo --fetch",
+        "mmeval score answers.jsonl --task captioning -o runs/first",
+        "mmeval report runs/first",
+    ),
+    "score": (
+        "mmeval score answers.jsonl --task captioning",
+        "mmeval score captions_val2014.json results.json -o runs/first",
+        "mmeval score data.csv --map generated_answer=pred --metrics rouge_l",
+        "mmeval score data.jsonl answers.jsonl --metrics coco --by system",
+        "mmeval score --resume runs/first",
+    ),
+    "rescore": ("mmeval rescore runs/first --config weights.yaml -o runs/second",),
+    "compare": (
+        "mmeval compare runs/first runs/second",
+        "mmeval compare runs/a runs/b runs/c --metrics cider_d,bleu.bleu_1",
+        "mmeval compare runs/old runs/new --fail-if-worse",
+    ),
+    "sensitivity": ("mmeval sensitivity runs/first runs/second",),
+    "report": ("mmeval report runs/first", "mmeval report runs/first runs/second -o both.html"),
+    "meta": (
+        "mmeval meta judged.csv --human rating --metrics bleu,cider_d",
+        "mmeval meta judged.csv --human ann1,ann2 --scores my_metric",
+    ),
+    "agree": (
+        "mmeval agree labels.csv --annotators 'annotator*'",
+        "mmeval agree ratings.csv --unit id --annotator who --label grade",
+    ),
+    "clarity": (
+        "mmeval clarity test.csv predictions.csv",
+        "mmeval clarity check-submission submission.zip --data test.csv",
+    ),
+    "clarity score": ("mmeval clarity score test.csv predictions.csv --task evasion",),
+    "clarity check-submission": ("mmeval clarity check-submission submission.zip --data test.csv",),
+    "dialogue": (
+        "mmeval dialogue gold.json output.json ppl_output.json",
+        "mmeval dialogue ppl questions.json output.json -o ppl_output.json",
+    ),
+    "dialogue score": ("mmeval dialogue score gold.json output.json ppl_output.json",),
+    "dialogue ppl": ("mmeval dialogue ppl questions.json output.json -o ppl_output.json",),
+    "leaderboard": (
+        "mmeval leaderboard gold.json submissions -o runs/board",
+        "mmeval leaderboard captions_val2014.json answers --by cider_d",
+    ),
+    "view": ("mmeval view runs", "mmeval view runs/first --open"),
+    "lint": ("mmeval lint runs/first", "mmeval lint runs/first --fail-on MARKUP,TRUNCATED"),
+    "validate": ("mmeval validate data.jsonl answers.jsonl", "mmeval validate data.csv --map generated_answer=pred"),
+    "demo": ("mmeval demo --fetch", "mmeval demo -o demo-runs"),
+    "ls": ("mmeval ls metrics", "mmeval ls runs"),
+    "ls metrics": ("mmeval ls metrics", "mmeval ls metrics --plugin my_metric.py"),
+    "ls tasks": ("mmeval ls tasks",),
+    "ls runs": ("mmeval ls runs", "mmeval ls runs experiments/2024"),
+    "ls resources": ("mmeval ls resources",),
+    "card": ("mmeval card cider_d", "mmeval card my_metric --plugin my_metric.py"),
+    "fetch": ("mmeval fetch meteor-1.5-en", "mmeval fetch hf:openai/clip-vit-base-patch32"),
+    "schema": ("mmeval schema > run.schema.json",),
+}
+# In lists of commands, a line that fits an 80-column terminal.
+SHORT: dict[str, str] = {
+    "score": "Score answers, and store the run.",
+    "rescore": "Score a run under another configuration.",
+    "compare": "Compare runs over the same samples.",
+    "sensitivity": "Vary the weights of the composite.",
+    "report": "Write runs as one HTML file.",
+    "meta": "Measure how well metrics agree with people.",
+    "agree": "Measure how well annotators agree.",
+    "clarity": "Score labels for the CLARITY contest.",
+    "dialogue": "Score a submission to the dialogue contest.",
+    "dialogue ppl": "Compute the perplexity of every answer.",
+    "leaderboard": "Rank submissions against one gold file.",
+    "view": "Browse runs in the browser.",
+    "lint": "Warn about problems in the answers of a run.",
+    "validate": "Check an input without scoring it.",
+    "demo": "Score and compare two imaginary systems.",
+    "card": "Explain a metric: formula, limits, options.",
+    "fetch": "Fetch resources and models by name.",
+    "schema": "Print the JSON Schema of the configuration.",
+    "ls metrics": "List the metrics.",
+    "ls resources": "List what `mmeval fetch` can fetch.",
+}
+
+
+def add_examples(command: click.Command, path: str = "") -> None:
+    """Add examples and short lines to a command and to the commands below it."""
+    if path in EXAMPLES:
+        command.epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in EXAMPLES[path])
+    command.short_help = SHORT.get(path, command.short_help)
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            add_examples(inner, f"{path} {name}".strip())

@@ -1,0 +1,86 @@
+"""Tables that fit the terminal: no name is cut, whatever its width."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.table import Column, Table
+
+
+def console() -> Console:
+    """Standard output; 120 columns wide if it is not a terminal.
+
+    A table that is too wide is drawn without vertical lines, and if it still is, in several blocks.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    class Terminal(Console):
+        def print(self, *objects: Any, **settings: Any) -> None:
+            for thing in objects:
+                for shown in _blocks(self, thing) if isinstance(thing, Table) else [thing]:
+                    super().print(shown, **settings)
+            if not objects:
+                super().print(**settings)
+
+    return Terminal(width=None if sys.stdout.isatty() else 120, highlight=False, emoji=False)
+
+
+def fits(out: Console, table: Table) -> bool:
+    """Whether the terminal is wide enough for the table without wrapped cells."""
+    return _widths(out, table).maximum <= out.width
+
+
+def fitting(out: Console, build: Callable[[Collection[str]], Table], optional: Sequence[str]) -> Table:
+    """The table with the most columns that the terminal is wide enough for; `build` gets the columns to omit.
+
+    Columns are omitted in the order of `optional`.
+    """
+    tables = [build(optional[:count]) for count in range(len(optional) + 1)]
+    return next((table for table in tables if fits(out, table)), tables[-1])
+
+
+def _widths(out: Console, table: Table) -> Measurement:
+    """The width with every word on a separate line, and without wrapped lines."""
+    from rich.measure import Measurement
+
+    return Measurement.get(out, out.options.update(max_width=10_000), table)
+
+
+def _blocks(out: Console, table: Table) -> Iterator[Table]:
+    """The table, or if it is too wide, blocks of its number columns, each with all of its text columns."""
+    from rich.box import SIMPLE_HEAD
+
+    for column in table.columns:
+        if column.no_wrap:
+            column.min_width = max(out.measure(cell).maximum for cell in (column.header, *column.cells))
+        elif column.overflow == "ellipsis":
+            column.overflow = "fold"
+    if _widths(out, table).minimum > out.width:
+        table.box, table.padding, table.pad_edge = SIMPLE_HEAD, (0, 1, 0, 0), False
+    left = [column for column in table.columns if not column.no_wrap]
+    numbers = [column for column in table.columns if column.no_wrap]
+    if not numbers or _widths(out, table).minimum <= out.width:
+        yield table
+        return
+    while numbers:
+        count = len(numbers)
+        while count > 1 and _widths(out, _part(table, [*left, *numbers[:count]])).minimum > out.width:
+            count -= 1
+        yield _part(table, [*left, *numbers[:count]])
+        numbers, table.title = numbers[count:], None
+
+
+def _part(table: Table, columns: Sequence[Column]) -> Table:
+    """Some columns of a table."""
+    part = copy(table)
+    part.columns = [copy(column) for column in columns]
+    for index, column in enumerate(part.columns):
+        column._index = index
+    return part

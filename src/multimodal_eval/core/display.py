@@ -1,0 +1,24 @@
+"""How figures are printed, in one way everywhere: terminal, report, viewer, Markdown and LaTeX. Only displays round."""
+
+from __future__ import annotations
+
+DASH = "–"
+_SMALLEST_P = 0.0001
+
+
+def number(value: float | None) -> str:
+    """Four decimals."""
+    return DASH if value is None else f"{value:.4f}"
+
+
+def p_value(value: float | None) -> str:
+    """A p-value with four decimals; `< 0.0001` below that, since no p-value is 0."""
+    if value is None:
+        return DASH
+    return f"< {_SMALLEST_P}" if value < _SMALLEST_P else f"{value:.4f}"
+
+
+def p_comparison(value: float | None) -> str:
+    """A p-value in a sentence: `p = 0.0312`, `p < 0.0001`."""
+    shown = p_value(value)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"

@@ -1,0 +1,108 @@
+"""Other programs' names of metrics, and what to write here instead. docs/metric-names.md shows both tables.
+
+Names are compared without case, spaces, hyphens and underscores: "ROUGE-L", "Rouge_L" and "rougel" are one name. They
+are suggested, never replaced silently: several programs use one name for different formulas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+__all__ = ["ALIASES", "NOT_HERE", "metric_advice"]
+
+# Another name -> the metric here, or the metrics with what tells them apart.
+ALIASES: dict[str, dict[str, str]] = {
+    "CIDEr": {
+        "cider_d": "what coco-caption and papers print as CIDEr, 0 to 10",
+        "cider": "the formula of the CIDEr paper, 0 to 1",
+    },
+    "CIDEr-D": {"cider_d": "0 to 10, as in coco-caption"},
+    "BLEU": {"bleu": "BLEU-4; BLEU-1 to 3 are its parts"},
+    "BLEU-4": {"bleu": "BLEU-4; BLEU-1 to 3 are its parts"},
+    "BLEU-1": {"bleu": "its part bleu.bleu_1"},
+    "BLEU-2": {"bleu": "its part bleu.bleu_2"},
+    "BLEU-3": {"bleu": "its part bleu.bleu_3"},
+    "sacreBLEU": {"bleu": "with --option bleu.tokenizer=13a"},
+    "METEOR": {"meteor": "version 1.5 by default"},
+    "ROUGE": {"rouge_l": "the only ROUGE here"},
+    "ROUGE-L": {"rouge_l": "F-score of the longest common subsequence"},
+    "CLIPScore": {
+        "clipscore": "as Hessel et al. define it, 0 to 2.5",
+        "clip_score": "(cos + 1) / 2, 0 to 1, as the composites use it",
+    },
+    "CLIP-S": {"clipscore": "as Hessel et al. define it, 0 to 2.5"},
+    "CLIP": {
+        "clipscore": "as Hessel et al. define it, 0 to 2.5",
+        "clip_score": "(cos + 1) / 2, 0 to 1, as the composites use it",
+    },
+    "RefCLIPScore": {"ref_clipscore": "as Hessel et al. define it"},
+    "RefCLIP-S": {"ref_clipscore": "as Hessel et al. define it"},
+    "SBERT": {"semantic_similarity": "cosine of sentence embeddings"},
+    "cosine similarity": {"semantic_similarity": "cosine of sentence embeddings"},
+    "CHAIR": {"chair_i": "share of mentioned objects", "chair_s": "share of captions"},
+    "CHAIRi": {"chair_i": "share of mentioned objects"},
+    "CHAIRs": {"chair_s": "share of captions"},
+    "hallucination": {"hallucination_metric": "support by the references", "chair_i": "objects not in the image"},
+    "accuracy": {
+        "exact_match": "equality with a reference",
+        "vqa_accuracy": "agreement with ten people, as in VQA v2",
+        "f1_strict": "macro F1 of labels",
+    },
+    "EM": {"exact_match": "equality with a reference"},
+    "VQA": {"vqa_accuracy": "agreement with ten people, as in VQA v2"},
+    "F1": {"f1_strict": "macro F1 against the gold label", "f1_majority": "against the annotators' vote"},
+    "macro F1": {"f1_strict": "against the gold label", "f1_majority": "against the annotators' vote"},
+    "PPL": {"perplexity": "by a language model, or from the data"},
+}
+
+# A metric that this package does not have -> the nearest ones, with the reason why it is missing.
+NOT_HERE: dict[str, tuple[tuple[str, ...], str]] = {
+    "SPICE": (("meteor", "chair_i"), "it needs a scene graph parser in Java"),
+    "BERTScore": (("semantic_similarity",), "sentence embeddings are compared instead of tokens"),
+    "BLEURT": (("semantic_similarity",), "it needs a trained regression model"),
+    "COMET": (("semantic_similarity",), "it scores translations with a trained model"),
+    "MoverScore": (("semantic_similarity",), "sentence embeddings are compared instead of tokens"),
+    "WMD": (("semantic_similarity",), "sentence embeddings are compared instead of words"),
+    "SPIDEr": (("cider_d",), "it is the mean of SPICE and CIDEr-D, and SPICE is not here"),
+    "TIGEr": (("ref_clipscore",), "it needs a grounding model"),
+    "ViLBERTScore": (("ref_clipscore",), "it needs a trained vision and language model"),
+    "PAC-S": (("clipscore",), "it needs its own weights; `--option clipscore.model=DIR` takes other CLIP models"),
+    "ROUGE-1": (("rouge_l",), "only the longest common subsequence is counted"),
+    "ROUGE-2": (("rouge_l",), "only the longest common subsequence is counted"),
+    "chrF": (("bleu", "meteor"), "words are compared, not characters"),
+    "TER": (("meteor",), "words are matched, not edited"),
+    "WER": (("meteor",), "words are matched, not edited"),
+    "POPE": (("chair_i", "exact_match"), "score its yes and no answers with exact_match"),
+    "ANLS": (("exact_match", "vqa_accuracy"), "answers are compared as a whole"),
+    "FID": ((), "it scores generated images, and this package scores text"),
+    "LLM judge": (("semantic_similarity",), "no metric here asks a language model"),
+    "GPTScore": (("perplexity",), "no metric here asks a language model"),
+}
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).casefold()
+
+
+_ALIASES = {_bare(name): metrics for name, metrics in ALIASES.items()}
+_NOT_HERE = {_bare(name): (name, *entry) for name, entry in NOT_HERE.items()}
+
+
+def metric_advice(name: str, known: Collection[str]) -> str | None:
+    """What to write instead of a name that another program uses; None if it is not in the tables.
+
+    Only metrics in `known` are suggested.
+    """
+    bare = _bare(name)
+    same = [metric for metric in known if _bare(metric) == bare]
+    meant = {metric: about for metric, about in _ALIASES.get(bare, {}).items() if metric in known}
+    if meant:
+        return f"Did you mean {' or '.join(f'{metric!r} ({about})' for metric, about in meant.items())}?"
+    if same:
+        return f"Did you mean {same[0]!r}?"
+    if bare in _NOT_HERE:
+        published, nearest, reason = _NOT_HERE[bare]
+        near = " or ".join(repr(metric) for metric in nearest if metric in known)
+        return f"{published} is not here: {reason}.{f' The nearest here: {near}.' if near else ''}"
+    return None

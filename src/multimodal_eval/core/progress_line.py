@@ -1,0 +1,133 @@
+"""Progress as one line of text: what is done, how fast, and how long it will take.
+
+On a terminal the line is redrawn in place and removed at the end. Elsewhere, in a pipe or a log file, a new line is
+written every few seconds, so that a long run is never silent.
+"""
+
+from __future__ import annotations
+
+import sys
+from shutil import get_terminal_size
+from threading import Event, RLock, Thread
+from time import monotonic
+from typing import Self, TextIO
+
+__all__ = ["ProgressLine"]
+
+INTERVAL = 5.0  # seconds between lines that are not on a terminal
+INTERVAL_CHECKED = 60.0  # at most this long between two checks, whatever the interval
+REDRAW = 0.1  # seconds between redrawn lines on a terminal
+BAR = 16  # characters
+
+
+class ProgressLine:
+    """A callback `progress(stage, done, total)` that shows stage, metric, rate and remaining time.
+
+    As a context manager, it also reports while nothing is called, and removes the line at the end:
+
+        with ProgressLine() as progress:
+            evaluate("answers.jsonl", task="captioning", progress=progress)
+
+    `unit` is "samples", or "bytes" for downloads. `working_on` names the metric that is being computed.
+    """
+
+    def __init__(self, stream: TextIO | None = None, *, unit: str = "samples", interval: float | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._on_terminal = self._stream.isatty()
+        self._unit = unit
+        self._interval = (REDRAW if self._on_terminal else INTERVAL) if interval is None else interval
+        self._lock = RLock()
+        self._stage, self._metric = "", ""
+        self._done, self._first, self._total = 0, 0, 0
+        self._started = self._shown = monotonic()
+        self._is_drawn = False
+        self._stopped = Event()
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Show the progress of a stage; `total` is None if it is not known yet."""
+        with self._lock:
+            if stage != self._stage:
+                self._stage, self._metric, self._first, self._started = stage, "", done, monotonic()
+            self._done, self._total = done, total or 0
+            self._show_if_due()
+
+    def working_on(self, metric: str) -> None:
+        """Name the metric, or the metrics, that the current stage computes."""
+        with self._lock:
+            self._metric = metric
+            self._show_if_due()
+
+    def __enter__(self) -> Self:
+        Thread(target=self._keep_showing, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        with self._lock:
+            if self._is_drawn:
+                self._write("\r\x1b[K")
+            self._stage = ""
+
+    @property
+    def text(self) -> str:
+        """The line: `scoring clip_score: 2,560 of 5,000 (51 %), 12.3 per second, 3 min 18 s left`."""
+        what = f"{self._stage} {self._metric}".strip()
+        if self._unit == "bytes":
+            amount = _megabytes(self._done) + (f" of {_megabytes(self._total)}" if self._total else "") + " MB"
+        else:
+            amount = f"{self._done:,}" + (f" of {self._total:,}" if self._total else "")
+        share = f" ({self._done / self._total:.0%})".replace("%", " %") if self._total else ""
+        return ", ".join([f"{what}: {amount}{share}", *self._speed()])
+
+    def _speed(self) -> list[str]:
+        """The rate and the remaining time, as soon as they are known; else the time since the stage started."""
+        elapsed = monotonic() - self._started
+        progressed = self._done - self._first
+        if elapsed <= 0 or progressed <= 0:
+            return [f"{_duration(elapsed)} so far"] if elapsed >= 1 else []
+        rate = progressed / elapsed
+        shown = f"{_megabytes(rate)} MB" if self._unit == "bytes" else f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
+        left = (self._total - self._done) / rate if self._total else 0
+        return [f"{shown} per second", *([f"{_duration(left)} left"] if left > 0 else [])]
+
+    def _show_if_due(self) -> None:
+        now = monotonic()
+        if self._stage and now - self._shown >= self._interval:
+            self._shown = now
+            self._write(self._drawn() if self._on_terminal else f"{self.text}\n")
+
+    def _drawn(self) -> str:
+        """The line on a terminal, with a bar if there is space; it never wraps."""
+        self._is_drawn = True
+        width = get_terminal_size().columns - 1
+        line = self.text
+        if self._total and len(line) + BAR + 1 <= width:
+            filled = min(BAR, BAR * self._done // self._total)
+            line = f"{'━' * filled}{'─' * (BAR - filled)} {line}"
+        return f"\r\x1b[K{line if len(line) <= width else line[: width - 1] + '…'}"
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # the stream is closed: progress is not worth an error
+            self._stage = ""
+
+    def _keep_showing(self) -> None:
+        """Show the line again while a long step reports nothing."""
+        while not self._stopped.wait(min(max(self._interval / 2, REDRAW), INTERVAL_CHECKED)):
+            with self._lock:
+                self._show_if_due()
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:,.1f}"
+
+
+def _duration(seconds: float) -> str:
+    """4 s, 3 min 18 s, 2 h 5 min."""
+    whole = max(0, round(seconds))
+    minutes, hours = whole // 60, whole // 3600
+    if whole < 60:
+        return f"{whole} s"
+    return f"{minutes} min {whole % 60} s" if hours == 0 else f"{hours} h {minutes % 60} min"

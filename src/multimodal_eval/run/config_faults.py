@@ -1,0 +1,97 @@
+"""Faults of a configuration in plain words: which setting, what it must be, what it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from operator import ge, gt, le, lt
+from typing import Any, get_args
+
+from multimodal_eval.core.config import OnMissing, RunConfig, StrataConfig, TaskConfig
+from multimodal_eval.core.errors import did_you_mean, shorten
+
+_SECTIONS = {"$.tasks": TaskConfig, "$.strata": StrataConfig}
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `(.*)`)?")
+_MISSING = re.compile(r"Object missing required field `(.*?)`(?: - at `(.*)`)?")
+_TYPE = re.compile(r"Expected `(.*?)`(?:, got `(.*?)`| (>=?|<=?) (\S+))(?: - at `(.*)`)?")
+_CHOICE = re.compile(r"Invalid enum value (.*?)(?: - at `(.*)`)?")
+# The decoder's types -> singular and plural.
+_KINDS = {
+    "int": ("a whole number", "whole numbers"),
+    "float": ("a number", "numbers"),
+    "str": ("a text", "texts"),
+    "bool": ("true or false", "true or false"),
+    "array": ("a list", "lists"),
+    "object": ("a section with keys", "sections with keys"),
+    "null": ("empty", "empty"),
+}
+_PYTHON = {int: "int", float: "float", str: "str", bool: "bool", list: "array", dict: "object", type(None): "null"}
+_COMPARED = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
+_HOLDS: dict[str, Callable[[Any, Any], bool]] = {">=": ge, ">": gt, "<=": le, "<": lt}
+_CHOICES = {"on_missing": get_args(OnMissing), "unknown_labels": ("error", "wrong")}
+
+
+def in_words(message: str, content: Any) -> str:
+    """The decoder's message about `content` in plain words; other messages stay as they are."""
+    if fault := _UNKNOWN.fullmatch(message):
+        section = next((kind for start, kind in _SECTIONS.items() if (fault[2] or "").startswith(start)), RunConfig)
+        return f"no setting is named {fault[1]!r}.{did_you_mean(fault[1], section.__struct_fields__)}"
+    if fault := _MISSING.fullmatch(message):
+        return f"`{_named(fault[2] or '$')}` needs the key `{fault[1]}`"
+    if fault := _CHOICE.fullmatch(message):
+        path = fault[2] or "$"
+        choices = " or ".join(map(repr, _CHOICES.get(path.rpartition(".")[2], ())))
+        must = f"must be {choices}" if choices else "is not one of the known values"
+        return f"`{_named(path)}` {must}. Got {fault[1]} instead."
+    if fault := _TYPE.fullmatch(message):
+        return _type_fault(fault[1], fault[2], fault[3], fault[4], fault[5] or "$", content)
+    return message
+
+
+def _type_fault(kinds: str, got: str | None, compared: str | None, bound: str | None, path: str, content: Any) -> str:
+    names = [kind.strip() for kind in kinds.split("|") if kind.strip() != "null"]
+    limit = f", {_COMPARED[compared]} {float(bound or 0):g}" if compared else ""
+    must = " or ".join(_KINDS.get(name, (name, name))[0] for name in names)
+    if path == "$":
+        return f"a configuration must be a section with keys, such as `task: captioning`. Got {_kind(got)} instead."
+    wrong = next(
+        ((name, value) for name, value in _values(path, content) if _is_wrong(value, got, compared, bound)), None
+    )
+    name, found = (_named(path), _kind(got)) if wrong is None else (wrong[0], shorten(wrong[1]))
+    hint = f" Write it in brackets: [{found.strip(chr(39))}]" if names == ["array"] and got == "str" else ""
+    return f"`{name}` must be {must}{limit}. Got {found} instead.{hint}"
+
+
+def _kind(name: str | None) -> str:
+    return _KINDS.get(name or "", (str(name), ""))[0] if name != "null" else "nothing"
+
+
+def _is_wrong(value: Any, got: str | None, compared: str | None, bound: str | None) -> bool:
+    """Whether this is the value that the decoder refused, by its type or its size."""
+    kind = _PYTHON.get(type(value))
+    if got is not None:
+        return kind == got
+    return kind in ("int", "float") and not _HOLDS[compared or ">="](value, float(bound or 0))
+
+
+def _named(path: str) -> str:
+    """`$.tasks[...].weights` -> `tasks.….weights`."""
+    return path.removeprefix("$").replace("[...]", ".…").lstrip(".") or "the configuration"
+
+
+def _values(path: str, content: Any) -> Iterator[tuple[str, Any]]:
+    """The values at a path of the decoder, with their full names; `[...]` stands for any key or position."""
+    steps = re.findall(r"\.([^.\[]+)|\[(\.\.\.|\d+)\]", path)
+    found: list[tuple[str, Any]] = [("", content)]
+    for key, index in steps:
+        found = [inner for name, value in found for inner in _inside(name, value, key, index)]
+    yield from found
+
+
+def _inside(name: str, value: Any, key: str, index: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        keys = [key] if key else list(value)
+        yield from ((f"{name}.{part}".lstrip("."), value[part]) for part in keys if part in value)
+    elif isinstance(value, list):
+        positions = [int(index)] if index.isdigit() else range(len(value))
+        yield from ((f"{name}[{position}]", value[position]) for position in positions)
