@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.aligned_scores import AlignedScores, Entries, aligned_scores, aligned_strata, metric_of
+from multimodal_eval.analysis.aligned_scores import AlignedScores, aligned_scores, aligned_strata, metric_of
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import Codes, column_names
 from multimodal_eval.analysis.pairing import (
@@ -23,7 +23,7 @@ from multimodal_eval.analysis.pairing import (
 )
 from multimodal_eval.core.display import p_comparison
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
-from multimodal_eval.core.headline import shared_headline
+from multimodal_eval.core.headline import Entries, shared_headline
 from multimodal_eval.core.records import COMPOSITE, JsonObject
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run

@@ -225,7 +225,7 @@ def test_many_problems_are_counted(tmp_path):
     problems = Problems()
     read_surprises(tmp_path / "ppl_output.json", problems)
     assert (problems.total, len(problems.kept)) == (1400, 1000)
-    with pytest.raises(InputError, match="… 1400 problems in total, the first 20 shown"):
+    with pytest.raises(InputError, match="… 1,400 problems in total, the first 1,000 listed"):
         problems.raise_if_any()
 
 

@@ -74,15 +74,16 @@ def test_messages_show_the_value_and_a_hint(tmp_path):
     assert f"byte {len(GOOD) + 1 + 25} of the file" in problem.message
 
 
-def test_all_problems_are_counted_and_the_first_20_shown(tmp_path):
+def test_all_problems_are_counted_and_grouped(tmp_path):
     path = tmp_path / "data.jsonl"
     path.write_text("".join('{"id": 1.5}\n' for _ in range(1234)))
     with pytest.raises(InputError) as refused:
         evaluate(path, metrics=["cider"])
     assert refused.value.total == 1234
     text = str(refused.value)
-    assert text.count("TYPE") == 20
-    assert "1234 problems in total, the first 20 shown" in text
+    assert text.count("TYPE") == 3
+    assert "  997 more like this: line 4, line 5, line 6, line 7, line 8 …\n" in text
+    assert text.endswith("… 1,234 problems in total, the first 1,000 listed")
 
 
 @pytest.mark.parametrize("name", ["data.jsonl", "data.json", "data.csv", "data.parquet"])

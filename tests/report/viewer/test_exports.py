@@ -76,3 +76,13 @@ def test_markdown_is_escaped():
 def test_an_empty_table_can_be_written(form: str):
     text = written(form, Table(["a"], []))
     assert json.loads(text) == [] if form == "json" else "a" in text
+
+
+def test_p_values_are_shown_as_everywhere_and_stored_exactly():
+    table = Table(["metric", "p"], [["bleu", 0.00001], ["rouge_l", 0.25], ["cider", None]], p_values=("p",))
+    assert "".join(as_markdown(table)) == (
+        "| metric | p |\n|---|--:|\n| bleu | &lt; 0.0001 |\n| rouge\\_l | 0.2500 |\n| cider |  |\n"
+    )
+    assert r"bleu & \textless{} 0.0001 \\" in "".join(as_latex(table))
+    assert "".join(as_csv(table)) == "metric,p\r\nbleu,1e-05\r\nrouge_l,0.25\r\ncider,\r\n"
+    assert json.loads("".join(as_json(table)))[0] == {"metric": "bleu", "p": 1e-05}

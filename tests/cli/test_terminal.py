@@ -1,0 +1,141 @@
+"""Output in a terminal of 80 columns: tables without cut names, and the help of every command."""
+
+from __future__ import annotations
+
+import io
+import shlex
+
+import click
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+from rich.table import Table
+
+from multimodal_eval import Sample, evaluate
+from multimodal_eval.cli import terminal
+from multimodal_eval.cli.examples import EXAMPLES, SHORT
+from multimodal_eval.cli.main import cli
+from multimodal_eval.cli.show import show_run, table_of
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """A terminal of 80 columns, and what it shows."""
+    out = io.StringIO()
+
+    class Narrow(Console):
+        def __init__(self, **settings):
+            super().__init__(file=out, **{**settings, "width": 80})
+
+    monkeypatch.setattr("rich.console.Console", Narrow)
+    return lambda: out.getvalue()
+
+
+def lines(text):
+    return text.splitlines()
+
+
+def wide_table(names, columns, value="0.1234 … 0.5678"):
+    table = table_of("title", ["metric"], [f"column {number}" for number in range(columns)])
+    for name in names:
+        table.add_row(name, *[value] * columns)
+    return table
+
+
+def test_a_table_that_fits_has_lines(narrow):
+    terminal.console().print(wide_table(["contextual_relevance"], 2))
+    assert "│ contextual_relevance │" in narrow()
+
+
+def test_a_table_that_is_too_wide_loses_its_lines(narrow):
+    terminal.console().print(wide_table(["contextual_relevance"], 3))  # 20 + 3 * 15 characters, and the lines
+    terminal.console().print(wide_table(["contextual_relevance", "a"], 3, "0.1234 … 0.56789"))
+    assert "…" in narrow()
+    assert narrow().count(" contextual_relevance  0.1234 … 0.56789  0.1234") == 1
+    assert max(map(len, lines(narrow()))) <= 80
+
+
+def test_a_table_that_is_still_too_wide_is_shown_in_blocks(narrow):
+    terminal.console().print(wide_table(["contextual_relevance", "a"], 7))
+    assert max(map(len, lines(narrow()))) <= 80
+    assert narrow().count(" contextual_relevance ") == 3  # 3 + 3 + 1 columns
+    assert narrow().count("title") == 1
+    assert all(f"column {number}" in narrow() for number in range(7))
+
+
+def test_long_names_are_folded(narrow):
+    table = Table("a", "b")
+    table.add_row("x" * 70, "y" * 70)
+    terminal.console().print(table)
+    assert narrow().count("x") == narrow().count("y") == 70
+
+
+def test_a_run_fits_and_shows_its_headline_kinds_and_composite(narrow):
+    samples = [
+        Sample(
+            str(n), generated_answer="a dog", references=["a dog runs"], metadata={"a_long_column_name": f"v{n % 2}"}
+        )
+        for n in range(4)
+    ]
+    tasks = {"mine": {"metrics": ["bleu", "rouge_l", "exact_match"], "weights": {"rouge_l": 0.5, "exact_match": 0.5}}}
+    run = evaluate(samples, task="mine", tasks=tasks, by=["a_long_column_name"], skip_lint=True)
+    show_run(run)
+    out = narrow()
+    assert max(map(len, lines(out.split("signatures")[0]))) <= 80
+    assert "composite_score ★" in out
+    assert "mean: of the samples" in out
+    assert "│ bleu              │" in out
+    assert "composite_score is the mean of the composites of 4 samples" in out
+    assert "│ part, as it enters" in out.replace("┃", "│")
+    assert "corpus" in out
+    assert "exact_match" in out.split("by a_long_column_name")[1]
+
+
+def every_command(command=cli, path=""):
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from every_command(inner, f"{path} {name}".strip())
+
+
+COMMANDS = dict(every_command())
+
+
+def test_every_command_has_examples_and_nothing_else_has():
+    assert set(EXAMPLES) == set(COMMANDS)
+    assert set(SHORT) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_the_help_has_examples_and_fits(path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = CliRunner().invoke(cli, [*path.split(), "--help"], prog_name="mmeval", terminal_width=80).output
+    assert "Examples:\n" in shown
+    for example in EXAMPLES[path]:
+        assert f"    {example}\n" in shown
+    commands = shown.partition("\nCommands:\n")[2].partition("\n\n")[0]
+    assert "..." not in commands  # no short line is cut
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_option_is_explained_in_a_sentence(path):
+    for parameter in COMMANDS[path].params:
+        if isinstance(parameter, click.Option):
+            text = (parameter.help or "").partition("  [default")[0]
+            assert text.endswith((".", ".)")), f"{path}: {parameter.name}"
+            assert (
+                text[0].isupper() or not text[0].isalpha() or path.split()[0] in ("clarity", "dialogue", "leaderboard")
+            )
+
+
+@pytest.mark.parametrize("example", sorted({line for lines in EXAMPLES.values() for line in lines}))
+def test_examples_use_options_that_exist(example):
+    words = shlex.split(example.partition(" > ")[0])[1:]
+    command, path = cli, []
+    while words and isinstance(command, click.Group) and words[0] in command.commands:
+        path.append(words[0])
+        command = command.commands[words.pop(0)]
+    if isinstance(command, click.Group):
+        command = command.commands["score"]
+    options = {name for parameter in command.params for name in parameter.opts}
+    assert {word for word in words if word.startswith("-")} <= options

@@ -1,0 +1,79 @@
+"""Other programs' names of metrics."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multimodal_eval.core.errors import UnknownNameError
+from multimodal_eval.core.metric_names import ALIASES, NOT_HERE, metric_advice
+from multimodal_eval.evaluation.metrics_registry import get_metric, list_available
+
+PAGE = Path(__file__).parents[2] / "docs" / "metric-names.md"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("CIDEr", "Did you mean 'cider_d' (what coco-caption and papers print as CIDEr, 0 to 10) or 'cider'"),
+        ("Bleu_4", "Did you mean 'bleu' (BLEU-4"),
+        ("METEOR", "Did you mean 'meteor'"),
+        ("ROUGE-L", "Did you mean 'rouge_l'"),
+        ("rouge l", "Did you mean 'rouge_l'"),
+        ("CLIPScore", "Did you mean 'clipscore' (as Hessel et al. define it, 0 to 2.5) or 'clip_score'"),
+        ("VQA-Accuracy", "Did you mean 'vqa_accuracy'?"),
+        ("spice", "SPICE is not here: it needs a scene graph parser in Java. The nearest here: 'meteor' or 'chair_i'."),
+        ("bertscore", "BERTScore is not here: "),
+        ("BLEURT", "The nearest here: 'semantic_similarity'."),
+        ("fid", "FID is not here: it scores generated images, and this package scores text. Known: bleu"),
+        ("cidr", "Did you mean 'cider'? Known: bleu, "),
+        ("xyz", "no metric is named 'xyz'. Known: bleu, "),
+    ],
+)
+def test_an_unknown_metric_is_explained(name, message):
+    with pytest.raises(UnknownNameError) as unknown:
+        get_metric(name)
+    assert message in str(unknown.value)
+    assert str(pickle.loads(pickle.dumps(unknown.value))) == str(unknown.value)
+
+
+def test_only_known_metrics_are_suggested():
+    assert metric_advice("CIDEr", ["cider", "bleu"]) == "Did you mean 'cider' (the formula of the CIDEr paper, 0 to 1)?"
+    assert metric_advice("CIDEr", ["bleu"]) is None
+    assert metric_advice("spice", ["bleu"]) == "SPICE is not here: it needs a scene graph parser in Java."
+
+
+def test_other_kinds_of_names_are_not_metrics():
+    assert "SPICE" not in str(UnknownNameError("task", "spice", ["captioning"]))
+    assert "Did you mean 'captioning'?" in str(UnknownNameError("task", "CAPTIONING", ["captioning"]))
+
+
+@given(st.sampled_from([*ALIASES, *NOT_HERE]), st.randoms())
+def test_case_and_separators_do_not_matter(name, random):
+    changed = "".join(random.choice([c.lower(), c.upper()]) for c in name).replace("-", random.choice(["", "_", "-"]))
+    assert metric_advice(changed, list_available()) == metric_advice(name, list_available())
+
+
+def test_the_tables_name_metrics_that_exist():
+    suggested = {metric for metrics in ALIASES.values() for metric in metrics}
+    suggested |= {metric for nearest, _ in NOT_HERE.values() for metric in nearest}
+    assert suggested <= set(list_available())
+    assert not set(NOT_HERE) & set(ALIASES)
+
+
+def test_the_page_shows_the_tables():
+    page = PAGE.read_text(encoding="utf-8")
+    rows = [
+        f"| {name} | {'; '.join(f'`{metric}`: {about}' for metric, about in metrics.items())} |"
+        for name, metrics in ALIASES.items()
+    ]
+    rows += [
+        f"| {name} | {', '.join(f'`{metric}`' for metric in nearest) or 'none'} | {reason} |"
+        for name, (nearest, reason) in NOT_HERE.items()
+    ]
+    assert [line for line in page.splitlines() if re.match(r"\| (?!name|-)", line)] == rows
