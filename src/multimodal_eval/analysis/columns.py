@@ -138,7 +138,7 @@ def _lengths(lists: pa.Array) -> set[int | None]:
 def cluster_codes(groups: pa.ChunkedArray) -> NDArray[np.int64] | None:
     """Integer codes of the groups; a sample without a group is a separate cluster.
 
-    None if no two samples share a group: groups of one sample are no groups.
+    None if no two samples share a group: groups of one sample do not count as groups.
     """
     if groups.null_count == len(groups):
         return None

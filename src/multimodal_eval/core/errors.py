@@ -109,7 +109,7 @@ class InputError(MultimodalEvalError, ValueError):
         return type(self), (self.problems, self.total)
 
     def _text(self) -> str:
-        """The problems, those of one kind together: the first ones in full, then their number and where they are."""
+        """The problems, those of one kind together: the first ones in full, then their number and their places."""
         kinds: dict[object, list[Problem]] = {}
         for problem in self.problems:
             kinds.setdefault(problem.kind, []).append(problem)

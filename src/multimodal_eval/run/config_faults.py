@@ -57,9 +57,9 @@ def _type_fault(kinds: str, got: str | None, compared: str | None, bound: str | 
     wrong = next(
         ((name, value) for name, value in _values(path, content) if _is_wrong(value, got, compared, bound)), None
     )
-    name, found = (_named(path), _kind(got)) if wrong is None else (wrong[0], shorten(wrong[1]))
-    hint = f" Write it in brackets: [{found.strip(chr(39))}]" if names == ["array"] and got == "str" else ""
-    return f"`{name}` must be {must}{limit}. Got {found} instead.{hint}"
+    name, value = (_named(path), _kind(got)) if wrong is None else (wrong[0], shorten(wrong[1]))
+    hint = f" Write it in brackets: [{value.strip(chr(39))}]" if names == ["array"] and got == "str" else ""
+    return f"`{name}` must be {must}{limit}. Got {value} instead.{hint}"
 
 
 def _kind(name: str | None) -> str:
@@ -80,12 +80,12 @@ def _named(path: str) -> str:
 
 
 def _values(path: str, content: Any) -> Iterator[tuple[str, Any]]:
-    """The values at a path of the decoder, with their full names; `[...]` stands for any key or position."""
+    """The values at a path of the decoder, with their full names; `[...]` is any key or position."""
     steps = re.findall(r"\.([^.\[]+)|\[(\.\.\.|\d+)\]", path)
-    found: list[tuple[str, Any]] = [("", content)]
+    values: list[tuple[str, Any]] = [("", content)]
     for key, index in steps:
-        found = [inner for name, value in found for inner in _inside(name, value, key, index)]
-    yield from found
+        values = [inner for name, value in values for inner in _inside(name, value, key, index)]
+    yield from values
 
 
 def _inside(name: str, value: Any, key: str, index: str) -> Iterator[tuple[str, Any]]:

@@ -185,7 +185,7 @@ class _Table:
             groups = np.array(self.group_of, dtype=np.int64)
             alone = groups < 0  # a unit without a group is a separate group
             groups[alone] = len(self.groups) + np.arange(int(alone.sum()))
-            if len(np.unique(groups)) == len(groups):  # groups of one unit are no groups
+            if len(np.unique(groups)) == len(groups):  # groups of one unit do not count as groups
                 groups = None
         return Annotations(codes, labels, list(self.annotators), gold, groups)
 
