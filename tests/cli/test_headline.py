@@ -71,3 +71,7 @@ def test_a_comparison_names_the_headline(folder):
     assert json.loads(mmeval("compare", "a", "b", "--format", "json").stdout)["headline"] == "bleu"
     only = mmeval("compare", "a", "b", "--metrics", "rouge_l", "--format", "json").stdout
     assert json.loads(only)["headline"] is None
+
+
+def test_a_folder_without_runs_is_not_an_empty_table(folder):
+    assert mmeval("ls", "runs", "sent").stdout.startswith("There are no runs in sent. Create one with: mmeval score")

@@ -61,6 +61,17 @@ def test_the_rate_does_not_count_what_was_done_before(clock):
     assert progress.text == "scoring: 700 of 1,000 (70 %), 10.0 per second, 30 s left"
 
 
+def test_the_remaining_time_counts_down_in_a_long_step(clock):
+    progress = ProgressLine(io.StringIO())
+    progress("scoring", 0, 1000)
+    clock.now = 10
+    progress("scoring", 100, 1000)
+    clock.now = 30  # 900 samples take 90 s, of which 20 s are over
+    assert progress.text == "scoring: 100 of 1,000 (10 %), 10.0 per second, 1 min 10 s left"
+    clock.now = 200
+    assert progress.text == "scoring: 100 of 1,000 (10 %), 10.0 per second"
+
+
 def test_nothing_done_yet_and_no_total(clock):
     progress = ProgressLine(io.StringIO())
     progress("scoring", 0, 50)

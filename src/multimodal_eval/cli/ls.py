@@ -95,7 +95,12 @@ def runs(folder: Any) -> None:
         return table
 
     out = console()
-    out.print(fitting(out, table_without, ("task", "samples")))
+    if rows:
+        out.print(fitting(out, table_without, ("task", "samples")))
+    else:
+        out.print(
+            f"There are no runs in {as_text(str(folder))}. Create one with: mmeval score answers.jsonl --task vqa"
+        )
 
 
 @ls.command()

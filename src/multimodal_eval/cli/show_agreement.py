@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multimodal_eval.cli.show import DASH, as_text, console, interval, number
+from multimodal_eval.cli.show import DASH, as_text, console, interval, number, table_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -49,13 +49,7 @@ def show_agreement(report: AgreementReport) -> None:
 
 
 def _table(title: str, first: str, *others: str) -> Table:
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column(first)
-    for head in others:
-        table.add_column(head, justify="right")
-    return table
+    return table_of(title, [first], list(others))
 
 
 def _cells(figure: Agreement | None) -> list[str]:

@@ -39,7 +39,7 @@ class ProgressLine:
         self._lock = RLock()
         self._stage, self._metric = "", ""
         self._done, self._first, self._total = 0, 0, 0
-        self._started = self._shown = monotonic()
+        self._started = self._advanced = self._shown = monotonic()
         self._is_drawn = False
         self._stopped = Event()
 
@@ -48,6 +48,9 @@ class ProgressLine:
         with self._lock:
             if stage != self._stage:
                 self._stage, self._metric, self._first, self._started = stage, "", done, monotonic()
+                self._done, self._advanced = done, self._started
+            if done != self._done:
+                self._advanced = monotonic()
             self._done, self._total = done, total or 0
             self._show_if_due()
 
@@ -80,14 +83,17 @@ class ProgressLine:
         return ", ".join([f"{what}: {amount}{share}", *self._speed()])
 
     def _speed(self) -> list[str]:
-        """The rate and the remaining time, as soon as they are known; else the time since the stage started."""
-        elapsed = monotonic() - self._started
-        progressed = self._done - self._first
+        """The rate and the remaining time, as soon as they are known; else the time since the stage started.
+
+        The rate is that of the time until the last progress, so that the remaining time counts down in a long step.
+        """
+        now = monotonic()
+        elapsed, progressed = self._advanced - self._started, self._done - self._first
         if elapsed <= 0 or progressed <= 0:
-            return [f"{_duration(elapsed)} so far"] if elapsed >= 1 else []
+            return [f"{_duration(now - self._started)} so far"] if now - self._started >= 1 else []
         rate = progressed / elapsed
         shown = f"{_megabytes(rate)} MB" if self._unit == "bytes" else f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
-        left = (self._total - self._done) / rate if self._total else 0
+        left = (self._total - self._done) / rate - (now - self._advanced) if self._total > self._done else 0
         return [f"{shown} per second", *([f"{_duration(left)} left"] if left > 0 else [])]
 
     def _show_if_due(self) -> None:
