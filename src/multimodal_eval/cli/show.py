@@ -162,7 +162,9 @@ def _slice_table(run: Run, column: str, omitted: Collection[str]) -> Table:
             table.add_row(*(cells[head] for head in heads if head not in omitted))
             label = ""
             for part, figure in entry.parts.items() if entry.value is None else ():  # a metric that has only parts
-                table.add_row("", f"  .{part}", *_cells(figure), "", style="dim")
+                score, _, stderr, between = _cells(run, f"{name}.{part}", figure)
+                cells = dict(zip(heads, ("", f"  .{part}", score, stderr, between, ""), strict=True))
+                table.add_row(*(cells[head] for head in heads if head not in omitted), style="dim")
     return table
 
 

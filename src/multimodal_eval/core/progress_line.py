@@ -1,7 +1,7 @@
 """Progress as one line of text: what is done, how fast, and how long it will take.
 
-On a terminal the line is redrawn in place and removed at the end. Elsewhere, in a pipe or a log file, a new line is
-written every few seconds, so that a long run is never silent.
+On a terminal and in a notebook the line is redrawn in place and removed at the end. Elsewhere, in a pipe or a log file,
+a new line is written every few seconds, so that a long run is never silent.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ from threading import Event, RLock, Thread
 from time import monotonic
 from typing import Self, TextIO
 
-__all__ = ["ProgressLine"]
+__all__ = ["ProgressLine", "can_redraw"]
 
 INTERVAL = 5.0  # seconds between lines that are not on a terminal
 INTERVAL_CHECKED = 60.0  # at most this long between two checks, whatever the interval
-REDRAW = 0.1  # seconds between redrawn lines on a terminal
+REDRAW = 0.1  # seconds between redrawn lines
 BAR = 16  # characters
+
+
+def can_redraw(stream: TextIO) -> bool:
+    """Whether a carriage return starts the line again: on a terminal, and in the output of a notebook's cell."""
+    return type(stream).__module__.partition(".")[0] == "ipykernel" or stream.isatty()
 
 
 class ProgressLine:
@@ -33,9 +38,9 @@ class ProgressLine:
 
     def __init__(self, stream: TextIO | None = None, *, unit: str = "samples", interval: float | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._on_terminal = self._stream.isatty()
+        self._is_redrawn = can_redraw(self._stream)
         self._unit = unit
-        self._interval = (REDRAW if self._on_terminal else INTERVAL) if interval is None else interval
+        self._interval = (REDRAW if self._is_redrawn else INTERVAL) if interval is None else interval
         self._lock = RLock()
         self._stage, self._metric = "", ""
         self._done, self._first, self._total = 0, 0, 0
@@ -100,7 +105,7 @@ class ProgressLine:
         now = monotonic()
         if self._stage and now - self._shown >= self._interval:
             self._shown = now
-            self._write(self._drawn() if self._on_terminal else f"{self.text}\n")
+            self._write(self._drawn() if self._is_redrawn else f"{self.text}\n")
 
     def _drawn(self) -> str:
         """The line on a terminal, with a bar if there is space; it never wraps."""
