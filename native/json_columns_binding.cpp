@@ -13,6 +13,7 @@
 
 #include "bindings.h"
 #include "buffer.h"
+#include "json_lines.h"
 #include "text_hash.h"
 
 namespace nb = nanobind;
@@ -103,6 +104,16 @@ nb::tuple scan(const JsonColumns& plan, nb::handle data) {
                           owned<std::int64_t>(std::move(block.id_hashes)), media, others, shapes, texts, lists);
 }
 
+nb::tuple count_records(nb::handle data, std::size_t most, bool inside) {
+    Buffer buffer(data);
+    mmeval::CountedLines counted;
+    {
+        nb::gil_scoped_release unlocked;
+        counted = mmeval::count_records(buffer.text(), most, inside);
+    }
+    return nb::make_tuple(counted.records, counted.offset, counted.inside);
+}
+
 }  // namespace
 
 void bind_json_columns(nb::module_& module) {
@@ -111,4 +122,6 @@ void bind_json_columns(nb::module_& module) {
         .def("scan", &scan, nb::arg("block"),
              "(lines, begins, shape_of, id_hashes, media, others, shapes, texts, lists): the accepted rows, and the other lines.");
     module.def("text_hash", &mmeval::text_hash, nb::arg("text"), "The hash of a text, as in `id_hashes`.");
+    module.def("count_records", &count_records, nb::arg("block"), nb::arg("most"), nb::arg("inside") = false,
+               "(records, offset, inside): the lines that are not blank, at most `most`; the offset after them.");
 }

@@ -76,6 +76,16 @@ class ColumnsSeen:
             if sample.group is not None and self._stratum_of_group.setdefault(sample.group, value) != value:
                 self._split_group = self._split_group or sample.group
 
+    def add(self, other: ColumnsSeen) -> bool:
+        """Add the values of other samples. False if a column cannot be used, which `see` would report."""
+        for column, values in self._slices.items():
+            values |= other._slices[column]
+        self._seen_strata |= other._seen_strata
+        for group, value in other._stratum_of_group.items():
+            if self._stratum_of_group.setdefault(group, value) != value:
+                return False
+        return other._split_group is None and all(len(values) <= MAX_SLICES for values in self._slices.values())
+
     def check_columns(self, known: Collection[str]) -> None:
         """Raise an error for a column that is not in `known`, and for strata that do not match the weights."""
         for column in self._slices:

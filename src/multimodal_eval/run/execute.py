@@ -28,8 +28,9 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.composite_score import composite_signature
-from multimodal_eval.run.engine.base import Crashed, Executor
+from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
 from multimodal_eval.run.isolation import score_without_crashes
+from multimodal_eval.run.parallel import ReadInput, read_in_parallel
 from multimodal_eval.run.part import OpenPart, States, Stored, Worker
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.sums import TreeSum
@@ -79,7 +80,7 @@ def continue_run(
 
 
 def _read_and_score(worker: Worker, source: Input, executor: Executor, progress: Progress) -> None:
-    info = read_input(worker.plan, source, worker.folder, progress)
+    info = read_input(worker, source, executor, progress)
     info = fit(worker, info, executor, progress)
     finish(worker, info, executor, progress)
 
@@ -90,13 +91,31 @@ def _local() -> Executor:
     return Local()
 
 
-def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress) -> RunInfo:
+def read_input(worker: Worker, source: Input, executor: Executor, progress: Progress) -> RunInfo:
     """Check the whole input and store its samples in parts, before anything is scored."""
-    problems, summary = Problems(), Summary()
-    sizes: list[int] = []
-    columns = ColumnsSeen(plan.config)
-    with PartWriter(folder) as writer:
-        for part in source.parts(problems, summary, plan.part_size, plan.config.limit):
+    read = read_in_parallel(worker, source, executor, progress) or _read_here(worker, source, progress)
+    summary = read.summary
+    refuse_empty(summary, _name(source))
+    read.columns.check_columns([*summary.fields, *summary.metadata])
+    counts = Counts(summary.samples, summary.blank_answers, summary.unmatched_data, summary.unmatched_predictions)
+    info = msgspec.structs.replace(
+        worker.folder.read_info(),
+        input=read.files or source.describe(),
+        counts=counts,
+        input_notes=summary.notes,
+        parts=read.parts,
+    )
+    worker.folder.write_info(info)
+    return info
+
+
+def _read_here(worker: Worker, source: Input, progress: Progress) -> ReadInput:
+    """Read the input from start to end, in this process. All its problems are raised together."""
+    plan, problems = worker.plan, Problems()
+    read = ReadInput(Summary(), [], ColumnsSeen(plan.config), [])
+    sizes, columns = read.parts, read.columns
+    with PartWriter(worker.folder) as writer:
+        for part in source.parts(problems, read.summary, plan.part_size, plan.config.limit):
             if columns.fields:
                 columns.see(part.samples(columns.fields))
             if not problems.total:  # a refused input is not stored
@@ -104,14 +123,7 @@ def read_input(plan: Plan, source: Input, folder: RunFolder, progress: Progress)
             sizes.append(len(part))
             progress("reading", sum(sizes), None)
     problems.raise_if_any()
-    refuse_empty(summary, _name(source))
-    columns.check_columns([*summary.fields, *summary.metadata])
-    counts = Counts(summary.samples, summary.blank_answers, summary.unmatched_data, summary.unmatched_predictions)
-    info = msgspec.structs.replace(
-        folder.read_info(), input=source.describe(), counts=counts, input_notes=summary.notes, parts=sizes
-    )
-    folder.write_info(info)
-    return info
+    return read
 
 
 def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> RunInfo:
@@ -150,7 +162,7 @@ def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Prog
     large: set[str] = set()
     done, total = 0, sum(sizes)
     for size, states in zip(sizes, executor.map(worker, "fit", range(len(sizes))), strict=True):
-        _refuse_crashed(states, "gathering the corpus statistics")
+        refuse_crashed(states, "gathering the corpus statistics")
         for name, state in states.items():
             if isinstance(state, Stored):
                 large.add(name)
@@ -159,14 +171,9 @@ def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Prog
         done += size
         progress("fitting", done, total)
     for number, result in enumerate(executor.map(worker, "merge", range(worker.buckets)) if large else (), 1):
-        _refuse_crashed(result, "summing the corpus statistics")
+        refuse_crashed(result, "summing the corpus statistics")
         progress("merging", number, worker.buckets)
     return {name: tree.value for name, tree in sums.items()}, large
-
-
-def _refuse_crashed(result: Any, what: str) -> None:
-    if isinstance(result, Crashed):
-        raise RunFolderError(f"a process crashed while {what}: {result.reason}")
 
 
 def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> None:

@@ -77,6 +77,14 @@ class Piece:
     def __len__(self) -> int:
         return len(self.order)
 
+    @property
+    def id_hashes(self) -> NDArray[np.int64]:
+        """The hashes of the ids, in order."""
+        if not self.samples:
+            return self.scanned.id_hashes[self.order]
+        checked = np.fromiter((text_hash(sample.id) for sample in self.samples), np.int64, len(self.samples))
+        return np.concatenate([self.scanned.id_hashes, checked])[self.order]
+
     @cached_property
     def columns(self) -> dict[str, pa.Array]:
         """The columns of all samples, in order."""
@@ -121,6 +129,11 @@ class ColumnPart:
 
     def __len__(self) -> int:
         return sum(stop - start for _, start, stop in self._ranges)
+
+    @property
+    def id_hashes(self) -> NDArray[np.int64]:
+        """The hashes of the ids."""
+        return np.concatenate([piece.id_hashes[start:stop] for piece, start, stop in self._ranges])
 
     @cached_property
     def _columns(self) -> dict[str, pa.ChunkedArray]:
@@ -197,8 +210,15 @@ class ColumnReader:
 
     def pieces(self) -> Iterator[Piece]:
         """The samples, block by block."""
+        return self._pieces(self._scans())
+
+    def pieces_of(self, blocks: Iterable[tuple[str, Block | Exception]]) -> Iterator[Piece]:
+        """The samples of some (file, block)."""
+        return self._pieces((name, block, partial(self._scan, block)) for name, block in blocks)
+
+    def _pieces(self, scans: Iterable[tuple[str, Block | Exception, Scan]]) -> Iterator[Piece]:
         file, last_good = "", 0
-        for name, block, scan in self._scans() if self._left != 0 else ():
+        for name, block, scan in scans if self._left != 0 else ():
             if name != file:
                 file, last_good = name, 0
             if isinstance(block, DamagedStreamError):

@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -106,8 +106,8 @@ def _first_bad_byte(path: Path) -> int:
     return offset
 
 
-def read_parquet(path: Path, problems: Problems) -> Iterator[Record]:
-    """(row number, fields) of every row, read in batches smaller than a row group."""
+def read_parquet(path: Path, problems: Problems, row_groups: Sequence[int] | None = None) -> Iterator[Record]:
+    """(row number, fields) of every row, or of the rows of some row groups, read in batches smaller than a group."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -117,7 +117,7 @@ def read_parquet(path: Path, problems: Problems) -> Iterator[Record]:
             if not _header_is_fine(parquet.schema_arrow.names, file, problems):
                 return
             row = 0
-            for batch in parquet.iter_batches(batch_size=8192):
+            for batch in parquet.iter_batches(batch_size=8192, row_groups=row_groups):
                 for fields in batch.to_pylist():
                     row += 1
                     yield row, fields

@@ -372,11 +372,11 @@ def _chained(files: Iterable[DataFile], problems: Problems) -> Iterator[tuple[st
             records = with_questions(records, file.questions, problems)
         for line, record in records:
             if keys:
-                _take_keys(record, keys, problems, name, line)
+                take_keys(record, keys, problems, name, line)
             yield name, line, record
 
 
-def _take_keys(record: Columns, keys: Mapping[str, str], problems: Problems, file: str, line: int) -> None:
+def take_keys(record: Columns, keys: Mapping[str, str], problems: Problems, file: str, line: int) -> None:
     """Add the columns from the folder names, as text; a different value in the record is a problem."""
     for column, value in keys.items():
         stored = record.get(column)

@@ -36,7 +36,7 @@ def read_jsonl(path: Path, problems: Problems) -> Iterator[Record]:
     try:
         with open_bytes(path) as stream:
             for block in line_blocks(stream, str(path)):
-                for line, fields in _records(block, path, problems, last_good):
+                for line, fields in records_of_block(block, path, problems, last_good):
                     last_good = line
                     yield line, fields
     except DamagedStreamError as damage:
@@ -60,7 +60,8 @@ def record_of_line(
         return None
 
 
-def _records(block: Block, path: Path, problems: Problems, last_good: int) -> Iterator[Record]:
+def records_of_block(block: Block, path: Path, problems: Problems, last_good: int) -> Iterator[Record]:
+    """(line number, fields) of every line of a block with a record; `last_good` is the last one before the block."""
     decode = _DECODER.decode
     file = str(path)
     repeating = repeated_by_line(block.data, block.first_line, line_delimited=True)

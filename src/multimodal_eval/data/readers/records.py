@@ -6,6 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
@@ -99,6 +100,18 @@ def parse_map(pairs: Mapping[str, str] | None) -> dict[str, tuple[str, ...]]:
     return columns
 
 
+@dataclass(frozen=True, slots=True)
+class CheckerNotes:
+    """What a checker has noted about its records, without the problems."""
+
+    shapes: dict[tuple[str, ...], int]
+    kinds: dict[str, str]  # by column, in order of first appearance
+    annotators: dict[str, bool]  # by column: whether it has the labels of an annotator
+    unused_map: set[str]
+    unused_annotators: set[str]
+    blank_answers: int
+
+
 class RecordChecker:
     """Checks the records of one or several files (`file` is the current one) and collects problems."""
 
@@ -145,6 +158,27 @@ class RecordChecker:
         """Count records that were checked elsewhere and have the fields of an earlier record."""
         self._shapes[shape] += records
         self.blank_answers += blank_answers
+
+    @property
+    def notes(self) -> CheckerNotes:
+        """What is noted about the records so far."""
+        kinds = {column: first[0] for column, first in self._kinds.items()}
+        return CheckerNotes(
+            self._shapes, kinds, self._is_annotator, self.unused_map, self.unused_annotators, self.blank_answers
+        )
+
+    def add_notes(self, notes: CheckerNotes) -> bool:
+        """Add the notes of a checker of the following records. False if a column then mixes types of values."""
+        for shape, records in notes.shapes.items():
+            self._shapes[shape] = self._shapes.get(shape, 0) + records
+        for column, kind in notes.kinds.items():
+            if self._kinds.setdefault(column, (kind, None, 0, ""))[0] != kind:
+                return False
+        self._is_annotator.update(notes.annotators)
+        self.unused_map &= notes.unused_map
+        self.unused_annotators &= notes.unused_annotators
+        self.blank_answers += notes.blank_answers
+        return True
 
     def id_of(self, record: Mapping[str, object]) -> str | None:
         """The record's id as text, unchecked, for a second pass over a file."""

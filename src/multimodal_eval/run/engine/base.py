@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import msgspec
 
-from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.config import load_config
 from multimodal_eval.run.plan import Plan, make_plan
@@ -23,8 +23,10 @@ from multimodal_eval.run.plan import Plan, make_plan
 if TYPE_CHECKING:
     from multimodal_eval.run.part import Worker
 
-Work = Literal["fit", "merge", "score", "probe", "score_again"]
+Work = Literal["count", "read", "unique", "fit", "merge", "score", "probe", "score_again"]
+READING: tuple[Work, ...] = ("count", "read", "unique")
 IN_OTHER_PROCESSES: tuple[Work, ...] = ("probe", "score_again")  # used only after a process has crashed
+BEFORE_SCORING: tuple[Work, ...] = (*READING, "fit", "merge")
 AHEAD = 2  # parts per worker that are in progress or queued: enough to keep all workers busy
 Item = TypeVar("Item")
 Future = TypeVar("Future")
@@ -32,6 +34,10 @@ Future = TypeVar("Future")
 
 class Executor(Protocol):
     """Processes parts."""
+
+    @property
+    def workers(self) -> int | None:
+        """The number of items processed at the same time; None if it depends on a cluster."""
 
     def map(self, worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
         """`worker.work(item)` for every item, results in the order of the items.
@@ -47,8 +53,16 @@ class Crashed:
     reason: str
 
 
+def refuse_crashed(result: Any, what: str) -> None:
+    """Raise an error if the result is a crash."""
+    if isinstance(result, Crashed):
+        raise RunFolderError(f"a process crashed while {what}: {result.reason}")
+
+
 class Inline:
     """Processes items one after the other, in this thread."""
+
+    workers = 1
 
     def map(self, worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
         """`worker.work(item)` for every item."""

@@ -25,12 +25,12 @@ from uuid import uuid4
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnavailableError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.optional import require
-from multimodal_eval.run.engine.base import AHEAD, Crashed, Recipe, Work, in_order
+from multimodal_eval.run.engine.base import AHEAD, BEFORE_SCORING, Crashed, Recipe, Work, in_order
 from multimodal_eval.run.execute import stored_signature
 from multimodal_eval.run.part import Worker
 
-# A part that cannot be scored is bisected and scored again; a failure to gather statistics ends the run.
-RETRIES: dict[Work, int] = {"fit": 3, "merge": 3, "score": 1, "probe": 1, "score_again": 1}
+# A part that cannot be scored is bisected and scored again; a failure to read or to gather statistics ends the run.
+RETRIES: dict[Work, int] = {**dict.fromkeys(BEFORE_SCORING, 3), "score": 1, "probe": 1, "score_again": 1}
 OBJECT_STORE = 100_000_000  # bytes: only small objects are sent
 LONGEST_FOLDER = 20  # characters, out of 107 for the path of a socket
 # Messages about recovered crashes that Ray would print to standard output, between our results.
@@ -218,7 +218,7 @@ class _ModelActor:
 
 def _work(session: _Session, recipe: Recipe, work: Work, item: Any) -> Any:
     worker = _opened(session, recipe)
-    if work not in ("fit", "merge"):
+    if work not in BEFORE_SCORING:
         _check_signatures(session, recipe)
     return getattr(worker, work)(item)
 

@@ -1,0 +1,225 @@
+"""Cut the files of an input into splits that any process can read, and the parts of a run into tasks.
+
+A split is counted first. From the counts follow the rows of every split, and so which part starts in which split.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import IO
+
+from multimodal_eval._native import count_records
+from multimodal_eval.data.readers.blocks import (
+    BLOCK,
+    BOM,
+    COMPRESSED,
+    bare_suffix,
+    line_blocks,
+    open_bytes,
+    refuse_utf16,
+)
+from multimodal_eval.data.readers.files import DataFile
+from multimodal_eval.data.readers.formats import reader_of
+from multimodal_eval.data.readers.problems import Problems
+
+SPLIT = 16 << 20  # bytes
+SMALLEST_SPLIT = SPLIT >> 2
+SPLITS_PER_WORKER = 4  # so that all workers finish at about the same time
+JSON_LINES = (".jsonl", ".ndjson")
+_FORMATS = (*JSON_LINES, ".csv", ".tsv", ".parquet", ".json")
+_NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Consecutive records of a file.
+
+    `start` and `stop` are bytes of plain JSONL, row groups of Parquet, and the whole file in other formats. Before a
+    split is counted, a line belongs to the range that contains its first byte.
+    """
+
+    file: DataFile
+    start: int
+    stop: int
+    size: int  # bytes to read
+    records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Consecutive parts of a run: `rows` records of some ranges, after the first `skip`."""
+
+    number: int
+    first_row: int
+    rows: int
+    skip: int
+    ranges: tuple[Range, ...]
+
+
+def has_splits(files: Iterable[DataFile]) -> bool:
+    """Whether records of these files can be read from a range: not those of COCO annotations."""
+    return all(
+        bare_suffix(file.path) in _FORMATS
+        and not (bare_suffix(file.path) == ".json" and reader_of(file.path).__name__ == "read_coco_annotations")
+        for file in files
+    )
+
+
+def is_divisible(path: Path) -> bool:
+    """Whether the file is plain JSONL, which can be read from any line."""
+    return bare_suffix(path) in JSON_LINES and path.suffix.lower() not in COMPRESSED
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the file is Parquet, which can be read from any row group."""
+    return path.suffix.lower() == ".parquet"
+
+
+def split_size(total: int, workers: int | None) -> int:
+    """The size of a split, in bytes, of an input of `total` bytes."""
+    if workers is None:
+        return SPLIT
+    return min(SPLIT, max(SMALLEST_SPLIT, total // (SPLITS_PER_WORKER * workers)))
+
+
+def splits_of(files: Iterable[DataFile], size: int) -> list[tuple[Range, ...]]:
+    """The splits of some files, of about `size` bytes: pieces of large files, or several small files."""
+    ranges = (_cut(DataFile(file.path.absolute(), file.keys), size) for file in files)
+    return list(grouped((piece for pieces in ranges for piece in pieces), size))
+
+
+def _cut(file: DataFile, size: int) -> Iterator[Range]:
+    total = file.path.stat().st_size
+    if not is_divisible(file.path):
+        yield Range(file, 0, total, total)
+        return
+    for start in range(0, total, size):
+        stop = min(total, start + size)
+        yield Range(file, start, stop, stop - start)
+
+
+def grouped(ranges: Iterable[Range], size: int) -> Iterator[tuple[Range, ...]]:
+    """Consecutive ranges together, until they have about `size` bytes."""
+    group: list[Range] = []
+    total = 0
+    for each in ranges:
+        if group and total + each.size > size:
+            yield tuple(group)
+            group, total = [], 0
+        group.append(each)
+        total += each.size
+    if group:
+        yield tuple(group)
+
+
+class MiscountedError(Exception):
+    """The records of a file cannot be counted; reading it says why."""
+
+
+def counted(split: Range) -> list[Range]:
+    """The split with its number of records; the row groups of a Parquet file."""
+    path = split.file.path
+    if is_divisible(path):
+        return [_counted_lines(split)]
+    if is_parquet(path):
+        return _row_groups(split.file)
+    if bare_suffix(path) in JSON_LINES:
+        with open_bytes(path) as stream:
+            blocks = line_blocks(stream, str(path))
+            return [replace(split, records=_records_in(block.data for block in blocks))]
+    problems = Problems()
+    records = sum(1 for _ in reader_of(path)(path, problems))
+    if problems.total:
+        raise MiscountedError
+    return [replace(split, records=records)]
+
+
+def _records_in(blocks: Iterable[bytes]) -> int:
+    """The number of lines that are not blank."""
+    records, inside = 0, False
+    for block in blocks:
+        more, _, inside = count_records(block, _NO_LIMIT, inside)
+        records += more
+    return records
+
+
+def _counted_lines(split: Range) -> Range:
+    """The lines that start in the split, by their bytes, and the number of those that are not blank."""
+    with split.file.path.open("rb") as stream:
+        start = head = 0
+        if split.start:
+            start = _line_after(stream, split.start)
+        else:
+            beginning = stream.read(4)
+            refuse_utf16(beginning, str(split.file.path))
+            head = len(BOM) if beginning.startswith(BOM) else 0
+        stop = max(start, _line_after(stream, split.stop))
+        records = _records_in(byte_blocks(stream, start + head, stop))
+    return Range(split.file, start, stop, stop - start, records)
+
+
+def byte_blocks(stream: IO[bytes], start: int, stop: int) -> Iterator[bytes]:
+    """The bytes of a stream from `start` to `stop`."""
+    stream.seek(start)
+    while start < stop and (block := stream.read(min(BLOCK, stop - start))):
+        start += len(block)
+        yield block
+
+
+def _line_after(stream: IO[bytes], offset: int) -> int:
+    """The start of the first line at the offset or after it."""
+    stream.seek(offset - 1)
+    while (line := stream.readline(BLOCK)) and not line.endswith(b"\n"):
+        pass
+    return stream.tell()
+
+
+def _row_groups(file: DataFile) -> list[Range]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_metadata(file.path)
+    except pa.ArrowException as error:
+        raise MiscountedError from error
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    return [
+        Range(file, number, number + 1, group.total_byte_size, group.num_rows) for number, group in enumerate(groups)
+    ]
+
+
+def tasks_of(groups: Sequence[tuple[Range, ...]], part_size: int) -> list[Task]:
+    """The tasks for parts of `part_size` rows. A task has the parts whose first row is in its group of ranges."""
+    ranges = [each for group in groups for each in group]
+    ends = list(accumulate(each.records for each in ranges))
+    total = ends[-1] if ends else 0
+    tasks: list[Task] = []
+    first = 0  # the number of the group's first range
+    for group in groups:
+        begin = ends[first - 1] if first else 0
+        end = ends[first + len(group) - 1]
+        row, stop = (-(-place // part_size) * part_size for place in (begin, end))
+        stop = min(stop, total)
+        if row < stop:
+            start = bisect_right(ends, row)
+            last = bisect_left(ends, stop)
+            skip = row - (ends[start - 1] if start else 0)
+            tasks.append(Task(len(tasks), row, stop - row, skip, _joined(ranges[start : last + 1])))
+        first += len(group)
+    return tasks
+
+
+def _joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """The ranges with records; adjacent ones of a file become one."""
+    joined: list[Range] = []
+    for each in ranges:
+        last = joined[-1] if joined else None
+        if last is not None and last.file == each.file and last.stop == each.start:
+            joined[-1] = Range(each.file, last.start, each.stop, last.size + each.size, last.records + each.records)
+        elif each.records:
+            joined.append(each)
+    return tuple(joined)

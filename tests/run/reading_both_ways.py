@@ -1,0 +1,80 @@
+"""Read an input in parallel and from start to end, and compare everything that is stored or reported."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.core.progress import silent
+from multimodal_eval.data.readers import blocks, ranges, splits
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.run import execute, parallel
+from multimodal_eval.run import plan as planning
+from multimodal_eval.run.config import overlaid
+from multimodal_eval.run.engine.base import Inline
+from multimodal_eval.run.engine.local import Local
+from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.part import Worker
+
+
+@contextmanager
+def small_splits(split, part=3, block=1 << 20, bucket=1 << 20):
+    """Splits of a few bytes, so that small files are read in parallel."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splits, "SPLIT", split)
+        patch.setattr(splits, "SMALLEST_SPLIT", split)
+        patch.setattr(planning, "PART_SIZE", part)
+        for module in (blocks, splits, ranges):
+            patch.setattr(module, "BLOCK", block)
+        patch.setattr("multimodal_eval.run.reading.ROWS_PER_BUCKET", bucket)
+        yield
+
+
+class Together(Inline):
+    """One after the other, but planned for three workers."""
+
+    workers = 3
+
+
+def read(executor, data, predictions=None, **settings):
+    """(whether it was read in parallel, the stored files, fields of run.json, the error)."""
+    ways = []
+    with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patch:
+
+        def noted(*arguments):
+            ways.append(in_parallel(*arguments))
+            return ways[-1]
+
+        in_parallel = parallel.read_in_parallel
+        patch.setattr(execute, "read_in_parallel", noted)
+        error = info = None
+        folder = Path(scratch) / "run"
+        try:
+            plan, source = planned(overlaid(None, metrics=["rouge_l"], **settings), data, predictions)
+            run_folder = RunFolder.create(folder, execute.describe(plan, source.recipe()), is_durable=False)
+            info = execute.read_input(Worker(plan, run_folder), source, executor, silent)
+        except MultimodalEvalError as refusal:
+            error = f"{type(refusal).__name__}: {refusal}"
+        stored = {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and path.name != "run.json"
+        }
+    return any(ways), stored, info and msgspec.structs.replace(info, created="", source=None), error
+
+
+def assert_both_ways_equal(data, predictions=None, workers=None, **settings):
+    """Whether the input was read in parallel, which stores and reports the same as reading from start to end."""
+    executor = Together() if workers is None else Local(workers)
+    before = read(Inline(), data, predictions, **settings)
+    assert not before[0]
+    after = read(executor, data, predictions, **settings)
+    assert after[2:] == before[2:]
+    if before[3] is None:
+        assert after[1] == before[1]
+    return after[0]
