@@ -31,7 +31,7 @@ def small_splits(split, part=3, block=1 << 20, bucket=1 << 20):
         patch.setattr(planning, "PART_SIZE", part)
         for module in (blocks, splits, ranges):
             patch.setattr(module, "BLOCK", block)
-        patch.setattr("multimodal_eval.run.reading.ROWS_PER_BUCKET", bucket)
+        patch.setattr("multimodal_eval.run.doubts.ROWS_PER_BUCKET", bucket)
         yield
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -16,8 +15,10 @@ from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.inputs import FileInput, Input, Summary
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.ranges import RangeReader
+from multimodal_eval.data.readers.records import CheckerNotes, RecordChecker
 from multimodal_eval.data.readers.splits import (
     Range,
+    Task,
     grouped,
     has_splits,
     is_divisible,
@@ -26,16 +27,13 @@ from multimodal_eval.data.readers.splits import (
     splits_of,
     tasks_of,
 )
+from multimodal_eval.run.doubts import DoubtError, bucket_count
 from multimodal_eval.run.engine.base import Executor, Work, refuse_crashed
+from multimodal_eval.run.joining import PARTS_PER_UNIT, CombineTask, JoinTask, PredictionTask
 from multimodal_eval.run.part import Worker
-from multimodal_eval.run.reading import (
-    Checksums,
-    DoubtError,
-    ReadNotes,
-    ReadTask,
-    UniqueTask,
-    bucket_count,
-)
+from multimodal_eval.run.reading import Checksums, ReadItem, ReadTask, UniqueTask
+
+COMPRESSION = 5  # at most, usually
 
 
 @dataclass
@@ -67,13 +65,13 @@ def _is_worthwhile(worker: Worker, source: Input, executor: Executor) -> bool:
     workers = executor.workers
     if not isinstance(source, FileInput) or worker.plan.config.limit is not None or workers == 1:
         return False
-    if source.predictions is not None or not has_splits(source.files):
+    files = source.files
+    if not has_splits(files):
         return False
     # Other files are read twice: first to count their records.
-    counted_fast = all(is_divisible(file.path) or is_parquet(file.path) for file in source.files)
+    counted_fast = all(is_divisible(file.path) or is_parquet(file.path) for file in files)
     if workers == 2 and not counted_fast:
         return False
-    files = source.data_files.files
     total = _bytes_of(files)
     return total > split_size(total, workers) and (counted_fast or len(files) > 1)
 
@@ -87,49 +85,95 @@ class _Reading:
 
     def __init__(self, worker: Worker, source: FileInput, executor: Executor, progress: Progress) -> None:
         self._worker, self._source, self._executor, self._progress = worker, source, executor, progress
-        self._reader = RangeReader.of(source)
         self._part_size = worker.plan.part_size
-        worker.reads_records = not self._reader.in_columns
+        self._split = split_size(_bytes_of(source.files), executor.workers)
+        self._data = source.data_files.files
+        self._predictions = () if source.prediction_files is None else source.prediction_files.files
+        readers = [RangeReader.of(source, files) for files in (self._data, self._predictions)]
+        self._data_reader, self._prediction_reader = readers
+        worker.reads_records = not all(reader.in_columns for reader in readers)
 
     def read(self) -> ReadInput:
         """Count, read, and compare the ids."""
         self._progress("reading", 0, None)
-        tasks = tasks_of(self._counted(self._source.data_files.files), self._part_size)
+        data, predictions = self._counted()
+        tasks = tasks_of(data, self._part_size)
         rows = sum(task.rows for task in tasks)
         if not rows:
             raise DoubtError
-        buckets = bucket_count(rows)
-        items = [ReadTask(task, self._reader, self._part_size, buckets) for task in tasks]
-        files, notes = self._read(items, rows)
-        self._results("unique", [UniqueTask(bucket, len(tasks)) for bucket in range(buckets)])
-        summary, columns = self._summed(notes)
+        summary = Summary()
+        if self._predictions:
+            columns, files = self._joined(tasks, tasks_of(predictions, 1), rows, summary)
+        else:
+            columns, files = self._unique(tasks, rows, summary)
         summary.samples = rows
         sizes = [min(self._part_size, rows - row) for row in range(0, rows, self._part_size)]
         return ReadInput(summary, sizes, columns, files)
 
-    def _counted(self, files: Sequence[DataFile]) -> list[tuple[Range, ...]]:
-        """Groups of ranges with their numbers of records."""
-        size = split_size(_bytes_of(files), self._executor.workers)
-        ranges: Iterable[Range] = chain.from_iterable(self._results("count", splits_of(files, size)))
-        return list(grouped(ranges, size))
+    def _unique(self, tasks: Sequence[Task], rows: int, summary: Summary) -> tuple[ColumnsSeen, list[InputFile]]:
+        """Store samples that have all their fields, with different ids."""
+        buckets = bucket_count(rows)
+        items = [ReadTask(task, self._data_reader, self._part_size, buckets) for task in tasks]
+        files, notes = self._read(items, rows)
+        self._results("join", [UniqueTask(bucket, len(tasks)) for bucket in range(buckets)])
+        checker = self._checked(self._data_reader, self._data, [note.checker for note in notes])
+        if checker.unused_map or checker.unused_annotators:
+            raise DoubtError
+        summary.add(checker)
+        return self._summed(note.columns for note in notes), files
 
-    def _results(self, work: Work, items: Sequence[Any]) -> list[Any]:
-        """The results of all items; a doubt (None or False) in one of them is raised in the end."""
+    def _joined(
+        self, tasks: Sequence[Task], predictions: Sequence[Task], rows: int, summary: Summary
+    ) -> tuple[ColumnsSeen, list[InputFile]]:
+        """Store samples whose predictions are in other files."""
+        if sum(task.rows for task in predictions) != rows:
+            raise DoubtError
+        size = sum(part.size for task in predictions for part in task.ranges)
+        is_compressed = not all(is_divisible(file.path) for file in self._predictions)
+        buckets = bucket_count(rows, size * (COMPRESSION if is_compressed else 1))
+        data_items = [ReadTask(task, self._data_reader, self._part_size, buckets, is_joined=True) for task in tasks]
+        items = [PredictionTask(task, self._prediction_reader, buckets) for task in predictions]
+        files, notes = self._read([*items, *data_items], rows)
+        predicted, stored = notes[: len(items)], notes[len(items) :]
+        unit = PARTS_PER_UNIT * self._part_size
+        chunks = tuple(note.chunks for note in predicted)
+        self._results("join", [JoinTask(bucket, len(tasks), chunks, rows, unit) for bucket in range(buckets)])
+        is_json = not any(is_parquet(file.path) for file in self._source.files)
+        units = [
+            CombineTask(number, row, min(unit, rows - row), self._part_size, buckets, is_json)
+            for number, row in enumerate(range(0, rows, unit))
+        ]
+        columns = self._summed(self._results("join", units))
+        first = self._checked(self._prediction_reader, self._predictions, [note.checker for note in predicted])
+        second = self._checked(self._data_reader, self._data, [note.checker for note in stored])
+        if first.unused_map & second.unused_map or first.unused_annotators & second.unused_annotators:
+            raise DoubtError
+        summary.add(first)
+        summary.add(second)
+        return columns, files
+
+    def _counted(self) -> list[list[tuple[Range, ...]]]:
+        """Groups of ranges with their numbers of records, of the data and of the predictions."""
+        sides = [splits_of(files, self._split) for files in (self._data, self._predictions)]
+        results = iter(self._results("count", [split for side in sides for split in side]))
+        return [list(grouped((each for _ in side for each in next(results)), self._split)) for side in sides]
+
+    def _results(self, work: Work, items: Sequence[ReadItem]) -> list[Any]:
+        """The results of all items; a doubt about one of them is raised in the end."""
         results = []
         for result in self._executor.map(self._worker, work, items):
             refuse_crashed(result, "reading the input")
             results.append(result)
-        if any(result is None or result is False for result in results):
+        if any(result is None for result in results):
             raise DoubtError
         return results
 
-    def _read(self, tasks: Sequence[ReadTask], rows: int) -> tuple[list[InputFile], list[ReadNotes]]:
+    def _read(self, tasks: Sequence[ReadTask | PredictionTask], rows: int) -> tuple[list[InputFile], list[Any]]:
         """The description of the files, and the notes of the tasks."""
-        checksums = self._checksums()
         files: list[InputFile] = []
-        notes: list[ReadNotes] = []
+        notes: list[Any] = []
         done, is_doubtful = 0, False
-        items: list[ReadTask | Checksums] = [*checksums, *tasks]
+        items: list[ReadItem] = [*self._checksums(), *tasks]
         for item, result in zip(items, self._executor.map(self._worker, "read", items), strict=True):
             refuse_crashed(result, "reading the input")
             if result is None:
@@ -138,6 +182,7 @@ class _Reading:
                 files += result
             else:
                 notes.append(result)
+            if isinstance(item, ReadTask):
                 done += item.task.rows
                 self._progress("reading", done, rows)
         if is_doubtful:
@@ -148,18 +193,20 @@ class _Reading:
     def _checksums(self) -> list[Checksums]:
         """All files, small ones together."""
         sizes = [Range(file, 0, 0, file.path.stat().st_size) for file in self._source.files]
-        groups = grouped(sizes, split_size(0, None))
+        groups = grouped(sizes, self._split)
         return [Checksums(tuple(each.file.path.absolute() for each in group)) for group in groups]
 
-    def _summed(self, notes: Sequence[ReadNotes]) -> tuple[Summary, ColumnsSeen]:
-        """The notes of all tasks, as if one checker had seen all records."""
-        summary, columns = Summary(), ColumnsSeen(self._worker.plan.config)
-        source = self._source
-        checker = self._reader.checker(source.data_files.files[0].path, Problems())
+    def _checked(self, reader: RangeReader, files: Sequence[DataFile], notes: Iterable[CheckerNotes]) -> RecordChecker:
+        """A checker with the notes of all tasks, as if it had seen all records."""
+        checker = reader.checker(files[0].path, Problems())
         for note in notes:
-            if not checker.add_notes(note.checker) or not columns.add(note.columns):
+            if not checker.add_notes(note):
                 raise DoubtError
-        if checker.unused_map or checker.unused_annotators:
-            raise DoubtError
-        summary.add(checker)
-        return summary, columns
+        return checker
+
+    def _summed(self, columns: Iterable[ColumnsSeen]) -> ColumnsSeen:
+        total = ColumnsSeen(self._worker.plan.config)
+        for each in columns:
+            if not total.add(each):
+                raise DoubtError
+        return total

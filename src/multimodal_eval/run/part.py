@@ -16,20 +16,18 @@ import pyarrow as pa
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import OpenSamplesError
 from multimodal_eval.core.metric import LargeState, Metric, Placement, Scorer
-from multimodal_eval.core.records import COMPOSITE, InputFile
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.retries import GaveUpError, Retries
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scores import Scores, code_of, joined
 from multimodal_eval.core.scoring import score_rows, with_failures_marked
-from multimodal_eval.data.readers.splits import Range
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.score_table import columns_of, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import composite_of_columns
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.media.policy import policy_of, using
-from multimodal_eval.run import reading
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.reading import Checksums, ReadNotes, ReadTask, UniqueTask
+from multimodal_eval.run.reading import ReadItem, perform
 
 BATCH = 1024
 States = dict[str, Any]  # corpus statistics by metric, of a type defined by the metric
@@ -107,7 +105,7 @@ class Worker:
         """Where to do the work: with a model, in Python processes, or in threads."""
         if work in ("count", "read"):
             return "process" if self.reads_records else "thread"
-        if work in ("unique", "merge"):
+        if work in ("join", "merge"):
             return "thread"
         placements = {metric.placement for metric in self.fresh if work != "fit" or metric.fits}
         order: tuple[Placement, ...] = ("model", "process", "thread")
@@ -118,17 +116,11 @@ class Worker:
         if work == "score":
             _ = self.scorers
 
-    def count(self, splits: tuple[Range, ...]) -> list[Range] | None:
-        """Count the records of some splits of the input."""
-        return reading.count(splits)
+    def read(self, item: ReadItem) -> Any:
+        """Do one of the tasks of reading the input."""
+        return perform(self.folder, self.plan.config, item)
 
-    def read(self, item: ReadTask | Checksums) -> ReadNotes | list[InputFile] | None:
-        """Store some parts of the input, or describe some of its files."""
-        return reading.read(self.folder, self.plan.config, item)
-
-    def unique(self, item: UniqueTask) -> bool:
-        """Whether no two ids have equal hashes in one bucket."""
-        return reading.unique(self.folder, item)
+    count = join = read  # separate names, because the engines place them differently
 
     @property
     def fresh(self) -> list[Metric]:

@@ -1,4 +1,4 @@
-"""Read an input in parallel: count its splits, read them into parts, and compare the hashes of their ids.
+"""The tasks of reading an input in parallel: count its splits, read them into parts, compare the hashes of their ids.
 
 Whatever is unusual (a refused record, two ids with the same hash, columns of mixed types) only raises a doubt. The
 input is then read in this process from start to end, which reports every problem with its file and line. So both ways
@@ -10,41 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.config import RunConfig
-from multimodal_eval.core.errors import MultimodalEvalError
-from multimodal_eval.core.records import InputFile
-from multimodal_eval.data.readers.blocks import DamagedStreamError
 from multimodal_eval.data.readers.inputs import describe_file
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.readers.ranges import RangeReader, TooLongError, id_hashes
+from multimodal_eval.data.readers.ranges import RangeReader, id_hashes
 from multimodal_eval.data.readers.records import CheckerNotes
-from multimodal_eval.data.readers.splits import MiscountedError, Range, Task, counted
+from multimodal_eval.data.readers.splits import Range, Task, counted
 from multimodal_eval.data.runs.run_folder import RunFolder
-
-ROWS_PER_BUCKET = 1 << 20
-MAX_BUCKETS = 1024
-_STOP = "stop"  # exists in the scratch folder if there is a doubt
-
-
-class DoubtError(Exception):
-    """The input must be read from start to end."""
-
-
-_DOUBTS = (
-    DoubtError,
-    MiscountedError,
-    TooLongError,
-    DamagedStreamError,
-    MultimodalEvalError,
-    OSError,
-    pa.ArrowException,
-)
+from multimodal_eval.run.doubts import DOUBTS, Done, DoubtError, bounds_of, is_stopped, refuse_equal, stop
+from multimodal_eval.run.joining import CombineTask, JoinTask, PredictionTask, combine, divide, join, write_places
 
 
 @dataclass(frozen=True)
@@ -55,6 +35,7 @@ class ReadTask:
     reader: RangeReader
     part_size: int
     buckets: int
+    is_joined: bool = False  # with predictions
 
 
 @dataclass(frozen=True)
@@ -80,35 +61,32 @@ class ReadNotes:
     columns: ColumnsSeen
 
 
-def count(splits: tuple[Range, ...]) -> list[Range] | None:
-    """The ranges of some splits with their numbers of records. None if there is a doubt."""
-    try:
-        return list(chain.from_iterable(map(counted, splits)))
-    except _DOUBTS:
-        return None
+ReadItem = tuple[Range, ...] | Checksums | ReadTask | PredictionTask | UniqueTask | JoinTask | CombineTask
 
 
-def read(folder: RunFolder, config: RunConfig, item: ReadTask | Checksums) -> ReadNotes | list[InputFile] | None:
-    """Store the parts of a task, or describe some files. None if there is a doubt."""
+def perform(folder: RunFolder, config: RunConfig, item: ReadItem) -> Any:
+    """Do one task and return its result. None if it, or another one before it, has a doubt."""
     if is_stopped(folder):
         return None
     try:
-        if isinstance(item, Checksums):
-            return list(map(describe_file, item.files))
-        return _read(folder, config, item)
-    except _DOUBTS:
+        match item:
+            case ReadTask():
+                return _read(folder, config, item)
+            case PredictionTask():
+                return divide(folder, item)
+            case UniqueTask():
+                return _refuse_duplicates(folder, item)
+            case JoinTask():
+                return join(folder, item)
+            case CombineTask():
+                return combine(folder, config, item)
+            case Checksums():
+                return list(map(describe_file, item.files))
+            case _:
+                return list(chain.from_iterable(map(counted, item)))
+    except DOUBTS:
         stop(folder)
         return None
-
-
-def is_stopped(folder: RunFolder) -> bool:
-    """Whether another task has a doubt, so that nothing needs to be read."""
-    return folder.read_piece(_STOP, 0) is not None
-
-
-def stop(folder: RunFolder) -> None:
-    """Let the tasks that have not started end immediately."""
-    folder.write_pieces(_STOP, [b""])
 
 
 def _read(folder: RunFolder, config: RunConfig, item: ReadTask) -> ReadNotes:
@@ -120,14 +98,17 @@ def _read(folder: RunFolder, config: RunConfig, item: ReadTask) -> ReadNotes:
         expected = min(item.part_size, task.first_row + task.rows - row)
         if problems.total or len(part) != expected:  # a part ends early if its media are large
             raise DoubtError
-        if columns.fields:
+        if columns.fields and not item.is_joined:
             columns.see(part.samples(columns.fields))
         folder.write_part("samples", row // item.part_size, part.table(row))
         hashes.append(id_hashes(part))
         row += len(part)
     if problems.total or row != task.first_row + task.rows:
         raise DoubtError
-    folder.write_pieces(ids_of(task.number), in_buckets(np.concatenate(hashes), item.buckets))
+    if item.is_joined:
+        write_places(folder, task, np.concatenate(hashes), item.buckets)
+    else:
+        folder.write_pieces(ids_of(task.number), in_buckets(np.concatenate(hashes), item.buckets))
     return ReadNotes(checker.notes, columns)
 
 
@@ -143,25 +124,7 @@ def in_buckets(hashes: NDArray[np.int64], buckets: int) -> list[bytes]:
     return [piece.tobytes() for piece in np.split(ordered, bounds_of(ordered, buckets))]
 
 
-def bounds_of(ordered: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
-    """The places at which the second and all further buckets start among sorted hashes."""
-    limits = np.array([(number << 64) // buckets for number in range(1, buckets)], np.uint64)
-    return np.searchsorted(ordered, limits)
-
-
-def refuse_equal(ordered: NDArray[np.uint64]) -> None:
-    """Raise a DoubtError if two hashes are equal."""
-    if len(ordered) > 1 and bool((ordered[1:] == ordered[:-1]).any()):
-        raise DoubtError
-
-
-def bucket_count(rows: int) -> int:
-    """The number of buckets for some rows."""
-    return min(MAX_BUCKETS, -(-rows // ROWS_PER_BUCKET))
-
-
-def unique(folder: RunFolder, item: UniqueTask) -> bool:
-    """Whether all hashes of a bucket are different."""
+def _refuse_duplicates(folder: RunFolder, item: UniqueTask) -> Done:
     pieces = (folder.read_piece(ids_of(task), item.bucket) for task in range(item.tasks))
-    ordered = np.sort(np.concatenate([np.frombuffer(piece or b"", np.uint64) for piece in pieces]))
-    return not bool((ordered[1:] == ordered[:-1]).any())
+    refuse_equal(np.sort(np.concatenate([np.frombuffer(piece or b"", np.uint64) for piece in pieces])))
+    return Done()

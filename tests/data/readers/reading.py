@@ -9,6 +9,7 @@ from multimodal_eval.data.readers.inputs import FileInput, Summary
 from multimodal_eval.data.readers.parts import SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
+from tests.run.reading_both_ways import assert_both_ways_equal, small_splits
 
 GOOD = '{"id": "a", "generated_answer": "x", "references": ["y"]}'
 
@@ -18,6 +19,11 @@ def read(path, predictions=None, allow_partial=False, limit=None, **columns):
     source = FileInput(Path(path), predictions and Path(predictions), parse_map(columns), allow_partial)
     if source.has_columns:
         assert_columns_equal_samples(source, limit)
+    if limit is None:
+        with small_splits(50):
+            assert_both_ways_equal(
+                Path(path), predictions and Path(predictions), map=columns, allow_partial=allow_partial
+            )
     samples = list(source.samples(problems, summary, limit))
     return samples, problems, summary
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from multimodal_eval.data.readers.blocks import (
     open_bytes,
 )
 from multimodal_eval.data.readers.columns import ColumnPart, ColumnReader, column_parts
+from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.formats import read_parquet, reader_of
 from multimodal_eval.data.readers.inputs import FileInput, checker_of, take_keys
 from multimodal_eval.data.readers.json_file import records_of_block
@@ -44,10 +45,9 @@ class RangeReader:
     in_columns: bool  # by compiled code
 
     @classmethod
-    def of(cls, source: FileInput) -> RangeReader:
-        """The reader of one of the two sides of an input."""
-        files = source.files
-        plain = not source.annotators and all(not file.keys for file in files)
+    def of(cls, source: FileInput, files: Sequence[DataFile]) -> RangeReader:
+        """The reader of some files of an input."""
+        plain = not source.annotators and not any(file.keys for file in files)
         in_columns = plain and all(bare_suffix(file.path) in JSON_LINES for file in files)
         return cls(source.columns, source.annotators, in_columns)
 

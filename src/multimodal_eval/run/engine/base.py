@@ -23,10 +23,9 @@ from multimodal_eval.run.plan import Plan, make_plan
 if TYPE_CHECKING:
     from multimodal_eval.run.part import Worker
 
-Work = Literal["count", "read", "unique", "fit", "merge", "score", "probe", "score_again"]
-READING: tuple[Work, ...] = ("count", "read", "unique")
+Work = Literal["count", "read", "join", "fit", "merge", "score", "probe", "score_again"]
 IN_OTHER_PROCESSES: tuple[Work, ...] = ("probe", "score_again")  # used only after a process has crashed
-BEFORE_SCORING: tuple[Work, ...] = (*READING, "fit", "merge")
+BEFORE_SCORING: tuple[Work, ...] = ("count", "read", "join", "fit", "merge")
 AHEAD = 2  # parts per worker that are in progress or queued: enough to keep all workers busy
 Item = TypeVar("Item")
 Future = TypeVar("Future")

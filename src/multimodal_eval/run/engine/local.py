@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.machine import cores
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 MIN_PARTS = 3  # for processes: starting one takes most of a second
 TRIES = 2
 THREADS = 4  # per process: a quarter of the work of native metrics is in Python, which runs one thread at a time
+MANY_SPLITS = 256  # for processes that only read: about 4 GB, of which a thread reads 100 MB in a second
 BUNDLE = AHEAD * THREADS  # maximum number of parts per task of a process with threads
 
 
@@ -37,13 +39,19 @@ class Local:
             return _in_processes(Recipe.of(worker), work, items, workers)
         placement = worker.placement(work)
         worker.threads = max(1, self.workers // max(1, len(items)))
-        if workers > THREADS and placement == "thread" and len(items) > BUNDLE and _can_leave(worker):
+        if workers > THREADS and placement == "thread" and len(items) > _enough(work) and _can_leave(worker):
             return _in_bundles(Recipe.of(worker), work, items, workers)
         if workers > 1 and placement == "thread":
             return _in_threads(worker, work, items, workers)
         if workers > 1 and placement == "process" and len(items) >= MIN_PARTS and _can_leave(worker):
             return _in_processes(Recipe.of(worker), work, items, workers)
         return Inline().map(worker, work, items)
+
+
+def _enough(work: Work) -> float:
+    """The number of items from which on threads in several processes are faster than in this one."""
+    few: dict[Work, float] = {"count": inf, "read": MANY_SPLITS, "join": inf}
+    return few.get(work, BUNDLE)
 
 
 def _can_leave(worker: Worker) -> bool:

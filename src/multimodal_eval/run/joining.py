@@ -1,0 +1,244 @@
+"""Join data and predictions by id, in parallel: both are divided into buckets by the hashes of their ids.
+
+One task joins one bucket, and another puts the predictions of some consecutive rows into their parts. Ids without a
+partner, and values that differ between the two files, are doubts (see `reading`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from multimodal_eval.analysis.slices import ColumnsSeen
+from multimodal_eval.core.arrow import integer_values, integers
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.data.readers import parts
+from multimodal_eval.data.readers.ids import merge
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.ranges import RangeReader, id_hashes
+from multimodal_eval.data.readers.records import CheckerNotes, Fields
+from multimodal_eval.data.readers.splits import Task
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.sample_table import (
+    columns_of,
+    columns_of_fields,
+    table_of_columns,
+    to_samples,
+    to_table,
+)
+from multimodal_eval.run.doubts import Done, DoubtError, bounds_of, refuse_equal
+
+CHUNK = 32 << 20  # bytes of predictions that a task divides at a time
+PARTS_PER_UNIT = 8
+_ROWS = 10_000
+_HASH = "hash"  # a column of hashes, besides the columns of samples
+_MEDIA = ("image", "images", "audio", "video", "messages")
+PLACES = np.dtype([("hash", "<u8"), ("row", "<i8")])
+
+
+@dataclass(frozen=True)
+class PredictionTask:
+    """Predictions to read and to divide into buckets."""
+
+    task: Task
+    reader: RangeReader
+    buckets: int
+
+
+@dataclass(frozen=True)
+class PredictionNotes:
+    """What a task has noted about its predictions, and the number of its scratch files."""
+
+    checker: CheckerNotes
+    chunks: int
+
+
+@dataclass(frozen=True)
+class JoinTask:
+    """A bucket of data and predictions from all tasks."""
+
+    bucket: int
+    tasks: int  # of the data
+    chunks: tuple[int, ...]  # of each task of the predictions
+    rows: int  # of the whole input
+    unit: int  # rows of a `CombineTask`
+
+
+@dataclass(frozen=True)
+class CombineTask:
+    """Consecutive parts and their predictions from all buckets."""
+
+    unit: int
+    first_row: int
+    rows: int
+    part_size: int
+    buckets: int
+    is_json: bool  # stored values are equal if and only if the values in the files are
+
+
+def places_of(task: int) -> str:
+    """The scratch file with the hashes and rows of a task of the data."""
+    return f"places.task-{task:05d}"
+
+
+def _predictions_of(task: int, chunk: int) -> str:
+    return f"predictions.task-{task:05d}.{chunk:05d}"
+
+
+def _joined_of(bucket: int) -> str:
+    return f"joined.bucket-{bucket:05d}"
+
+
+def write_places(folder: RunFolder, task: Task, hashes: NDArray[np.int64], buckets: int) -> None:
+    """Store the hashes and rows of a task of the data, in buckets."""
+    places = np.empty(len(hashes), PLACES)
+    places["hash"], places["row"] = hashes.view(np.uint64), np.arange(task.first_row, task.first_row + task.rows)
+    places = places[np.argsort(places["hash"])]
+    refuse_equal(places["hash"])
+    pieces = np.split(places, bounds_of(places["hash"], buckets))
+    folder.write_pieces(places_of(task.number), [piece.tobytes() for piece in pieces])
+
+
+def divide(folder: RunFolder, item: PredictionTask) -> PredictionNotes:
+    """Read some predictions and store them in buckets."""
+    task, problems = item.task, Problems()
+    checker = item.reader.checker(task.ranges[0].file.path, problems)
+    chunks = rows = size = 0
+    tables: list[pa.Table] = []
+    for part in item.reader.parts(task, checker, problems, _ROWS):
+        if problems.total:
+            raise DoubtError
+        table = pa.table(columns_of(part.table(0).drop_columns(["row"])))
+        tables.append(table.append_column(_HASH, integers(id_hashes(part))))
+        rows, size = rows + len(part), size + table.nbytes
+        if size >= CHUNK:
+            _write_chunk(folder, _predictions_of(task.number, chunks), tables, item.buckets)
+            chunks, size, tables = chunks + 1, 0, []
+    if problems.total or rows != task.rows:
+        raise DoubtError
+    if tables:
+        _write_chunk(folder, _predictions_of(task.number, chunks), tables, item.buckets)
+        chunks += 1
+    return PredictionNotes(checker.notes, chunks)
+
+
+def _write_chunk(folder: RunFolder, name: str, tables: Sequence[pa.Table], buckets: int) -> None:
+    table = _concatenated(tables)
+    hashes = integer_values(table.column(_HASH)).view(np.uint64)
+    order = np.argsort(hashes)
+    bounds = bounds_of(hashes[order], buckets)
+    _write_slices(folder, name, table.take(integers(order)), [0, *bounds.tolist(), len(table)])
+
+
+def _concatenated(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all tables; a column that a table lacks is null."""
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()
+
+
+def _write_slices(folder: RunFolder, name: str, table: pa.Table, ends: Sequence[int]) -> None:
+    folder.write_pieces(name, [_packed(table.slice(start, stop - start)) for start, stop in pairwise(ends)])
+
+
+def _packed(table: pa.Table) -> bytes:
+    if not len(table):
+        return b""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _unpacked(pieces: Iterable[bytes | None]) -> pa.Table | None:
+    """The rows of all pieces; None if there are none."""
+    tables = [pa.ipc.open_stream(piece).read_all() for piece in pieces if piece]
+    return _concatenated(tables) if tables else None
+
+
+def join(folder: RunFolder, item: JoinTask) -> Done:
+    """Find the prediction of every row of a bucket, and store them by row."""
+    pieces = (folder.read_piece(places_of(task), item.bucket) for task in range(item.tasks))
+    places = np.concatenate([np.frombuffer(piece or b"", PLACES) for piece in pieces])
+    names = (_predictions_of(task, chunk) for task, chunks in enumerate(item.chunks) for chunk in range(chunks))
+    predictions = _unpacked(folder.read_piece(name, item.bucket) for name in names)
+    if (0 if predictions is None else len(predictions)) != len(places):
+        raise DoubtError
+    if predictions is None:
+        return Done()
+    hashes = integer_values(predictions.column(_HASH)).view(np.uint64)
+    order = np.argsort(hashes)
+    places = places[np.argsort(places["hash"])]
+    refuse_equal(places["hash"])
+    if not bool((places["hash"] == hashes[order]).all()):
+        raise DoubtError
+    by_row = np.argsort(places["row"])
+    rows = places["row"][by_row]
+    table = predictions.drop_columns([_HASH]).take(integers(order[by_row])).append_column("row", integers(rows))
+    ends = np.searchsorted(rows, np.arange(0, item.rows + item.unit, item.unit))
+    _write_slices(folder, _joined_of(item.bucket), table, ends.tolist())
+    return Done()
+
+
+def combine(folder: RunFolder, config: RunConfig, item: CombineTask) -> ColumnsSeen:
+    """Put the predictions into some parts."""
+    columns = ColumnsSeen(config)
+    table = _unpacked(folder.read_piece(_joined_of(bucket), item.unit) for bucket in range(item.buckets))
+    assert table is not None
+    rows = integer_values(table.column("row"))
+    table = table.take(integers(np.argsort(rows)))
+    for row in range(item.first_row, item.first_row + item.rows, item.part_size):
+        part = row // item.part_size
+        predictions = table.slice(row - item.first_row, item.part_size)
+        combined = _combined(folder.read_part("samples", part), predictions, row, is_json=item.is_json)
+        if columns.fields:
+            columns.see(to_samples(combined.select(columns_of_fields({"id", *columns.fields}))))
+        folder.write_part("samples", part, combined)
+    return columns
+
+
+def _combined(data: pa.Table, predictions: pa.Table, row: int, *, is_json: bool) -> pa.Table:
+    """The columns of both. Fields that both have are merged sample by sample."""
+    if not data.column("id").equals(predictions.column("id")):
+        raise DoubtError
+    columns = columns_of(data)
+    for field in FIELDS:
+        names = columns_of_fields({field} - {"id"})
+        predicted = {name: predictions.column(name) for name in names if _has_values(predictions, name)}
+        if predicted and field in _MEDIA and _size(data) + _size(predictions) >= parts.MEDIA_BYTES:
+            raise DoubtError  # the part may end early
+        if predicted and columns.keys() & names:
+            return _merged(data, predictions, row, is_json=is_json)
+        columns |= predicted
+    return table_of_columns(columns, len(data), row)
+
+
+def _size(table: pa.Table) -> int:
+    """The size of all media in bytes, which is at least `media_size`."""
+    return sum(table.column(name).nbytes for name in columns_of_fields(_MEDIA) if name in table.column_names)
+
+
+def _has_values(table: pa.Table, name: str) -> bool:
+    return name in table.column_names and table.column(name).null_count < len(table)
+
+
+def _merged(data: pa.Table, predictions: pa.Table, row: int, *, is_json: bool) -> pa.Table:
+    if not is_json:
+        raise DoubtError
+    problems = Problems()
+    columns = {name: predictions.column(name) for name in predictions.column_names}
+    complete = table_of_columns(columns, len(predictions), row)
+    pairs = zip(to_samples(data), to_samples(complete), strict=True)
+    samples = [Sample(**merge(_fields(sample), prediction, problems, None, 0)) for sample, prediction in pairs]
+    if problems.total:
+        raise DoubtError
+    return to_table(samples, row)
+
+
+def _fields(sample: Sample) -> Fields:
+    values = {field: getattr(sample, field) for field in FIELDS}
+    return {field: value for field, value in values.items() if value is not None and value != {}}
