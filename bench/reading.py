@@ -2,10 +2,16 @@
 
 Prints wall time and processor time of all threads, the best of the rounds: `mmeval validate` as a whole command, then,
 in one process, checking alone and storing the parts of a run.
+
+    python bench/reading.py --workers 1 2 4 8 -- DATA [PREDICTIONS]
+
+Prints wall time, processor time and peak memory, including child processes, of the reading stage of a run, each in a
+process of its own. DATA is a file, a folder or a pattern in quotes.
 """
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
@@ -64,7 +70,48 @@ def validate(path: Path) -> tuple[float, float]:
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+STAGE = """
+import json, resource, sys, time
+from pathlib import Path
+from multimodal_eval.core.progress import silent
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.run import execute
+from multimodal_eval.run.config import overlaid
+from multimodal_eval.run.engine.local import Local
+from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.part import Worker
+
+def used():
+    return [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+
+output, workers, data, *predictions = sys.argv[1:]
+plan, source = planned(overlaid(None, metrics=["rouge_l"]), data, *(predictions or [None]))
+folder = RunFolder.create(Path(output), execute.describe(plan, source.recipe()))
+start, before = time.perf_counter(), sum(usage.ru_utime + usage.ru_stime for usage in used())
+info = execute.read_input(Worker(plan, folder), source, Local(int(workers)), silent)
+wall, after = time.perf_counter() - start, sum(usage.ru_utime + usage.ru_stime for usage in used())
+print(json.dumps([sum(info.parts), wall, after - before, max(usage.ru_maxrss for usage in used()) / 1024]))
+"""
+
+
+def stage(workers: str, inputs: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [sys.executable, "-c", STAGE, f"{scratch}/run", workers, *inputs]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    rows, wall, used, memory = json.loads(done.stdout)
+    rate = rows / wall
+    print(
+        f"{workers:>3} workers {wall:8.2f} s {used:8.2f} s of processors {rate:12,.0f} samples/s {memory:7.0f} MB",
+        flush=True,
+    )
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--workers"]:
+        end = sys.argv.index("--")
+        for workers in sys.argv[2:end]:
+            stage(workers, sys.argv[end + 1 :])
+        return
     lines, rounds = (int(argument) for argument in [*sys.argv[1:], "1000000", "3"][:2])
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "data.jsonl"

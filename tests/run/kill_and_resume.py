@@ -19,9 +19,10 @@ from pathlib import Path
 
 PLUGIN = Path(__file__).with_name("plugin.py")
 SAMPLES, PART = 600, 40
-# Small parts, so that a kill often hits a half-written one.
+# Small parts and splits, so that a kill often hits a half-written part, and the input is read in parallel.
 START = (
     "import sys; from multimodal_eval.run import plan; plan.PART_SIZE = int(sys.argv.pop(1)); "
+    "from multimodal_eval.data.readers import splits; splits.SPLIT = splits.SMALLEST_SPLIT = 20_000; "
     "from multimodal_eval.cli.main import main; main()"
 )
 

@@ -19,11 +19,10 @@ def read(path, predictions=None, allow_partial=False, limit=None, **columns):
     source = FileInput(Path(path), predictions and Path(predictions), parse_map(columns), allow_partial)
     if source.has_columns:
         assert_columns_equal_samples(source, limit)
-    if limit is None:
-        with small_splits(50):
-            assert_both_ways_equal(
-                Path(path), predictions and Path(predictions), map=columns, allow_partial=allow_partial
-            )
+    size = sum(file.path.stat().st_size for file in source.files)
+    if limit is None and size < 300_000:
+        with small_splits(50 + size // 10, part=3 + size // 100):
+            assert_both_ways_equal(path, predictions, map=columns, allow_partial=allow_partial)
     samples = list(source.samples(problems, summary, limit))
     return samples, problems, summary
 

@@ -15,9 +15,11 @@ import pytest
 import multimodal_eval
 from multimodal_eval import Engine, evaluate, metric
 from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError, UnavailableError, UnknownNameError
+from multimodal_eval.data.readers import splits
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.run import plan
 from multimodal_eval.run.evaluate import rescore, resume
-from multimodal_eval.run.part import CRASHED
+from multimodal_eval.run.part import CRASHED, Worker
 from tests.run.kill_and_resume import START, content
 
 ray = pytest.importorskip("ray")
@@ -122,6 +124,46 @@ def test_a_private_cluster_gives_the_same_bytes_and_is_removed(data, tmp_path, s
     assert [step for step in stages if step[0] == "scoring"] == [("scoring", done, 24) for done in (0, 6, 12, 18, 24)]
     assert not ray.is_initialized()
     assert list(short_folder.iterdir()) == []
+
+
+def write_files(folder, samples, count):
+    folder.mkdir()
+    for number in range(count):
+        write_rows(samples[number::count], folder / f"part-{number}.jsonl")
+    return folder
+
+
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_several_files_are_read_by_tasks(address, tmp_path, monkeypatch, is_joined):
+    samples = rows(90)
+    answers = [{"id": row["id"], "generated_answer": row["generated_answer"]} for row in samples]
+    if is_joined:
+        samples = [{"id": row["id"], "references": row["references"]} for row in samples]
+    data = write_files(tmp_path / "data", samples, 4)
+    predictions = write_files(tmp_path / "predictions", answers, 3) if is_joined else None
+    settings = {"metrics": ["cider_d"]}
+    local = evaluate(data, predictions, output=tmp_path / "local", **settings)
+    monkeypatch.setattr(splits, "SPLIT", 1000)
+    monkeypatch.setattr(Worker, "read", None)  # in this process, which only plans and sums
+    monkeypatch.setattr(FileInput, "parts", None)
+    monkeypatch.setattr(FileInput, "describe", None)
+    cluster = Engine("ray", address=address)
+    distributed = evaluate(data, predictions, output=tmp_path / "ray", engine=cluster, **settings)
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+    for field in ("input", "counts", "input_notes", "parts"):
+        assert getattr(distributed.info, field) == getattr(local.info, field)
+
+
+def test_a_duplicate_in_two_files_has_the_same_message(address, tmp_path, monkeypatch):
+    monkeypatch.setattr(splits, "SPLIT", 1000)
+    data = write_files(tmp_path / "data", [*rows(60), rows(1)[0]], 3)
+    refusals = []
+    for engine in (Engine("local", workers=1), Engine("ray", address=address)):
+        with pytest.raises(InputError) as refusal:
+            evaluate(data, metrics=["rouge_l"], output=tmp_path / engine.name, engine=engine)
+        refusals.append(str(refusal.value))
+        assert not (tmp_path / engine.name).exists()
+    assert refusals[0] == refusals[1]
 
 
 def test_all_nodes_of_a_cluster_work(address, data, log, tmp_path):
