@@ -15,8 +15,10 @@ from multimodal_eval._native import count_records
 from multimodal_eval.data.readers import parts
 from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.splits import Range, counted, splits_of, tasks_of
-from multimodal_eval.run.engine.base import Inline
-from tests.run.reading_both_ways import assert_both_ways_equal, read, small_splits
+from multimodal_eval.run.engine import local
+from multimodal_eval.run.engine.base import Crashed, Inline
+from multimodal_eval.run.part import Worker
+from tests.run.reading_both_ways import Together, assert_both_ways_equal, read, small_splits
 
 LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\n \t\n", b"\n\x0b\x0c\n"])
 
@@ -149,6 +151,28 @@ def test_several_files_are_read_in_parallel(tmp_path, tiny):
         write(tmp_path / f"part-{number}.jsonl", [{**row, "id": f"{number}-{row['id']}"} for row in rows(7, split="a")])
     for workers in (None, 2, 3):
         assert assert_both_ways_equal(tmp_path, workers=workers, by=["split"])
+
+
+@pytest.mark.parametrize("many", [1, 1000])
+def test_many_splits_are_read_in_processes(tmp_path, tiny, monkeypatch, many, nothing_is_left_running):
+    path = write(tmp_path / "data.jsonl", rows(60))
+    monkeypatch.setattr(local, "MANY_SPLITS", many)
+    expected = read(Inline(), path)
+    if many == 1:
+        monkeypatch.setattr(Worker, "read", None)  # in this process
+    assert read(local.Local(5), path) == (True, *expected[1:])
+
+
+def test_a_crash_ends_the_run(tmp_path, tiny, monkeypatch):
+    """A process that crashes on every attempt is an error, after all other tasks have ended."""
+    path = write(tmp_path / "data.jsonl", rows(60))
+
+    class Crashing(Together):
+        def map(self, worker, work, items):
+            results = list(super().map(worker, work, items))
+            return iter([Crashed("x"), *results[1:]] if work == "read" else results)
+
+    assert read(Crashing(), path)[3] == "RunFolderError: a process crashed while reading the input: x"
 
 
 def test_annotators_and_folder_keys_are_read_record_by_record(tmp_path, tiny):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,8 @@ from multimodal_eval.data.readers.splits import (
     splits_of,
     tasks_of,
 )
-from multimodal_eval.run.doubts import DoubtError, bucket_count
-from multimodal_eval.run.engine.base import Executor, Work, refuse_crashed
+from multimodal_eval.run.doubts import DoubtError, bucket_count, stop
+from multimodal_eval.run.engine.base import Crashed, Executor, Work, refuse_crashed
 from multimodal_eval.run.joining import PARTS_PER_UNIT, CombineTask, JoinTask, PredictionTask
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.reading import Checksums, ReadItem, ReadTask, UniqueTask
@@ -159,34 +159,37 @@ class _Reading:
         return [list(grouped((each for _ in side for each in next(results)), self._split)) for side in sides]
 
     def _results(self, work: Work, items: Sequence[ReadItem]) -> list[Any]:
-        """The results of all items; a doubt about one of them is raised in the end."""
-        results = []
-        for result in self._executor.map(self._worker, work, items):
-            refuse_crashed(result, "reading the input")
-            results.append(result)
-        if any(result is None for result in results):
+        return [result for _, result in self._performed(work, items)]
+
+    def _performed(self, work: Work, items: Sequence[ReadItem]) -> Iterator[tuple[ReadItem, Any]]:
+        """All items and their results. A crash or a doubt is raised in the end, when no task can store a part again."""
+        crash: Crashed | None = None
+        is_doubtful = False
+        for item, result in zip(items, self._executor.map(self._worker, work, items), strict=True):
+            if isinstance(result, Crashed):
+                crash = crash or result
+                stop(self._worker.folder)
+            elif result is None:
+                is_doubtful = True
+            else:
+                yield item, result
+        refuse_crashed(crash, "reading the input")
+        if is_doubtful:
             raise DoubtError
-        return results
 
     def _read(self, tasks: Sequence[ReadTask | PredictionTask], rows: int) -> tuple[list[InputFile], list[Any]]:
         """The description of the files, and the notes of the tasks."""
         files: list[InputFile] = []
         notes: list[Any] = []
-        done, is_doubtful = 0, False
-        items: list[ReadItem] = [*self._checksums(), *tasks]
-        for item, result in zip(items, self._executor.map(self._worker, "read", items), strict=True):
-            refuse_crashed(result, "reading the input")
-            if result is None:
-                is_doubtful = True
-            elif isinstance(item, Checksums):
+        done = 0
+        for item, result in self._performed("read", [*self._checksums(), *tasks]):
+            if isinstance(item, Checksums):
                 files += result
-            else:
-                notes.append(result)
+                continue
+            notes.append(result)
             if isinstance(item, ReadTask):
                 done += item.task.rows
                 self._progress("reading", done, rows)
-        if is_doubtful:
-            raise DoubtError
         names = (str(file.path) for file in self._source.files)
         return [msgspec.structs.replace(file, path=name) for name, file in zip(names, files, strict=True)], notes
 

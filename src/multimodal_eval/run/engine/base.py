@@ -27,8 +27,14 @@ Work = Literal["count", "read", "join", "fit", "merge", "score", "probe", "score
 IN_OTHER_PROCESSES: tuple[Work, ...] = ("probe", "score_again")  # used only after a process has crashed
 BEFORE_SCORING: tuple[Work, ...] = ("count", "read", "join", "fit", "merge")
 AHEAD = 2  # parts per worker that are in progress or queued: enough to keep all workers busy
+READING_AHEAD = 16  # the same for splits, whose results are small: a checksum of a large file delays no others
 Item = TypeVar("Item")
 Future = TypeVar("Future")
+
+
+def ahead_of(work: Work) -> int:
+    """The number of items per worker that are in progress or queued."""
+    return READING_AHEAD if work in ("count", "read", "join") else AHEAD
 
 
 class Executor(Protocol):

@@ -13,7 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.machine import cores
-from multimodal_eval.run.engine.base import AHEAD, IN_OTHER_PROCESSES, Crashed, Inline, Recipe, Work, in_order
+from multimodal_eval.run.engine.base import AHEAD, IN_OTHER_PROCESSES, Crashed, Inline, Recipe, Work, ahead_of, in_order
 from multimodal_eval.run.part import Worker
 
 if TYPE_CHECKING:
@@ -69,7 +69,10 @@ def _in_threads(worker: Worker, work: Work, items: Sequence[Any], workers: int) 
     with ThreadPoolExecutor(workers) as pool:
         try:
             yield from in_order(
-                lambda item: pool.submit(method, item), lambda _, future: future.result(), items, AHEAD * workers
+                lambda item: pool.submit(method, item),
+                lambda _, future: future.result(),
+                items,
+                ahead_of(work) * workers,
             )
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

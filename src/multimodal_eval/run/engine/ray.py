@@ -25,7 +25,7 @@ from uuid import uuid4
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnavailableError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.optional import require
-from multimodal_eval.run.engine.base import AHEAD, BEFORE_SCORING, Crashed, Recipe, Work, in_order
+from multimodal_eval.run.engine.base import AHEAD, BEFORE_SCORING, Crashed, Recipe, Work, ahead_of, in_order
 from multimodal_eval.run.execute import stored_signature
 from multimodal_eval.run.part import Worker
 
@@ -101,7 +101,7 @@ class RayExecutor:
         else:
             self._actors.clear()  # free their resources
             task = self._ray.remote(_work).options(num_cpus=1, max_retries=RETRIES[work])
-            window = self._window()
+            window = self._window(work)
 
             def submit(item: Any) -> Any:
                 return task.remote(self._session, recipe, work, item)
@@ -156,11 +156,11 @@ class RayExecutor:
         """The resources of each machine of the cluster."""
         return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
 
-    def _window(self) -> int:
+    def _window(self, work: Work) -> int:
         """The number of tasks in progress; a private cluster has only the cores that it may use."""
         if self.workers is not None and self._scratch is None:
             return self.workers
-        return AHEAD * max(1, int(sum(node.get("CPU", 0) for node in self._nodes())))
+        return ahead_of(work) * max(1, int(sum(node.get("CPU", 0) for node in self._nodes())))
 
     def _actors_of(self, recipe: Recipe) -> list[Any]:
         """The actors of a recipe. Actors of another recipe are dropped, because both may not fit at the same time."""
