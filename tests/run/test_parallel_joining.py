@@ -146,7 +146,7 @@ def test_folder_keys_and_annotators(tmp_path, tiny, data):
     assert assert_both_ways_equal(data, predictions.parent.parent, annotators=["ann"], by=["fold"])
 
 
-def doubtful():
+def unusual():
     yield "an id without a prediction", answers(49), {}
     yield "a prediction without data", answers(51), {}
     yield "another id", [*answers(49), {"id": "x"}], {}
@@ -157,7 +157,7 @@ def doubtful():
     yield "too many slices", [{**row, "k": row["id"] * 2} for row in answers(50)], {"by": ["k"]}
 
 
-@pytest.mark.parametrize(("predictions", "settings"), [pytest.param(*case[1:], id=case[0]) for case in doubtful()])
+@pytest.mark.parametrize(("predictions", "settings"), [pytest.param(*case[1:], id=case[0]) for case in unusual()])
 def test_a_doubt_gives_the_message_of_today(tmp_path, tiny, data, predictions, settings, monkeypatch):
     monkeypatch.setattr("multimodal_eval.analysis.slices.MAX_SLICES", 40)
     path = write(tmp_path / "predictions.jsonl", predictions)

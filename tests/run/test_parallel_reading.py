@@ -208,7 +208,7 @@ def test_json_arrays(tmp_path, tiny):
     assert assert_both_ways_equal(tmp_path)
 
 
-def doubtful():
+def unusual():
     """(name, records, settings) of inputs that are refused, or whose parts end early."""
     many = rows(30)
     yield "a duplicate in another split", [*many, many[0]], {}
@@ -226,7 +226,7 @@ def doubtful():
     yield "a group in two strata", split, {"strata": strata}
 
 
-@pytest.mark.parametrize(("records", "settings"), [pytest.param(*case[1:], id=case[0]) for case in doubtful()])
+@pytest.mark.parametrize(("records", "settings"), [pytest.param(*case[1:], id=case[0]) for case in unusual()])
 def test_a_doubt_gives_the_message_of_today(tmp_path, tiny, records, settings):
     path = write(tmp_path / "data.jsonl", records)
     assert not assert_both_ways_equal(path, **settings)

@@ -164,17 +164,17 @@ class _Reading:
     def _performed(self, work: Work, items: Sequence[ReadItem]) -> Iterator[tuple[ReadItem, Any]]:
         """All items and their results. A crash or a doubt is raised in the end, when no task can store a part again."""
         crash: Crashed | None = None
-        is_doubtful = False
+        has_doubt = False
         for item, result in zip(items, self._executor.map(self._worker, work, items), strict=True):
             if isinstance(result, Crashed):
                 crash = crash or result
                 stop(self._worker.folder)
             elif result is None:
-                is_doubtful = True
+                has_doubt = True
             else:
                 yield item, result
         refuse_crashed(crash, "reading the input")
-        if is_doubtful:
+        if has_doubt:
             raise DoubtError
 
     def _read(self, tasks: Sequence[ReadTask | PredictionTask], rows: int) -> tuple[list[InputFile], list[Any]]:
