@@ -5,6 +5,7 @@
 
 void bind_json(nanobind::module_& module);
 void bind_json_columns(nanobind::module_& module);
+void bind_table_columns(nanobind::module_& module);
 void bind_text(nanobind::module_& module);
 void bind_meteor(nanobind::module_& module);
 void bind_stats(nanobind::module_& module);

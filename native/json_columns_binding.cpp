@@ -1,108 +1,39 @@
-// The Python binding of the JSONL scanner. Its columns become NumPy arrays without a copy.
+// The Python binding of the JSONL scanner.
 #include "json_columns.h"
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <stdexcept>
-#include <tuple>
 
 #include "bindings.h"
 #include "buffer.h"
 #include "json_lines.h"
+#include "scanned_block.h"
 #include "text_hash.h"
 
 namespace nb = nanobind;
-using mmeval::JsonColumns;
-using mmeval::Role;
 
 namespace {
 
-constexpr std::size_t kLargestBlock = std::size_t{1} << 28;  // so that offsets fit into 32 bits
+class JsonColumns {
+public:
+    JsonColumns(const RouteList& route, std::uint32_t fields, std::uint32_t id, std::uint32_t metadata)
+        : routes_(routes_of(route, fields, id, metadata)) {}
 
-using Route = std::vector<std::tuple<std::string, std::uint32_t, std::string>>;
-
-Role role_named(std::string_view name) {
-    constexpr std::pair<std::string_view, Role> kRoles[] = {
-        {"text", Role::text},   {"answer", Role::answer}, {"reference", Role::reference},
-        {"name", Role::name},   {"media", Role::media},   {"references", Role::references},
-        {"other", Role::other}, {"choices", Role::choices}, {"metadata", Role::metadata},
-        {"reference_item", Role::reference_item},
-    };
-    for (const auto& [known, role] : kRoles)
-        if (known == name) return role;
-    throw std::invalid_argument("no role is named " + std::string(name));
-}
-
-void make_columns(JsonColumns* self, const Route& route, std::uint32_t fields, std::uint32_t id, std::uint32_t metadata) {
-    std::unordered_map<std::string, mmeval::RoutedColumn> columns;
-    for (const auto& [column, field, role] : route) {
-        if (field >= fields) throw std::invalid_argument("a field number is too large");
-        columns.emplace(column, mmeval::RoutedColumn{field, role_named(role)});
+    nb::tuple scan(nb::handle data) const {
+        Buffer buffer(data);
+        if (buffer.text().size() > kLargestBlock) throw std::invalid_argument("a block is too large");
+        mmeval::ScannedBlock block;
+        {
+            nb::gil_scoped_release unlocked;
+            block = mmeval::scan_json_lines(routes_, buffer.text());
+        }
+        return python_block(block);
     }
-    if (id >= fields || metadata >= fields) throw std::invalid_argument("a field number is too large");
-    new (self) JsonColumns(std::move(columns), fields, id, metadata);
-}
 
-// An array that owns the items of a vector or string.
-template <typename T, typename Items>
-nb::object owned(Items&& items) {
-    auto* const kept = new std::decay_t<Items>(std::move(items));
-    nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::decay_t<Items>*>(pointer); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(reinterpret_cast<T*>(kept->data()), {kept->size()}, owner));
-}
-
-nb::object validity_of(mmeval::TextColumn& column) {
-    return column.nulls == 0 ? nb::object(nb::none()) : owned<std::uint8_t>(std::move(column.validity));
-}
-
-nb::list others_of(const mmeval::ScannedBlock& block) {
-    nb::list others;
-    for (const auto& other : block.others) others.append(nb::make_tuple(other.line, other.begin, other.end));
-    return others;
-}
-
-nb::list shapes_of(const mmeval::ScannedBlock& block) {
-    nb::list names, shapes;
-    for (const std::string_view name : block.columns) names.append(nb::cast(name));
-    for (const auto& shape : block.shapes) {
-        nb::list columns;
-        for (const std::uint32_t column : shape.columns) columns.append(names[column]);
-        shapes.append(nb::make_tuple(shape.first_row, nb::tuple(columns), shape.kinds));
-    }
-    return shapes;
-}
-
-nb::tuple scan(const JsonColumns& plan, nb::handle data) {
-    Buffer buffer(data);
-    if (buffer.text().size() > kLargestBlock) throw std::invalid_argument("a block is too large");
-    mmeval::ScannedBlock block;
-    {
-        nb::gil_scoped_release unlocked;
-        block = plan.scan(buffer.text());
-    }
-    nb::list others = others_of(block), shapes = shapes_of(block);
-    nb::dict texts;
-    for (std::size_t field = 0; field < block.texts.size(); ++field) {
-        mmeval::TextColumn& column = block.texts[field];
-        if (column.rows() > 0)
-            texts[nb::int_(field)] = nb::make_tuple(validity_of(column), owned<std::int32_t>(std::move(column.offsets)),
-                                                    owned<std::uint8_t>(std::move(column.bytes)));
-    }
-    nb::object lists = nb::none();
-    if (block.lists.rows() > 0)
-        lists = nb::make_tuple(validity_of(block.lists), owned<std::int32_t>(std::move(block.lists.offsets)),
-                               owned<std::int32_t>(std::move(block.list_items.offsets)),
-                               owned<std::uint8_t>(std::move(block.list_items.bytes)));
-    nb::object media = block.media.empty() ? nb::object(nb::none()) : owned<std::int64_t>(std::move(block.media));
-    return nb::make_tuple(owned<std::int32_t>(std::move(block.lines)), owned<std::int32_t>(std::move(block.begins)),
-                          owned<std::int32_t>(std::move(block.shape_of)),
-                          owned<std::int64_t>(std::move(block.id_hashes)), media, others, shapes, texts, lists);
-}
+private:
+    mmeval::Routes routes_;
+};
 
 nb::tuple count_records(nb::handle data, std::size_t most, bool inside) {
     Buffer buffer(data);
@@ -118,8 +49,9 @@ nb::tuple count_records(nb::handle data, std::size_t most, bool inside) {
 
 void bind_json_columns(nb::module_& module) {
     nb::class_<JsonColumns>(module, "JsonColumns", "Reads blocks of JSONL into columns.")
-        .def("__init__", &make_columns, nb::arg("route"), nb::arg("fields"), nb::arg("id"), nb::arg("metadata"))
-        .def("scan", &scan, nb::arg("block"),
+        .def(nb::init<const RouteList&, std::uint32_t, std::uint32_t, std::uint32_t>(), nb::arg("route"), nb::arg("fields"),
+             nb::arg("id"), nb::arg("metadata"))
+        .def("scan", &JsonColumns::scan, nb::arg("block"),
              "(lines, begins, shape_of, id_hashes, media, others, shapes, texts, lists): the accepted rows, and the other lines.");
     module.def("text_hash", &mmeval::text_hash, nb::arg("text"), "The hash of a text, as in `id_hashes`.");
     module.def("count_records", &count_records, nb::arg("block"), nb::arg("most"), nb::arg("inside") = false,

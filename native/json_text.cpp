@@ -156,7 +156,13 @@ bool unescape_json(std::string_view raw, std::string& out, bool& ascii) {
 void append_json(std::string_view text, std::string& out) {
     constexpr char kHex[] = "0123456789abcdef";
     out += '"';
-    for (const char c : text) {
+    const char *p = text.data(), *const end = p + text.size();
+    while (p < end) {
+        const char* const begin = p;
+        while (p < end && static_cast<unsigned char>(*p) >= 0x20 && *p != '"' && *p != '\\') ++p;
+        out.append(begin, p);
+        if (p == end) break;
+        const char c = *p++;
         switch (c) {
             case '"': out += "\\\""; break;
             case '\\': out += "\\\\"; break;
@@ -166,13 +172,9 @@ void append_json(std::string_view text, std::string& out) {
             case '\r': out += "\\r"; break;
             case '\t': out += "\\t"; break;
             default:
-                if (static_cast<unsigned char>(c) < 0x20) {
-                    out += "\\u00";
-                    out += kHex[c >> 4];
-                    out += kHex[c & 15];
-                } else {
-                    out += c;
-                }
+                out += "\\u00";
+                out += kHex[c >> 4];
+                out += kHex[c & 15];
         }
     }
     out += '"';

@@ -4,6 +4,7 @@ NB_MODULE(_native, module) {
     module.doc() = "Compiled kernels of multimodal_eval.";
     bind_json(module);
     bind_json_columns(module);
+    bind_table_columns(module);
     bind_text(module);
     bind_meteor(module);
     bind_stats(module);

@@ -19,22 +19,31 @@ def array_elements(
 _Texts = tuple[NDArray[np.uint8] | None, NDArray[np.int32], NDArray[np.uint8]]  # validity, offsets, bytes
 _Lists = tuple[NDArray[np.uint8] | None, NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]
 
+_Scanned = tuple[
+    NDArray[np.int32],  # lines
+    NDArray[np.int32],  # begins
+    NDArray[np.int32],  # shape_of
+    NDArray[np.int64],  # id_hashes
+    NDArray[np.int64] | None,  # media
+    list[tuple[int, int, int]],  # others: line, begin, end
+    list[tuple[int, tuple[str, ...], str]],  # shapes: first row, columns, kinds
+    dict[int, _Texts],
+    _Lists | None,
+]
+
 class JsonColumns:
     def __init__(self, route: list[tuple[str, int, str]], fields: int, id: int, metadata: int) -> None: ...
-    def scan(
-        self, block: bytes
-    ) -> tuple[
-        NDArray[np.int32],  # lines
-        NDArray[np.int32],  # begins
-        NDArray[np.int32],  # shape_of
-        NDArray[np.int64],  # id_hashes
-        NDArray[np.int64] | None,  # media
-        list[tuple[int, int, int]],  # others: line, begin, end
-        list[tuple[int, tuple[str, ...], str]],  # shapes: first row, columns, kinds
-        dict[int, _Texts],
-        _Lists | None,
-    ]: ...
+    def scan(self, block: bytes) -> _Scanned: ...
 
+class CsvColumns:
+    def __init__(self, route: list[tuple[str, int, str]], fields: int, id: int, metadata: int) -> None: ...
+    def scan(self, header: list[str], block: bytes, delimiter: str) -> _Scanned: ...
+
+class ArrowColumns:
+    def __init__(self, route: list[tuple[str, int, str]], fields: int, id: int, metadata: int) -> None: ...
+    def scan(self, names: list[str], arrays: list[ArrowArray]) -> _Scanned: ...
+
+def cut_csv(block: bytes, delimiter: str, is_last: bool, most: int) -> tuple[int, int, int, bool]: ...
 def text_hash(text: str) -> int: ...
 def count_records(block: bytes, most: int, inside: bool = False) -> tuple[int, int, bool]: ...
 def tokenize(texts: list[str], tokenizer: str) -> list[list[str]]: ...

@@ -1,4 +1,4 @@
-"""Read JSONL as columns. Compiled code accepts the plain records; the others are checked one by one, in their order.
+"""Read files as columns. Compiled code accepts the plain records; the others are checked one by one, in their order.
 
 A record has a *shape*: its columns and the kinds of their values. The first record of every shape is always checked in
 Python, which notes its columns. All that the checker would note about further records of that shape is their number.
@@ -12,57 +12,43 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval._native import JsonColumns, text_hash
+from multimodal_eval._native import text_hash
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers import parts
-from multimodal_eval.data.readers.blocks import BLOCK, Block, DamagedStreamError, line_blocks, open_bytes
-from multimodal_eval.data.readers.field_checks import checked_text
+from multimodal_eval.data.readers.blocks import BLOCK, DamagedStreamError, bare_suffix
+from multimodal_eval.data.readers.csv_columns import csv_blocks
 from multimodal_eval.data.readers.files import DataFile
+from multimodal_eval.data.readers.formats import DELIMITERS
 from multimodal_eval.data.readers.ids import SeenIds
-from multimodal_eval.data.readers.json_file import record_of_line
-from multimodal_eval.data.readers.problems import Columns, Problems
-from multimodal_eval.data.readers.records import CHECKS, RecordChecker
+from multimodal_eval.data.readers.json_columns import json_blocks
+from multimodal_eval.data.readers.parquet_columns import parquet_blocks
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.records import RecordChecker
+from multimodal_eval.data.readers.scanned import (
+    NOTHING,
+    CheckedLines,
+    Line,
+    RecordBlock,
+    Rest,
+    Scanned,
+    Scanners,
+    media_sizes,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST_THREADS = 8
-_ROLES = {
-    **{field: "text" if CHECKS[field] is checked_text else "other" for field in FIELDS},
-    **dict.fromkeys(("id", "group"), "name"),
-    **dict.fromkeys(("expected_answer", "caption"), "reference"),
-    **dict.fromkeys(("image", "audio", "video"), "media"),
-    "choices": "choices",
-    "generated_answer": "answer",
-    "metadata": "metadata",
-    "references": "references",
-}
+_TOGETHER = 256  # samples of the rest of a file in one piece
 _BLANK = "b"  # the kind of a blank answer
-
-
-_Bits = NDArray[np.uint8] | None
-_Texts = tuple[_Bits, NDArray[np.int32], NDArray[np.uint8]]  # validity, offsets, bytes
-_Lists = tuple[_Bits, NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]  # … and the offsets of the items
-
-
-class Scanned(NamedTuple):
-    """The accepted rows of a block, and its other lines. Line numbers count from 0 in the block."""
-
-    lines: NDArray[np.int32]
-    begins: NDArray[np.int32]
-    shape_of: NDArray[np.int32]
-    id_hashes: NDArray[np.int64]
-    media: NDArray[np.int64] | None
-    others: list[tuple[int, int, int]]  # line, begin, end
-    shapes: list[tuple[int, tuple[str, ...], str]]  # first row, columns, kinds
-    texts: dict[int, _Texts]
-    lists: _Lists | None
 
 
 @dataclass
@@ -193,7 +179,7 @@ def column_parts(pieces: Iterable[Piece], most: int) -> Iterator[ColumnPart]:
 
 
 class ColumnReader:
-    """Reads JSONL files into pieces. The checker's notes are the same as if it had checked every record."""
+    """Reads files into pieces. The checker's notes are the same as if it had checked every record."""
 
     def __init__(
         self, files: Sequence[DataFile], checker: RecordChecker, problems: Problems, limit: int | None = None
@@ -202,11 +188,7 @@ class ColumnReader:
         self._left = limit  # records that may still be read
         self.seen = SeenIds(text_hash)
         self._shapes: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}  # their fields
-        route = [
-            (column, FIELDS.index(field), "reference_item" if several else _ROLES[field])
-            for column, field, several in checker.routes
-        ]
-        self._scanner = JsonColumns(route, len(FIELDS), FIELDS.index("id"), FIELDS.index("metadata"))
+        self._scanners = Scanners(checker)
 
     def pieces(self) -> Iterator[Piece]:
         """The samples, block by block."""
@@ -228,20 +210,23 @@ class ColumnReader:
             if isinstance(block, Exception):
                 raise block
             self._checker.file = file
-            checked = _CheckedLines(file, block, Scanned(*scan()), last_good)
-            yield self._piece(checked)
-            last_good = checked.last_good
+            if isinstance(block, Rest):
+                yield from self._rest(block)
+            else:
+                checked = CheckedLines(block, Scanned(*scan()), last_good)
+                yield self._piece(checked)
+                last_good = checked.last_good
             if self._left == 0:
                 return
 
-    def _scans(self) -> Iterator[tuple[str, Block | Exception, Scan]]:
+    def _scans(self) -> Iterator[tuple[str, _Item, Scan]]:
         """(file, block, its scan) of all files. Large inputs are scanned ahead, in threads."""
         threads = min(cores(), _MOST_THREADS)
         if threads == 1 or sum(file.path.stat().st_size for file in self._files) <= 2 * BLOCK:
             for name, block in _blocks(self._files):
                 yield name, block, partial(self._scan, block)
             return
-        ahead: deque[tuple[str, Block | Exception, Scan]] = deque()
+        ahead: deque[tuple[str, _Item, Scan]] = deque()
         with ThreadPoolExecutor(threads) as pool:
             for name, block in _blocks(self._files):
                 ahead.append((name, block, pool.submit(self._scan, block).result))
@@ -249,12 +234,27 @@ class ColumnReader:
                     yield ahead.popleft()
             yield from ahead
 
-    def _scan(self, block: Block | Exception) -> tuple[Any, ...]:
-        return self._scanner.scan(block.data) if isinstance(block, Block) else ()
+    def _scan(self, block: _Item) -> tuple[Any, ...]:
+        return () if isinstance(block, Exception | Rest) else block.scan(self._scanners)
 
-    def _piece(self, checked: _CheckedLines) -> Piece:
+    def _rest(self, rest: Rest) -> Iterator[Piece]:
+        """Check the rest of a file, record by record."""
+        samples: list[Sample] = []
+        for line, record in islice(rest.records(self._problems), self._left):
+            if self._left is not None:
+                self._left -= 1
+            fields = self._checker.fields(line, record)
+            if fields is not None:
+                samples.append(Sample(**fields))
+                self.seen.add(samples[-1].id)
+            if len(samples) == _TOGETHER:
+                yield _piece_of(samples)
+                samples = []
+        yield _piece_of(samples)
+
+    def _piece(self, checked: CheckedLines) -> Piece:
         scanned, left = checked.scanned, self._left
-        todo: list[_Line] = [(line, -1, begin, end) for line, begin, end in scanned.others]
+        todo: list[Line] = [(line, -1, begin, end) for line, begin, end in scanned.others]
         todo += [checked.line_of(row) for row, columns, kinds in scanned.shapes if (columns, kinds) not in self._shapes]
         heapify(todo)
         while todo:
@@ -262,13 +262,13 @@ class ColumnReader:
             if left is not None and checked.records_before(line) >= left:
                 break
             self._check(checked, line, todo)
-        piece = checked.piece(left)
+        order, media = checked.finish(left)
         self._count(checked)
         if left is not None:
             self._left = left - checked.records
-        return piece
+        return Piece(checked.scanned, checked.samples, order, media)
 
-    def _check(self, checked: _CheckedLines, line: _Line, todo: list[_Line]) -> None:
+    def _check(self, checked: CheckedLines, line: Line, todo: list[Line]) -> None:
         """Check one line in Python. The next row of the same shape must follow if its shape is not accepted."""
         record = checked.decode(line, self._problems)
         if record is None:
@@ -289,7 +289,7 @@ class ColumnReader:
             if len(following):
                 heappush(todo, checked.line_of(row + 1 + int(following[0])))
 
-    def _count(self, checked: _CheckedLines) -> None:
+    def _count(self, checked: CheckedLines) -> None:
         """Count the accepted rows."""
         scanned, rows = checked.scanned, checked.rows
         counts = np.bincount(scanned.shape_of[rows], minlength=len(scanned.shapes)).tolist()
@@ -302,81 +302,26 @@ class ColumnReader:
 
 
 Scan = Callable[[], tuple[Any, ...]]
-_Line = tuple[int, int, int, int]  # line in the block, accepted row or -1, begin, end
+_Item = RecordBlock | Rest | Exception
 
 
-def _blocks(files: Iterable[DataFile]) -> Iterator[tuple[str, Block | Exception]]:
+def _piece_of(samples: list[Sample]) -> Piece:
+    return Piece(NOTHING, samples, np.arange(len(samples)), media_sizes(samples))
+
+
+def _blocks(files: Iterable[DataFile]) -> Iterator[tuple[str, _Item]]:
     """(file, block) of all files. An error takes the place of a block, so that it is raised after earlier blocks."""
     for file in files:
         name = str(file.path)
         try:
-            with open_bytes(file.path) as stream:
-                for block in line_blocks(stream, name):
-                    yield name, block
+            for block in _blocks_of(file.path):
+                yield name, block
         except Exception as error:  # noqa: BLE001 - raised by the caller
             yield name, error
 
 
-class _CheckedLines:
-    """The lines of a block that are checked in Python, and their places among the accepted rows."""
-
-    def __init__(self, file: str, block: Block, scanned: Scanned, last_good: int) -> None:
-        self.file, self.block, self.scanned, self.last_good = file, block, scanned, last_good
-        self.samples: list[Sample] = []
-        self.sample_lines: list[int] = []
-        self.rows = np.empty(0, np.int64)  # the accepted rows that stay
-        self.records = 0  # of other lines; in the end, of all lines
-        self._replaced: list[int] = []  # accepted rows that were checked in Python
-
-    def line_of(self, row: int) -> _Line:
-        """The line of an accepted row."""
-        begin = int(self.scanned.begins[row])
-        end = self.block.data.find(b"\n", begin)
-        return int(self.scanned.lines[row]), row, begin, len(self.block.data) if end < 0 else end
-
-    def records_before(self, line: _Line) -> int:
-        """The number of records before a line, if all other lines before it are checked."""
-        return self.records + int(np.searchsorted(self.scanned.lines, line[0]))
-
-    def decode(self, line: _Line, problems: Problems) -> Columns | None:
-        """The record of a line; None if there is none."""
-        place, row, begin, end = line
-        block, number = self.block, self.block.first_line + place
-        before = int(np.searchsorted(self.scanned.lines, place)) if len(self.scanned.lines) else 0
-        if before:
-            self.last_good = max(self.last_good, block.first_line + int(self.scanned.lines[before - 1]))
-        record = record_of_line(
-            block.data[begin:end],
-            self.file,
-            problems,
-            line=number,
-            start=block.offset + begin,
-            cut_off=not block.ends_in_newline and end == len(block.data),
-            last_good=self.last_good,
-        )
-        if record is not None:
-            self.last_good = number
-            if row < 0:
-                self.records += 1
-            else:
-                self._replaced.append(row)
-        return record
-
-    def piece(self, limit: int | None) -> Piece:
-        """All samples of the block, of at most `limit` records."""
-        lines = self.scanned.lines
-        accepted = len(lines) if limit is None else min(len(lines), limit - self.records)
-        self.records += accepted
-        if accepted:
-            self.last_good = max(self.last_good, self.block.first_line + int(lines[accepted - 1]))
-        self.rows = np.delete(np.arange(accepted), self._replaced)
-        order, media = self.rows, self.scanned.media
-        if self.samples:
-            order = np.concatenate([self.rows, np.arange(len(self.samples)) + len(lines)])
-            places = np.concatenate([lines[self.rows], np.array(self.sample_lines)])
-            order = order[np.argsort(places)]
-        if media is not None or self.samples:
-            accepted_media = np.zeros(len(lines), np.int64) if media is None else media
-            sizes = np.fromiter(map(parts.media_size, self.samples), np.int64, len(self.samples))
-            media = np.concatenate([accepted_media, sizes])[order]
-        return Piece(self.scanned, self.samples, order, media)
+def _blocks_of(path: Path) -> Iterator[RecordBlock | Rest]:
+    suffix = bare_suffix(path)
+    if suffix == ".parquet":
+        return parquet_blocks(path)
+    return csv_blocks(path, DELIMITERS[suffix]) if suffix in DELIMITERS else json_blocks(path)

@@ -21,14 +21,16 @@ from multimodal_eval.data.readers.blocks import (
     refuse_utf16,
 )
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_array, read_jsonl
-from multimodal_eval.data.readers.problems import Problems, Record
+from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.vqa_files import has_questions, read_vqa
 
 Reader = Callable[[Path, Problems], Iterator[Record]]
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+BATCH = 8192  # rows of Parquet
 
 
-def read_delimited(path: Path, problems: Problems, delimiter: str) -> Iterator[Record]:
-    """(first line, cells by column) of every row; all cells are text."""
+def read_delimited(path: Path, problems: Problems, delimiter: str, first_line: int = 0) -> Iterator[Record]:
+    """(first line, cells by column) of every row from `first_line` on; all cells are text."""
     file, last_good = str(path), 0
     csv.field_size_limit(LONGEST_RECORD)
     try:
@@ -43,14 +45,11 @@ def read_delimited(path: Path, problems: Problems, delimiter: str) -> Iterator[R
             start = rows.line_num + 1
             for cells in rows:
                 line, start = start, rows.line_num + 1
-                if not cells:
-                    continue
-                if len(cells) != len(header):
-                    message = f"the row has {len(cells)} cells, but the header has {len(header)}"
-                    problems.add("LENGTH", message, file=file, line=line, value=shorten(cells))
-                    continue
-                last_good = line
-                yield line, dict(zip(header, cells, strict=True))
+                is_skipped = line < first_line
+                if cells and (record := record_of_cells(header, cells, None if is_skipped else problems, file, line)):
+                    last_good = line
+                    if not is_skipped:
+                        yield line, record
     except UnicodeDecodeError:
         problems.add("ENCODING", f"byte {_first_bad_byte(path)} of the file is not valid UTF-8", file=file)
     except csv.Error as fault:
@@ -58,6 +57,18 @@ def read_delimited(path: Path, problems: Problems, delimiter: str) -> Iterator[R
         problems.add(code, f"{fault}; the last good record starts on line {last_good}", file=file, line=last_good + 1)
     except DamagedStreamError as damage:
         problems.add(damage.code, f"{damage}; the last good record starts on line {last_good}", file=file)
+
+
+def record_of_cells(
+    header: Sequence[str], cells: Sequence[str], problems: Problems | None, file: str, line: int
+) -> Columns | None:
+    """The cells by column. None if the row has another length than the header, which is a problem."""
+    if len(cells) == len(header):
+        return dict(zip(header, cells, strict=True))
+    if problems is not None:
+        message = f"the row has {len(cells)} cells, but the header has {len(header)}"
+        problems.add("LENGTH", message, file=file, line=line, value=shorten(cells))
+    return None
 
 
 class _Raw(io.RawIOBase):
@@ -106,8 +117,13 @@ def _first_bad_byte(path: Path) -> int:
     return offset
 
 
-def read_parquet(path: Path, problems: Problems, row_groups: Sequence[int] | None = None) -> Iterator[Record]:
-    """(row number, fields) of every row, or of the rows of some row groups, read in batches smaller than a group."""
+def read_parquet(
+    path: Path, problems: Problems, row_groups: Sequence[int] | None = None, first_row: int = 1
+) -> Iterator[Record]:
+    """(row number, fields) of every row, or of the rows of some row groups, from the row `first_row` on.
+
+    Row numbers count from the first of the row groups. They are read in batches.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -116,11 +132,11 @@ def read_parquet(path: Path, problems: Problems, row_groups: Sequence[int] | Non
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK) as parquet:
             if not _header_is_fine(parquet.schema_arrow.names, file, problems):
                 return
-            row = 0
-            for batch in parquet.iter_batches(batch_size=8192, row_groups=row_groups):
-                for fields in batch.to_pylist():
-                    row += 1
-                    yield row, fields
+            row = 1
+            for batch in parquet.iter_batches(batch_size=BATCH, row_groups=row_groups):
+                skipped = min(max(0, first_row - row), len(batch))
+                yield from enumerate(batch.slice(skipped).to_pylist(), row + skipped)
+                row += len(batch)
     except (pa.ArrowInvalid, OSError) as fault:
         code = "TRUNCATED" if "magic bytes" in str(fault) or "size" in str(fault) else "SYNTAX"
         problems.add(code, f"not a readable Parquet file: {fault}", file=file)
@@ -130,12 +146,11 @@ _READERS: dict[str, Reader] = {
     ".jsonl": read_jsonl,
     ".ndjson": read_jsonl,
     ".json": read_json_array,
-    ".csv": partial(read_delimited, delimiter=","),
-    ".tsv": partial(read_delimited, delimiter="\t"),
+    **{suffix: partial(read_delimited, delimiter=delimiter) for suffix, delimiter in DELIMITERS.items()},
     ".parquet": read_parquet,
 }
 SUFFIXES = tuple(_READERS)  # also followed by .gz or .zst
-_TEXTUAL = (".csv", ".tsv")
+COLUMNAR = tuple(suffix for suffix in SUFFIXES if suffix != ".json")  # those that compiled code reads as columns
 
 
 def reader_of(path: Path) -> Reader:
@@ -166,4 +181,4 @@ def check_file(path: Path) -> None:
 
 def is_textual(path: Path) -> bool:
     """Whether all values in this format are text."""
-    return bare_suffix(path) in _TEXTUAL
+    return bare_suffix(path) in DELIMITERS

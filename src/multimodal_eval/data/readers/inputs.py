@@ -14,12 +14,13 @@ import msgspec
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
 from multimodal_eval.core.records import InputFile, Source
 from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.coco_pair import CocoPair, regular_pair
 from multimodal_eval.data.readers.files import DataFile, FileSet, file_set
-from multimodal_eval.data.readers.formats import check_file, is_textual, reader_of
+from multimodal_eval.data.readers.formats import COLUMNAR, check_file, is_textual, reader_of
 from multimodal_eval.data.readers.frames import Table, with_ids, without_frames
 from multimodal_eval.data.readers.ids import PredictionIndex, SeenIds, merge
-from multimodal_eval.data.readers.json_file import read_coco_annotations, read_jsonl
+from multimodal_eval.data.readers.json_file import read_coco_annotations
 from multimodal_eval.data.readers.parts import Part, SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.records import ColumnMap, Fields, RecordChecker
@@ -186,9 +187,9 @@ class FileInput:
 
     @property
     def has_columns(self) -> bool:
-        """Whether compiled code reads the input as columns: JSONL without predictions, annotators or folder keys."""
+        """Whether compiled code reads the input as columns: not with predictions, annotators or folder keys."""
         return not (self.predictions is not None or self.annotators) and all(
-            not file.keys and reader_of(file.path) is read_jsonl for file in self.data_files.files
+            not file.keys and bare_suffix(file.path) in COLUMNAR for file in self.data_files.files
         )
 
     def parts(self, problems: Problems, summary: Summary, most: int, limit: int | None = None) -> Iterator[Part]:

@@ -1,0 +1,67 @@
+"""Parquet in batches of rows that are scanned at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multimodal_eval.data.readers.blocks import BLOCK
+from multimodal_eval.data.readers.formats import BATCH, read_parquet
+from multimodal_eval.data.readers.problems import Columns, Problems
+from multimodal_eval.data.readers.scanned import Line, Rest, Scanned, Scanners
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DECODED = 64  # rows that are converted to Python at once
+_LARGE = 4 * BLOCK  # a batch with more bytes is cut, so that few large media are in memory at once
+
+
+@dataclass(slots=True)
+class ParquetBlock:
+    """Some rows of a file."""
+
+    batch: pa.RecordBatch
+    first_line: int
+    _first: int = 0  # the number of the first decoded row
+    _records: list[Columns] = field(default_factory=list)
+
+    def scan(self, scanners: Scanners) -> tuple[Any, ...]:
+        """The items of `Scanned`."""
+        return scanners.arrow.scan(self.batch.schema.names, self.batch.columns)
+
+    def end_of(self, scanned: Scanned, row: int) -> int:
+        """A row has no bytes of its own."""
+        return 0
+
+    def record(self, line: Line, problems: Problems, last_good: int) -> Columns | None:
+        """The record of a row."""
+        first = line[0] - line[0] % _DECODED
+        if not self._records or first != self._first:
+            self._first, self._records = first, self.batch.slice(first, _DECODED).to_pylist()
+        return self._records[line[0] - first]
+
+
+def parquet_blocks(path: Path, row_groups: Sequence[int] | None = None, skip: int = 0) -> Iterator[ParquetBlock | Rest]:
+    """The rows of a file, or of some row groups, after the first `skip`. Row numbers count from the first row group."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    row = 1
+    try:
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK) as parquet:
+            names = parquet.schema_arrow.names
+            if names and len(set(names)) == len(names):
+                for batch in parquet.iter_batches(batch_size=BATCH, row_groups=row_groups):
+                    start = min(max(0, skip + 1 - row), len(batch))
+                    step = max(1, BATCH * _LARGE // max(_LARGE, batch.nbytes))
+                    for place in range(start, len(batch), step):
+                        yield ParquetBlock(batch.slice(place, step), row + place)
+                    row += len(batch)
+                return
+    except (pa.ArrowInvalid, OSError):
+        pass
+    yield Rest(partial(read_parquet, path, row_groups=row_groups, first_row=max(row, skip + 1)))
