@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.readers.inputs import FileInput, Summary
 from multimodal_eval.data.readers.parts import SamplePart, parts_of
@@ -50,6 +52,16 @@ def assert_columns_equal_samples(source, limit=None, most=10_000):
     for table, expected in zip(columns[0], samples[0], strict=True):
         assert table.equals(expected)
         assert table.schema.equals(expected.schema)
+
+
+def assert_equal_bytes(source, folder, most=15):
+    """The stored parts of columns and of samples have the same bytes."""
+    samples = list(source.samples(Problems(), Summary()))
+    for number, part in enumerate(source.parts(Problems(), Summary(), most)):
+        start = most * number
+        for name, table in (("columns", part), ("samples", SamplePart(samples[start : start + most]))):
+            pq.write_table(table.table(start), folder / f"{name}.part", compression="zstd")
+        assert (folder / "columns.part").read_bytes() == (folder / "samples.part").read_bytes()
 
 
 def problems_of(tmp_path, *lines, name="data.jsonl"):
