@@ -173,6 +173,13 @@ def test_a_fault_stops_both_readers_at_the_same_record(tmp_path_factory, place, 
         assert_columns_equal_samples(source_of(folder, cut_off, name="data.csv.gz"), most=100)
 
 
+def test_half_a_character_at_the_end(tmp_path):
+    """The csv module does not see the last record: \\n could follow its \\r."""
+    source = source_of(tmp_path, b"id\r1\r2\r\xc3")
+    assert_columns_equal_samples(source)
+    assert [sample.id for sample in source.samples(Problems(), Summary())] == ["1"]
+
+
 @given(st.lists(st.sampled_from(SPECIAL), max_size=25), st.integers(0, 4))
 def test_cut_records(pieces, most):
     """`cut_csv` ends after as many records as the csv module reads from the same text."""

@@ -94,8 +94,8 @@ class _Cutter:
         """The blocks; an exception if the rest is unusual."""
         header: list[str] = []
         rest = b""
-        for chunk in self._chunks():
-            data, is_last = rest + chunk, not chunk
+        for chunk, is_last in self._chunks():
+            data = rest + chunk
             if not header:
                 header, data = self._header(data)
             if self.skip:
@@ -116,16 +116,18 @@ class _Cutter:
         records = read_delimited(self._path, problems, self._delimiter, first_line=self.line)
         return islice(records, self.skip, None)
 
-    def _chunks(self) -> Iterator[bytes]:
-        """The bytes of the file, checked to be UTF-8, then an empty chunk."""
+    def _chunks(self) -> Iterator[tuple[bytes, bool]]:
+        """(bytes, whether they are the last) of the file: complete characters of UTF-8."""
         decoder = codecs.getincrementaldecoder("utf-8")()
-        chunk = b"-"
+        chunk, pending = b"-", b""
         with open_bytes(self._path) as stream:
             while chunk:
                 chunk = stream.read(BLOCK)
-                if not chunk or not chunk.isascii() or decoder.getstate()[0]:
+                data = pending + chunk
+                if pending or not chunk.isascii():
                     decoder.decode(chunk, not chunk)
-                yield chunk
+                    pending = decoder.getstate()[0]
+                yield data[: len(data) - len(pending)], not chunk
 
     def _header(self, data: bytes) -> tuple[list[str], bytes]:
         """The names of the columns, and the bytes after them."""
