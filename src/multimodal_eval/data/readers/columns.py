@@ -194,11 +194,11 @@ class ColumnReader:
         """The samples, block by block."""
         return self._pieces(self._scans())
 
-    def pieces_of(self, blocks: Iterable[tuple[str, Block | Exception]]) -> Iterator[Piece]:
+    def pieces_of(self, blocks: Iterable[tuple[str, _Item]]) -> Iterator[Piece]:
         """The samples of some (file, block)."""
         return self._pieces((name, block, partial(self._scan, block)) for name, block in blocks)
 
-    def _pieces(self, scans: Iterable[tuple[str, Block | Exception, Scan]]) -> Iterator[Piece]:
+    def _pieces(self, scans: Iterable[tuple[str, _Item, Scan]]) -> Iterator[Piece]:
         file, last_good = "", 0
         for name, block, scan in scans if self._left != 0 else ():
             if name != file:

@@ -22,14 +22,18 @@ from multimodal_eval.data.readers.blocks import (
     open_bytes,
 )
 from multimodal_eval.data.readers.columns import ColumnPart, ColumnReader, column_parts
+from multimodal_eval.data.readers.csv_columns import csv_blocks
 from multimodal_eval.data.readers.files import DataFile
-from multimodal_eval.data.readers.formats import read_parquet, reader_of
+from multimodal_eval.data.readers.formats import COLUMNAR, DELIMITERS, read_parquet, reader_of
 from multimodal_eval.data.readers.inputs import FileInput, checker_of, take_keys
+from multimodal_eval.data.readers.json_columns import JsonBlock
 from multimodal_eval.data.readers.json_file import records_of_block
+from multimodal_eval.data.readers.parquet_columns import parquet_blocks
 from multimodal_eval.data.readers.parts import Part, SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.records import ColumnMap, RecordChecker
-from multimodal_eval.data.readers.splits import JSON_LINES, Range, Task, byte_blocks, is_divisible, is_parquet
+from multimodal_eval.data.readers.scanned import RecordBlock, Rest
+from multimodal_eval.data.readers.splits import Range, Task, byte_blocks, is_divisible, is_parquet
 
 
 class TooLongError(Exception):
@@ -48,7 +52,7 @@ class RangeReader:
     def of(cls, source: FileInput, files: Sequence[DataFile]) -> RangeReader:
         """The reader of some files of an input."""
         plain = not source.annotators and not any(file.keys for file in files)
-        in_columns = plain and all(bare_suffix(file.path) in JSON_LINES for file in files)
+        in_columns = plain and all(bare_suffix(file.path) in COLUMNAR for file in files)
         return cls(source.columns, source.annotators, in_columns)
 
     def checker(self, path: Path, problems: Problems) -> RecordChecker:
@@ -71,18 +75,31 @@ def id_hashes(part: Part) -> NDArray[np.int64]:
     return np.fromiter((text_hash(sample.id) for sample in samples), np.int64, len(samples))
 
 
-def _blocks(task: Task) -> Iterator[tuple[str, Block | Exception]]:
-    """(file, block) of JSONL files, without the lines that the task skips."""
+def _blocks(task: Task) -> Iterator[tuple[str, RecordBlock | Rest]]:
+    """(file, block) of a task, without the records that it skips, which are in its first range."""
     skip = task.skip
     for each in task.ranges:
-        for block in blocks_of(each):
-            data = block.data
-            if skip:
-                skipped, offset, _ = count_records(data, skip)
-                skip -= skipped
-                data = data[offset:]
-            if data:
-                yield str(each.file.path), Block(data, block.first_line, block.offset, block.ends_in_newline)
+        path = each.file.path
+        if is_parquet(path):
+            blocks: Iterator[RecordBlock | Rest] = parquet_blocks(path, range(each.start, each.stop), skip)
+        elif (suffix := bare_suffix(path)) in DELIMITERS:
+            blocks = csv_blocks(path, DELIMITERS[suffix], skip)
+        else:
+            blocks = _json_blocks(each, skip)
+        yield from ((str(path), block) for block in blocks)
+        skip = 0
+
+
+def _json_blocks(part: Range, skip: int) -> Iterator[JsonBlock]:
+    for block in blocks_of(part):
+        data = block.data
+        if skip:
+            skipped, offset, _ = count_records(data, skip)
+            skip -= skipped
+            data = data[offset:]
+        if data:
+            rest = Block(data, block.first_line, block.offset, block.ends_in_newline)
+            yield JsonBlock(str(part.file.path), rest)
 
 
 def blocks_of(part: Range) -> Iterator[Block]:

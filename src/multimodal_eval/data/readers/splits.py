@@ -22,8 +22,9 @@ from multimodal_eval.data.readers.blocks import (
     open_bytes,
     refuse_utf16,
 )
+from multimodal_eval.data.readers.csv_columns import csv_records
 from multimodal_eval.data.readers.files import DataFile
-from multimodal_eval.data.readers.formats import reader_of
+from multimodal_eval.data.readers.formats import DELIMITERS, reader_of
 from multimodal_eval.data.readers.problems import Problems
 
 SPLIT = 16 << 20  # bytes
@@ -131,6 +132,11 @@ def counted(split: Range) -> list[Range]:
         with open_bytes(path) as stream:
             blocks = line_blocks(stream, str(path))
             return [replace(split, records=_records_in(block.data for block in blocks))]
+    if (suffix := bare_suffix(path)) in DELIMITERS:
+        rows = csv_records(path, DELIMITERS[suffix])
+        if rows is None:
+            raise MiscountedError
+        return [replace(split, records=rows)]
     problems = Problems()
     records = sum(1 for _ in reader_of(path)(path, problems))
     if problems.total:
