@@ -78,7 +78,7 @@ def test_an_unsuitable_part_of_a_composite_is_refused():
 
 def test_a_part_outside_0_and_1_leaves_the_composite_unscored():
     metric("wild")(lambda sample: 2.5)
-    run = evaluate(samples(), task="mine", tasks={"mine": {"weights": {"wild": 1.0}}})
+    run = evaluate(samples(), task="mine", tasks={"mine": {"weights": {"wild": 1.0}}}, allow_empty=True)
     assert run["wild"]["value"] == 2.5
     assert run["composite"]["unscored"] == {"error": 50}
     metric("signed", bounds=(-1, 1))(lambda sample: -0.5)

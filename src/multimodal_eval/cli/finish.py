@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from multimodal_eval.cli.options import Params
-from multimodal_eval.core.errors import ThresholdError
+from multimodal_eval.core.errors import NothingScoredError, ThresholdError
 
 if TYPE_CHECKING:
     from multimodal_eval.core.records import Entry
@@ -17,6 +18,25 @@ if TYPE_CHECKING:
 
 def conclude(run: Run, params: Params) -> None:
     """Show the run, write the requested files, and fail if a threshold is missed; `params` are `output_options`."""
+    show(run, params)
+    check_thresholds(run, params)
+
+
+@contextmanager
+def shown_if_partly_scored(params: Params) -> Iterator[None]:
+    """If some metrics of a run have no scores, show the others before the error."""
+    from multimodal_eval.data.runs.run import Run
+
+    try:
+        yield
+    except NothingScoredError as error:
+        if error.run is not None and any(entry.n_scored for entry in Run(error.run).entries.values()):
+            show(Run(error.run), params)
+        raise
+
+
+def show(run: Run, params: Params) -> None:
+    """Show the run and write the requested files."""
     from multimodal_eval.cli.report import write_report
 
     if params["jsonl"]:
@@ -34,7 +54,6 @@ def conclude(run: Run, params: Params) -> None:
         show_run(run)
         if report is not None:
             click.echo(f"report: {report}")
-    check_thresholds(run, params)
 
 
 def check_thresholds(run: Run, params: Params) -> None:

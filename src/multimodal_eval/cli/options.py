@@ -152,6 +152,24 @@ def register_plugins(plugins: tuple[str, ...]) -> None:
         load_plugin(plugin)
 
 
+def empty_option(command: Command) -> Command:
+    """Whether a metric may be without a single score."""
+    text = "Accept metrics that score none of the samples, which is an error otherwise."
+    return click.option("--allow-empty", is_flag=True, help=text)(command)
+
+
+def overwrite_option(command: Command) -> Command:
+    """Whether an existing run is replaced."""
+    text = "Replace the run in the folder of -o. If the new input is refused, the old run stays."
+    return click.option("--overwrite", is_flag=True, help=text)(command)
+
+
+def refuse_overwrite_alone(params: Params) -> None:
+    """Refuse --overwrite without -o: a default folder is always new."""
+    if params["overwrite"] and params["output"] is None:
+        raise click.UsageError("--overwrite needs -o, the run folder to replace")
+
+
 def annotators_option(command: Command) -> Command:
     """The columns with the labels of several annotators."""
     text = "Name the columns with one annotator's labels each: ann1,ann2, or 'annotator*'."

@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import RunLocation, engine_of, engine_options, output_options, plugin_option
+from multimodal_eval.cli.options import (
+    RunLocation,
+    empty_option,
+    engine_of,
+    engine_options,
+    output_options,
+    overwrite_option,
+    plugin_option,
+    refuse_overwrite_alone,
+)
 
 
 @click.command()
@@ -24,20 +33,29 @@ from multimodal_eval.cli.options import RunLocation, engine_of, engine_options, 
     type=RunLocation(),
     help="Store the new run in this folder or at this URL. The default is runs/<time>-<task>.",
 )
+@overwrite_option
+@empty_option
 @plugin_option
 @engine_options
 @output_options
 def rescore(run: Any, config: Path, output: Any, **params: Any) -> None:
     """Score RUN's samples under another configuration; reuse the scores that stay the same."""
-    from multimodal_eval.cli.finish import check_names, conclude
+    from multimodal_eval.cli.finish import check_names, conclude, shown_if_partly_scored
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.run.config import overlaid
     from multimodal_eval.run.evaluate import carry_over, default_folder, rescoring_plan
 
+    refuse_overwrite_alone({**params, "output": output})
     old = Run(run)
-    plan = rescoring_plan(old, config, params["plugins"])
+    settings = overlaid(config, allow_empty=params["allow_empty"])
+    plan = rescoring_plan(old, settings, params["plugins"])
     check_names(params["fail_under"], plan.names)
     path = output or default_folder(plan)
-    with engine_of(params).executor(plan) as executor, progress_bar() as progress:
-        carry_over(old, plan, path, executor, progress)
+    with (
+        shown_if_partly_scored(params),
+        engine_of(params).executor(plan) as executor,
+        progress_bar() as progress,
+    ):
+        carry_over(old, plan, path, executor, progress, overwrite=params["overwrite"])
     conclude(Run(path), params)

@@ -14,13 +14,16 @@ from multimodal_eval.cli.options import (
     Params,
     RunLocation,
     annotators_option,
+    empty_option,
     engine_of,
     engine_options,
     input_options,
     options_by_metric,
     output_options,
+    overwrite_option,
     plugin_option,
     questions_option,
+    refuse_overwrite_alone,
 )
 
 
@@ -72,6 +75,8 @@ from multimodal_eval.cli.options import (
 @click.option("--fetch", "fetching", is_flag=True, help="First fetch missing resources and models.")
 @click.option("--skip-unavailable", is_flag=True, help="Leave metrics that cannot run on this machine unscored.")
 @click.option("--accept-open", is_flag=True, help="With --resume, store samples that fail again as errors.")
+@overwrite_option
+@empty_option
 @plugin_option
 @annotators_option
 @input_options
@@ -84,7 +89,7 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
     Files: JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst; or a COCO caption annotation file or VQA annotations with
     their results.
     """
-    from multimodal_eval.cli.finish import conclude
+    from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
 
     if (data is None) == (resumed is None):
         raise click.UsageError("give DATA, or --resume DIR" if data is None else "--resume takes no DATA")
@@ -92,7 +97,9 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
         _refuse_settings(params)
     elif params["accept_open"]:
         raise click.UsageError("--accept-open needs --resume")
-    run = _resumed(resumed, params) if resumed is not None else _fresh(data, predictions, params)
+    refuse_overwrite_alone(params)
+    with shown_if_partly_scored(params):
+        run = _resumed(resumed, params) if resumed is not None else _fresh(data, predictions, params)
     conclude(run, params)
 
 
@@ -106,6 +113,7 @@ def _refuse_settings(params: Params) -> None:
         "wants_report",
         "plugins",
         "accept_open",
+        "allow_empty",
         *ENGINE_SETTINGS,
     )
     flags = {option.name: max(option.opts, key=len) for option in click.get_current_context().command.params}
@@ -122,7 +130,8 @@ def _resumed(folder: Any, params: Params) -> Any:
     from multimodal_eval.run.evaluate import resume, resumed_plan
 
     check_names(params["fail_under"], resumed_plan(folder, params["plugins"]).names)
-    settings = {"plugins": params["plugins"], "accept_open": params["accept_open"], "engine": engine_of(params)}
+    settings = {name: params[name] for name in ("plugins", "accept_open", "allow_empty")}
+    settings["engine"] = engine_of(params)
     with progress_bar() as progress:
         return resume(folder, progress=progress, **settings)
 
@@ -154,6 +163,7 @@ def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
         unknown_labels=params["unknown_labels"],
         limit=params["limit"],
         allow_partial=params["allow_partial"],
+        allow_empty=params["allow_empty"],
         image_root=None if params["image_root"] is None else str(params["image_root"]),
         allow_outside_images=params["allow_outside_images"],
         allow_image_urls=params["allow_image_urls"],
@@ -164,7 +174,7 @@ def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
     with progress_bar() as progress:
         try:
             with engine.executor(plan) as executor:
-                execute.start(plan, source, path, executor, progress)
+                execute.start(plan, source, path, executor, progress, overwrite=params["overwrite"])
         except KeyboardInterrupt:
             again = "".join(f" --plugin {quote(plugin)}" for plugin in plan.config.plugins)
             click.echo(f"\ninterrupted. Continue with: mmeval score --resume {path}{again}", err=True)

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import annotators_option, input_options, questions_option
+from multimodal_eval.cli.options import annotators_option, empty_option, input_options, questions_option
 
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
 @click.argument("predictions", required=False, type=click.Path(path_type=Path))
+@empty_option
 @annotators_option
 @questions_option
 @input_options
@@ -23,9 +24,11 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     """
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.show import console
+    from multimodal_eval.data.readers.column_names import peeked
     from multimodal_eval.data.readers.inputs import FileInput, Summary, refuse_empty
     from multimodal_eval.data.readers.problems import Problems
     from multimodal_eval.data.readers.records import parse_map
+    from multimodal_eval.run.nothing_scored import missing_references, refuse_missing_answers
 
     annotators = tuple(part.strip() for part in (params["annotators"] or "").split(",") if part.strip())
     columns = parse_map(dict(params["mapping"]))
@@ -36,6 +39,10 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
             progress("reading", summary.samples, None)
     problems.raise_if_any()
     refuse_empty(summary, str(data))
+    paths = [files.files[0].path for files in (source.data_files, source.prediction_files) if files is not None]
+    kinds = {column: kind for path in paths for column, kind in peeked(path).items()}
+    if not params["allow_empty"]:
+        refuse_missing_answers(summary.fields, kinds)
     out = console()
     where = f" in {len(source.files):,} files" if len(source.files) > 1 else ""
     out.print(f"{summary.samples:,} samples{where}, no problems", style="bold")
@@ -45,5 +52,6 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
         out.print(f"  metadata columns: {', '.join(sorted(summary.metadata))}", markup=False)
     if summary.blank_answers:
         out.print(f"[yellow]![/] {summary.blank_answers:,} blank answers: they get each metric's worst value")
-    for note in summary.notes:
+    without_references = missing_references(summary.fields, kinds)
+    for note in [*summary.notes, *([] if without_references is None else [without_references])]:
         out.print(f"! {note}", markup=False)

@@ -54,6 +54,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     complete: list[str] = []  # metrics that must score every sample; otherwise the run fails
     skip_unavailable: bool = False
     allow_partial: bool = False
+    allow_empty: bool = False  # a metric without a single score is not an error
     skip_lint: bool = False
     image_root: str | None = None  # None: the data file's folder; no root for samples in memory
     allow_outside_images: bool = False

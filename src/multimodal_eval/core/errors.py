@@ -2,6 +2,7 @@
 
 MultimodalEvalError            exit 1
 ├── InputError                 one or many Problems of the input
+│   └── NothingScoredError     a metric without a single score
 ├── UnknownNameError           an unknown metric, task, resource … (also a KeyError)
 ├── RetryableError             a time-out, a rate limit, a lost connection: not the fault of the sample
 ├── DuplicateNameError         a name that is already taken
@@ -24,6 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -42,6 +44,7 @@ __all__ = [
     "ModelError",
     "MultimodalEvalError",
     "NothingNamedError",
+    "NothingScoredError",
     "OpenSamplesError",
     "Problem",
     "RetryableError",
@@ -128,6 +131,17 @@ def _kind_lines(problems: Sequence[Problem]) -> Iterator[str]:
         places = [place for problem in rest[:SHOWN_PLACES] if (place := problem.place)]
         more = " …" if len(rest) > SHOWN_PLACES else ""
         yield f"  {len(rest):,} more like this{': ' + ', '.join(places) + more if places else ''}"
+
+
+class NothingScoredError(InputError):
+    """A metric has no score for any sample. `run` is the folder of the finished run, if it was kept."""
+
+    def __init__(self, problems: Iterable[Problem], total: int | None = None, run: str | Path | None = None) -> None:
+        self.run = run
+        super().__init__(problems, total)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # so that it can be pickled
+        return type(self), (self.problems, self.total, self.run)
 
 
 class UnknownNameError(MultimodalEvalError, KeyError):

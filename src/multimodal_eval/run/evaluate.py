@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import ConfigSource, load_config, overlaid
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
+from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 from multimodal_eval.run.progress_display import shown
@@ -58,6 +60,7 @@ def evaluate(
     metrics: Sequence[str] | str | None = None,
     config: ConfigSource = None,
     output: Location | None = None,
+    overwrite: bool = False,
     progress: Progress | bool | None = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
@@ -69,10 +72,12 @@ def evaluate(
     of parallel lists, a pandas or polars frame, an Arrow table, a `datasets.Dataset`. Rows in memory without ids are
     numbered from 0. Files may have separate `predictions`, joined by id. `settings` are further keys of the
     configuration: `headline`, `by`, `limit`, `seed`, `map`, `annotators`, `questions`, `labels`, `unknown_labels`,
-    `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `image_root`,
-    `allow_outside_images`, `allow_image_urls`.
-    `output` is a path, or a URL that fsspec supports (extra `remote`): s3://bucket/runs/first. Without it the run is in
-    a temporary folder, which is removed with the object; `save` keeps a copy.
+    `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `allow_empty`, `image_root`,
+    `allow_outside_images`, `allow_image_urls`. A metric without a single score raises NothingScoredError, unless
+    `allow_empty` is true.
+    `output` is a path, or a URL that fsspec supports (extra `remote`): s3://bucket/runs/first. `overwrite` replaces a
+    run that is already there. Without `output` the run is in a temporary folder, which is removed with the object;
+    `save` keeps a copy.
     `engine` is this machine ("local") with a number of `workers` (all cores by default), a private Ray cluster
     ("ray"), or an `Engine` with further settings, such as the address of a cluster. Scores do not depend on it.
     `progress` is shown in terminals and notebooks if a run takes longer than a moment; False turns it off, True shows
@@ -84,7 +89,7 @@ def evaluate(
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
     path, scratch = _place(output, chosen)
     with _removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
-        execute.start(plan, source, path, executor, report, is_durable=scratch is None)
+        execute.start(plan, source, path, executor, report, is_durable=scratch is None, overwrite=overwrite)
     return Run(path, scratch)
 
 
@@ -166,6 +171,7 @@ def resume(
     *,
     plugins: Sequence[str | Path] = (),
     accept_open: bool = False,
+    allow_empty: bool = False,
     progress: Progress | bool | None = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
@@ -173,15 +179,19 @@ def resume(
     """Continue an interrupted run, on any engine; the results are those of an uninterrupted run.
 
     `plugins` are the files that define the run's plug-in metrics: files named in the run are not imported. Open samples
-    are scored again; with `accept_open`, those that fail again are stored as errors.
+    are scored again; with `accept_open`, those that fail again are stored as errors. With `allow_empty`, a metric may
+    be without a single score.
     """
     chosen = Engine.of(engine, workers)
     folder = RunFolder(location)
     info = folder.read_info()
     if info.state == "done":
+        refuse_unscored(folder, info, folder.read_results(), allow_empty=allow_empty)
         return Run(location)
     old = None if info.rescored_from is None else Run(info.rescored_from)
     plan = resumed_plan(location, plugins)
+    if allow_empty:
+        plan = dataclasses.replace(plan, config=msgspec.structs.replace(plan.config, allow_empty=True))
     with folder.locked(), chosen.executor(plan) as executor, shown(progress) as report:
         if old is not None:
             folder.clear_temporary()
@@ -236,6 +246,7 @@ def rescore(
     *,
     plugins: Sequence[str | Path] = (),
     output: Location | None = None,
+    overwrite: bool = False,
     progress: Progress | bool | None = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
@@ -243,14 +254,15 @@ def rescore(
     """Score the same samples with other weights, tasks or metrics, in a new folder.
 
     Scores with an unchanged signature are reused; only new ones are computed. `plugins` are files that
-    define metrics, in addition to those of `config`: files named in the old run are not imported.
+    define metrics, in addition to those of `config`: files named in the old run are not imported. `overwrite` replaces
+    a run that is already at `output`.
     """
     chosen = Engine.of(engine, workers)
     old = run if isinstance(run, Run) else Run(run)
     plan = rescoring_plan(old, config, plugins)
     path, scratch = _place(output, chosen)
     with _removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
-        carry_over(old, plan, path, executor, report, is_durable=scratch is None)
+        carry_over(old, plan, path, executor, report, is_durable=scratch is None, overwrite=overwrite)
     return Run(path, scratch)
 
 
@@ -276,7 +288,14 @@ def rescoring_plan(old: Run, config: ConfigSource, plugins: Sequence[str | Path]
 
 
 def carry_over(
-    old: Run, plan: Plan, location: Location, executor: Executor, progress: Progress, *, is_durable: bool = True
+    old: Run,
+    plan: Plan,
+    location: Location,
+    executor: Executor,
+    progress: Progress,
+    *,
+    is_durable: bool = True,
+    overwrite: bool | None = None,
 ) -> None:
     """Create a new folder with the old samples, reuse unchanged scores and compute the rest."""
     info = msgspec.structs.replace(
@@ -287,7 +306,11 @@ def carry_over(
         parts=old.info.parts,
         rescored_from=old.folder.address,
     )
-    folder = RunFolder.create(location, info, is_durable=is_durable)
+    if overwrite and RunFolder(location).address == old.folder.address:
+        raise RunFolderError(
+            f"{old.folder.label} cannot be replaced by a run that uses its scores. Name another folder"
+        )
+    folder = RunFolder.create(location, info, is_durable=is_durable, overwrite=overwrite)
     with folder.locked(), execute.discarded_if_refused(folder):
         _carry_over(old, plan, folder, executor, progress)
 

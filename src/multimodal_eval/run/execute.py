@@ -30,6 +30,7 @@ from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.composite_score import composite_signature
 from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
 from multimodal_eval.run.isolation import score_without_crashes
+from multimodal_eval.run.nothing_scored import refuse_missing_fields, refuse_unscored
 from multimodal_eval.run.parallel import ReadInput, read_in_parallel
 from multimodal_eval.run.part import OpenPart, States, Stored, Worker
 from multimodal_eval.run.plan import Plan
@@ -48,9 +49,11 @@ def start(
     progress: Progress = silent,
     *,
     is_durable: bool = True,
+    overwrite: bool | None = None,
 ) -> None:
-    """Execute a run in a new folder. A refused input leaves no folder behind."""
-    folder = RunFolder.create(location, describe(plan, source.recipe()), is_durable=is_durable)
+    """Execute a run in a new folder. A refused input leaves no folder behind; `overwrite` is as in RunFolder.create."""
+    info = describe(plan, source.recipe())
+    folder = RunFolder.create(location, info, is_durable=is_durable, overwrite=overwrite)
     with folder.locked(), discarded_if_refused(folder):
         _read_and_score(Worker(plan, folder), source, executor or _local(), progress)
 
@@ -132,6 +135,7 @@ def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -
         worker.plan = worker.plan.without_extras()
         info = msgspec.structs.replace(info, **_described(worker.plan))
     folder, groups = worker.folder, worker.fitting
+    refuse_missing_fields(worker.plan, folder, info)
     if groups:
         sums, large = _fitted(worker, info.parts, executor, progress)
         for name, metrics in groups.items():
@@ -212,6 +216,7 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
         folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), worker.facts))
     folder.clear_scratch()
     folder.write_info(msgspec.structs.replace(info, state="done", finished=_now(), headline=results.headline))
+    refuse_unscored(folder, info, results, allow_empty=plan.config.allow_empty)
 
 
 def _refuse_open(worker: Worker, left: Sequence[OpenPart]) -> None:

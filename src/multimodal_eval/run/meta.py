@@ -150,6 +150,7 @@ def _scored(data: Any, request: Request, metrics: Sequence[str], progress: Progr
         map=request.map,
         limit=request.limit,
         allow_partial=request.allow_partial,
+        allow_empty=True,
         progress=progress,
     )
 

@@ -62,7 +62,12 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=2),
     max_leaves=4,
 )
-names = st.sampled_from([*FIELDS, *ANSWER_ALIASES, "split", "height", "a", "b", "é", "captoin"]) | texts
+names = (
+    st.sampled_from(
+        [*FIELDS, *ANSWER_ALIASES, "pred", "output", "Response", "split", "height", "a", "b", "é", "captoin"]
+    )
+    | texts
+)
 likely = {
     "id": texts | st.integers(0, 5) | st.text("abc", min_size=1, max_size=3),
     "references": st.lists(texts, max_size=3),

@@ -220,6 +220,7 @@ def _config(rows: LabelledTask, unknown_labels: UnknownLabels) -> RunConfig:
         unknown_labels=unknown_labels,
         skip_lint=True,  # lint checks free text; labels repeat by nature
         error_patterns=[],  # a contest counts a generator's error message as a wrong label
+        allow_empty=True,
     )
 
 

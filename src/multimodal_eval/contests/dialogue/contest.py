@@ -73,20 +73,21 @@ class PreparedReplies(Prepared):
 
     def score(self, location: Location, progress: Progress = silent) -> Run:
         """Score the submission and store it in a new run folder, which is removed if the rule fails on a reply."""
+        was_there = isinstance(location, Path) and location.is_dir()
         try:
             return super().score(location, progress)
         except InputError as refusal:
             unscored = [problem for problem in refusal.problems if problem.code == UNSCORED]
             if not unscored:
                 raise
-            self._refuse(RunFolder(location), unscored)
+            self._refuse(RunFolder(location), unscored, was_there)
             raise
 
-    def _refuse(self, folder: RunFolder, unscored: Sequence[Problem]) -> None:
+    def _refuse(self, folder: RunFolder, unscored: Sequence[Problem], was_there: bool) -> None:
         """Report the problems by reply and by the file with their perplexities."""
         problems, rule = Problems(), str(self.plan.config.options["hidden_metric"]["rule"])
         file = folder.read_info().input[-1].path
-        folder.discard()
+        folder.discard(was_there=was_there)
         for problem in unscored:
             dialogue, _, reply = str(problem.id).rpartition("/")
             note_unscored(dialogue, reply, rule, str(problem.value), file, problems)
@@ -197,6 +198,7 @@ def contest_config(
         by=list(dict.fromkeys([TYPE, *base.by])),
         error_patterns=[],  # a contest counts a generator's error message as an ordinary answer
         complete=["hidden_metric"],  # leaving a reply out could raise its dialogue's mean
+        allow_empty=True,
         **more,
     )
     return run_config, absent

@@ -16,6 +16,7 @@ from multimodal_eval.core.records import InputFile, Source
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.coco_pair import CocoPair, regular_pair
+from multimodal_eval.data.readers.column_names import PEEKED, Role, TakenColumns, kinds_of, peeked, taken_columns
 from multimodal_eval.data.readers.files import DataFile, FileSet, file_set
 from multimodal_eval.data.readers.formats import COLUMNAR, check_file, is_textual, reader_of
 from multimodal_eval.data.readers.frames import Table, with_ids, without_frames
@@ -47,7 +48,7 @@ class Summary:
         self.fields.update(checker.present)
         self.metadata.update(checker.metadata_columns)
         self.blank_answers += checker.blank_answers
-        self.notes.extend(checker.likely_typos())
+        self.notes.extend([*checker.taken.notes, *checker.likely_typos()])
 
 
 def refuse_empty(summary: Summary, name: str | None) -> None:
@@ -83,8 +84,10 @@ class MemoryInput:
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples; problems are added to `problems`."""
-        checker, seen = RecordChecker(None, problems, self.columns, annotators=self.annotators), SeenIds()
-        rows = self.rows[:limit]
+        kinds = kinds_of(row for row in self.rows[:PEEKED] if isinstance(row, Mapping))
+        taken = taken_columns(kinds, self.columns, self.annotators)
+        checker = RecordChecker(None, problems, self.columns, annotators=self.annotators, taken=taken)
+        rows, seen = self.rows[:limit], SeenIds()
         for number, row in enumerate(rows, 1):
             fields = checker.fields(number, _as_record(row))
             if fields is not None:
@@ -248,7 +251,13 @@ class FileInput:
             yield Sample(**fields)
 
     def _checker(self, files: FileSet, problems: Problems, columns: ColumnMap) -> RecordChecker:
-        return checker_of(files.files[0].path, problems, columns, self.annotators)
+        return checker_of(files.files[0].path, problems, columns, self.annotators, self.taken_in(files, columns))
+
+    def taken_in(self, files: FileSet, columns: ColumnMap) -> TakenColumns:
+        """The columns of the data or of the predictions that are read as a field, by the first records."""
+        role: Role = "predictions" if files is self.prediction_files else "data"
+        pair: tuple[Role, str] | None = None if self.predictions is None else (role, str(files.name))
+        return taken_columns(peeked(files.files[0].path), columns, self.annotators, pair)
 
     def _fill(self, index: PredictionIndex, problems: Problems, summary: Summary) -> RecordChecker:
         assert self.prediction_files is not None
@@ -330,9 +339,15 @@ def _note_unused(option: str, columns: set[str], checker: RecordChecker, problem
         problems.add("UNKNOWN_COLUMN", f"--{option} names the column {column!r}, which no record has.", hint=hint)
 
 
-def checker_of(path: Path, problems: Problems, columns: ColumnMap, annotators: tuple[str, ...] = ()) -> RecordChecker:
+def checker_of(
+    path: Path,
+    problems: Problems,
+    columns: ColumnMap,
+    annotators: tuple[str, ...] = (),
+    taken: TakenColumns | None = None,
+) -> RecordChecker:
     """The checker for the records of a file; `columns` maps fields to columns with other names."""
-    return RecordChecker(str(path), problems, columns, textual=is_textual(path), annotators=annotators)
+    return RecordChecker(str(path), problems, columns, textual=is_textual(path), annotators=annotators, taken=taken)
 
 
 def checked_records(

@@ -15,6 +15,7 @@ from typing import Any
 from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
 from multimodal_eval.core.metric import is_number
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
+from multimodal_eval.data.readers.column_names import TakenColumns, kinds_of, map_flag, suggestion, taken_columns
 from multimodal_eval.data.readers.field_checks import (
     Check,
     RefusedError,
@@ -123,8 +124,10 @@ class RecordChecker:
         *,
         textual: bool = False,
         annotators: tuple[str, ...] = (),
+        taken: TakenColumns | None = None,
     ) -> None:
         self.file, self.problems = file, problems
+        self.taken = taken or TakenColumns()  # columns with other names that are fields too
         self.unused_annotators = set(annotators)
         self._annotators = annotators
         self._is_annotator: dict[str, bool] = {}
@@ -134,7 +137,7 @@ class RecordChecker:
         self._several = {column for names in columns.values() if len(names) > 1 for column in names}
         self._route = {
             column: (field, self._check_for(field, column, textual))
-            for column, field in _columns_to_fields(columns).items()
+            for column, field in {**_columns_to_fields(columns), **self.taken.fields}.items()
         }
         self._kinds: dict[str, tuple[str, str | None, int, str]] = {}
         self._mixed: set[str] = set()
@@ -224,7 +227,9 @@ class RecordChecker:
                 self._note(RefusedError("DUPLICATE", f"two columns contain `{field}`"), field, value, record)
         if "id" not in fields and self.problems.total == before:
             columns = ", ".join(map(repr, list(record)[:8]))
-            hint = f"Name its column with --map id=COLUMN; the record has {columns}."
+            likely = suggestion("id", dict.fromkeys(record, "text"))
+            flag = "--map id=COLUMN" if likely is None else map_flag("id", likely.column)
+            hint = f"Name its column with {flag}; the record has {columns}."
             if self.file is None:
                 hint = f"Give every sample an id, or none: then they are numbered. The record has {columns}."
             self._note(RefusedError("MISSING_ID", "the sample has no `id`.", hint), "id", None, record)
@@ -357,6 +362,6 @@ _KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str:
 def sample_of(record: Mapping[str, object]) -> Sample:
     """Convert one record to a sample, with the same checks as a line of a file."""
     problems = Problems()
-    fields = RecordChecker(None, problems, {}).fields(1, record)
+    fields = RecordChecker(None, problems, {}, taken=taken_columns(kinds_of([record]))).fields(1, record)
     problems.raise_if_any()
     return Sample(**fields or {})

@@ -68,11 +68,14 @@ class RemoteStorage:
         """Whether the URL is a file, or has anything below it except temporary files."""
         return self._is_file("") or any(not name.endswith(TEMPORARY) for name in self.names())
 
-    def make(self) -> None:
+    def make(self) -> bool:
         """Create the folder; an object store has no folders and might create a bucket instead."""
-        if not self.is_object_store:
-            with self._errors_named("", "created"):
-                self.filesystem.makedirs(self.root, exist_ok=True)
+        if self.is_object_store:
+            return True
+        with self._errors_named("", "created"):
+            is_new = not self.filesystem.isdir(self.root)
+            self.filesystem.makedirs(self.root, exist_ok=True)
+        return is_new
 
     def exists(self, name: str) -> bool:
         """Whether the file exists."""
@@ -167,6 +170,17 @@ class RemoteStorage:
             return
         with self._errors_named(name, "removed"), suppress(FileNotFoundError):
             self.filesystem.rm(place, recursive=True)
+
+    def move(self, name: str, target: str) -> None:
+        """Move file by file: an object store copies each file and removes the first one."""
+        start = len(self._fresh(name).strip("/"))
+        for path in self._file_paths(name):
+            with self._errors_named(name, "moved"):
+                place = self._fresh(target + path.strip("/")[start:])
+                if not self.is_object_store:
+                    self.filesystem.makedirs(place.rpartition("/")[0], exist_ok=True)
+                self.filesystem.mv(path, place)
+        self.remove(name)  # folders that are empty now
 
     def remove_all(self) -> None:
         """Remove everything."""

@@ -8,7 +8,9 @@ results.json                 the aggregates
 lint.json                    warnings about the scores
 report.html                  the HTML report, if a command has written one
 classification.json          classes, confusions and annotators, if the composite is a macro F1
+scores.jsonl                 the scores as JSON lines, if a command has written them
 scratch/                     intermediate files of the workers; removed when the run is finished
+replaced.partial/            the run that this one replaces; put back if the new input is refused, removed later
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import accumulate
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 import msgspec
@@ -32,6 +35,11 @@ from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location,
 Kind = Literal["samples", "scores"]
 
 _SCRATCH = "scratch"
+_REPLACED = f"replaced{TEMPORARY}"
+_CONTENT = {  # what a run folder consists of; files with other names belong to the user
+    *("run.json", "samples", "state", "scores", "results.json", "lint.json", "report.html", "classification.json"),
+    *("scores.jsonl", _SCRATCH),
+}
 
 
 class RunFolder:
@@ -42,23 +50,50 @@ class RunFolder:
 
     def __init__(self, location: Location, *, is_durable: bool = True) -> None:
         self.storage = storage_at(location, is_durable=is_durable)
+        self.is_kept = is_durable  # a temporary folder is removed with its run
+        self._was_there = False
         self._single: dict[Kind, Any] = {}  # the only part, if this object has written it: it need not be read again
 
     def __reduce__(self) -> tuple[type[RunFolder], tuple[str]]:
         return RunFolder, (self.address,)
 
     @classmethod
-    def create(cls, location: Location, info: RunInfo, *, is_durable: bool = True) -> RunFolder:
-        """Create the folder of a new run; an existing folder is never overwritten."""
+    def create(
+        cls, location: Location, info: RunInfo, *, is_durable: bool = True, overwrite: bool | None = None
+    ) -> RunFolder:
+        """Create the folder of a new run.
+
+        An existing folder is an error, unless it is empty, or a run that `overwrite` replaces. The old run is kept
+        aside until all samples of the new one are scored. None is False, but messages do not offer it.
+        """
         folder = cls(location, is_durable=is_durable)
         if folder.storage.is_taken():
-            raise RunFolderError(
-                f"{folder.label} already exists. "
-                f"Name another folder with -o, or continue it with: mmeval score --resume {folder.label}"
-            )
-        folder.storage.make()
+            if not overwrite:
+                raise RunFolderError(folder._is_taken(offers_overwriting=overwrite is not None))
+            folder._set_aside()
+        folder._was_there = not folder.storage.make()
         folder.write_info(info)
         return folder
+
+    def _is_taken(self, *, offers_overwriting: bool) -> str:
+        resume = f"continue it with: mmeval score --resume {quote(self.label)}"
+        if not self.storage.exists("run.json"):
+            return f"{self.label} already exists and is not a run folder. Name another folder with -o"
+        if offers_overwriting:
+            return f"{self.label} already exists. Name another folder with -o, replace it with --overwrite, or {resume}"
+        return f"{self.label} already exists. Name another folder with -o, or {resume}"
+
+    def _set_aside(self) -> None:
+        """Move the run in this folder to a subfolder. Only a run folder that no process uses may be replaced."""
+        try:
+            self.read_info()
+        except RunFolderError as error:
+            raise RunFolderError(f"only a run folder can be overwritten: {error}") from None
+        with self.locked():
+            self.storage.remove(_REPLACED)  # of a process that was killed
+            for name in self.storage.names():
+                if name in _CONTENT:
+                    self.storage.move(name, f"{_REPLACED}/{name}")
 
     @property
     def location(self) -> Location:
@@ -96,9 +131,17 @@ class RunFolder:
         """Lock the folder against a second process; at a URL there is no lock."""
         return self.storage.locked()
 
-    def discard(self) -> None:
-        """Remove the folder, because its input was refused."""
-        self.storage.remove_all()
+    def discard(self, *, was_there: bool = False) -> None:
+        """Remove the run, because its input was refused. A folder that was there before stays, with its old run."""
+        if not (was_there or self._was_there):
+            self.storage.remove_all()
+            return
+        for name in self.storage.names():
+            if name in _CONTENT:
+                self.storage.remove(name)
+        for name in self.storage.names(_REPLACED):
+            self.storage.move(f"{_REPLACED}/{name}", name)
+        self.storage.remove(_REPLACED)
 
     # run.json, results.json and lint.json
 
@@ -223,7 +266,8 @@ class RunFolder:
         self.clear_scratch()
 
     def clear_temporary(self) -> None:
-        """Remove the temporary files of interrupted writes."""
+        """Remove the temporary files of interrupted writes, and the run that this one has replaced."""
+        self.storage.remove(_REPLACED)
         for name in self.storage.files():
             if name.endswith(TEMPORARY):
                 self.storage.remove(name)

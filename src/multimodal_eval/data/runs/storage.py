@@ -50,8 +50,8 @@ class Storage(Protocol):
     def is_taken(self) -> bool:
         """Whether the location is already in use."""
 
-    def make(self) -> None:
-        """Create the folder, if the filesystem has folders."""
+    def make(self) -> bool:
+        """Create the folder, if the filesystem has folders. False if it is there already."""
 
     def exists(self, name: str) -> bool:
         """Whether the file exists."""
@@ -79,6 +79,9 @@ class Storage(Protocol):
 
     def remove(self, name: str) -> None:
         """Remove a file, or a folder with its content, if it exists."""
+
+    def move(self, name: str, target: str) -> None:
+        """Move a file, or a folder with its content, within this folder."""
 
     def remove_all(self) -> None:
         """Remove everything, and the folder itself."""
@@ -175,9 +178,11 @@ class LocalStorage:
             return any(not item.name.endswith(TEMPORARY) for item in self.path.iterdir())
         return self.path.exists()
 
-    def make(self) -> None:
+    def make(self) -> bool:
         """Create the folder and its parents."""
+        is_new = not self.path.is_dir()
         self.path.mkdir(parents=True, exist_ok=True)
+        return is_new
 
     def exists(self, name: str) -> bool:
         """Whether the file exists."""
@@ -239,6 +244,11 @@ class LocalStorage:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+    def move(self, name: str, target: str) -> None:
+        """Rename a file or a folder."""
+        (self.path / target).parent.mkdir(parents=True, exist_ok=True)
+        (self.path / name).rename(self.path / target)
 
     def remove_all(self) -> None:
         """Remove the folder."""

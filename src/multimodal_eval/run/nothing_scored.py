@@ -1,0 +1,151 @@
+"""Metrics without a single score are an error: of the input if no sample has a field, else of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from multimodal_eval.core.errors import NothingScoredError, Problem
+from multimodal_eval.core.needs import rows_without
+from multimodal_eval.core.records import COMPOSITE, Entry, Results, RunInfo
+from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.data.readers.column_names import Kinds, kinds_of, map_flag, suggestion
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.runs.run_folder import RunFolder
+    from multimodal_eval.run.plan import Plan
+
+CODE = "NOTHING_SCORED"
+ANSWERS = ("generated_answer", "perplexity", "logprobs")  # without any of these, no metric scores an answer
+_SHOWN_COLUMNS = 20
+
+
+def refuse_missing_fields(plan: Plan, folder: RunFolder, info: RunInfo) -> None:
+    """Refuse samples none of which has a field that a metric needs, before anything is computed."""
+    if plan.config.allow_empty:
+        return
+    metrics_by_need: dict[str, list[str]] = {}
+    for metric in plan.metrics:
+        for need in metric.needs:
+            metrics_by_need.setdefault(need, []).append(metric.name)
+    unmet = _unmet(list(metrics_by_need), folder, len(info.parts))
+    if unmet:
+        kinds = _stored_columns(folder)
+        problems = [
+            _missing(f"{_listed(metrics_by_need[need])} cannot score any sample: ", need, kinds, info.source is None)
+            for need in unmet
+        ]
+        raise NothingScoredError(_with_advice(problems, _accepting(info)))
+
+
+def refuse_missing_answers(fields: Iterable[str], kinds: Kinds) -> None:
+    """Refuse an input without answers, as a run would. `kinds` are the columns as they are in the files."""
+    if not {*ANSWERS} & {*fields}:
+        problem = _missing("metrics cannot score any sample: ", "generated_answer", kinds)
+        raise NothingScoredError(_with_advice([problem], "To check data without answers: --allow-empty"))
+
+
+def missing_references(fields: Iterable[str], kinds: Kinds) -> str | None:
+    """A note about an input without references."""
+    if {"references", "expected_answer", "caption", "annotations"} & {*fields}:
+        return None
+    hint = _hint("references", kinds, in_memory=False).replace("\n", " ")
+    return f"no sample has `references`, which most metrics need. {hint}"
+
+
+def refuse_unscored(folder: RunFolder, info: RunInfo, results: Results, *, allow_empty: bool = False) -> None:
+    """Refuse a finished run in which a metric has no score. The folder is kept, with the reasons of all samples."""
+    if allow_empty or info.config.allow_empty:
+        return
+    names_by_reason: dict[tuple[str, int], list[str]] = {}
+    for name, entry in results.entries.items():
+        if _is_empty(entry) and not _is_accepted(name, info):
+            reason = entry.reasons[0] if entry.reasons else None
+            key = ("no reason is stored", 0) if reason is None else (reason.reason, reason.count)
+            names_by_reason.setdefault(key, []).append(name)
+    if names_by_reason:
+        kinds: Kinds = _stored_columns(folder)
+        problems = [
+            Problem(code=CODE, message=_message(names, results.n, *reason), hint=_hint_for(results, names, kinds, info))
+            for reason, names in names_by_reason.items()
+        ]
+        where = f"The run, with the reason of every sample, is in {folder.label}\n" if folder.is_kept else ""
+        location = folder.location if folder.is_kept else None
+        raise NothingScoredError(_with_advice(problems, where + _accepting(info)), run=location)
+
+
+def _is_empty(entry: Entry) -> bool:
+    return entry.n_scored == 0 and all(part.value is None for part in entry.parts.values())
+
+
+def _is_accepted(name: str, info: RunInfo) -> bool:
+    """Whether the user chose to continue without this metric, or it is a composite of such metrics."""
+    return name in info.unavailable or (name == COMPOSITE and bool(info.unavailable))
+
+
+def _message(names: Sequence[str], total: int, reason: str, count: int) -> str:
+    return f"{_listed(names)}: no score for any of {total:,} samples. Commonest reason ({count:,} ×): {reason}."
+
+
+def _hint_for(results: Results, names: Sequence[str], kinds: Kinds, info: RunInfo) -> str | None:
+    """Advice about columns, if all samples lack an input."""
+    entry = results.entries[names[0]]
+    if entry.unscored.get("missing_input") != entry.n_total:
+        return None
+    need = entry.reasons[0].reason.removeprefix("no ").split(", ")[0].replace(" or ", "|")
+    return _hint(need, kinds, in_memory=info.source is None)
+
+
+def _missing(subject: str, need: str, kinds: Kinds, in_memory: bool = False) -> Problem:
+    shown = need.replace("|", "` or `")
+    message = f"{subject}no sample has `{shown}`."
+    return Problem(code=CODE, message=message, field=need, hint=_hint(need, kinds, in_memory=in_memory))
+
+
+def _hint(need: str, kinds: Kinds, *, in_memory: bool) -> str:
+    """The columns that are there, and the option that names the likely one."""
+    names = [repr(column) for column in kinds]
+    shown = ", ".join(names[:_SHOWN_COLUMNS]) + (", …" if len(names) > _SHOWN_COLUMNS else "")
+    text = f"The columns are {shown}."
+    likely = suggestion(need, kinds)
+    if likely is None:
+        return text
+    setting = f"map={{{likely.field!r}: {likely.column!r}}}" if in_memory else map_flag(likely.field, likely.column)
+    others = f" (or {', '.join(map(repr, likely.others))})" if likely.others else ""
+    return f"{text}\nIf it is in {likely.column!r}{others}, add: {setting}"
+
+
+def _accepting(info: RunInfo) -> str:
+    setting = "allow_empty=True" if info.source is None else "--allow-empty"
+    return f"To accept metrics without scores: {setting}"
+
+
+def _with_advice(problems: list[Problem], advice: str) -> list[Problem]:
+    """The problems; the last one also says how to continue anyway."""
+    last = problems[-1]
+    hint = "\n".join(filter(None, (last.hint or "", advice)))
+    return [*problems[:-1], Problem(code=last.code, message=last.message, field=last.field, hint=hint)]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+def _unmet(needs: list[str], folder: RunFolder, parts: int) -> list[str]:
+    """The needs that no stored sample meets. Usually the first part meets all."""
+    for part in range(parts):
+        if not needs:
+            break
+        batch = folder.read_batch(part)
+        needs = [need for need in needs if rows_without(batch, need).all()]
+    return needs
+
+
+def _stored_columns(folder: RunFolder) -> Kinds:
+    """The fields and the metadata of the first samples, with the kinds of their values."""
+    return kinds_of(map(_columns_of, folder.read_samples(0)[:1000]))
+
+
+def _columns_of(sample: Sample) -> Mapping[str, object]:
+    fields = {name: getattr(sample, name) for name in FIELDS if name != "metadata"}
+    return {**{name: value for name, value in fields.items() if value is not None}, **sample.metadata}
