@@ -135,7 +135,7 @@ def test_a_stratum_without_scores_gives_no_value_and_a_reason():
 
 
 def test_nothing_scored():
-    entry = scored([(kind, group, "broken") for kind, group, _ in ROWS])["parsed"]
+    entry = scored([(kind, group, "broken") for kind, group, _ in ROWS], allow_empty=True)["parsed"]
     assert (entry["value"], entry["method"]) == (None, "nothing scored")
 
 

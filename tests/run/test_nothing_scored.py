@@ -145,6 +145,20 @@ def test_metrics_that_cannot_run_here_are_accepted_by_their_own_setting(monkeypa
     assert run["composite_score"]["n_scored"] == 0
 
 
+def test_a_classification_may_have_only_some_kinds_of_labels():
+    gold = [{"id": number, "generated_answer": "red", "expected_answer": label} for number, label in enumerate("ab")]
+    run = evaluate(gold, task="classification", labels=["red", "a", "b"])
+    assert [run[name]["n_scored"] for name in ("f1_strict", "soft_score")] == [2, 0]
+    with pytest.raises(NothingScoredError, match="soft_score cannot score any sample: no sample has `annotations`"):
+        evaluate(gold, metrics=["f1_strict", "soft_score"], labels=["red", "a", "b"])
+    with pytest.raises(NothingScoredError, match="f1_strict, f1_any_match, f1_majority, soft_score: no score"):
+        evaluate([row | {"error": "time-out"} for row in gold], task="classification", labels=["red", "a", "b"])
+    answers = [{"id": row["id"], "generated_answer": "red"} for row in gold]
+    with pytest.raises(NothingScoredError) as error:
+        evaluate(answers, task="classification", labels=["red"])
+    assert [problem.field for problem in error.value.problems] == ["expected_answer", "annotations"]
+
+
 def test_a_resumed_run_fails_too(never, tmp_path):
     plan, source = planned(overlaid(None, metrics=["never"]), scored(), None)
     with pytest.raises(StoppedError):

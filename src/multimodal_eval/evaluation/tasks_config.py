@@ -32,6 +32,7 @@ class Task:
     on_missing: OnMissing = "error"
     maximum: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_MAXIMUM))
     extras: tuple[str, ...] = ()
+    one_is_enough: bool = False  # the data may have the inputs of only some metrics
 
     @property
     def all_metrics(self) -> list[str]:
@@ -79,7 +80,7 @@ TASKS: dict[str, Task] = {
             headline="hallucination_metric",
         ),
         # No headline: which gold label any-match counts depends on the prediction, so it is never shown alone.
-        Task("classification", ["f1_strict", "f1_any_match", "f1_majority", "soft_score"]),
+        Task("classification", ["f1_strict", "f1_any_match", "f1_majority", "soft_score"], one_is_enough=True),
     )
 }
 

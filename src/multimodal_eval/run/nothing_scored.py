@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import NothingScoredError, Problem
 from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.records import COMPOSITE, Entry, Results, RunInfo
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers.column_names import Kinds, kinds_of, map_flag, suggestion
+from multimodal_eval.evaluation.metrics_registry import make_task
 
 if TYPE_CHECKING:
     from multimodal_eval.data.runs.run_folder import RunFolder
@@ -29,6 +31,8 @@ def refuse_missing_fields(plan: Plan, folder: RunFolder, info: RunInfo) -> None:
         for need in metric.needs:
             metrics_by_need.setdefault(need, []).append(metric.name)
     unmet = _unmet(list(metrics_by_need), folder, len(info.parts))
+    if _one_is_enough(plan.config) and any(not {*metric.needs} & {*unmet} for metric in plan.metrics):
+        return
     if unmet:
         kinds = _stored_columns(folder)
         problems = [
@@ -57,6 +61,8 @@ def refuse_unscored(folder: RunFolder, info: RunInfo, results: Results, *, allow
     """Refuse a finished run in which a metric has no score. The folder is kept, with the reasons of all samples."""
     if allow_empty or info.config.allow_empty:
         return
+    if _one_is_enough(info.config) and not all(map(_is_empty, results.metrics.values())):
+        return
     names_by_reason: dict[tuple[str, int], list[str]] = {}
     for name, entry in results.entries.items():
         if _is_empty(entry) and not _is_accepted(name, info):
@@ -72,6 +78,12 @@ def refuse_unscored(folder: RunFolder, info: RunInfo, results: Results, *, allow
         where = f"The run, with the reason of every sample, is in {folder.label}\n" if folder.is_kept else ""
         location = folder.location if folder.is_kept else None
         raise NothingScoredError(_with_advice(problems, where + _accepting(info)), run=location)
+
+
+def _one_is_enough(config: RunConfig) -> bool:
+    """Whether the metrics are those of a task whose data may have the inputs of only some."""
+    task = make_task(config)
+    return task is not None and task.one_is_enough and not config.metrics
 
 
 def _is_empty(entry: Entry) -> bool:

@@ -227,7 +227,7 @@ class RecordChecker:
                 self._note(RefusedError("DUPLICATE", f"two columns contain `{field}`"), field, value, record)
         if "id" not in fields and self.problems.total == before:
             columns = ", ".join(map(repr, list(record)[:8]))
-            likely = suggestion("id", dict.fromkeys(record, "text"))
+            likely = None if self.problems.is_full else suggestion("id", dict.fromkeys(record, "text"))
             flag = "--map id=COLUMN" if likely is None else map_flag("id", likely.column)
             hint = f"Name its column with {flag}; the record has {columns}."
             if self.file is None:
