@@ -153,10 +153,9 @@ def test_a_classification_may_have_only_some_kinds_of_labels():
         evaluate(gold, metrics=["f1_strict", "soft_score"], labels=["red", "a", "b"])
     with pytest.raises(NothingScoredError, match="f1_strict, f1_any_match, f1_majority, soft_score: no score"):
         evaluate([row | {"error": "time-out"} for row in gold], task="classification", labels=["red", "a", "b"])
-    answers = [{"id": row["id"], "generated_answer": "red"} for row in gold]
     with pytest.raises(NothingScoredError) as error:
-        evaluate(answers, task="classification", labels=["red"])
-    assert [problem.field for problem in error.value.problems] == ["expected_answer", "annotations"]
+        evaluate([{"id": "1", "expected_answer": "red"}], task="classification", labels=["red"])
+    assert [problem.field for problem in error.value.problems] == ["generated_answer"]
 
 
 def test_a_resumed_run_fails_too(never, tmp_path):

@@ -76,7 +76,7 @@ class Accumulator:
     def _run_settings(self) -> dict[str, Any]:
         settings = {name: value for name, value in self.settings.items() if name not in _ENGINE}
         names = [name.strip() for entry in self.metrics for name in entry.split(",")]
-        # A value that is not a number says that nothing is scored; a training loop goes on.
+        # A value that is not a number says that nothing is scored; a training loop continues.
         return {"skip_lint": True, "allow_empty": True, "metrics": names or None, **settings}
 
     def update(

@@ -31,8 +31,8 @@ def refuse_missing_fields(plan: Plan, folder: RunFolder, info: RunInfo) -> None:
         for need in metric.needs:
             metrics_by_need.setdefault(need, []).append(metric.name)
     unmet = _unmet(list(metrics_by_need), folder, len(info.parts))
-    if _one_is_enough(plan.config) and any(not {*metric.needs} & {*unmet} for metric in plan.metrics):
-        return
+    if _one_is_enough(plan.config):  # what only some metrics need may be missing
+        unmet = [need for need in unmet if len(metrics_by_need[need]) == len(plan.metrics)]
     if unmet:
         kinds = _stored_columns(folder)
         problems = [
