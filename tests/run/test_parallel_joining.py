@@ -121,6 +121,15 @@ def test_values_on_both_sides_are_merged(tmp_path, tiny, data):
     assert assert_both_ways_equal(data, predictions, by=["predictions.split"])
 
 
+def test_columns_with_common_names(tmp_path, tiny):
+    """`answer` is a reference in the data and the model's answer in the predictions; VQA results have their own ids."""
+    gold = [{"id": f"q{row}", "answer": f"{row} dogs"} for row in range(50)]
+    data = write(tmp_path / "data.jsonl", gold)
+    assert assert_both_ways_equal(data, write(tmp_path / "predictions.jsonl", gold[::-1]))
+    results = [{"question_id": record["id"], "answer": record["answer"]} for record in gold[::-1]]
+    assert assert_both_ways_equal(data, write(tmp_path / "results.jsonl", results))
+
+
 def test_other_formats(tmp_path, tiny, data):
     with (tmp_path / "predictions.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ["id", "generated_answer"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 
@@ -98,6 +99,29 @@ def test_any_files(tmp_path_factory, contents, is_compressed, numbers):
     with small_splits(bucket=4, **numbers):
         assert_both_ways_equal(folder)
         assert_both_ways_equal(folder, by=["split"], map={"caption": "captoin"})
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+def test_a_column_with_a_common_name(tmp_path, suffix):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for number in range(3):
+        records = [{"id": f"{number}-{row}", "pred": f'a "{row}"\ndog', "caption": "a dog"} for row in range(20)]
+        path = folder / f"part-{number}{suffix}"
+        if suffix == ".jsonl":
+            write(path, records)
+        elif suffix == ".parquet":
+            pq.write_table(pa.Table.from_pylist(records), path, row_group_size=7)
+        else:
+            with path.open("w", newline="") as file:
+                writer = csv.DictWriter(file, ["id", "pred", "caption"])
+                writer.writeheader()
+                writer.writerows(records)
+    with small_splits(300):
+        assert assert_both_ways_equal(folder)
+        _, stored, info, _ = read(Together(), folder)
+    assert info.input_notes == ["the column 'pred' is read as generated_answer"]
+    assert len(stored) == 20  # parts of three samples
 
 
 @given(st.binary(max_size=40), st.integers(1, 40))

@@ -66,7 +66,7 @@ def _is_worthwhile(worker: Worker, source: Input, executor: Executor) -> bool:
     if not isinstance(source, FileInput) or worker.plan.config.limit is not None or workers == 1:
         return False
     files = source.files
-    if not has_splits(files):
+    if source.is_vqa or not has_splits(files):
         return False
     # Other files are read twice: first to count their records.
     counted_fast = all(is_divisible(file.path) or is_parquet(file.path) for file in files)
@@ -87,11 +87,12 @@ class _Reading:
         self._worker, self._source, self._executor, self._progress = worker, source, executor, progress
         self._part_size = worker.plan.part_size
         self._split = split_size(_bytes_of(source.files), executor.workers)
+        predictions = source.prediction_files
         self._data = source.data_files.files
-        self._predictions = () if source.prediction_files is None else source.prediction_files.files
-        readers = [RangeReader.of(source, files) for files in (self._data, self._predictions)]
-        self._data_reader, self._prediction_reader = readers
-        worker.reads_records = not all(reader.in_columns for reader in readers)
+        self._predictions = () if predictions is None else predictions.files
+        self._data_reader = RangeReader.of(source, source.data_files)
+        self._prediction_reader = self._data_reader if predictions is None else RangeReader.of(source, predictions)
+        worker.reads_records = not (self._data_reader.in_columns and self._prediction_reader.in_columns)
 
     def read(self) -> ReadInput:
         """Count, read, and compare the ids."""

@@ -202,7 +202,7 @@ class FileInput:
             return
         from multimodal_eval.data.readers.columns import ColumnReader, column_parts
 
-        checker, files = self._checker(self.data_files, problems, self.columns), self.data_files.files
+        checker, files = self._checker(self.data_files, problems), self.data_files.files
         reader = ColumnReader(files, checker, problems, limit)
         for part in column_parts(reader.pieces(), most):
             summary.samples += len(part)
@@ -219,7 +219,7 @@ class FileInput:
             summary.fields.update(pair.fields)
             yield from pair.samples
             return
-        checker = self._checker(self.data_files, problems, self.columns)
+        checker = self._checker(self.data_files, problems)
         checkers = [checker]
         if self.predictions is None:
             yield from self._checked(checker, problems, summary, limit)
@@ -250,24 +250,27 @@ class FileInput:
             summary.samples += 1
             yield Sample(**fields)
 
-    def _checker(self, files: FileSet, problems: Problems, columns: ColumnMap) -> RecordChecker:
-        return checker_of(files.files[0].path, problems, columns, self.annotators, self.taken_in(files, columns))
+    def _checker(self, files: FileSet, problems: Problems) -> RecordChecker:
+        return checker_of(files.files[0].path, problems, self.columns_in(files), self.annotators, self.taken_in(files))
 
-    def taken_in(self, files: FileSet, columns: ColumnMap) -> TakenColumns:
+    def columns_in(self, files: FileSet) -> ColumnMap:
+        """The columns of the fields in the data or in the predictions: results of COCO and VQA have their own."""
+        if files is not self.prediction_files:
+            return self.columns
+        if self.is_coco:
+            return {**_COCO_RESULTS, **self.columns}
+        first = next(_chained(files.files, Problems()), None)
+        return {**(result_columns(first[2]) if first else {}), **self.columns}
+
+    def taken_in(self, files: FileSet) -> TakenColumns:
         """The columns of the data or of the predictions that are read as a field, by the first records."""
         role: Role = "predictions" if files is self.prediction_files else "data"
         pair: tuple[Role, str] | None = None if self.predictions is None else (role, str(files.name))
-        return taken_columns(peeked(files.files[0].path), columns, self.annotators, pair)
+        return taken_columns(peeked(files.files[0].path), self.columns_in(files), self.annotators, pair)
 
     def _fill(self, index: PredictionIndex, problems: Problems, summary: Summary) -> RecordChecker:
         assert self.prediction_files is not None
-        columns = dict(self.columns)
-        if self.is_coco:
-            columns = {**_COCO_RESULTS, **columns}
-        else:
-            first = next(_chained(self.prediction_files.files, Problems()), None)
-            columns = {**(result_columns(first[2]) if first else {}), **columns}
-        checker = self._checker(self.prediction_files, problems, columns)
+        checker = self._checker(self.prediction_files, problems)
         for _, fields in checked_files(self.prediction_files.files, checker, problems):
             index.add(fields)
         index.seal()

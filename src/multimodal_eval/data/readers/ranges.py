@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,9 +21,10 @@ from multimodal_eval.data.readers.blocks import (
     line_blocks,
     open_bytes,
 )
+from multimodal_eval.data.readers.column_names import TakenColumns
 from multimodal_eval.data.readers.columns import ColumnPart, ColumnReader, column_parts
 from multimodal_eval.data.readers.csv_columns import csv_blocks
-from multimodal_eval.data.readers.files import DataFile
+from multimodal_eval.data.readers.files import FileSet
 from multimodal_eval.data.readers.formats import COLUMNAR, DELIMITERS, read_parquet, reader_of
 from multimodal_eval.data.readers.inputs import FileInput, checker_of, take_keys
 from multimodal_eval.data.readers.json_columns import JsonBlock
@@ -45,19 +46,20 @@ class RangeReader:
     """Reads ranges of files in any process. It is pickled with every task."""
 
     columns: ColumnMap
+    taken: TakenColumns
     annotators: tuple[str, ...]
     in_columns: bool  # by compiled code
 
     @classmethod
-    def of(cls, source: FileInput, files: Sequence[DataFile]) -> RangeReader:
-        """The reader of some files of an input."""
-        plain = not source.annotators and not any(file.keys for file in files)
-        in_columns = plain and all(bare_suffix(file.path) in COLUMNAR for file in files)
-        return cls(source.columns, source.annotators, in_columns)
+    def of(cls, source: FileInput, files: FileSet) -> RangeReader:
+        """The reader of the data or of the predictions."""
+        plain = not source.annotators and not any(file.keys for file in files.files)
+        in_columns = plain and all(bare_suffix(file.path) in COLUMNAR for file in files.files)
+        return cls(source.columns_in(files), source.taken_in(files), source.annotators, in_columns)
 
     def checker(self, path: Path, problems: Problems) -> RecordChecker:
         """A checker for the records of a file."""
-        return checker_of(path, problems, self.columns, self.annotators)
+        return checker_of(path, problems, self.columns, self.annotators, self.taken)
 
     def parts(self, task: Task, checker: RecordChecker, problems: Problems, most: int) -> Iterator[Part]:
         """The checked samples of a task, in parts of at most `most`."""
