@@ -19,7 +19,12 @@ inline std::size_t grams_of(std::size_t words, int order) {
 // Counts of the n-grams in a text, by number. Clearing takes as long as filling.
 class Counter {
 public:
-    explicit Counter(std::size_t size) : counts_(size, 0) {}
+    // Starts with no text and numbers below `size`.
+    void start(std::size_t size) {
+        for (const std::uint32_t node : seen_) counts_[node] = 0;
+        seen_.clear();
+        if (counts_.size() < size) counts_.resize(size, 0);
+    }
 
     // `nodes` are the n-grams of a text of `words` words, order by order.
     void fill(Span nodes, std::size_t words) {
@@ -60,10 +65,11 @@ inline void bleu_from_stats(const double* stats, double* scores) {
         for (int k = 0; k < kOrders; ++k) scores[k] *= std::exp(1 - 1 / ratio);
 }
 
-// The loop calls candidate() for an image, reference() for each of its references, then image() for the score.
+// The loop calls start() for a block of images; then candidate() for an image, reference() for each of its references, then image() for the score.
 class CiderScorer {
 public:
-    CiderScorer(std::vector<double> idf, double* out) : idf_(std::move(idf)), out_(out) {}
+    explicit CiderScorer(double* out) : out_(out) {}
+    void start(std::size_t, const double* idf) { idf_ = idf; }  // the idf of the n-grams that come next, by number
 
     void candidate(const Counter& counts, std::size_t words) {
         bigrams_ = static_cast<double>(grams_of(words, 2));
@@ -106,7 +112,7 @@ protected:
     double bigrams_ = 0.0, references_ = 0.0, sums_[kOrders] = {};
 
 private:
-    std::vector<double> idf_;
+    const double* idf_ = nullptr;
     double* out_;
     std::vector<std::uint32_t> nodes_[kOrders];
     std::vector<double> values_[kOrders];
@@ -144,7 +150,10 @@ public:
 
 class Bleu {
 public:
-    Bleu(std::size_t nodes, double* scores, double* stats) : most_(nodes, 0), scores_(scores), stats_(stats) {}
+    Bleu(double* scores, double* stats) : scores_(scores), stats_(stats) {}
+    void start(std::size_t nodes, const double*) {
+        if (most_.size() < nodes) most_.resize(nodes, 0);
+    }
 
     void candidate(const Counter& counts, std::size_t words) {
         length_ = words;

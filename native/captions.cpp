@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include "caption_scorers.h"
 #include "lcs.h"
+#include "ngram_pieces.h"
+#include "ngram_weights.h"
 #include "parallel.h"
 #include "ptb_tokenizer.h"
 
@@ -13,6 +16,7 @@ namespace mmeval {
 namespace {
 
 constexpr double kBeta = 1.2;  // ROUGE-L's weight of recall
+constexpr std::size_t kBlock = 64;  // images whose n-grams are numbered together: few enough for the cache
 
 // Converts texts to token numbers with any tokenizer.
 class TokenNumberer {
@@ -41,62 +45,65 @@ Captions::Captions(const Texts& texts, Tokenizer tokenize, const std::string& to
     : with_ngrams_(with_ngrams),
       shards_(std::max<std::size_t>(1, std::min(threads, texts.images()))), images_(texts.images()) {
     in_pieces(texts.images(), shards_.size(), [&](std::size_t piece, std::size_t begin, std::size_t end) {
-        shards_[piece].table.tokenizer = tokenizer;
-        shards_[piece].build(texts, begin, end, tokenize, with_ngrams);
+        shards_[piece].tokenizer = tokenizer;
+        shards_[piece].build(texts, begin, end, tokenize);
+        if (with_ngrams) shards_[piece].number_all();
     });
 }
 
-void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize,
-                            bool with_ngrams) {
+void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize) {
     first_image = begin;
     image_ends.reserve(end - begin);
-    const std::size_t all = end > begin ? texts.image_ends[end - 1] - texts.first_text(begin) : 0;
-    token_ends.reserve(all);
-    node_ends.reserve(all);
+    const std::size_t all_texts = end > begin ? texts.image_ends[end - 1] - texts.first_text(begin) : 0;
+    token_ends.reserve(all_texts);
     // A word has about five letters. Reserved memory that is not needed is never touched and costs nothing.
-    const std::size_t first_byte = texts.first_byte(begin), last_byte = texts.first_byte(end);
-    tokens.reserve((last_byte - first_byte) / 4);
-    if (with_ngrams) nodes.reserve((last_byte - first_byte) / 4 * kOrders);
-    TokenNumberer numberer(tokenize, table.tokens);
-    std::vector<std::uint32_t> last_image;  // by node: the last image in whose references it was counted
+    tokens.reserve((texts.first_byte(end) - texts.first_byte(begin)) / 4);
+    TokenNumberer numberer(tokenize, vocabulary);
     for (std::size_t image = begin; image < end; ++image) {
-        const auto stamp = static_cast<std::uint32_t>(image - begin);
         for (std::size_t text = texts.first_text(image); text < texts.image_ends[image]; ++text) {
-            const std::size_t first_node = nodes.size();
             const std::size_t first_token = tokens.size();
             numberer.number(texts[text], tokens);
             split_at_blanks(first_token);
-            if (!with_ngrams) {
-                token_ends.push_back(tokens.size());
-                continue;
-            }
-            number_ngrams();
-            last_image.resize(table.ngrams.size(), kMissing);
-            table.counts.resize(table.ngrams.size(), 0);
-            if (text == texts.first_text(image)) continue;  // the candidate
-            for (std::size_t i = first_node; i < nodes.size(); ++i) {
-                if (last_image[nodes[i]] == stamp) continue;
-                last_image[nodes[i]] = stamp;
-                ++table.counts[nodes[i]];
-            }
+            token_ends.push_back(tokens.size());
         }
         image_ends.push_back(token_ends.size());
-        if (image_ends.back() > first_text(image - begin) + 1) ++table.images;  // it has references
+        if (image_ends.back() > first_text(image - begin) + 1) ++with_references;
+    }
+}
+
+// Numbers the n-grams of all texts and counts the images of those in references.
+void Captions::Shard::number_all() {
+    all.nodes.reserve(tokens.size() * kOrders);
+    all.node_ends.reserve(token_ends.size());
+    std::vector<std::uint32_t> last_image;  // by node: the last image in whose references it was counted
+    for (std::size_t image = 0; image < images(); ++image) {
+        const auto stamp = static_cast<std::uint32_t>(image);
+        for (std::size_t text = first_text(image); text < image_ends[image]; ++text) {
+            all.number(tokens_of(text));
+            last_image.resize(all.table.size(), kMissing);
+            counts.resize(all.table.size(), 0);
+            if (text == first_text(image)) continue;  // the candidate
+            for (const std::uint32_t node : all.nodes_of(text)) {
+                if (last_image[node] == stamp) continue;
+                last_image[node] = stamp;
+                ++counts[node];
+            }
+        }
     }
 }
 
 // A few tokens contain a space ("5 1/2" with a no-break space). coco-caption's ROUGE-L uses them whole, its other
 // metrics split them at the space: `tokens` stores the pieces, `whole_texts` the unsplit texts.
 void Captions::Shard::split_at_blanks(std::size_t first_token) {
-    for (; looked_at < table.tokens.size(); ++looked_at) {
+    for (; looked_at < vocabulary.size(); ++looked_at) {
         TokenBuffer parts;
-        whitespace_tokenize(table.tokens[looked_at], parts);
+        whitespace_tokenize(vocabulary[looked_at], parts);
         if (parts.size() == 1) continue;
         std::vector<std::uint32_t>& ids = pieces[looked_at];
-        const std::string copy(table.tokens[looked_at]);  // adding may move the viewed bytes
+        const std::string copy(vocabulary[looked_at]);  // adding may move the viewed bytes
         parts.clear();
         whitespace_tokenize(copy, parts);
-        for (std::size_t i = 0; i < parts.size(); ++i) ids.push_back(table.tokens.add(parts[i]));
+        for (std::size_t i = 0; i < parts.size(); ++i) ids.push_back(vocabulary.add(parts[i]));
     }
     if (pieces.empty()) return;
     const auto has_pieces = [&](std::uint32_t token) { return pieces.count(token) > 0; };
@@ -114,21 +121,25 @@ void Captions::Shard::split_at_blanks(std::size_t first_token) {
     whole_texts[token_ends.size()] = std::move(whole);
 }
 
-// Numbers the n-grams of the last text. Those of one order are contiguous, and each is built from its prefix in the
-// order below.
-void Captions::Shard::number_ngrams() {
-    const std::size_t from = token_ends.empty() ? 0 : token_ends.back(), words = tokens.size() - from;
-    token_ends.push_back(tokens.size());
+void Captions::Ngrams::start(std::size_t text) {
+    table.clear();
+    nodes.clear();
+    node_ends.clear();
+    first_text = text;
+}
+
+// The n-grams of one order are contiguous, and each is built from its prefix in the order below.
+void Captions::Ngrams::number(Span tokens) {
     std::size_t at = nodes.size(), below = at;
-    for (int order = 1; order <= kOrders; ++order) at += grams_of(words, order);
+    for (int order = 1; order <= kOrders; ++order) at += grams_of(tokens.size, order);
     nodes.resize(at);
     at = below;
     for (int order = 1; order <= kOrders; ++order) {
-        const std::size_t grams = grams_of(words, order);
+        const std::size_t grams = grams_of(tokens.size, order);
         if (order == 1) {
-            for (std::size_t i = 0; i < grams; ++i) nodes[at + i] = table.ngrams.add(kMissing, tokens[from + i]);
+            for (std::size_t i = 0; i < grams; ++i) nodes[at + i] = table.add(kMissing, tokens.data[i]);
         } else if (grams > 0) {
-            table.ngrams.add_all(&nodes[below], &tokens[from + order - 1], grams, &nodes[at]);
+            table.add_all(&nodes[below], tokens.data + order - 1, grams, &nodes[at]);
         }
         below = at;
         at += grams;
@@ -136,51 +147,36 @@ void Captions::Shard::number_ngrams() {
     node_ends.push_back(nodes.size());
 }
 
-void Captions::require_ngrams() const {
+DocumentFrequencies Captions::Shard::table() const {
+    DocumentFrequencies table;
+    table.tokens = vocabulary;
+    table.ngrams = all.table;
+    table.counts = counts;
+    table.images = with_references;
+    table.tokenizer = tokenizer;
+    return table;
+}
+
+FrequencyTable Captions::document_frequencies() const {
     if (!with_ngrams_) throw std::logic_error("these captions were made without n-grams");
-}
-
-DocumentFrequencies Captions::document_frequencies() const {
-    require_ngrams();
-    if (shards_.size() == 1) return shards_[0].table;
+    if (shards_.size() == 1) return FrequencyTable(shards_[0].table());
     DocumentFrequencies merged;
-    for (const Shard& shard : shards_) merged.merge(shard.table);
-    return merged;
+    for (const Shard& shard : shards_) merged.merge(shard.table());
+    return FrequencyTable(std::move(merged));
 }
 
-// ln(images) - ln(max(1, df)) of every n-gram of the shard, by its number in the shard.
-std::vector<double> Captions::Shard::weights(const DocumentFrequencies& df) const {
-    std::vector<std::uint32_t> token_there(table.tokens.size());
-    for (std::uint32_t id = 0; id < table.tokens.size(); ++id) token_there[id] = df.tokens.find(table.tokens[id]);
-    const std::uint32_t size = table.ngrams.size();
-    std::vector<std::uint32_t> node_there(size, kMissing);
-    // Order by order: the n-grams of one order do not depend on each other.
-    std::vector<std::uint32_t> known, prefixes, tokens_there, results;
-    for (int order = 1; order <= kOrders; ++order) {
-        known.clear(), prefixes.clear(), tokens_there.clear();
-        for (std::uint32_t node = 0; node < size; ++node) {
-            if (table.ngrams.order(node) != order) continue;
-            const std::uint32_t prefix = table.ngrams.prefix(node), token = token_there[table.ngrams.token(node)];
-            if (token == kMissing) continue;
-            if (order == 1) {
-                node_there[node] = df.ngrams.find(kMissing, token);
-            } else if (node_there[prefix] != kMissing) {
-                known.push_back(node);
-                prefixes.push_back(node_there[prefix]);
-                tokens_there.push_back(token);
-            }
-        }
-        results.resize(known.size());
-        df.ngrams.find_all(prefixes.data(), tokens_there.data(), known.size(), results.data());
-        for (std::size_t i = 0; i < known.size(); ++i) node_there[known[i]] = results[i];
+std::vector<std::string> Captions::packed_frequencies(std::uint32_t buckets) const {
+    if (shards_.size() > 1) throw std::logic_error("only captions of one thread can be packed");
+    const Shard& shard = shards_[0];
+    ReferenceTokens references{shard.vocabulary, shard.tokenizer, {}, {}};
+    references.texts.reserve(shard.token_ends.size());
+    references.image_ends.reserve(shard.images());
+    for (std::size_t image = 0; image < shard.images(); ++image) {
+        for (std::size_t text = shard.first_text(image) + 1; text < shard.image_ends[image]; ++text)
+            references.texts.push_back(shard.tokens_of(text));
+        references.image_ends.push_back(references.texts.size());
     }
-    const double log_images = std::log(static_cast<double>(df.images));
-    std::vector<double> idf(size, log_images);
-    for (std::uint32_t node = 0; node < size; ++node) {
-        const std::uint32_t count = node_there[node] == kMissing ? 0 : df.count(node_there[node]);
-        if (count > 1) idf[node] = log_images - std::log(static_cast<double>(count));
-    }
-    return idf;
+    return packed_references(references, buckets);
 }
 
 template <typename Score>
@@ -190,53 +186,58 @@ void Captions::for_each_shard(Score score) const {
     });
 }
 
-// Passes every image to every scorer. The n-grams of a text are counted once for all scorers.
+// The n-grams of a text are counted once for all scorers.
 template <typename... Scorers>
-void Captions::Shard::walk(Scorers&... scorers) const {
-    Counter counts(table.ngrams.size());
-    for (std::size_t image = 0; image < images(); ++image) {
-        const std::size_t first = first_text(image), end = image_ends[image];
-        counts.fill(nodes_of(first), words_of(first));
+void Captions::Shard::walk(const Ngrams& ngrams, std::size_t begin, std::size_t end, Counter& counts,
+                           Scorers&... scorers) const {
+    counts.start(ngrams.table.size());
+    for (std::size_t image = begin; image < end; ++image) {
+        const std::size_t first = first_text(image), last = image_ends[image];
+        counts.fill(ngrams.nodes_of(first), words_of(first));
         (scorers.candidate(counts, words_of(first)), ...);
-        for (std::size_t text = first + 1; text < end; ++text) {
-            counts.fill(nodes_of(text), words_of(text));
+        for (std::size_t text = first + 1; text < last; ++text) {
+            counts.fill(ngrams.nodes_of(text), words_of(text));
             (scorers.reference(counts, words_of(text)), ...);
         }
         (scorers.image(first_image + image), ...);
     }
 }
 
-void Captions::cider_d(const DocumentFrequencies& df, double* out) const {
-    require_ngrams();
-    for_each_shard([&](const Shard& shard) {
-        CiderD cider(shard.weights(df), out);
-        shard.walk(cider);
-    });
+template <typename... Scorers>
+void Captions::score(const Shard& shard, const FrequencyTable* df, Scorers&&... scorers) const {
+    Counter counts;
+    std::optional<NgramWeights> weights;
+    if (df != nullptr) weights.emplace(shard.vocabulary, *df);
+    const auto walk = [&](const Ngrams& ngrams, std::size_t begin, std::size_t end) {
+        const double* idf = weights ? weights->of(ngrams.table).data() : nullptr;
+        (scorers.start(ngrams.table.size(), idf), ...);
+        shard.walk(ngrams, begin, end, counts, scorers...);
+    };
+    if (with_ngrams_) return walk(shard.all, 0, shard.images());
+    Ngrams block;
+    for (std::size_t begin = 0; begin < shard.images(); begin += kBlock) {
+        const std::size_t end = std::min(begin + kBlock, shard.images());
+        block.start(shard.first_text(begin));
+        for (std::size_t text = shard.first_text(begin); text < shard.image_ends[end - 1]; ++text)
+            block.number(shard.tokens_of(text));
+        walk(block, begin, end);
+    }
 }
 
-void Captions::cider(const DocumentFrequencies& df, double* out) const {
-    require_ngrams();
-    for_each_shard([&](const Shard& shard) {
-        PlainCider cider(shard.weights(df), out);
-        shard.walk(cider);
-    });
+void Captions::cider_d(const FrequencyTable& df, double* out) const {
+    for_each_shard([&](const Shard& shard) { score(shard, &df, CiderD(out)); });
+}
+
+void Captions::cider(const FrequencyTable& df, double* out) const {
+    for_each_shard([&](const Shard& shard) { score(shard, &df, PlainCider(out)); });
 }
 
 void Captions::bleu(double* scores, double* stats) const {
-    require_ngrams();
-    for_each_shard([&](const Shard& shard) {
-        Bleu bleu(shard.table.ngrams.size(), scores, stats);
-        shard.walk(bleu);
-    });
+    for_each_shard([&](const Shard& shard) { score(shard, nullptr, Bleu(scores, stats)); });
 }
 
-void Captions::bleu_and_cider_d(const DocumentFrequencies& df, double* scores, double* stats, double* cider_d) const {
-    require_ngrams();
-    for_each_shard([&](const Shard& shard) {
-        Bleu bleu(shard.table.ngrams.size(), scores, stats);
-        CiderD cider(shard.weights(df), cider_d);
-        shard.walk(bleu, cider);
-    });
+void Captions::bleu_and_cider_d(const FrequencyTable& df, double* scores, double* stats, double* cider_d) const {
+    for_each_shard([&](const Shard& shard) { score(shard, &df, Bleu(scores, stats), CiderD(cider_d)); });
 }
 
 void Captions::rouge_l(double* out) const {

@@ -7,11 +7,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "document_frequencies.h"
+#include "frequency_table.h"
 #include "span.h"
 #include "tokenizers.h"
 
 namespace mmeval {
+
+class Counter;
 
 // The texts of a batch, concatenated: for each image the candidate, then its references.
 struct Texts {
@@ -33,29 +35,46 @@ struct Texts {
 
 class Captions {
 public:
-    // Without n-grams, only rouge_l is available. Numbering the n-grams is most of the work.
+    // document_frequencies() needs n-grams; scores use them if they are there, and otherwise number those of a few
+    // images at a time, which is faster unless all n-grams are needed anyway.
     Captions(const Texts& texts, Tokenizer tokenize, const std::string& tokenizer, bool with_ngrams, std::size_t threads);
 
     std::size_t images() const { return images_; }
-    DocumentFrequencies document_frequencies() const;
+    FrequencyTable document_frequencies() const;
+    // The document frequencies in `buckets` pieces (see ngram_pieces.h); n-grams need not be numbered.
+    std::vector<std::string> packed_frequencies(std::uint32_t buckets) const;
 
     // One value per image. `df` may be any table. document_frequencies() gives the one of this batch.
-    void cider(const DocumentFrequencies& df, double* out) const;
-    void cider_d(const DocumentFrequencies& df, double* out) const;
+    void cider(const FrequencyTable& df, double* out) const;
+    void cider_d(const FrequencyTable& df, double* out) const;
     void rouge_l(double* out) const;
     void bleu(double* scores, double* stats) const;  // images x 4 and images x kBleuStats
-    void bleu_and_cider_d(const DocumentFrequencies& df, double* scores, double* stats, double* cider_d) const;
+    void bleu_and_cider_d(const FrequencyTable& df, double* scores, double* stats, double* cider_d) const;
 
 private:
+    // The n-grams of consecutive texts: orders 1..4 of a text, each left to right.
+    struct Ngrams {
+        NgramTable table;
+        std::vector<std::uint32_t> nodes;
+        std::vector<std::uint64_t> node_ends;
+        std::size_t first_text = 0;
+
+        void start(std::size_t text);
+        void number(Span tokens);  // of the next text
+        Span nodes_of(std::size_t text) const { return span(nodes, node_ends, text - first_text); }
+    };
+
     // A contiguous range of images with its own numbering of tokens and n-grams: the work of one thread.
     struct Shard {
-        DocumentFrequencies table;            // candidates' n-grams are numbered too, with count 0
+        Vocabulary vocabulary;
+        std::string tokenizer;
         std::vector<std::uint32_t> tokens;    // of all texts, concatenated
         std::vector<std::uint64_t> token_ends;
-        std::vector<std::uint32_t> nodes;     // n-grams of all texts: orders 1..4 of a text, each left to right
-        std::vector<std::uint64_t> node_ends;
         std::vector<std::uint64_t> image_ends;  // in texts
         std::size_t first_image = 0;
+        Ngrams all;                             // of all texts, if they are numbered
+        LargeVector<std::uint32_t> counts;      // by node of `all`: the images in whose references it occurs
+        std::uint64_t with_references = 0;      // images
         std::uint32_t looked_at = 0;  // tokens below this number have been checked for spaces
         std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> pieces;      // of tokens with a space
         std::unordered_map<std::size_t, std::vector<std::uint32_t>> whole_texts;  // texts with such a token
@@ -63,24 +82,26 @@ private:
         std::size_t first_text(std::size_t image) const { return image == 0 ? 0 : image_ends[image - 1]; }
         std::size_t images() const { return image_ends.size(); }
         Span tokens_of(std::size_t text) const { return span(tokens, token_ends, text); }
-        Span nodes_of(std::size_t text) const { return span(nodes, node_ends, text); }
         std::size_t words_of(std::size_t text) const { return tokens_of(text).size; }
-        static Span span(const std::vector<std::uint32_t>& values, const std::vector<std::uint64_t>& ends,
-                         std::size_t text) {
-            const std::size_t begin = text == 0 ? 0 : ends[text - 1];
-            return {values.data() + begin, ends[text] - begin};
-        }
-        void build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize, bool with_ngrams);
-        void number_ngrams();
+        void build(const Texts& texts, std::size_t begin, std::size_t end, Tokenizer tokenize);
+        void number_all();
         void split_at_blanks(std::size_t first_token);
-        std::vector<double> weights(const DocumentFrequencies& df) const;
+        DocumentFrequencies table() const;
         template <typename... Scorers>
-        void walk(Scorers&... scorers) const;
+        void walk(const Ngrams& ngrams, std::size_t begin, std::size_t end, Counter& counts,
+                  Scorers&... scorers) const;
     };
 
+    static Span span(const std::vector<std::uint32_t>& values, const std::vector<std::uint64_t>& ends,
+                     std::size_t text) {
+        const std::size_t begin = text == 0 ? 0 : ends[text - 1];
+        return {values.data() + begin, ends[text] - begin};
+    }
+    // Passes every image of a shard to every scorer, with the weights of `df` if there is one.
+    template <typename... Scorers>
+    void score(const Shard& shard, const FrequencyTable* df, Scorers&&... scorers) const;
     template <typename Score>
     void for_each_shard(Score score) const;
-    void require_ngrams() const;
 
     bool with_ngrams_;
     std::vector<Shard> shards_;

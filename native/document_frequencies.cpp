@@ -1,80 +1,18 @@
 #include "document_frequencies.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
+#include "bytes_reader.h"
+
 namespace mmeval {
-namespace {
-
-void put_number(std::string& out, std::uint64_t value) {
-    while (value >= 0x80) {
-        out += static_cast<char>(value | 0x80);
-        value >>= 7;
-    }
-    out += static_cast<char>(value);
+std::string stored_head(std::string_view tokenizer, std::uint64_t images) {
+    std::string out(kStoredMagic);
+    put_number(out, tokenizer.size());
+    out.append(tokenizer);
+    put_number(out, images);
+    return out;
 }
-
-template <typename Number>
-void put_raw(std::string& out, const Number* values, std::size_t count) {
-    out.append(reinterpret_cast<const char*>(values), count * sizeof(Number));
-}
-
-void put_numbers(std::string& out, const std::vector<std::uint32_t>& values) {
-    const std::uint64_t size = values.size();
-    put_raw(out, &size, 1);
-    put_raw(out, values.data(), values.size());
-}
-
-void put_text(std::string& out, std::string_view text) {
-    const std::uint64_t size = text.size();
-    put_raw(out, &size, 1);
-    out.append(text);
-}
-
-// Reads what the put functions wrote, never past the end.
-class Reader {
-public:
-    explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-    std::uint64_t number() {
-        std::uint64_t value = 0;
-        for (int shift = 0; shift < 64; shift += 7) {
-            const auto byte = static_cast<unsigned char>(take(1)[0]);
-            value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
-            if (byte < 0x80) return value;
-        }
-        throw std::runtime_error("a number in the document-frequency table is too long");
-    }
-    std::string_view take(std::uint64_t count) {
-        if (count > bytes_.size() - at_) throw std::runtime_error("the document-frequency table ends too early");
-        const std::string_view piece = bytes_.substr(at_, count);
-        at_ += count;
-        return piece;
-    }
-    template <typename Number>
-    Number raw() {
-        Number value;
-        std::memcpy(&value, take(sizeof(Number)).data(), sizeof(Number));
-        return value;
-    }
-    std::vector<std::uint32_t> numbers() {
-        const auto size = raw<std::uint64_t>();
-        if (size > bytes_.size()) throw std::runtime_error("the document-frequency table ends too early");
-        const std::string_view piece = take(size * sizeof(std::uint32_t));
-        std::vector<std::uint32_t> values(size);
-        if (size > 0) std::memcpy(values.data(), piece.data(), piece.size());
-        return values;
-    }
-    bool at_end() const { return at_ == bytes_.size(); }
-
-private:
-    std::string_view bytes_;
-    std::size_t at_ = 0;
-};
-
-constexpr std::string_view kMagic = "MMEVAL-DF-1\n";
-
-}  // namespace
 
 void DocumentFrequencies::add_count(std::uint32_t node, std::uint32_t more) {
     if (node >= counts.size()) counts.resize(ngrams.size(), 0);
@@ -100,115 +38,6 @@ void DocumentFrequencies::merge(const DocumentFrequencies& other) {
 
 bool DocumentFrequencies::varies() const {
     return std::any_of(counts.begin(), counts.end(), [&](auto n) { return n > 0 && n < images; });
-}
-
-// Layout of a bucket, in the machine's byte order: images; the tokenizer's name; tokens as (lengths, bytes); for each
-// order the number of n-grams; then, for all n-grams, the prefixes (indices into this list), the tokens (indices into
-// the token list) and the counts. Orders are ascending, so a prefix comes before its extensions.
-std::vector<std::string> DocumentFrequencies::pack(std::uint32_t buckets) const {
-    std::vector<std::uint32_t> bucket_of(ngrams.size(), 0);
-    std::vector<std::size_t> ends(static_cast<std::size_t>(buckets) * kOrders + 1, 0);
-    const auto place = [&](std::uint32_t node) {
-        return static_cast<std::size_t>(bucket_of[node]) * kOrders + ngrams.order(node) - 1;
-    };
-    for (std::uint32_t node = 0; node < ngrams.size(); ++node) {
-        if (count(node) == 0) continue;
-        const std::uint32_t prefix = ngrams.prefix(node);
-        const std::string_view token = tokens[ngrams.token(node)];
-        bucket_of[node] = prefix == kMissing ? Vocabulary::bucket_of(token, buckets)
-                                             : bucket_of[prefix];
-        ++ends[place(node) + 1];
-    }
-    for (std::size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
-    std::vector<std::size_t> at(ends.begin(), ends.end() - 1);
-    std::vector<std::uint32_t> sorted(ends.back()), rank(ngrams.size(), kMissing);
-    for (std::uint32_t node = 0; node < ngrams.size(); ++node)
-        if (count(node) > 0) sorted[at[place(node)]++] = node;
-    std::vector<std::string> packed(buckets);
-    std::vector<std::uint32_t> token_rank(tokens.size()), seen_in(tokens.size(), kMissing);
-    for (std::uint32_t bucket = 0; bucket < buckets; ++bucket) {
-        const std::size_t begin = ends[static_cast<std::size_t>(bucket) * kOrders];
-        const std::size_t end = ends[static_cast<std::size_t>(bucket + 1) * kOrders];
-        std::vector<std::uint32_t> lengths, prefixes, token_places, own_counts;
-        std::string bytes;
-        for (std::size_t i = begin; i < end; ++i) {
-            const std::uint32_t node = sorted[i], prefix = ngrams.prefix(node), token = ngrams.token(node);
-            rank[node] = static_cast<std::uint32_t>(i - begin);
-            if (seen_in[token] != bucket) {
-                seen_in[token] = bucket;
-                token_rank[token] = static_cast<std::uint32_t>(lengths.size());
-                lengths.push_back(static_cast<std::uint32_t>(tokens[token].size()));
-                bytes.append(tokens[token]);
-            }
-            prefixes.push_back(prefix == kMissing ? kMissing : rank[prefix]);
-            token_places.push_back(token_rank[token]);
-            own_counts.push_back(counts[node]);
-        }
-        std::string& out = packed[bucket];
-        put_raw(out, &images, 1);
-        put_text(out, tokenizer);
-        put_numbers(out, lengths);
-        put_text(out, bytes);
-        for (int order = 0; order < kOrders; ++order) {
-            const std::size_t first = static_cast<std::size_t>(bucket) * kOrders + order;
-            const std::uint64_t size = ends[first + 1] - ends[first];
-            put_raw(out, &size, 1);
-        }
-        put_numbers(out, prefixes);
-        put_numbers(out, token_places);
-        put_numbers(out, own_counts);
-    }
-    return packed;
-}
-
-void DocumentFrequencies::merge_packed(std::string_view packed) {
-    Reader reader(packed);
-    const auto other_images = reader.raw<std::uint64_t>();
-    const std::string_view other_tokenizer = reader.take(reader.raw<std::uint64_t>());
-    if (!tokenizer.empty() && !other_tokenizer.empty() && tokenizer != other_tokenizer)
-        throw std::runtime_error("tables of different tokenizers cannot be merged");
-    if (tokenizer.empty()) tokenizer = other_tokenizer;
-    std::vector<std::uint32_t> here;
-    const std::vector<std::uint32_t> lengths = reader.numbers();
-    Reader names(reader.take(reader.raw<std::uint64_t>()));
-    for (const std::uint32_t length : lengths) here.push_back(tokens.add(names.take(length)));
-    std::uint64_t sizes[kOrders];
-    for (std::uint64_t& size : sizes) size = reader.raw<std::uint64_t>();
-    std::vector<std::uint32_t> prefixes = reader.numbers(), places = reader.numbers();
-    const std::vector<std::uint32_t> more = reader.numbers();
-    if (prefixes.size() != places.size() || places.size() != more.size() || !reader.at_end())
-        throw std::runtime_error("a packed document-frequency table is broken");
-    std::vector<std::uint32_t> nodes(places.size());
-    std::size_t previous = 0, begin = 0;  // start of the previous order and of this one
-    for (int order = 1; order <= kOrders; ++order) {
-        if (sizes[order - 1] > nodes.size() - begin)
-            throw std::runtime_error("a packed document-frequency table is broken");
-        const std::size_t end = begin + sizes[order - 1];
-        for (std::size_t i = begin; i < end; ++i) {
-            if (places[i] >= here.size() || (order > 1 && (prefixes[i] < previous || prefixes[i] >= begin)))
-                throw std::runtime_error("a packed document-frequency table has an index out of range");
-            if (more[i] == 0) throw std::runtime_error("a packed document-frequency table has a count of 0");
-            places[i] = here[places[i]];
-            if (order > 1) prefixes[i] = nodes[prefixes[i]];
-        }
-        if (order == 1) {
-            for (std::size_t i = begin; i < end; ++i) nodes[i] = ngrams.add(kMissing, places[i]);
-        } else {
-            ngrams.add_all(prefixes.data() + begin, places.data() + begin, end - begin, nodes.data() + begin);
-        }
-        previous = begin;
-        begin = end;
-    }
-    if (begin != nodes.size()) throw std::runtime_error("a packed document-frequency table is broken");
-    for (std::size_t i = 0; i < begin; ++i) add_count(nodes[i], more[i]);
-    images += other_images;
-}
-
-void DocumentFrequencies::unite(const DocumentFrequencies& other) {
-    const std::uint64_t own = images;
-    ngrams.reserve(other.ngrams.size());
-    merge(other);
-    images = std::max(own, other.images);
 }
 
 std::uint64_t DocumentFrequencies::counted() const {
@@ -242,10 +71,7 @@ std::string DocumentFrequencies::to_bytes() const {
         if (used[id]) by_name.push_back(id);
     std::sort(by_name.begin(), by_name.end(), [&](auto a, auto b) { return tokens[a] < tokens[b]; });
     std::vector<std::uint32_t> token_rank(tokens.size(), 0);
-    std::string out(kMagic);
-    put_number(out, tokenizer.size());
-    out.append(tokenizer);
-    put_number(out, images);
+    std::string out = stored_head(tokenizer, images);
     put_number(out, by_name.size());
     for (std::uint32_t rank = 0; rank < by_name.size(); ++rank) {
         token_rank[by_name[rank]] = rank;
@@ -279,9 +105,9 @@ std::string DocumentFrequencies::to_bytes() const {
 }
 
 DocumentFrequencies DocumentFrequencies::from_bytes(std::string_view bytes) {
-    if (bytes.substr(0, kMagic.size()) != kMagic)
+    if (bytes.substr(0, kStoredMagic.size()) != kStoredMagic)
         throw std::runtime_error("this is not a document-frequency table of this version");
-    Reader reader(bytes.substr(kMagic.size()));
+    BytesReader reader(bytes.substr(kStoredMagic.size()));
     DocumentFrequencies table;
     table.tokenizer = reader.take(reader.number());
     table.images = reader.number();

@@ -10,6 +10,10 @@
 
 namespace mmeval {
 
+// The start of a stored table.
+constexpr std::string_view kStoredMagic = "MMEVAL-DF-1\n";
+std::string stored_head(std::string_view tokenizer, std::uint64_t images);
+
 // In how many images' references each n-gram occurs.
 class DocumentFrequencies {
 public:
@@ -29,14 +33,6 @@ public:
 
     // Whether an n-gram occurs in some images but not in all. Otherwise all weights are 0.
     bool varies() const;
-
-    // The table split into `buckets` tables by the first tokens of the n-grams, each as bytes for merge_packed: tables
-    // of any size are merged one bucket at a time. The layout depends on the machine and is not meant for storage.
-    std::vector<std::string> pack(std::uint32_t buckets) const;
-    void merge_packed(std::string_view bytes);
-
-    // Add a table with other n-grams of the same images: another bucket.
-    void unite(const DocumentFrequencies& other);
 
     // The bytes do not depend on the order of additions. from_bytes throws std::runtime_error for invalid bytes.
     std::string to_bytes() const;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <new>
+#include <utility>
 #include <vector>
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -31,6 +32,13 @@ struct LargeAllocator {
             memory = std::malloc(bytes);
         if (memory == nullptr) throw std::bad_alloc();
         return static_cast<T*>(memory);
+    }
+    // Elements without a value are not initialized: vectors that are filled later are not written twice.
+    template <typename Element>
+    void construct(Element* place) { ::new (static_cast<void*>(place)) Element; }
+    template <typename Element, typename... Arguments>
+    void construct(Element* place, Arguments&&... arguments) {
+        ::new (static_cast<void*>(place)) Element(std::forward<Arguments>(arguments)...);
     }
     void deallocate(T* memory, std::size_t) { std::free(memory); }
     template <typename Other>

@@ -44,10 +44,6 @@ bool crowded(std::size_t entries, std::size_t slots) { return entries * 2 >= slo
 
 }  // namespace
 
-std::uint32_t Vocabulary::bucket_of(std::string_view token, std::uint32_t buckets) {
-    return static_cast<std::uint32_t>(hash_of(token, head_of(token)) % buckets);
-}
-
 std::size_t Vocabulary::probe(std::string_view token, std::uint64_t head) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t slot = hash_of(token, head) & mask;
@@ -144,6 +140,14 @@ void NgramTable::find_all(const std::uint32_t* prefixes, const std::uint32_t* to
             if (slots_[homes[i]] != kMissing) prefetch(&keys_[slots_[homes[i]]]);
         for (std::size_t i = 0; i < some; ++i) out[done + i] = slots_[probe(keys[i], homes[i])];
     }
+}
+
+void NgramTable::clear() {
+    for (std::uint32_t node = 0; node < size(); ++node)
+        if (orders_[node] == 1) unigrams_[token(node)] = kMissing;
+    std::fill(slots_.begin(), slots_.end(), kMissing);
+    keys_.clear();
+    orders_.clear();
 }
 
 void NgramTable::reserve(std::size_t more) {

@@ -24,8 +24,6 @@ public:
     std::uint32_t add(std::string_view token);
     std::uint32_t find(std::string_view token) const;  // kMissing if it is not there
     std::uint32_t size() const { return static_cast<std::uint32_t>(ends_.size()); }
-    // One of `buckets` numbers, the same for a token in any vocabulary.
-    static std::uint32_t bucket_of(std::string_view token, std::uint32_t buckets);
     std::string_view operator[](std::uint32_t id) const {
         const std::size_t begin = id == 0 ? 0 : ends_[id - 1];
         return std::string_view(bytes_).substr(begin, ends_[id] - begin);
@@ -55,6 +53,7 @@ public:
     // find, for `count` pairs, none of which is kMissing. Look-ups are prefetched together.
     void find_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count,
                   std::uint32_t* out) const;
+    void clear();  // keeps the memory
     void reserve(std::size_t more);  // room for `more` additional n-grams
     std::uint32_t size() const { return static_cast<std::uint32_t>(keys_.size()); }
     std::uint32_t prefix(std::uint32_t node) const { return static_cast<std::uint32_t>(keys_[node] >> 32); }

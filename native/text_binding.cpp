@@ -9,12 +9,13 @@
 
 #include "bindings.h"
 #include "captions.h"
-#include "document_frequencies.h"
+#include "frequency_table.h"
+#include "ngram_pieces.h"
 #include "python_texts.h"
 
 namespace nb = nanobind;
 using mmeval::Captions;
-using mmeval::DocumentFrequencies;
+using mmeval::FrequencyTable;
 
 namespace {
 
@@ -45,10 +46,10 @@ void make_captions(Captions* self, nb::object candidates, nb::object references,
     new (self) Captions(texts, run, name, with_ngrams, threads);
 }
 
-using Score = void (Captions::*)(const DocumentFrequencies&, double*) const;
+using Score = void (Captions::*)(const FrequencyTable&, double*) const;
 
 template <Score score>
-Array with_frequencies(const Captions& captions, const DocumentFrequencies& df) {
+Array with_frequencies(const Captions& captions, const FrequencyTable& df) {
     auto out = std::make_unique<double[]>(captions.images());
     {
         nb::gil_scoped_release unlocked;
@@ -77,7 +78,7 @@ nb::tuple bleu(const Captions& captions) {
                           array_of(std::move(stats), captions.images(), mmeval::kBleuStats));
 }
 
-nb::tuple bleu_and_cider_d(const Captions& captions, const DocumentFrequencies& df) {
+nb::tuple bleu_and_cider_d(const Captions& captions, const FrequencyTable& df) {
     auto scores = std::make_unique<double[]>(captions.images() * mmeval::kOrders);
     auto stats = std::make_unique<double[]>(captions.images() * mmeval::kBleuStats);
     auto cider_d = std::make_unique<double[]>(captions.images());
@@ -91,7 +92,8 @@ nb::tuple bleu_and_cider_d(const Captions& captions, const DocumentFrequencies& 
 }
 
 // The number of images in which an n-gram, given as tokens, occurs.
-std::uint32_t count_of(const DocumentFrequencies& df, nb::list tokens) {
+std::uint32_t count_of(FrequencyTable& table, nb::list tokens) {
+    const mmeval::DocumentFrequencies& df = table.read_counts();
     std::uint32_t node = mmeval::kMissing;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
         const std::uint32_t token = df.tokens.find(view(tokens[i]));
@@ -102,70 +104,99 @@ std::uint32_t count_of(const DocumentFrequencies& df, nb::list tokens) {
     return tokens.size() == 0 ? 0 : df.count(node);
 }
 
+nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
+// The result of work without the GIL. Errors in the data become ValueError.
+template <typename Work>
+auto unlocked(Work work) {
+    nb::gil_scoped_release released;
+    try {
+        return work();
+    } catch (const std::runtime_error& error) {
+        throw nb::value_error(error.what());
+    }
+}
+
+template <typename Pack>
+nb::list packed(std::uint32_t buckets, Pack pack) {
+    if (buckets == 0) throw nb::value_error("there must be at least one bucket");
+    const std::vector<std::string> pieces = unlocked(pack);
+    nb::list out;
+    for (const std::string& piece : pieces) out.append(bytes_of(piece));
+    return out;
+}
+
+std::string_view view_of(const nb::bytes& data) { return {data.c_str(), data.size()}; }
+
+void bind_tables(nb::module_& module) {
+    nb::class_<FrequencyTable>(module, "FrequencyTable", "The number of images whose references have each n-gram.")
+        .def(nb::init<>())
+        .def_prop_ro("images", &FrequencyTable::images)
+        .def_prop_ro("tokenizer", &FrequencyTable::tokenizer)
+        .def("__len__", &FrequencyTable::size)
+        .def("count", &count_of, nb::arg("tokens"))
+        .def("merge", &FrequencyTable::merge, nb::arg("other"))
+        .def("varies", &FrequencyTable::varies)
+        .def("pack",
+             [](FrequencyTable& self, std::uint32_t buckets) {
+                 const mmeval::DocumentFrequencies& counts = self.read_counts();
+                 return packed(buckets, [&] { return mmeval::packed_table(counts, buckets); });
+             },
+             nb::arg("buckets"))
+        .def("with_at_least",
+             [](FrequencyTable& self, std::uint32_t least) {
+                 const mmeval::DocumentFrequencies& counts = self.read_counts();
+                 return unlocked([&] { return FrequencyTable(counts.with_at_least(least)); });
+             },
+             nb::arg("least"))
+        .def("to_bytes", [](const FrequencyTable& self) { return bytes_of(unlocked([&] { return self.to_bytes(); })); })
+        .def_static("from_bytes", [](nb::bytes data) {
+            const std::string_view bytes = view_of(data);
+            return unlocked([&] { return FrequencyTable::from_bytes(std::string(bytes)); });
+        });
+
+    nb::class_<mmeval::BucketSum>(module, "BucketSum", "The sum of one bucket over the pieces of many parts.")
+        .def(nb::init<>())
+        .def("add",
+             [](mmeval::BucketSum& self, nb::bytes piece) {
+                 const std::string_view bytes = view_of(piece);
+                 unlocked([&] { self.add(bytes); });
+             },
+             nb::arg("piece"))
+        .def("finish", [](mmeval::BucketSum& self) { return bytes_of(unlocked([&] { return self.finish(); })); });
+
+    nb::class_<mmeval::BucketUnion>(module, "BucketUnion", "The buckets of all n-grams as one table.")
+        .def(nb::init<>())
+        .def("add",
+             [](mmeval::BucketUnion& self, nb::bytes bucket) {
+                 const std::string_view bytes = view_of(bucket);
+                 unlocked([&] { self.add(bytes); });
+             },
+             nb::arg("bucket"))
+        .def_prop_ro("has_weights", &mmeval::BucketUnion::has_weights)
+        .def("finish",
+             [](mmeval::BucketUnion& self, std::size_t threads) {
+                 return unlocked([&] { return FrequencyTable::from_bytes(self.finish(threads)); });
+             },
+             nb::arg("threads") = 1);
+}
+
 }  // namespace
 
 void bind_text(nb::module_& module) {
     module.def("tokenize", &tokenize, nb::arg("texts"), nb::arg("tokenizer"), "The tokens of each text.");
 
-    nb::class_<DocumentFrequencies>(module, "FrequencyTable", "The number of images whose references have each n-gram.")
-        .def(nb::init<>())
-        .def_ro("images", &DocumentFrequencies::images)
-        .def_ro("tokenizer", &DocumentFrequencies::tokenizer)
-        .def("__len__", &DocumentFrequencies::counted)
-        .def("count", &count_of, nb::arg("tokens"))
-        .def("merge", &DocumentFrequencies::merge, nb::arg("other"), nb::call_guard<nb::gil_scoped_release>())
-        .def("varies", &DocumentFrequencies::varies)
-        .def("unite", &DocumentFrequencies::unite, nb::arg("other"), nb::call_guard<nb::gil_scoped_release>())
-        .def("pack",
-             [](const DocumentFrequencies& self, std::uint32_t buckets) {
-                 if (buckets == 0) throw nb::value_error("there must be at least one bucket");
-                 std::vector<std::string> packed;
-                 {
-                     nb::gil_scoped_release unlocked;
-                     packed = self.pack(buckets);
-                 }
-                 nb::list out;
-                 for (const std::string& bucket : packed) out.append(nb::bytes(bucket.data(), bucket.size()));
-                 return out;
-             },
-             nb::arg("buckets"))
-        .def("merge_packed",
-             [](DocumentFrequencies& self, nb::bytes data) {
-                 const std::string_view bytes(data.c_str(), data.size());
-                 nb::gil_scoped_release unlocked;
-                 try {
-                     self.merge_packed(bytes);
-                 } catch (const std::runtime_error& error) {
-                     throw nb::value_error(error.what());
-                 }
-             },
-             nb::arg("packed"))
-        .def("with_at_least", &DocumentFrequencies::with_at_least, nb::arg("least"),
-             nb::call_guard<nb::gil_scoped_release>())
-        .def("to_bytes",
-             [](const DocumentFrequencies& self) {
-                 std::string bytes;
-                 {
-                     nb::gil_scoped_release unlocked;
-                     bytes = self.to_bytes();
-                 }
-                 return nb::bytes(bytes.data(), bytes.size());
-             })
-        .def_static("from_bytes", [](nb::bytes data) {
-            const std::string_view bytes(data.c_str(), data.size());
-            nb::gil_scoped_release unlocked;
-            try {
-                return DocumentFrequencies::from_bytes(bytes);
-            } catch (const std::runtime_error& error) {
-                throw nb::value_error(error.what());
-            }
-        });
-
+    bind_tables(module);
     nb::class_<Captions>(module, "Captions", "Captions with their references, tokenized once.")
         .def("__init__", &make_captions, nb::arg("candidates"), nb::arg("references"), nb::arg("tokenizer"),
              nb::arg("threads") = 1, nb::arg("with_ngrams") = true)
         .def("__len__", &Captions::images)
         .def("document_frequencies", &Captions::document_frequencies, nb::call_guard<nb::gil_scoped_release>())
+        .def("packed_frequencies",
+             [](const Captions& self, std::uint32_t buckets) {
+                 return packed(buckets, [&] { return self.packed_frequencies(buckets); });
+             },
+             nb::arg("buckets"))
         .def("cider", &with_frequencies<&Captions::cider>, nb::arg("df"))
         .def("cider_d", &with_frequencies<&Captions::cider_d>, nb::arg("df"))
         .def("rouge_l", &rouge_l)

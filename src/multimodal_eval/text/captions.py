@@ -18,17 +18,14 @@ FrequenciesName = Annotated[
 ]
 
 
-def captions_of(samples: Sequence[Sample], tokenizer: str, *, with_ngrams: bool = True) -> Captions:
-    """Tokenized answers and references for any caption metric. Without n-grams, only for ROUGE-L.
+def captions_of(samples: Sequence[Sample], tokenizer: str) -> Captions:
+    """Tokenized answers and references for any caption metric.
 
     The metrics of a run share them: they are computed once per batch and tokenizer.
     """
     batch = Batch.of(samples)
-    if not with_ngrams and batch.has_shared(("captions", tokenizer, True)):
-        with_ngrams = True
     return batch.shared(
-        ("captions", tokenizer, with_ngrams),
-        lambda: Captions(*texts_of(batch), check_tokenizer(tokenizer), with_ngrams=with_ngrams),
+        ("captions", tokenizer), lambda: Captions(*texts_of(batch), check_tokenizer(tokenizer), with_ngrams=False)
     )
 
 
@@ -53,12 +50,10 @@ def require_references(metric: str, references: Sequence[str]) -> None:
         raise ConfigError(f"{metric} needs a list of at least one reference. Got {got} instead.")
 
 
-def one_caption(
-    metric: str, candidate: str, references: Sequence[str], tokenizer: str, *, with_ngrams: bool = True
-) -> Captions:
+def one_caption(metric: str, candidate: str, references: Sequence[str], tokenizer: str) -> Captions:
     """One caption with its references, for metric functions that take strings."""
     require_references(metric, references)
-    return Captions([candidate], [list(references)], check_tokenizer(tokenizer), with_ngrams=with_ngrams)
+    return Captions([candidate], [list(references)], check_tokenizer(tokenizer), with_ngrams=False)
 
 
 def document_frequencies(

@@ -10,8 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multimodal_eval._native import Captions, FrequencyTable
+from multimodal_eval._native import BucketSum, BucketUnion, Captions, FrequencyTable
 from multimodal_eval.core.errors import ConfigError, InputError, Problem
+from multimodal_eval.core.machine import cores
 from multimodal_eval.text.tokenizers import check_tokenizer
 
 if TYPE_CHECKING:
@@ -34,8 +35,15 @@ class DocumentFrequencies:
     def __init__(
         self, table: FrequencyTable | None = None, source: str | None = None, *, is_condensed: bool = False
     ) -> None:
-        self.table = table if table is not None else FrequencyTable()
+        if table is not None:
+            self.table = table
         self.source, self.is_condensed = source, is_condensed
+        self._references: tuple[pa.Array, str] | None = None  # the column to count, and the tokenizer
+
+    @cached_property
+    def table(self) -> FrequencyTable:
+        """The compiled table. That of a column is counted when it is needed: `pack` does without it."""
+        return FrequencyTable() if self._references is None else _captions(*self._references).document_frequencies()
 
     @classmethod
     def of(cls, reference_sets: Iterable[Sequence[str]], tokenizer: str = "ptb") -> DocumentFrequencies:
@@ -51,7 +59,6 @@ class DocumentFrequencies:
     def of_column(cls, references: pa.Array, tokenizer: str = "ptb") -> DocumentFrequencies:
         """The same from a column of lists; rows without references are not images."""
         import numpy as np
-        import pyarrow as pa
 
         from multimodal_eval.core.arrow import integers, null_rows, offsets_of
 
@@ -61,7 +68,9 @@ class DocumentFrequencies:
             references = references.take(integers(np.flatnonzero(has_texts)))
         if not len(references):
             return cls.of([], tokenizer)
-        return cls(Captions(pa.nulls(len(references), pa.string()), references, tokenizer).document_frequencies())
+        table = cls()
+        table._references = references, tokenizer
+        return table
 
     @property
     def images(self) -> int:
@@ -100,27 +109,28 @@ class DocumentFrequencies:
         return DocumentFrequencies(self.table.with_at_least(2), self.source, is_condensed=True)
 
     def pack(self, buckets: int) -> list[bytes]:
-        """The table in `buckets` pieces. N-grams with the same first token are in the same piece."""
-        return self.table.pack(buckets)
+        """The table in `buckets` pieces. Equal n-grams are in the same bucket of every table."""
+        if self._references is None or "table" in vars(self):
+            return self.table.pack(buckets)
+        return _captions(*self._references, with_ngrams=False).packed_frequencies(buckets)
 
     @classmethod
     def merged(cls, pieces: Iterable[bytes]) -> bytes:
         """One bucket of all shards as one condensed table. The first byte tells whether any n-gram has a weight."""
-        bucket = FrequencyTable()
+        bucket = BucketSum()
         for piece in pieces:
-            bucket.merge_packed(piece)
-        return (b"\1" if bucket.varies() else b"\0") + bucket.with_at_least(2).to_bytes()
+            bucket.add(piece)
+        return bucket.finish()
 
     @classmethod
     def united(cls, buckets: Iterable[bytes]) -> DocumentFrequencies:
         """The condensed table of all buckets."""
-        table, has_weights = FrequencyTable(), False
+        union = BucketUnion()
         for bucket in buckets:
-            has_weights = has_weights or bucket[:1] == b"\1"
-            table.unite(FrequencyTable.from_bytes(bucket[1:]))
-        if table.images < 2 or not has_weights:
+            union.add(bucket)
+        if not union.has_weights:
             raise _too_small()
-        return cls(table, is_condensed=True)
+        return cls(union.finish(cores()), is_condensed=True)
 
     def to_bytes(self) -> bytes:
         """The same bytes for equal tables, in whatever order they were merged."""
@@ -190,6 +200,12 @@ def _too_small() -> InputError:
     )
     hint = "Score more images together, or set the option `df: coco-val2014`."
     return InputError([Problem(code="CORPUS_TOO_SMALL", message=message, hint=hint)])
+
+
+def _captions(references: pa.Array, tokenizer: str, *, with_ngrams: bool = True) -> Captions:
+    import pyarrow as pa
+
+    return Captions(pa.nulls(len(references), pa.string()), references, tokenizer, with_ngrams=with_ngrams)
 
 
 def _counted(reference_sets: list[list[str]], tokenizer: str) -> FrequencyTable:

@@ -25,12 +25,12 @@ __all__ = ["compute_rouge_l", "rouge_l"]
 
 def rouge_l(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb") -> float:
     """ROUGE-L of one caption against its references."""
-    return float(one_caption("rouge_l", candidate, references, tokenizer, with_ngrams=False).rouge_l()[0])
+    return float(one_caption("rouge_l", candidate, references, tokenizer).rouge_l()[0])
 
 
 def score_rouge_l(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> Scores:
     """ROUGE-L of many samples."""
-    return Scores.of_values(captions_of(samples, tokenizer, with_ngrams=False).rouge_l())
+    return Scores.of_values(captions_of(samples, tokenizer).rouge_l())
 
 
 @metric("rouge_l", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=score_rouge_l)

@@ -1,0 +1,171 @@
+#include "idf_table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "document_frequencies.h"
+
+namespace mmeval {
+namespace {
+
+constexpr std::uint64_t kFree = ~std::uint64_t{0};
+constexpr std::size_t kTogether = 16;  // look-ups that are prefetched together
+
+void prefetch([[maybe_unused]] const void* address) {
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#endif
+}
+
+std::uint64_t key_of(std::uint32_t prefix, std::uint32_t token) {
+    return static_cast<std::uint64_t>(prefix) << 32 | token;
+}
+
+// Reads numbers as DocumentFrequencies::to_bytes writes them; anything else makes it invalid.
+class StrictReader {
+public:
+    explicit StrictReader(std::string_view bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+    std::uint64_t number() {
+        std::uint64_t value = 0;
+        for (int shift = 0; shift < 64 && at_ != end_; shift += 7) {
+            const auto byte = static_cast<unsigned char>(*at_++);
+            if (shift == 63 && byte > 1) break;  // more than 64 bits
+            value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
+            if (byte >= 0x80) continue;
+            if (byte == 0 && shift > 0) break;  // longer than necessary
+            return value;
+        }
+        is_valid_ = false;
+        return 0;
+    }
+    std::string_view take(std::uint64_t count) {
+        if (count > left()) {
+            is_valid_ = false;
+            return {};
+        }
+        const char* begin = at_;
+        at_ += count;
+        return {begin, static_cast<std::size_t>(count)};
+    }
+    // How many numbers there are from here to the end.
+    std::size_t numbers_left() const {
+        return static_cast<std::size_t>(
+            std::count_if(at_, end_, [](char byte) { return static_cast<unsigned char>(byte) < 0x80; }));
+    }
+    std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
+    bool is_valid() const { return is_valid_; }
+
+private:
+    const char *at_, *end_;
+    bool is_valid_ = true;
+};
+
+}  // namespace
+
+std::optional<IdfTable> IdfTable::from_bytes(std::string_view bytes) {
+    IdfTable table;
+    if (!table.read(bytes)) return std::nullopt;
+    return table;
+}
+
+double IdfTable::idf_of(std::uint64_t count) const {
+    return count > 1 ? log_images_ - std::log(static_cast<double>(count)) : log_images_;
+}
+
+std::size_t IdfTable::home(std::uint64_t key) const {
+    std::uint64_t hash = key * 0x9E3779B97F4A7C15ull;
+    hash = (hash ^ (hash >> 32)) * 0xD6E8FEB86659FD93ull;
+    return static_cast<std::size_t>(((hash >> 32) * slots_.size()) >> 32);
+}
+
+std::uint32_t IdfTable::insert(std::uint64_t key, double idf) {
+    std::size_t slot = home(key);
+    while (slots_[slot].key != kFree) slot = slot + 1 == slots_.size() ? 0 : slot + 1;
+    slots_[slot] = {key, idf};
+    return static_cast<std::uint32_t>(slot);
+}
+
+bool IdfTable::read(std::string_view bytes) {
+    if (bytes.substr(0, kStoredMagic.size()) != kStoredMagic) return false;
+    StrictReader reader(bytes.substr(kStoredMagic.size()));
+    tokenizer = reader.take(reader.number());
+    images = reader.number();
+    log_images_ = std::log(static_cast<double>(images));
+    const std::uint64_t token_count = reader.number();
+    if (!reader.is_valid() || token_count > reader.left()) return false;
+    std::string_view last;
+    for (std::uint64_t i = 0; i < token_count; ++i) {
+        const std::string_view token = reader.take(reader.number());
+        if (!reader.is_valid() || (i > 0 && token <= last)) return false;
+        tokens.add(token);
+        last = token;
+    }
+    const std::size_t numbers = reader.numbers_left();  // three per n-gram, and the size of each order
+    const std::size_t room = numbers / 3 + numbers / 8 + 64;
+    if (room + token_count >= kMissing) return false;
+    slots_.assign(room, Slot{kFree, 0.0});
+    first_unigram_ = static_cast<std::uint32_t>(room);
+    unigrams_.assign(token_count, Unigram{log_images_, false});
+    std::vector<std::uint8_t> is_used(token_count, 0);
+    LargeVector<std::uint32_t> prefixes, places;  // places of the n-grams of the last order and of this one
+    std::uint64_t keys[kTogether];
+    double idfs[kTogether];
+    for (int order = 1; order <= kOrders; ++order) {
+        const std::uint64_t count = reader.number();
+        if (!reader.is_valid() || count > reader.left()) return false;
+        places.clear();
+        places.reserve(count);
+        std::uint64_t prefix = 0, token = 0;
+        std::size_t some = 0;
+        const auto insert_some = [&] {
+            for (std::size_t i = 0; i < some; ++i) places.push_back(insert(keys[i], idfs[i]));
+            some = 0;
+        };
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const std::uint64_t further = reader.number(), more = reader.number(), images_with = reader.number();
+            if (!reader.is_valid() || images_with == 0 || images_with > kMissing || more > token_count ||
+                further > prefixes.size() || (order == 1 && further > 0) || (i > 0 && further == 0 && more == 0))
+                return false;
+            prefix += further;
+            token = further > 0 ? more : token + more;
+            if (token >= token_count || (order > 1 && prefix >= prefixes.size())) return false;
+            is_used[token] = 1;
+            varies = varies || images_with < images;
+            if (order == 1) {
+                unigrams_[token] = {idf_of(images_with), true};
+                places.push_back(first_unigram_ + static_cast<std::uint32_t>(token));
+                continue;
+            }
+            keys[some] = key_of(prefixes[prefix], static_cast<std::uint32_t>(token));
+            idfs[some] = idf_of(images_with);
+            prefetch(&slots_[home(keys[some])]);
+            if (++some == kTogether) insert_some();
+        }
+        insert_some();
+        size += count;
+        prefixes.swap(places);
+    }
+    return reader.is_valid() && reader.left() == 0 &&
+           std::all_of(is_used.begin(), is_used.end(), [](auto used) { return used != 0; });
+}
+
+void IdfTable::find_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count,
+                        Found* out) const {
+    std::size_t homes[kTogether];
+    for (std::size_t done = 0; done < count; done += kTogether) {
+        const std::size_t some = std::min(kTogether, count - done);
+        for (std::size_t i = 0; i < some; ++i) {
+            homes[i] = home(key_of(prefixes[done + i], tokens[done + i]));
+            prefetch(&slots_[homes[i]]);
+        }
+        for (std::size_t i = 0; i < some; ++i) {
+            const std::uint64_t key = key_of(prefixes[done + i], tokens[done + i]);
+            std::size_t slot = homes[i];
+            while (slots_[slot].key != key && slots_[slot].key != kFree) slot = slot + 1 == slots_.size() ? 0 : slot + 1;
+            out[done + i] = slots_[slot].key == key ? Found{static_cast<std::uint32_t>(slot), slots_[slot].idf}
+                                                    : Found{kMissing, log_images_};
+        }
+    }
+}
+
+}  // namespace mmeval

@@ -1,0 +1,260 @@
+#include "ngram_pieces.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "piece_format.h"
+#include "text_hash.h"
+
+namespace mmeval {
+namespace {
+
+std::uint64_t mixed(std::uint64_t x) {
+    x ^= x >> 32;
+    x *= 0x9E3779B97F4A7C15ull;
+    return x ^ (x >> 29);
+}
+
+// Different odd factors, so that the order of the tokens matters.
+constexpr std::uint64_t kFactor[kOrders] = {0x9E3779B97F4A7C15ull, 0xC2B2AE3D27D4EB4Full, 0x165667B19E3779F9ull,
+                                            0xD6E8FEB86659FD93ull};
+
+// Hashes of the tokens, by number: the same for a token in every vocabulary.
+std::vector<std::uint64_t> hashes_of(const Vocabulary& tokens) {
+    std::vector<std::uint64_t> hashes(tokens.size());
+    for (std::uint32_t id = 0; id < tokens.size(); ++id) hashes[id] = static_cast<std::uint64_t>(text_hash(tokens[id]));
+    return hashes;
+}
+
+// Part of [0, count), from the high half of a hash.
+std::uint32_t share_of(std::uint64_t hash, std::uint64_t count) {
+    return static_cast<std::uint32_t>(((hash >> 32) * count) >> 32);
+}
+
+// Keys of n-grams: 16 bits per token for up to 65,535 tokens, otherwise 32.
+struct ShortKey {
+    std::uint64_t bits = 0;
+    void set(int place, std::uint32_t token) { bits |= static_cast<std::uint64_t>(token) << (16 * place); }
+    std::uint32_t token(int place) const { return static_cast<std::uint16_t>(bits >> (16 * place)); }
+    bool operator==(const ShortKey& other) const { return bits == other.bits; }
+    std::uint64_t hash() const { return mixed(bits); }
+};
+
+struct LongKey {
+    std::uint64_t low = 0, high = 0;
+    void set(int place, std::uint32_t token) {
+        (place < 2 ? low : high) |= static_cast<std::uint64_t>(token) << (32 * (place & 1));
+    }
+    std::uint32_t token(int place) const {
+        return static_cast<std::uint32_t>((place < 2 ? low : high) >> (32 * (place & 1)));
+    }
+    bool operator==(const LongKey& other) const { return low == other.low && high == other.high; }
+    std::uint64_t hash() const { return mixed(low ^ mixed(high)); }
+};
+
+template <typename Key>
+struct Counted {
+    Key key;
+    std::uint32_t count;
+    std::uint32_t image;  // the last in which the n-gram was counted
+
+    std::uint32_t token(int place) const { return key.token(place); }
+};
+
+// Distinct keys in the order of their first occurrence. It is used for so few keys that they stay in the cache.
+template <typename Key, typename Entry>
+class Groups {
+public:
+    void start(std::size_t most) {
+        std::size_t slots = 16;
+        while (slots < 2 * most) slots *= 2;
+        slots_.assign(slots, 0);
+        entries_.clear();
+    }
+    // The entry of a key; `make` creates a new one.
+    template <typename Make>
+    Entry& at(const Key& key, Make make) {
+        const std::size_t mask = slots_.size() - 1;
+        std::size_t slot = key.hash() & mask;
+        for (; slots_[slot] != 0; slot = (slot + 1) & mask)
+            if (entries_[slots_[slot] - 1].key == key) return entries_[slots_[slot] - 1];
+        entries_.push_back(make());
+        slots_[slot] = static_cast<std::uint32_t>(entries_.size());
+        return entries_.back();
+    }
+    const std::vector<Entry>& entries() const { return entries_; }
+
+private:
+    std::vector<std::uint32_t> slots_;  // numbers of entries plus 1; 0: free
+    std::vector<Entry> entries_;
+};
+
+std::uint32_t checked_sum(std::uint32_t count, std::uint32_t more) {
+    if (count > kMissing - more) throw std::length_error("an n-gram occurs in more than 2^32 images");
+    return count + more;
+}
+
+// Calls use(hash) for every n-gram of a text: by start, then by order.
+template <typename Use>
+void each_hash(Span text, const std::vector<std::uint64_t>& hashes, Use use) {
+    for (std::size_t start = 0; start < text.size; ++start) {
+        std::uint64_t hash = 0;
+        const std::size_t end = std::min<std::size_t>(kOrders, text.size - start);
+        for (std::size_t i = 0; i < end; ++i) {
+            hash += hashes[text.data[start + i]] * kFactor[i];
+            use(mixed(hash));
+        }
+    }
+}
+
+template <typename Key>
+std::vector<std::string> packed_with(const ReferenceTokens& references, std::uint32_t buckets) {
+    using Entry = Counted<Key>;
+    constexpr std::size_t kCached = 16384;  // occurrences that are counted together
+    const std::vector<std::uint64_t> hashes = hashes_of(references.vocabulary);
+    std::size_t all = 0;
+    for (const Span& text : references.texts)
+        for (std::size_t n = 0; n < kOrders && n < text.size; ++n) all += text.size - n;
+    // Occurrences are first sorted into partitions, each of one bucket, so that counting stays in the cache.
+    const std::uint32_t most = std::max<std::uint32_t>(1, 0xFFFF / buckets);
+    const auto per_bucket = static_cast<std::uint32_t>(std::min<std::size_t>(most, 1 + all / kCached / buckets));
+    const std::uint32_t partitions = buckets * per_bucket;
+    LargeVector<std::uint32_t> partition_of(all);
+    std::vector<std::size_t> ends(partitions + std::size_t{1}, 0);
+    std::size_t at = 0;
+    for (const Span& text : references.texts) {
+        each_hash(text, hashes, [&](std::uint64_t hash) {
+            const std::uint32_t partition = share_of(hash, partitions);
+            partition_of[at++] = partition;
+            ++ends[partition + 1];
+        });
+    }
+    for (std::size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
+    struct Occurrence {
+        Key key;
+        std::uint32_t image;
+    };
+    LargeVector<Occurrence> sorted(all);
+    std::vector<std::size_t> next(ends.begin(), ends.end() - 1);
+    std::uint64_t images = 0;
+    std::size_t text = 0;
+    at = 0;
+    for (std::size_t image = 0; image < references.image_ends.size(); ++image) {
+        if (text < references.image_ends[image]) ++images;
+        for (; text < references.image_ends[image]; ++text) {
+            const Span tokens = references.texts[text];
+            for (std::size_t start = 0; start < tokens.size; ++start) {
+                Key key;
+                const std::size_t end = std::min<std::size_t>(kOrders, tokens.size - start);
+                for (std::size_t i = 0; i < end; ++i) {
+                    key.set(static_cast<int>(i), tokens.data[start + i] + 1);
+                    sorted[next[partition_of[at++]]++] = {key, static_cast<std::uint32_t>(image)};
+                }
+            }
+        }
+    }
+    PieceWriter writer(references.vocabulary, images, references.tokenizer);
+    Groups<Key, Entry> groups;
+    std::vector<Entry> entries;
+    std::vector<std::string> packed;
+    packed.reserve(buckets);
+    for (std::uint32_t bucket = 0; bucket < buckets; ++bucket) {
+        entries.clear();
+        for (std::uint32_t i = bucket * per_bucket; i < (bucket + 1) * per_bucket; ++i) {
+            groups.start(ends[i + 1] - ends[i]);
+            for (std::size_t k = ends[i]; k < ends[i + 1]; ++k) {
+                const std::uint32_t image = sorted[k].image;
+                Entry& entry = groups.at(sorted[k].key, [&] { return Entry{sorted[k].key, 0, ~image}; });
+                if (entry.image == image) continue;
+                entry.image = image;
+                ++entry.count;
+            }
+            entries.insert(entries.end(), groups.entries().begin(), groups.entries().end());
+        }
+        packed.push_back(writer.write(entries));
+    }
+    return packed;
+}
+
+struct PlainEntry : CountedNgram {
+    std::uint32_t token(int place) const { return tokens[place]; }
+};
+
+struct SumEntry {
+    LongKey key;
+    std::uint32_t count;
+};
+
+LongKey key_of(const CountedNgram& ngram) {
+    LongKey key;
+    for (int place = 0; place < kOrders; ++place) key.set(place, ngram.tokens[place]);
+    return key;
+}
+
+}  // namespace
+
+std::vector<std::string> packed_references(const ReferenceTokens& references, std::uint32_t buckets) {
+    return references.vocabulary.size() <= 0xFFFF ? packed_with<ShortKey>(references, buckets)
+                                                  : packed_with<LongKey>(references, buckets);
+}
+
+std::vector<std::string> packed_table(const DocumentFrequencies& table, std::uint32_t buckets) {
+    const std::vector<std::uint64_t> hashes = hashes_of(table.tokens);
+    std::vector<std::vector<PlainEntry>> entries(buckets);
+    for (std::uint32_t node = 0; node < table.ngrams.size(); ++node) {
+        if (table.count(node) == 0) continue;
+        PlainEntry entry{{{0, 0, 0, 0}, table.count(node)}};
+        std::uint64_t hash = 0;
+        std::uint32_t at = node;
+        for (int place = table.ngrams.order(node) - 1; place >= 0; --place) {
+            const std::uint32_t token = table.ngrams.token(at);
+            entry.tokens[place] = token + 1;
+            hash += hashes[token] * kFactor[place];
+            at = table.ngrams.prefix(at);
+        }
+        entries[share_of(mixed(hash), buckets)].push_back(entry);
+    }
+    PieceWriter writer(table.tokens, table.images, table.tokenizer);
+    std::vector<std::string> packed;
+    for (const auto& bucket : entries) packed.push_back(writer.write(bucket));
+    return packed;
+}
+
+BucketSum::BucketSum() : partitions_(kPartitions) {}
+
+void BucketSum::add(std::string_view piece) {
+    PieceReader reader(piece, tokens_, tokenizer_);
+    reader.each([&](const CountedNgram& ngram) {
+        Partition& partition = partitions_[key_of(ngram).hash() >> 56];
+        if (partition.size == partition.chunks.size() * kChunk)
+            partition.chunks.emplace_back(new CountedNgram[kChunk]);
+        partition.chunks[partition.size / kChunk][partition.size % kChunk] = ngram;
+        ++partition.size;
+    });
+    images_ += reader.images;
+}
+
+std::string BucketSum::finish() {
+    Groups<LongKey, SumEntry> groups;
+    std::vector<PlainEntry> kept;
+    bool varies = false;
+    for (Partition& partition : partitions_) {
+        groups.start(partition.size);
+        for (std::size_t i = 0; i < partition.size; ++i) {
+            const CountedNgram& ngram = partition.chunks[i / kChunk][i % kChunk];
+            const LongKey key = key_of(ngram);
+            SumEntry& entry = groups.at(key, [&] { return SumEntry{key, 0}; });
+            entry.count = checked_sum(entry.count, ngram.count);
+        }
+        for (const SumEntry& entry : groups.entries()) {
+            varies = varies || entry.count < images_;
+            if (entry.count < 2) continue;
+            kept.push_back({{{entry.key.token(0), entry.key.token(1), entry.key.token(2), entry.key.token(3)},
+                             entry.count}});
+        }
+        partition = Partition();
+    }
+    return (varies ? '\1' : '\0') + PieceWriter(tokens_, images_, tokenizer_).write(kept);
+}
+
+}  // namespace mmeval
