@@ -9,7 +9,7 @@ namespace mmeval {
 namespace {
 
 constexpr std::uint64_t kFree = ~std::uint64_t{0};
-constexpr std::size_t kTogether = 16;  // look-ups that are prefetched together
+constexpr std::size_t kAhead = 64;  // look-ups whose memory is fetched in advance
 
 void prefetch([[maybe_unused]] const void* address) {
 #if defined(__GNUC__)
@@ -108,8 +108,8 @@ bool IdfTable::read(std::string_view bytes) {
     unigrams_.assign(token_count, Unigram{log_images_, false});
     std::vector<std::uint8_t> is_used(token_count, 0);
     LargeVector<std::uint32_t> prefixes, places;  // places of the n-grams of the last order and of this one
-    std::uint64_t keys[kTogether];
-    double idfs[kTogether];
+    std::uint64_t keys[kAhead];
+    double idfs[kAhead];
     for (int order = 1; order <= kOrders; ++order) {
         const std::uint64_t count = reader.number();
         if (!reader.is_valid() || count > reader.left()) return false;
@@ -139,7 +139,7 @@ bool IdfTable::read(std::string_view bytes) {
             keys[some] = key_of(prefixes[prefix], static_cast<std::uint32_t>(token));
             idfs[some] = idf_of(images_with);
             prefetch(&slots_[home(keys[some])]);
-            if (++some == kTogether) insert_some();
+            if (++some == kAhead) insert_some();
         }
         insert_some();
         size += count;
@@ -151,20 +151,20 @@ bool IdfTable::read(std::string_view bytes) {
 
 void IdfTable::find_all(const std::uint32_t* prefixes, const std::uint32_t* tokens, std::size_t count,
                         Found* out) const {
-    std::size_t homes[kTogether];
-    for (std::size_t done = 0; done < count; done += kTogether) {
-        const std::size_t some = std::min(kTogether, count - done);
-        for (std::size_t i = 0; i < some; ++i) {
-            homes[i] = home(key_of(prefixes[done + i], tokens[done + i]));
-            prefetch(&slots_[homes[i]]);
-        }
-        for (std::size_t i = 0; i < some; ++i) {
-            const std::uint64_t key = key_of(prefixes[done + i], tokens[done + i]);
-            std::size_t slot = homes[i];
-            while (slots_[slot].key != key && slots_[slot].key != kFree) slot = slot + 1 == slots_.size() ? 0 : slot + 1;
-            out[done + i] = slots_[slot].key == key ? Found{static_cast<std::uint32_t>(slot), slots_[slot].idf}
-                                                    : Found{kMissing, log_images_};
-        }
+    std::size_t homes[kAhead];  // of the look-ups that are under way
+    const auto fetch = [&](std::size_t i) {
+        const std::size_t slot = home(key_of(prefixes[i], tokens[i]));
+        prefetch(&slots_[slot]);
+        homes[i % kAhead] = slot;
+    };
+    for (std::size_t i = 0; i < std::min(kAhead, count); ++i) fetch(i);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t key = key_of(prefixes[i], tokens[i]);
+        std::size_t slot = homes[i % kAhead];
+        if (i + kAhead < count) fetch(i + kAhead);
+        while (slots_[slot].key != key && slots_[slot].key != kFree) slot = slot + 1 == slots_.size() ? 0 : slot + 1;
+        out[i] = slots_[slot].key == key ? Found{static_cast<std::uint32_t>(slot), slots_[slot].idf}
+                                         : Found{kMissing, log_images_};
     }
 }
 

@@ -15,25 +15,25 @@ std::uint64_t mixed(std::uint64_t x) {
     return x ^ (x >> 29);
 }
 
-// Different odd factors, so that the order of the tokens matters.
-constexpr std::uint64_t kFactor[kOrders] = {0x9E3779B97F4A7C15ull, 0xC2B2AE3D27D4EB4Full, 0x165667B19E3779F9ull,
-                                            0xD6E8FEB86659FD93ull};
-
-// Hashes of the tokens, by number: the same for a token in every vocabulary.
-std::vector<std::uint64_t> hashes_of(const Vocabulary& tokens) {
-    std::vector<std::uint64_t> hashes(tokens.size());
-    for (std::uint32_t id = 0; id < tokens.size(); ++id) hashes[id] = static_cast<std::uint64_t>(text_hash(tokens[id]));
-    return hashes;
+// Where the n-grams go: to the bucket of their longest token, so that a rare token is in few buckets. The value of a
+// token is the same in every vocabulary; that of an n-gram is the largest of its tokens.
+std::vector<std::uint64_t> values_of(const Vocabulary& tokens) {
+    std::vector<std::uint64_t> values(tokens.size());
+    for (std::uint32_t id = 0; id < tokens.size(); ++id) {
+        const std::uint64_t length = std::min<std::size_t>(tokens[id].size(), 0xFF);
+        values[id] = length << 56 | static_cast<std::uint64_t>(text_hash(tokens[id])) >> 8;
+    }
+    return values;
 }
 
-// Part of [0, count), from the high half of a hash.
-std::uint32_t share_of(std::uint64_t hash, std::uint64_t count) {
-    return static_cast<std::uint32_t>(((hash >> 32) * count) >> 32);
+// A number below `count` for a value. That for twice as many is in the same half.
+std::uint32_t share_of(std::uint64_t value, std::uint64_t count) {
+    return static_cast<std::uint32_t>(((mixed(value) >> 32) * count) >> 32);
 }
 
 // Keys of n-grams: 16 bits per token for up to 65,535 tokens, otherwise 32.
 struct ShortKey {
-    std::uint64_t bits = 0;
+    std::uint64_t bits;
     void set(int place, std::uint32_t token) { bits |= static_cast<std::uint64_t>(token) << (16 * place); }
     std::uint32_t token(int place) const { return static_cast<std::uint16_t>(bits >> (16 * place)); }
     bool operator==(const ShortKey& other) const { return bits == other.bits; }
@@ -41,7 +41,7 @@ struct ShortKey {
 };
 
 struct LongKey {
-    std::uint64_t low = 0, high = 0;
+    std::uint64_t low, high;
     void set(int place, std::uint32_t token) {
         (place < 2 ? low : high) |= static_cast<std::uint64_t>(token) << (32 * (place & 1));
     }
@@ -94,24 +94,12 @@ std::uint32_t checked_sum(std::uint32_t count, std::uint32_t more) {
     return count + more;
 }
 
-// Calls use(hash) for every n-gram of a text: by start, then by order.
-template <typename Use>
-void each_hash(Span text, const std::vector<std::uint64_t>& hashes, Use use) {
-    for (std::size_t start = 0; start < text.size; ++start) {
-        std::uint64_t hash = 0;
-        const std::size_t end = std::min<std::size_t>(kOrders, text.size - start);
-        for (std::size_t i = 0; i < end; ++i) {
-            hash += hashes[text.data[start + i]] * kFactor[i];
-            use(mixed(hash));
-        }
-    }
-}
-
 template <typename Key>
 std::vector<std::string> packed_with(const ReferenceTokens& references, std::uint32_t buckets) {
     using Entry = Counted<Key>;
     constexpr std::size_t kCached = 16384;  // occurrences that are counted together
-    const std::vector<std::uint64_t> hashes = hashes_of(references.vocabulary);
+    constexpr std::size_t kKept = std::size_t{1} << 26;  // bytes
+    const std::vector<std::uint64_t> values = values_of(references.vocabulary);
     std::size_t all = 0;
     for (const Span& text : references.texts)
         for (std::size_t n = 0; n < kOrders && n < text.size; ++n) all += text.size - n;
@@ -119,22 +107,30 @@ std::vector<std::string> packed_with(const ReferenceTokens& references, std::uin
     const std::uint32_t most = std::max<std::uint32_t>(1, 0xFFFF / buckets);
     const auto per_bucket = static_cast<std::uint32_t>(std::min<std::size_t>(most, 1 + all / kCached / buckets));
     const std::uint32_t partitions = buckets * per_bucket;
-    LargeVector<std::uint32_t> partition_of(all);
+    // Kept for the next part of this thread: new memory would have to be cleared by the system.
+    thread_local LargeVector<std::uint32_t> partition_of;
+    partition_of.resize(all);
     std::vector<std::size_t> ends(partitions + std::size_t{1}, 0);
     std::size_t at = 0;
     for (const Span& text : references.texts) {
-        each_hash(text, hashes, [&](std::uint64_t hash) {
-            const std::uint32_t partition = share_of(hash, partitions);
-            partition_of[at++] = partition;
-            ++ends[partition + 1];
-        });
+        for (std::size_t start = 0; start < text.size; ++start) {
+            std::uint64_t value = 0;
+            const std::size_t end = std::min<std::size_t>(kOrders, text.size - start);
+            for (std::size_t i = 0; i < end; ++i) {
+                value = std::max(value, values[text.data[start + i]]);
+                const std::uint32_t partition = share_of(value, partitions);
+                partition_of[at++] = partition;
+                ++ends[partition + 1];
+            }
+        }
     }
     for (std::size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
     struct Occurrence {
         Key key;
         std::uint32_t image;
     };
-    LargeVector<Occurrence> sorted(all);
+    thread_local LargeVector<Occurrence> sorted;
+    sorted.resize(all);
     std::vector<std::size_t> next(ends.begin(), ends.end() - 1);
     std::uint64_t images = 0;
     std::size_t text = 0;
@@ -144,7 +140,7 @@ std::vector<std::string> packed_with(const ReferenceTokens& references, std::uin
         for (; text < references.image_ends[image]; ++text) {
             const Span tokens = references.texts[text];
             for (std::size_t start = 0; start < tokens.size; ++start) {
-                Key key;
+                Key key{};
                 const std::size_t end = std::min<std::size_t>(kOrders, tokens.size - start);
                 for (std::size_t i = 0; i < end; ++i) {
                     key.set(static_cast<int>(i), tokens.data[start + i] + 1);
@@ -173,6 +169,10 @@ std::vector<std::string> packed_with(const ReferenceTokens& references, std::uin
         }
         packed.push_back(writer.write(entries));
     }
+    if (sorted.capacity() * sizeof(Occurrence) > kKept) {
+        sorted = {};
+        partition_of = {};
+    }
     return packed;
 }
 
@@ -186,7 +186,7 @@ struct SumEntry {
 };
 
 LongKey key_of(const CountedNgram& ngram) {
-    LongKey key;
+    LongKey key{};
     for (int place = 0; place < kOrders; ++place) key.set(place, ngram.tokens[place]);
     return key;
 }
@@ -199,20 +199,20 @@ std::vector<std::string> packed_references(const ReferenceTokens& references, st
 }
 
 std::vector<std::string> packed_table(const DocumentFrequencies& table, std::uint32_t buckets) {
-    const std::vector<std::uint64_t> hashes = hashes_of(table.tokens);
+    const std::vector<std::uint64_t> values = values_of(table.tokens);
     std::vector<std::vector<PlainEntry>> entries(buckets);
     for (std::uint32_t node = 0; node < table.ngrams.size(); ++node) {
         if (table.count(node) == 0) continue;
         PlainEntry entry{{{0, 0, 0, 0}, table.count(node)}};
-        std::uint64_t hash = 0;
+        std::uint64_t value = 0;
         std::uint32_t at = node;
         for (int place = table.ngrams.order(node) - 1; place >= 0; --place) {
             const std::uint32_t token = table.ngrams.token(at);
             entry.tokens[place] = token + 1;
-            hash += hashes[token] * kFactor[place];
+            value = std::max(value, values[token]);
             at = table.ngrams.prefix(at);
         }
-        entries[share_of(mixed(hash), buckets)].push_back(entry);
+        entries[share_of(value, buckets)].push_back(entry);
     }
     PieceWriter writer(table.tokens, table.images, table.tokenizer);
     std::vector<std::string> packed;

@@ -34,7 +34,11 @@ private:
 NgramWeights::NgramWeights(const Vocabulary& tokens, const FrequencyTable& table)
     : table_(table), token_there_(tokens.size()) {
     const Vocabulary& there = table.weights() ? table.weights()->tokens : table.counts().tokens;
-    for (std::uint32_t id = 0; id < tokens.size(); ++id) token_there_[id] = there.find(tokens[id]);
+    constexpr std::uint32_t kAhead = 16;
+    for (std::uint32_t id = 0; id < tokens.size(); ++id) {
+        if (id + kAhead < tokens.size()) there.fetch(tokens[id + kAhead]);
+        token_there_[id] = there.find(tokens[id]);
+    }
 }
 
 const std::vector<double>& NgramWeights::of(const NgramTable& ngrams) {

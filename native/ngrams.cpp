@@ -83,6 +83,10 @@ std::uint32_t Vocabulary::find(std::string_view token) const {
     return slots_.empty() ? kMissing : slots_[probe(token, head_of(token))].id;
 }
 
+void Vocabulary::fetch(std::string_view token) const {
+    if (!slots_.empty()) prefetch(&slots_[hash_of(token, head_of(token)) & (slots_.size() - 1)]);
+}
+
 std::size_t NgramTable::home(std::uint64_t key) const {
     const std::uint64_t hash = mix(key);
     return (hash ^ (hash >> 32)) & (slots_.size() - 1);

@@ -23,6 +23,7 @@ class Vocabulary {
 public:
     std::uint32_t add(std::string_view token);
     std::uint32_t find(std::string_view token) const;  // kMissing if it is not there
+    void fetch(std::string_view token) const;  // prefetches the memory that `add` and `find` read
     std::uint32_t size() const { return static_cast<std::uint32_t>(ends_.size()); }
     std::string_view operator[](std::uint32_t id) const {
         const std::size_t begin = id == 0 ? 0 : ends_[id - 1];

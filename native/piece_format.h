@@ -126,11 +126,15 @@ public:
         if (count > reader_.left() / 4) refuse_piece("is broken");
         const std::string_view lengths = reader_.take(count * 4);
         BytesReader names(reader_.take(bytes));
+        std::string_view texts[kAhead];  // the tokens that come next
         here_.reserve(count);
-        for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t i = 0; i < count + kAhead; ++i) {
+            if (i >= kAhead) here_.push_back(tokens.add(texts[i % kAhead]) + 1);
+            if (i >= count) continue;
             std::uint32_t length;
             std::memcpy(&length, lengths.data() + i * 4, 4);
-            here_.push_back(tokens.add(names.take(length)) + 1);
+            texts[i % kAhead] = names.take(length);
+            tokens.fetch(texts[i % kAhead]);
         }
         if (!names.at_end()) refuse_piece("is broken");
         for (auto& both : sizes_)
@@ -192,6 +196,8 @@ private:
             }
         }
     }
+
+    static constexpr std::size_t kAhead = 16;
 
     BytesReader reader_;
     std::vector<std::uint32_t> here_;  // by token of the piece: its number in the vocabulary plus 1

@@ -146,7 +146,7 @@ class Worker:
             except GaveUpError as failure:
                 raise OpenSamplesError(f"the corpus statistics of {name} have no result so far: {failure}") from None
             if isinstance(state, LargeState) and isinstance(metrics[0].state_type, type):  # which can merge the pieces
-                self.folder.write_pieces(_part_of(name, part), state.pack(self.buckets))
+                self.folder.write_pieces(_part_of(name, part), state.pack(self.buckets), is_temporary=True)
                 state = Stored()
             states[name] = state
         return states
@@ -169,7 +169,8 @@ class Worker:
             pieces = (piece for piece in stored if piece is not None)
             first = next(pieces, None)
             if first is not None:
-                folder.write_pieces(_bucket_of(name, bucket), [metrics[0].state_type.merged(chain([first], pieces))])
+                merged = metrics[0].state_type.merged(chain([first], pieces))
+                folder.write_pieces(_bucket_of(name, bucket), [merged], is_temporary=True)
 
     def united(self, name: str) -> Any:
         """The sum of large statistics, after all buckets are summed."""

@@ -138,7 +138,7 @@ class RemoteStorage:
                 self.filesystem.get_file(self._fresh(name), str(path))
             yield path
 
-    def write(self, name: str, write: Write) -> None:
+    def write(self, name: str, write: Write, *, is_temporary: bool = False) -> None:
         """Write a temporary file on this machine and upload it."""
         with tempfile.TemporaryDirectory(prefix="mmeval-") as folder:
             path = Path(folder) / PurePosixPath(name).name

@@ -288,10 +288,18 @@ class RunFolder:
 
     # intermediate files of the workers
 
-    def write_pieces(self, name: str, pieces: Sequence[bytes]) -> None:
-        """Write some pieces for other workers to one file: the offsets of the pieces and the end, then the pieces."""
+    def write_pieces(self, name: str, pieces: Sequence[bytes], *, is_temporary: bool = False) -> None:
+        """Write some pieces for other workers to one file: the offsets of the pieces and the end, then the pieces.
+
+        Temporary pieces are not needed by a resumed run.
+        """
         head = struct.pack(f"<{len(pieces) + 1}Q", *accumulate(map(len, pieces), initial=8 * (len(pieces) + 1)))
-        self.storage.write(f"{_SCRATCH}/{name}", lambda path: path.write_bytes(head + b"".join(pieces)))
+
+        def write(path: Path) -> None:
+            with path.open("wb") as file:
+                file.writelines([head, *pieces])
+
+        self.storage.write(f"{_SCRATCH}/{name}", write, is_temporary=is_temporary)
 
     def read_piece(self, name: str, number: int) -> bytes | None:
         """Read only one of the pieces; None if there is no file with that name."""

@@ -74,8 +74,11 @@ class Storage(Protocol):
     def local_copy(self, name: str) -> AbstractContextManager[Path]:
         """A local path with the content of a file; it must not be written to."""
 
-    def write(self, name: str, write: Write) -> None:
-        """Write a file atomically with `write`: readers see either the old file or the new one."""
+    def write(self, name: str, write: Write, *, is_temporary: bool = False) -> None:
+        """Write a file atomically with `write`: readers see either the old file or the new one.
+
+        A temporary file is not needed after a failure of the machine.
+        """
 
     def remove(self, name: str) -> None:
         """Remove a file, or a folder with its content, if it exists."""
@@ -220,12 +223,12 @@ class LocalStorage:
             raise MissingFileError(f"{path} is missing")
         yield path
 
-    def write(self, name: str, write: Write) -> None:
-        """Write a temporary file in the same folder, sync it and rename it."""
+    def write(self, name: str, write: Write, *, is_temporary: bool = False) -> None:
+        """Write a file under another name in the same folder, sync it and rename it."""
         path = self.path / name
         if "/" in name:
             path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, write, is_durable=self.is_durable)
+        write_atomically(path, write, is_durable=self.is_durable and not is_temporary)
 
     def link(self, source: LocalStorage, name: str) -> None:
         """Create a hard link, or a copy if the disk does not support links."""
