@@ -40,16 +40,8 @@ struct ShortKey {
     std::uint64_t hash() const { return mixed(bits); }
 };
 
-struct LongKey {
-    std::uint64_t low, high;
-    void set(int place, std::uint32_t token) {
-        (place < 2 ? low : high) |= static_cast<std::uint64_t>(token) << (32 * (place & 1));
-    }
-    std::uint32_t token(int place) const {
-        return static_cast<std::uint32_t>((place < 2 ? low : high) >> (32 * (place & 1)));
-    }
-    bool operator==(const LongKey& other) const { return low == other.low && high == other.high; }
-    std::uint64_t hash() const { return mixed(low ^ mixed(high)); }
+struct LongKey : NgramKey {
+    std::uint64_t hash() const { return mixed(first ^ mixed(second)); }
 };
 
 template <typename Key>
@@ -97,7 +89,7 @@ std::uint32_t checked_sum(std::uint32_t count, std::uint32_t more) {
 template <typename Key>
 std::vector<std::string> packed_with(const ReferenceTokens& references, std::uint32_t buckets) {
     using Entry = Counted<Key>;
-    constexpr std::size_t kCached = 16384;  // occurrences that are counted together
+    constexpr std::size_t kCached = 4096;  // occurrences that are counted together
     constexpr std::size_t kKept = std::size_t{1} << 26;  // bytes
     const std::vector<std::uint64_t> values = values_of(references.vocabulary);
     std::size_t all = 0;
@@ -108,7 +100,8 @@ std::vector<std::string> packed_with(const ReferenceTokens& references, std::uin
     const auto per_bucket = static_cast<std::uint32_t>(std::min<std::size_t>(most, 1 + all / kCached / buckets));
     const std::uint32_t partitions = buckets * per_bucket;
     // Kept for the next part of this thread: new memory would have to be cleared by the system.
-    thread_local LargeVector<std::uint32_t> partition_of;
+    thread_local LargeVector<std::uint32_t> kept_partitions;
+    auto& partition_of = kept_partitions;
     partition_of.resize(all);
     std::vector<std::size_t> ends(partitions + std::size_t{1}, 0);
     std::size_t at = 0;
@@ -129,7 +122,8 @@ std::vector<std::string> packed_with(const ReferenceTokens& references, std::uin
         Key key;
         std::uint32_t image;
     };
-    thread_local LargeVector<Occurrence> sorted;
+    thread_local LargeVector<Occurrence> kept_occurrences;
+    auto& sorted = kept_occurrences;
     sorted.resize(all);
     std::vector<std::size_t> next(ends.begin(), ends.end() - 1);
     std::uint64_t images = 0;
@@ -176,20 +170,10 @@ std::vector<std::string> packed_with(const ReferenceTokens& references, std::uin
     return packed;
 }
 
-struct PlainEntry : CountedNgram {
-    std::uint32_t token(int place) const { return tokens[place]; }
-};
-
 struct SumEntry {
     LongKey key;
     std::uint32_t count;
 };
-
-LongKey key_of(const CountedNgram& ngram) {
-    LongKey key{};
-    for (int place = 0; place < kOrders; ++place) key.set(place, ngram.tokens[place]);
-    return key;
-}
 
 }  // namespace
 
@@ -200,15 +184,15 @@ std::vector<std::string> packed_references(const ReferenceTokens& references, st
 
 std::vector<std::string> packed_table(const DocumentFrequencies& table, std::uint32_t buckets) {
     const std::vector<std::uint64_t> values = values_of(table.tokens);
-    std::vector<std::vector<PlainEntry>> entries(buckets);
+    std::vector<std::vector<CountedNgram>> entries(buckets);
     for (std::uint32_t node = 0; node < table.ngrams.size(); ++node) {
         if (table.count(node) == 0) continue;
-        PlainEntry entry{{{0, 0, 0, 0}, table.count(node)}};
+        CountedNgram entry{{0, 0}, table.count(node)};
         std::uint64_t value = 0;
         std::uint32_t at = node;
         for (int place = table.ngrams.order(node) - 1; place >= 0; --place) {
             const std::uint32_t token = table.ngrams.token(at);
-            entry.tokens[place] = token + 1;
+            entry.key.set(place, token + 1);
             value = std::max(value, values[token]);
             at = table.ngrams.prefix(at);
         }
@@ -225,7 +209,7 @@ BucketSum::BucketSum() : partitions_(kPartitions) {}
 void BucketSum::add(std::string_view piece) {
     PieceReader reader(piece, tokens_, tokenizer_);
     reader.each([&](const CountedNgram& ngram) {
-        Partition& partition = partitions_[key_of(ngram).hash() >> 56];
+        Partition& partition = partitions_[LongKey{ngram.key}.hash() >> 56];
         if (partition.size == partition.chunks.size() * kChunk)
             partition.chunks.emplace_back(new CountedNgram[kChunk]);
         partition.chunks[partition.size / kChunk][partition.size % kChunk] = ngram;
@@ -236,21 +220,20 @@ void BucketSum::add(std::string_view piece) {
 
 std::string BucketSum::finish() {
     Groups<LongKey, SumEntry> groups;
-    std::vector<PlainEntry> kept;
+    std::vector<CountedNgram> kept;
     bool varies = false;
     for (Partition& partition : partitions_) {
         groups.start(partition.size);
         for (std::size_t i = 0; i < partition.size; ++i) {
             const CountedNgram& ngram = partition.chunks[i / kChunk][i % kChunk];
-            const LongKey key = key_of(ngram);
+            const LongKey key{ngram.key};
             SumEntry& entry = groups.at(key, [&] { return SumEntry{key, 0}; });
             entry.count = checked_sum(entry.count, ngram.count);
         }
         for (const SumEntry& entry : groups.entries()) {
             varies = varies || entry.count < images_;
             if (entry.count < 2) continue;
-            kept.push_back({{{entry.key.token(0), entry.key.token(1), entry.key.token(2), entry.key.token(3)},
-                             entry.count}});
+            kept.push_back({entry.key, entry.count});
         }
         partition = Partition();
     }

@@ -15,10 +15,33 @@
 
 namespace mmeval {
 
+// The tokens of an n-gram, as numbers in a vocabulary plus 1; 0 after the last token. The first tokens are in the high
+// bits, so that n-grams are sorted by their tokens.
+struct NgramKey {
+    std::uint64_t first, second;
+
+    void set(int place, std::uint32_t token) {
+        (place < 2 ? first : second) |= static_cast<std::uint64_t>(token) << (place % 2 == 0 ? 32 : 0);
+    }
+    std::uint32_t token(int place) const {
+        return static_cast<std::uint32_t>((place < 2 ? first : second) >> (place % 2 == 0 ? 32 : 0));
+    }
+    bool operator==(const NgramKey& other) const { return first == other.first && second == other.second; }
+    bool operator<(const NgramKey& other) const {
+        return first != other.first ? first < other.first : second < other.second;
+    }
+};
+
 struct CountedNgram {
-    std::uint32_t tokens[kOrders];  // numbers in a vocabulary plus 1; 0 after the last token
+    NgramKey key;
     std::uint32_t count;
-    int order() const { return tokens[1] == 0 ? 1 : tokens[2] == 0 ? 2 : tokens[3] == 0 ? 3 : 4; }
+
+    std::uint32_t token(int place) const { return key.token(place); }
+    int order() const {
+        int order = 1;
+        while (order < kOrders && token(order) != 0) ++order;
+        return order;
+    }
 };
 
 // The token numbers of the references of some images.

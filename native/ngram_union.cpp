@@ -8,21 +8,23 @@
 namespace mmeval {
 namespace {
 
-bool comes_before(const CountedNgram& a, const CountedNgram& b) {
-    const auto half = [](const CountedNgram& ngram, int from) {
-        return static_cast<std::uint64_t>(ngram.tokens[from]) << 32 | ngram.tokens[from + 1];
-    };
-    return half(a, 0) != half(b, 0) ? half(a, 0) < half(b, 0) : half(a, 2) < half(b, 2);
+bool comes_before(const CountedNgram& a, const CountedNgram& b) { return a.key < b.key; }
+
+// The first tokens.
+NgramKey prefix_of(const NgramKey& key, int tokens) {
+    NgramKey prefix{0, 0};
+    for (int place = 0; place < tokens; ++place) prefix.set(place, key.token(place));
+    return prefix;
 }
 
 // Sorts by tokens, with a prefix before its extensions: first by the first token, then each group by the others.
 LargeVector<CountedNgram> sorted_ngrams(LargeVector<CountedNgram> ngrams, std::uint32_t tokens, std::size_t threads) {
     std::vector<std::size_t> ends(std::size_t{tokens} + 2, 0);
-    for (const CountedNgram& ngram : ngrams) ++ends[ngram.tokens[0] + std::size_t{1}];
+    for (const CountedNgram& ngram : ngrams) ++ends[ngram.token(0) + std::size_t{1}];
     for (std::size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
     LargeVector<CountedNgram> sorted(ngrams.size());
     std::vector<std::size_t> next(ends.begin(), ends.end() - 1);
-    for (const CountedNgram& ngram : ngrams) sorted[next[ngram.tokens[0]]++] = ngram;
+    for (const CountedNgram& ngram : ngrams) sorted[next[ngram.token(0)]++] = ngram;
     // Pieces of about the same number of n-grams, which start and end between groups.
     const auto group_at = [&](std::size_t place) {
         return static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), place) - ends.begin());
@@ -41,7 +43,6 @@ LargeVector<CountedNgram> sorted_ngrams(LargeVector<CountedNgram> ngrams, std::u
 void BucketUnion::add(std::string_view bucket) {
     if (bucket.empty()) refuse_piece("is broken");
     PieceReader reader(bucket.substr(1), tokens_, tokenizer_);
-    ngrams_.reserve(std::max(ngrams_.capacity(), ngrams_.size() + reader.size()));
     reader.each([&](const CountedNgram& ngram) { ngrams_.push_back(ngram); });
     images_ = std::max(images_, reader.images);
     has_weights_ = has_weights_ || bucket[0] != '\0';
@@ -52,8 +53,12 @@ std::string BucketUnion::finish(std::size_t threads) {
     for (std::uint32_t id = 0; id < tokens_.size(); ++id) by_name[id] = id;
     std::sort(by_name.begin(), by_name.end(), [&](auto a, auto b) { return tokens_[a] < tokens_[b]; });
     for (std::uint32_t place = 0; place < by_name.size(); ++place) rank[by_name[place]] = place + 1;
-    for (CountedNgram& ngram : ngrams_)
-        for (std::uint32_t& token : ngram.tokens) token = token == 0 ? 0 : rank[token - 1];
+    for (CountedNgram& ngram : ngrams_) {
+        const int order = ngram.order();
+        NgramKey key{0, 0};
+        for (int place = 0; place < order; ++place) key.set(place, rank[ngram.token(place) - 1]);
+        ngram.key = key;
+    }
     const LargeVector<CountedNgram> sorted = sorted_ngrams(std::move(ngrams_), tokens_.size(), threads);
     ngrams_ = {};
     // In this order, the prefix of an n-gram is the last n-gram with one token less.
@@ -64,13 +69,12 @@ std::string BucketUnion::finish(std::size_t threads) {
     const CountedNgram* last[kOrders] = {};
     for (const CountedNgram& ngram : sorted) {
         const int n = ngram.order() - 1;
-        if (n > 0 && (last[n - 1] == nullptr || !std::equal(ngram.tokens, ngram.tokens + n, last[n - 1]->tokens)))
+        if (n > 0 && (last[n - 1] == nullptr || !(prefix_of(ngram.key, n) == last[n - 1]->key)))
             refuse_piece("lacks the prefix of an n-gram");
-        if (last[n] != nullptr && std::equal(ngram.tokens, ngram.tokens + kOrders, last[n]->tokens))
-            refuse_piece("has an n-gram twice");
+        if (last[n] != nullptr && ngram.key == last[n]->key) refuse_piece("has an n-gram twice");
         last[n] = &ngram;
         Order& order = orders[n];
-        const std::uint64_t prefix = n == 0 ? 0 : orders[n - 1].size - 1, token = ngram.tokens[n] - 1;
+        const std::uint64_t prefix = n == 0 ? 0 : orders[n - 1].size - 1, token = ngram.token(n) - 1;
         if (prefix != order.last_prefix) order.last_token = 0;
         put_number(order.bytes, prefix - order.last_prefix);
         put_number(order.bytes, token - order.last_token);

@@ -150,12 +150,6 @@ public:
     void each(Use use) {
         width_ == 2 ? each_of<std::uint16_t>(use) : each_of<std::uint32_t>(use);
     }
-    std::size_t size() const {
-        std::size_t sum = 0;
-        for (const auto& both : sizes_) sum += both[0] + both[1];
-        return sum;
-    }
-
     std::uint64_t images;
 
 private:
@@ -174,26 +168,29 @@ private:
 
     template <typename Number, typename Use>
     void each_of(Use use) {
-        for (int n = 0; n < kOrders; ++n) {
-            const std::size_t ones = sizes_[n][0], all = ones + sizes_[n][1];
-            const char* numbers = reader_.take(all * static_cast<std::size_t>(n + 1) * sizeof(Number)).data();
-            const char* counts = reader_.take(sizes_[n][1] * 4).data();
-            for (std::size_t i = 0; i < all; ++i) {
-                CountedNgram ngram = {{0, 0, 0, 0}, 1};
-                for (int place = 0; place <= n; ++place) {
-                    Number number;
-                    std::memcpy(&number, numbers, sizeof(Number));
-                    numbers += sizeof(Number);
-                    if (number >= here_.size()) refuse_piece("has an index out of range");
-                    ngram.tokens[place] = here_[number];
-                }
-                if (i >= ones) {
-                    std::memcpy(&ngram.count, counts, 4);
-                    counts += 4;
-                    if (ngram.count == 0) refuse_piece("has a count of 0");
-                }
-                use(ngram);
+        each_of_order<1, Number>(use);
+        each_of_order<2, Number>(use);
+        each_of_order<3, Number>(use);
+        each_of_order<4, Number>(use);
+    }
+    template <int order, typename Number, typename Use>
+    void each_of_order(Use use) {
+        const std::size_t ones = sizes_[order - 1][0], all = ones + sizes_[order - 1][1];
+        const char* numbers = reader_.take(all * order * sizeof(Number)).data();
+        const char* counts = reader_.take(sizes_[order - 1][1] * 4).data();
+        for (std::size_t i = 0; i < all; ++i, numbers += order * sizeof(Number)) {
+            CountedNgram ngram{{0, 0}, 1};
+            for (int place = 0; place < order; ++place) {
+                Number number;
+                std::memcpy(&number, numbers + place * sizeof(Number), sizeof(Number));
+                if (number >= here_.size()) refuse_piece("has an index out of range");
+                ngram.key.set(place, here_[number]);
             }
+            if (i >= ones) {
+                std::memcpy(&ngram.count, counts + (i - ones) * 4, 4);
+                if (ngram.count == 0) refuse_piece("has a count of 0");
+            }
+            use(ngram);
         }
     }
 
