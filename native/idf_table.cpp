@@ -8,7 +8,8 @@
 namespace mmeval {
 namespace {
 
-constexpr std::uint64_t kFree = ~std::uint64_t{0};
+constexpr std::uint64_t kFree = 0;
+constexpr std::size_t kUsualCounts = 4096;  // whose idf is computed in advance
 constexpr std::size_t kAhead = 64;  // look-ups whose memory is fetched in advance
 
 void prefetch([[maybe_unused]] const void* address) {
@@ -17,8 +18,10 @@ void prefetch([[maybe_unused]] const void* address) {
 #endif
 }
 
-std::uint64_t key_of(std::uint32_t prefix, std::uint32_t token) {
-    return static_cast<std::uint64_t>(prefix) << 32 | token;
+int bits_of(std::uint64_t value) {
+    int bits = 0;
+    for (; value != 0; value >>= 1) ++bits;
+    return bits;
 }
 
 // Reads numbers as DocumentFrequencies::to_bytes writes them; anything else makes it invalid.
@@ -68,8 +71,13 @@ std::optional<IdfTable> IdfTable::from_bytes(std::string_view bytes) {
     return table;
 }
 
-double IdfTable::idf_of(std::uint64_t count) const {
+double IdfTable::computed_idf(std::uint64_t count) const {
     return count > 1 ? log_images_ - std::log(static_cast<double>(count)) : log_images_;
+}
+
+double IdfTable::idf_in(std::uint64_t slot) const {
+    const std::uint64_t count = slot & most_;
+    return idf_of(count < most_ ? count : large_.at(slot >> count_bits_));
 }
 
 std::size_t IdfTable::home(std::uint64_t key) const {
@@ -78,10 +86,11 @@ std::size_t IdfTable::home(std::uint64_t key) const {
     return static_cast<std::size_t>(((hash >> 32) * slots_.size()) >> 32);
 }
 
-std::uint32_t IdfTable::insert(std::uint64_t key, double idf) {
+std::uint32_t IdfTable::insert(std::uint64_t key, std::uint64_t count) {
     std::size_t slot = home(key);
-    while (slots_[slot].key != kFree) slot = slot + 1 == slots_.size() ? 0 : slot + 1;
-    slots_[slot] = {key, idf};
+    while (slots_[slot] != kFree) slot = slot + 1 == slots_.size() ? 0 : slot + 1;
+    slots_[slot] = key << count_bits_ | std::min(count, most_);
+    if (count >= most_) large_[key] = count;
     return static_cast<std::uint32_t>(slot);
 }
 
@@ -91,6 +100,8 @@ bool IdfTable::read(std::string_view bytes) {
     tokenizer = reader.take(reader.number());
     images = reader.number();
     log_images_ = std::log(static_cast<double>(images));
+    idf_of_count_.resize(kUsualCounts);
+    for (std::size_t count = 0; count < kUsualCounts; ++count) idf_of_count_[count] = computed_idf(count);
     const std::uint64_t token_count = reader.number();
     if (!reader.is_valid() || token_count > reader.left()) return false;
     std::string_view last;
@@ -103,13 +114,16 @@ bool IdfTable::read(std::string_view bytes) {
     const std::size_t numbers = reader.numbers_left();  // three per n-gram, and the size of each order
     const std::size_t room = numbers / 3 + numbers / 8 + 64;
     if (room + token_count >= kMissing) return false;
-    slots_.assign(room, Slot{kFree, 0.0});
+    token_bits_ = bits_of(token_count);
+    count_bits_ = 64 - token_bits_ - bits_of(room + token_count);
+    if (count_bits_ < 8) return false;
+    most_ = (std::uint64_t{1} << count_bits_) - 1;
+    slots_.assign(room, kFree);
     first_unigram_ = static_cast<std::uint32_t>(room);
     unigrams_.assign(token_count, Unigram{log_images_, false});
     std::vector<std::uint8_t> is_used(token_count, 0);
     LargeVector<std::uint32_t> prefixes, places;  // places of the n-grams of the last order and of this one
-    std::uint64_t keys[kAhead];
-    double idfs[kAhead];
+    std::uint64_t keys[kAhead], counts[kAhead];
     for (int order = 1; order <= kOrders; ++order) {
         const std::uint64_t count = reader.number();
         if (!reader.is_valid() || count > reader.left()) return false;
@@ -118,7 +132,7 @@ bool IdfTable::read(std::string_view bytes) {
         std::uint64_t prefix = 0, token = 0;
         std::size_t some = 0;
         const auto insert_some = [&] {
-            for (std::size_t i = 0; i < some; ++i) places.push_back(insert(keys[i], idfs[i]));
+            for (std::size_t i = 0; i < some; ++i) places.push_back(insert(keys[i], counts[i]));
             some = 0;
         };
         for (std::uint64_t i = 0; i < count; ++i) {
@@ -137,7 +151,7 @@ bool IdfTable::read(std::string_view bytes) {
                 continue;
             }
             keys[some] = key_of(prefixes[prefix], static_cast<std::uint32_t>(token));
-            idfs[some] = idf_of(images_with);
+            counts[some] = images_with;
             prefetch(&slots_[home(keys[some])]);
             if (++some == kAhead) insert_some();
         }
@@ -162,9 +176,10 @@ void IdfTable::find_all(const std::uint32_t* prefixes, const std::uint32_t* toke
         const std::uint64_t key = key_of(prefixes[i], tokens[i]);
         std::size_t slot = homes[i % kAhead];
         if (i + kAhead < count) fetch(i + kAhead);
-        while (slots_[slot].key != key && slots_[slot].key != kFree) slot = slot + 1 == slots_.size() ? 0 : slot + 1;
-        out[i] = slots_[slot].key == key ? Found{static_cast<std::uint32_t>(slot), slots_[slot].idf}
-                                         : Found{kMissing, log_images_};
+        while (slots_[slot] != kFree && slots_[slot] >> count_bits_ != key)
+            slot = slot + 1 == slots_.size() ? 0 : slot + 1;
+        out[i] = slots_[slot] == kFree ? Found{kMissing, log_images_}
+                                       : Found{static_cast<std::uint32_t>(slot), idf_in(slots_[slot])};
     }
 }
 

@@ -393,3 +393,14 @@ def test_only_files_of_a_durable_folder_are_synced(tmp_path, monkeypatch):
         put(storage, "run.json", b"content")
         assert storage.read_bytes("run.json") == b"content"
         assert bool(synced) == is_durable
+
+
+def test_temporary_pieces_are_not_synced(tmp_path, monkeypatch):
+    synced = []
+    folder = RunFolder.create(tmp_path / "run", run_info())
+    monkeypatch.setattr(os, "fsync", synced.append)
+    folder.write_pieces("cider.part-0", [b"a", b"table"], is_temporary=True)
+    assert not synced
+    assert folder.read_piece("cider.part-0", 1) == b"table"
+    folder.write_pieces("lint.part-0", [b"facts"])
+    assert synced
