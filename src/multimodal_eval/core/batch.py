@@ -50,10 +50,6 @@ class Batch(Sequence[Sample]):
             self._samples = self._samples(self)
         return self._samples
 
-    def has_shared(self, key: Hashable) -> bool:
-        """Whether `shared` has a result for the key."""
-        return key in self._shared
-
     def shared(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, computed once for all callers with this key."""
         if key not in self._shared:
