@@ -1,4 +1,4 @@
-"""A drop-in for pycocoevalcap, at the import path named in the README."""
+"""A drop-in for pycocoevalcap, at the import path named in docs/coco.md."""
 
 from multimodal_eval.interop.coco import CaptionScores, COCOEvalCap, caption_scores
 

@@ -110,8 +110,8 @@ def copy(tmp_path_factory):
         else:
             target.parent.mkdir(exist_ok=True)
             shutil.copy(source, target)
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, project.folder)
+    for name in ("pyproject.toml", "docs/metrics.md"):
+        shutil.copy(ROOT / name, project.folder / name)
 
     project.code.write_text(CODE, encoding="utf-8")
     card = (ROOT / "docs" / "metrics" / "rouge_l.md").read_text(encoding="utf-8")
@@ -153,11 +153,11 @@ def test_without_a_card_or_an_example_they_fail(copy):
     assert "FAILED tests/docs/test_cards.py::test_there_are_no_other_cards" in output
 
 
-def test_the_readme_is_rewritten(copy):
-    script = PRELUDE + "import runpy; runpy.run_path('tests/docs/update_readme.py', run_name='__main__')"
+def test_the_table_of_metrics_is_rewritten(copy):
+    script = PRELUDE + "import runpy; runpy.run_path('tests/docs/update_pages.py', run_name='__main__')"
     assert copy.python(script, "metrics").returncode == 0
-    row = f"| [`{NAME}`](docs/metrics/{NAME}.md) | 0 to 1 | The share of the answer's words that are in a reference. |"
-    assert row in (copy.folder / "README.md").read_text(encoding="utf-8")
+    row = f"| [`{NAME}`](metrics/{NAME}.md) | 0 to 1 | The share of the answer's words that are in a reference. |"
+    assert row in (copy.folder / "docs" / "metrics.md").read_text(encoding="utf-8")
 
 
 def test_it_may_not_import_another_metric(copy):

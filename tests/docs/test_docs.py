@@ -11,8 +11,10 @@ import pytest
 import yaml
 
 import multimodal_eval
+from multimodal_eval.evaluation.metrics_registry import list_available
 from multimodal_eval.evaluation.tasks_config import TASKS
 from multimodal_eval.run.config import json_schema, load_config
+from tests.docs.update_pages import DEMO_PAGE, METRICS_PAGE, with_demo, with_metrics
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -46,18 +48,16 @@ def test_ci_runs_the_readmes_test_command():
     assert re.search(r"pip install [^&]+", setup)[0].strip() in ci  # type: ignore[index]
 
 
-def test_the_readme_lists_every_task():
+def test_the_page_lists_every_task():
     for name in TASKS:
-        assert f"`{name}`" in README
+        assert f"| `{name}` |" in METRICS_PAGE.read_text(encoding="utf-8")
 
 
-def test_the_readmes_table_of_metrics_is_generated():
-    from multimodal_eval.evaluation.metrics_registry import list_available
-    from tests.docs.update_readme import with_metrics
-
-    assert with_metrics(README) == README, "run: python tests/docs/update_readme.py metrics"
+def test_the_table_of_metrics_is_generated():
+    page = METRICS_PAGE.read_text(encoding="utf-8")
+    assert with_metrics(page) == page, "run: python tests/docs/update_pages.py metrics"
     for name in list_available():
-        assert f"| [`{name}`](docs/metrics/{name}.md) |" in README
+        assert f"| [`{name}`](metrics/{name}.md) |" in page
 
 
 def test_every_public_name_exists():
@@ -79,11 +79,11 @@ def test_the_changelog_has_a_section_for_this_version():
 @pytest.mark.weights
 def test_the_pasted_output_matches_the_demo(weights):
     """Up to the last digit, which may differ on another processor."""
-    from tests.docs.update_readme import with_demo
-
     number = re.compile(r"-?\d+\.\d+")
-    pasted, printed = README, with_demo(README)
-    assert number.sub("#", pasted) == number.sub("#", printed), "run: python tests/docs/update_readme.py"
+    pasted = DEMO_PAGE.read_text(encoding="utf-8")
+    printed = with_demo(pasted)
+    assert pasted.count("```") == 2
+    assert number.sub("#", pasted) == number.sub("#", printed), "run: python tests/docs/update_pages.py"
     for old, new in zip(number.findall(pasted), number.findall(printed), strict=True):
         assert float(old) == pytest.approx(float(new), abs=2e-4, rel=1e-3)
 

@@ -12,19 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.transcripts import commands, run, with_new_output
+from tests.docs.transcripts import commands, run, with_new_output, write_files
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = {"organise-clarity.md": 2, "organise-dialogue.md": 2}  # with the number of outputs
-FILE = re.compile(r"`([^`\s]+)`:\n\n```(?:csv|json)\n(.*?)```", re.DOTALL)
-
-
-def write_files(folder: Path, guide: str) -> None:
-    """Write each block that follows the name of a file."""
-    for name, content in FILE.findall(guide):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", GUIDES)

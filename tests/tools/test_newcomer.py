@@ -1,0 +1,65 @@
+"""What a newcomer meets after the installation: every message says what to do next."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tools.newcomer import LIMIT, Newcomer, NoHelpError, Step, main, table
+
+
+@pytest.mark.slow
+def test_messages_lead_to_a_report(capsys, tmp_path):
+    assert main(["--python", sys.executable, "--keep", str(tmp_path / "mine")]) == 0, capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert [line.split("  ")[0] for line in printed.splitlines()] == [
+        "misspelled metric",
+        "score, attempt 1",
+        "score, attempt 2",
+        "score, attempt 3",
+        "open the report",
+        "score again",
+        "validate, attempt 1",
+        "validate, attempt 2",
+        "validate, attempt 3",
+        "total",
+    ]
+    assert "says: --map id=image_id" in printed
+    assert "says: --map generated_answer=answer" in printed
+    assert (tmp_path / "mine" / "runs" / "mine" / "report.html").is_file()
+
+
+def program(tmp_path, code):
+    """A program in the place of mmeval."""
+    file = tmp_path / "program.py"
+    file.write_text(code)
+    return Newcomer(tmp_path, (sys.executable, str(file)))
+
+
+def test_a_message_without_help_is_a_failure(tmp_path):
+    silent = program(tmp_path, "print('0 / 3')")
+    with pytest.raises(NoHelpError, match="exit code 0 instead of 1"):
+        silent.score_own_file()
+    vague = program(tmp_path, "import sys; sys.exit('rouge_l: wrong')")
+    with pytest.raises(NoHelpError, match="the output lacks \"'rouge_l'\""):
+        vague.score_own_file()
+    columns = program(tmp_path, "import sys; sys.exit(\"error: 'rouge_l' 'image_id' 'answer' --map id=COLUMN\")")
+    with pytest.raises(NoHelpError, match="does not say which option to add"):
+        columns.score_own_file()
+    assert [step.title for step in columns.steps] == ["misspelled metric", "score, attempt 1"]
+
+
+def test_more_than_the_limit_is_a_failure(monkeypatch, capsys):
+    def score_own_file(newcomer):
+        newcomer.steps += [Step("install", LIMIT - 1.0, ""), Step("score", 2.0, "")]
+
+    monkeypatch.setattr(Newcomer, "score_own_file", score_own_file)
+    assert main(["--python", sys.executable]) == 1
+    assert f"more than {LIMIT} s" in capsys.readouterr().out
+
+
+def test_the_table_adds_the_seconds():
+    lines = table([Step("clone", 1.25, "exit code 0"), Step("install", 2.5, "exit code 0")]).splitlines()
+    assert [line.split()[1] for line in lines] == ["1.2", "2.5", "3.8"]
+    assert all(len(line) <= 80 for line in lines)
