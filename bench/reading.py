@@ -27,9 +27,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from growing_captions import samples
 
-from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.parts import Part, SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.runs.part_writer import PartWriter
 from multimodal_eval.data.runs.run_folder import RunFolder
 

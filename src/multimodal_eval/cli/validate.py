@@ -25,9 +25,10 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.show import console
     from multimodal_eval.data.readers.column_names import peeked
-    from multimodal_eval.data.readers.inputs import FileInput, Summary, refuse_empty
+    from multimodal_eval.data.readers.inputs import FileInput
     from multimodal_eval.data.readers.problems import Problems
     from multimodal_eval.data.readers.records import parse_map
+    from multimodal_eval.data.readers.summary import Summary, refuse_empty
     from multimodal_eval.run.nothing_scored import missing_references, refuse_missing_answers
 
     annotators = tuple(part.strip() for part in (params["annotators"] or "").split(",") if part.strip())

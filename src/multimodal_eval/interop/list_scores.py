@@ -17,13 +17,14 @@ from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import InputError, Problem, UnavailableError, shorten
 from multimodal_eval.core.metric import Metric
-from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.core.scores import Scores
 from multimodal_eval.core.scoring import score_rows, with_failures_marked
 from multimodal_eval.data.labels.taxonomy import Taxonomy
-from multimodal_eval.data.readers.inputs import MemoryInput, Summary, refuse_empty
+from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.evaluation.label_metric import LabelMetric
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.stats.intervals import Interval
@@ -125,7 +126,8 @@ def samples_of(
     """Checked samples from parallel lists; a single reference per sample is its `expected_answer`."""
     problems, summary = Problems(), Summary()
     source = MemoryInput(records_of(predictions, references, **fields))
-    samples = list(source.samples(problems, summary))
+    parts = source.parts(problems, summary, len(source.rows) or 1)
+    samples = [sample for part in parts for sample in part.samples(FIELDS)]
     problems.raise_if_any()
     refuse_empty(summary, None)
     return samples

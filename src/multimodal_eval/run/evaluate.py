@@ -30,7 +30,8 @@ from multimodal_eval.core.records import Source
 from multimodal_eval.core.registry import is_loaded
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers.frames import Table
-from multimodal_eval.data.readers.inputs import FileInput, Input, MemoryInput
+from multimodal_eval.data.readers.inputs import FileInput, Input
+from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.records import parse_map
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder, state_name
@@ -89,8 +90,8 @@ def evaluate(
     plan, source = planned(overlaid(config, task=task, metrics=metrics or None, **settings), data, predictions)
     path, scratch = _place(output, chosen)
     with _removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
-        execute.start(plan, source, path, executor, report, is_durable=scratch is None, overwrite=overwrite)
-    return Run(path, scratch)
+        folder = execute.start(plan, source, path, executor, report, is_durable=scratch is None, overwrite=overwrite)
+    return Run(folder.reopened(), scratch)
 
 
 def _place(output: Location | None, engine: Engine) -> tuple[Location, Path | None]:
@@ -262,8 +263,8 @@ def rescore(
     plan = rescoring_plan(old, config, plugins)
     path, scratch = _place(output, chosen)
     with _removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
-        carry_over(old, plan, path, executor, report, is_durable=scratch is None, overwrite=overwrite)
-    return Run(path, scratch)
+        folder = carry_over(old, plan, path, executor, report, is_durable=scratch is None, overwrite=overwrite)
+    return Run(folder.reopened(), scratch)
 
 
 def rescoring_plan(old: Run, config: ConfigSource, plugins: Sequence[str | Path] = ()) -> Plan:
@@ -296,7 +297,7 @@ def carry_over(
     *,
     is_durable: bool = True,
     overwrite: bool | None = None,
-) -> None:
+) -> RunFolder:
     """Create a new folder with the old samples, reuse unchanged scores and compute the rest."""
     info = msgspec.structs.replace(
         execute.describe(plan, old.info.source),
@@ -313,6 +314,7 @@ def carry_over(
     folder = RunFolder.create(location, info, is_durable=is_durable, overwrite=overwrite)
     with folder.locked(), execute.discarded_if_refused(folder):
         _carry_over(old, plan, folder, executor, progress)
+    return folder
 
 
 def _carry_over(

@@ -21,8 +21,9 @@ from multimodal_eval.core.machine import package_version
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.progress import Progress, named, silent
 from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, JsonObject, RunInfo, Source, StoredSignature
-from multimodal_eval.data.readers.inputs import Input, Summary, refuse_empty
+from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.data.runs.part_writer import PartWriter
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -50,12 +51,13 @@ def start(
     *,
     is_durable: bool = True,
     overwrite: bool | None = None,
-) -> None:
+) -> RunFolder:
     """Execute a run in a new folder. A refused input leaves no folder behind; `overwrite` is as in RunFolder.create."""
     info = describe(plan, source.recipe())
     folder = RunFolder.create(location, info, is_durable=is_durable, overwrite=overwrite)
     with folder.locked(), discarded_if_refused(folder):
         _read_and_score(Worker(plan, folder), source, executor or _local(), progress)
+    return folder
 
 
 def continue_run(
@@ -211,7 +213,7 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
     if plan.task is not None and plan.task.headline is not None:
         from multimodal_eval.analysis.classification import store_classification
 
-        store_classification(Run(folder.location), plan.task.headline)
+        store_classification(Run(folder), plan.task.headline)
     if not plan.config.skip_lint:
         folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), worker.facts))
     folder.clear_scratch()
@@ -300,6 +302,7 @@ def discarded_if_refused(folder: RunFolder) -> Iterator[None]:
     try:
         yield
     except (OpenSamplesError, RetryableError):
+        folder.sync()
         raise
     except MultimodalEvalError:
         if folder.read_info().state == "reading":

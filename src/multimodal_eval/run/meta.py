@@ -28,9 +28,10 @@ from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.flickr8k import ANNOTATIONS, formats_in, read_flickr8k
-from multimodal_eval.data.readers.inputs import FileInput, Summary, refuse_empty
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
+from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, located
 from multimodal_eval.evaluation.metrics_registry import resolve

@@ -12,7 +12,7 @@ from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import InputFile
 from multimodal_eval.data.readers.files import DataFile
-from multimodal_eval.data.readers.inputs import FileInput, Input, Summary
+from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.ranges import RangeReader
 from multimodal_eval.data.readers.records import CheckerNotes, RecordChecker
@@ -27,6 +27,7 @@ from multimodal_eval.data.readers.splits import (
     splits_of,
     tasks_of,
 )
+from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.run.doubts import DoubtError, bucket_count, stop
 from multimodal_eval.run.engine.base import Crashed, Executor, Work, refuse_crashed
 from multimodal_eval.run.joining import PARTS_PER_UNIT, CombineTask, JoinTask, PredictionTask

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.config import RunConfig
-from multimodal_eval.data.readers.inputs import describe_file
+from multimodal_eval.data.readers.files import describe_file
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.ranges import RangeReader, id_hashes
 from multimodal_eval.data.readers.records import CheckerNotes

@@ -7,10 +7,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from multimodal_eval.core.errors import InputError
-from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.parts import SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
+from multimodal_eval.data.readers.summary import Summary
 from tests.run.reading_both_ways import assert_both_ways_equal, small_splits
 
 GOOD = '{"id": "a", "generated_answer": "x", "references": ["y"]}'

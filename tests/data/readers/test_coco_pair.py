@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.readers import inputs
 from multimodal_eval.data.readers.coco_pair import regular_pair
-from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary
 
 ANNOTATIONS = {
     "images": [{"id": 7, "file_name": "seven.jpg"}, {"id": 5, "file_name": "fünf.jpg"}, {"id": 9, "file_name": None}],

@@ -26,8 +26,9 @@ from multimodal_eval.data.readers.column_names import (
     suggestion,
     taken_columns,
 )
-from multimodal_eval.data.readers.inputs import MemoryInput, Summary
+from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary
 from tests.data.readers.reading import read
 
 ROOT = Path(__file__).parents[3]
@@ -68,7 +69,8 @@ def written(request, tmp_path):
 
 def from_memory(rows, columns=None, annotators=()):
     problems, summary = Problems(), Summary()
-    samples = list(MemoryInput(rows, annotators, columns).samples(problems, summary))
+    parts = MemoryInput(rows, annotators, columns).parts(problems, summary, 1000)
+    samples = [sample for part in parts for sample in part.samples(FIELDS)]
     problems.raise_if_any()
     return samples, summary
 

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from multimodal_eval._native import JsonColumns, text_hash
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
 from multimodal_eval.data.readers import blocks, columns, parts
-from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.parts import SamplePart
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
+from multimodal_eval.data.readers.summary import Summary
 from tests.data.readers.reading import assert_columns_equal_samples
 
 SCANNER = JsonColumns([("id", 0, "name"), ("generated_answer", 1, "answer"), ("references", 2, "references")], 4, 0, 3)

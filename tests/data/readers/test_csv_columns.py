@@ -15,10 +15,11 @@ from multimodal_eval._native import CsvColumns, cut_csv
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
 from multimodal_eval.data.readers import columns, csv_columns
 from multimodal_eval.data.readers.csv_columns import csv_blocks, csv_records
-from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
 from multimodal_eval.data.readers.scanned import Rest
+from multimodal_eval.data.readers.summary import Summary
 from tests.data.readers.reading import assert_columns_equal_samples, assert_equal_bytes, problems_of
 
 ROUTE = [("id", 0, "name"), ("generated_answer", 1, "answer"), ("references", 2, "references"), ("epoch", 4, "other")]

@@ -19,8 +19,9 @@ from multimodal_eval.core.errors import InputError
 from multimodal_eval.core.records import InputFile
 from multimodal_eval.data.readers import inputs as inputs_module
 from multimodal_eval.data.readers.files import _natural, file_set
-from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.run import plan as planning
 from tests.data.readers.test_readers import write
 

@@ -19,8 +19,9 @@ from PIL import Image
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.data.readers.frames import NUMBERED
-from multimodal_eval.data.readers.inputs import MemoryInput, Summary
+from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary
 
 RECORDS: list[dict[str, object]] = [
     {"id": "a", "generated_answer": "a dog runs", "references": ["a dog", "the dog"], "length": 3, "language": "en"},
@@ -33,7 +34,8 @@ WITHOUT_IDS = [{name: value for name, value in record.items() if name != "id"} f
 def read(data, annotators=(), columns=None):
     """The samples and the notes."""
     problems, summary = Problems(), Summary()
-    samples = list(MemoryInput(data, annotators, columns).samples(problems, summary))
+    parts = MemoryInput(data, annotators, columns).parts(problems, summary, 1000)
+    samples = [sample for part in parts for sample in part.samples(FIELDS)]
     problems.raise_if_any()
     return samples, summary.notes
 

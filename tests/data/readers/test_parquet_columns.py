@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from multimodal_eval._native import ArrowColumns
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
 from multimodal_eval.data.readers import columns, parquet_columns, parts
-from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.parquet_columns import parquet_blocks
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
 from multimodal_eval.data.readers.scanned import Rest
+from multimodal_eval.data.readers.summary import Summary
 from tests.data.readers.reading import assert_columns_equal_samples, assert_equal_bytes
 
 SCANNER = ArrowColumns(
@@ -288,7 +289,8 @@ def test_pandas_is_not_imported(tmp_path):
     code = """
 import sys
 from pathlib import Path
-from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.inputs import FileInput
+from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.readers.problems import Problems
 for name in ("data.parquet", "data.csv"):
     for part in FileInput(Path(name)).parts(Problems(), Summary(), 10):

@@ -19,9 +19,10 @@ from PIL import Image
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval._native import array_elements, repeated_keys
 from multimodal_eval.core.errors import ConfigError, InputError
-from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
+from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.runs.sample_table import to_samples, to_table
 
 ROWS: list[dict[str, Any]] = [

@@ -9,8 +9,9 @@ import pytest
 
 from multimodal_eval import evaluate, resume
 from multimodal_eval.core.errors import ConfigError, InputError
-from multimodal_eval.data.readers.inputs import FileInput, Summary
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary
 
 HEAD = {"info": {"version": "2.0"}, "data_type": "mscoco", "license": {"name": "CC"}, "data_subtype": "val2014"}
 NAMES = ("v2_mscoco_val2014_annotations.json", "v2_OpenEnded_mscoco_val2014_questions.json", "results.json")

@@ -12,6 +12,8 @@ from multimodal_eval.data.runs.sample_table import to_table
 class Folder:
     """Takes the place of a run folder."""
 
+    defers = False
+
     def __init__(self, location, broken=()):
         self.location, self.broken, self.parts = location, broken, {}
 

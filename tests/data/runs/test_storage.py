@@ -20,14 +20,17 @@ from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolder
 from multimodal_eval.data.runs.remote_storage import RemoteStorage
 from multimodal_eval.data.runs.run_folder import RunFolder, run_folders
 from multimodal_eval.data.runs.storage import LocalStorage, below, copy_file, is_url, located, storage_at, take_file
+from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
 from tests.run_info import run_info
 
-KINDS = ["local", "memory", "object store", "disk by fsspec"]
+KINDS = ["local", "memory", "object store", "disk by fsspec", "temporary"]
 
 
 def make(kind, folder):
     if kind == "local":
         return LocalStorage(folder / "run")
+    if kind == "temporary":  # keeps files in memory
+        return TemporaryStorage(folder / "run")
     if kind == "disk by fsspec":  # renames files; the memory filesystem copies them
         return RemoteStorage(f"file://{folder}/run")
     storage = RemoteStorage(f"memory://{uuid4().hex}/run")
@@ -43,7 +46,10 @@ def storage(request, tmp_path):
 
 
 def put(storage, name, content):
-    storage.write(name, lambda path: path.write_bytes(content))
+    if len(content) % 2:
+        storage.write_bytes(name, content)
+    else:
+        storage.write_later(name, lambda path: path.write_bytes(content))
 
 
 def test_written_files_are_read_back(storage):
@@ -166,8 +172,10 @@ def test_a_location_is_taken_by_a_file_but_not_by_a_temporary_file(storage, tmp_
     assert not storage.is_taken()
     put(storage, "run", b"")
     assert storage.is_taken()
-    kind = type(storage)
-    inner = kind(below(storage.location, "run")) if kind is LocalStorage else kind(f"{storage.location}/run")
+    if isinstance(storage, LocalStorage):
+        inner = LocalStorage(Path(storage.address) / "run")
+    else:
+        inner = RemoteStorage(f"{storage.location}/run")
     assert inner.is_taken()
 
 

@@ -19,7 +19,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.labels.taxonomy import label_text
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.formats import SUFFIXES
-from multimodal_eval.data.readers.inputs import JoinedInput
+from multimodal_eval.data.readers.memory_input import JoinedInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below, storage_at

@@ -23,7 +23,7 @@ from multimodal_eval.core.config import RunConfig, StrataConfig
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.registry import load_plugin
-from multimodal_eval.data.readers.inputs import JoinedInput
+from multimodal_eval.data.readers.memory_input import JoinedInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder

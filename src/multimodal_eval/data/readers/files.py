@@ -6,6 +6,7 @@ the records of their files. Names that start with `.` or `_` (`_SUCCESS`, `_meta
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.core.records import InputFile
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.formats import Reader, check_file, reader_of
 
@@ -144,3 +146,10 @@ def _of_one_format(name: Path, files: list[DataFile]) -> tuple[DataFile, ...]:
         advice = f"Select files with a pattern: '{name}/**/*{bare_suffix(first)}'." if name.is_dir() else None
         raise InputError([Problem(code="FORMAT", message=message, file=str(second), hint=advice)])
     return tuple(files)
+
+
+def describe_file(path: Path) -> InputFile:
+    """The entry of a file in run.json: its path, size and checksum."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return InputFile(path=str(path), bytes=path.stat().st_size, sha256=digest)

@@ -1,147 +1,31 @@
-"""Inputs: files or samples in memory, read as a stream of checked samples."""
+"""Inputs that consist of files, read as a stream of checked samples."""
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-import msgspec
-
-from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
+from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.records import InputFile, Source
-from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.coco_pair import CocoPair, regular_pair
-from multimodal_eval.data.readers.column_names import PEEKED, Role, TakenColumns, kinds_of, peeked, taken_columns
-from multimodal_eval.data.readers.files import DataFile, FileSet, file_set
+from multimodal_eval.data.readers.column_names import Role, TakenColumns, peeked, taken_columns
+from multimodal_eval.data.readers.files import DataFile, FileSet, describe_file, file_set
 from multimodal_eval.data.readers.formats import COLUMNAR, check_file, is_textual, reader_of
-from multimodal_eval.data.readers.frames import Table, with_ids, without_frames
 from multimodal_eval.data.readers.ids import PredictionIndex, SeenIds, merge
 from multimodal_eval.data.readers.json_file import read_coco_annotations
+from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.parts import Part, SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.records import ColumnMap, Fields, RecordChecker
+from multimodal_eval.data.readers.summary import Summary, note_unused
 from multimodal_eval.data.readers.vqa_files import questions_beside, read_vqa, result_columns, with_questions
 
 _COCO_RESULTS: ColumnMap = {"id": ("image_id",), "generated_answer": ("caption",)}
 _SHOWN_UNMATCHED = 10
-
-
-@dataclass
-class Summary:
-    """Counts and notes about the samples that were read."""
-
-    samples: int = 0
-    fields: Counter[str] = field(default_factory=Counter)
-    metadata: set[str] = field(default_factory=set)
-    blank_answers: int = 0
-    unmatched_data: int = 0
-    unmatched_predictions: int = 0
-    notes: list[str] = field(default_factory=list)
-
-    def add(self, checker: RecordChecker) -> None:
-        """Add the counts of a checker."""
-        self.fields.update(checker.present)
-        self.metadata.update(checker.metadata_columns)
-        self.blank_answers += checker.blank_answers
-        self.notes.extend([*checker.taken.notes, *checker.likely_typos()])
-
-
-def refuse_empty(summary: Summary, name: str | None) -> None:
-    """Refuse an input without samples."""
-    if not summary.samples:
-        raise InputError([Problem(code="EMPTY", message="the input has no samples", file=name)])
-
-
-class MemoryInput:
-    """Samples, records, columns or a table in memory. Rows are numbered if none of them has an id."""
-
-    def __init__(
-        self,
-        data: Iterable[Sample | Mapping[str, object]] | Mapping[str, Sequence[object]] | Table,
-        annotators: tuple[str, ...] = (),
-        columns: ColumnMap | None = None,
-    ) -> None:
-        records = without_frames(data)
-        self.columns, self.annotators = columns or {}, annotators
-        rows = _rows_of_columns(records) if isinstance(records, Mapping) else list(records)
-        self.rows, self._numbering = with_ids(rows, self.columns)
-
-    def describe(self) -> list[InputFile]:
-        """The input files for run.json."""
-        return [InputFile(path=None, samples=len(self.rows))]
-
-    def recipe(self) -> None:
-        """None: an input in memory cannot be opened again."""
-
-    def parts(self, problems: Problems, summary: Summary, most: int, limit: int | None = None) -> Iterator[Part]:
-        """The checked samples in parts of at most `most`."""
-        return map(SamplePart, parts_of(self.samples(problems, summary, limit), most))
-
-    def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
-        """The checked samples; problems are added to `problems`."""
-        kinds = kinds_of(row for row in self.rows[:PEEKED] if isinstance(row, Mapping))
-        taken = taken_columns(kinds, self.columns, self.annotators)
-        checker = RecordChecker(None, problems, self.columns, annotators=self.annotators, taken=taken)
-        rows, seen = self.rows[:limit], SeenIds()
-        for number, row in enumerate(rows, 1):
-            fields = checker.fields(number, _as_record(row))
-            if fields is not None:
-                seen.add(fields["id"])
-                summary.samples += 1
-                yield Sample(**fields)
-        ids = ((None, number, checker.id_of(_as_record(row))) for number, row in enumerate(rows, 1))
-        seen.note_duplicates(problems, lambda: ids)
-        summary.add(checker)
-        summary.notes.extend(self._numbering)
-        _note_unused("map", checker.unused_map, checker, problems, summary)
-        _note_unused("annotators", checker.unused_annotators, checker, problems, summary)
-
-
-class JoinedInput(MemoryInput):
-    """Samples joined from several files, such as gold and predictions, and already checked.
-
-    run.json lists the files.
-    """
-
-    def __init__(self, samples: list[Sample], files: Sequence[Path], notes: Sequence[str] = ()) -> None:
-        super().__init__(samples)
-        self._joined, self._files, self._notes = samples, files, notes
-
-    def describe(self) -> list[InputFile]:
-        """The input files for run.json."""
-        return [describe_file(path) for path in self._files]
-
-    def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
-        """The samples unchanged; the notes about the files go into `summary`."""
-        for sample in self._joined[:limit]:
-            summary.samples += 1
-            summary.blank_answers += sample.generated_answer is not None and not sample.generated_answer.strip()
-            summary.fields.update(name for name in FIELDS if getattr(sample, name) is not None)
-            summary.metadata.update(sample.metadata)
-            yield sample
-        summary.notes.extend(self._notes)
-
-
-def _as_record(row: Sample | Mapping[str, object]) -> Mapping[str, object]:
-    if isinstance(row, Sample):
-        return msgspec.structs.asdict(row)
-    if isinstance(row, Mapping):
-        return row
-    raise ConfigError(f"a sample must be a Sample or a mapping. Got {shorten(row)} instead.")
-
-
-def _rows_of_columns(columns: Mapping[str, Sequence[object]]) -> list[Mapping[str, object]]:
-    """Rows from parallel lists. Lists of different lengths are refused."""
-    lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise InputError([Problem(code="LENGTH", message=f"the columns differ in length: {shown}")])
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 @dataclass
@@ -209,7 +93,7 @@ class FileInput:
             yield part
         reader.seen.note_duplicates(problems, lambda: _ids_again(files, checker, limit))
         summary.add(checker)
-        _note_unused("map", checker.unused_map, checker, problems, summary)
+        note_unused("map", checker.unused_map, checker, problems, summary)
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples, in the order of the data; problems are added to `problems`."""
@@ -233,8 +117,8 @@ class FileInput:
         summary.add(checker)
         unused_map = set.intersection(*(each.unused_map for each in checkers))
         unused_annotators = set.intersection(*(each.unused_annotators for each in checkers))
-        _note_unused("map", unused_map, checker, problems, summary)
-        _note_unused("annotators", unused_annotators, checker, problems, summary)
+        note_unused("map", unused_map, checker, problems, summary)
+        note_unused("annotators", unused_annotators, checker, problems, summary)
 
     def _regular_pair(self, limit: int | None) -> CocoPair | None:
         """A COCO pair without anything unusual, read at once."""
@@ -335,13 +219,6 @@ def _with_questions(data: FileSet, questions: Path | None) -> FileSet:
     return data if questions is None else replace(data, files=(replace(data.files[0], questions=questions),))
 
 
-def _note_unused(option: str, columns: set[str], checker: RecordChecker, problems: Problems, summary: Summary) -> None:
-    """Add a problem for each column that the user named and no record has."""
-    hint = f"The records have {', '.join(map(repr, [*checker.present, *checker.metadata_columns]))}."
-    for column in sorted(columns) if summary.samples else ():
-        problems.add("UNKNOWN_COLUMN", f"--{option} names the column {column!r}, which no record has.", hint=hint)
-
-
 def checker_of(
     path: Path,
     problems: Problems,
@@ -409,13 +286,6 @@ def read_records(path: Path, problems: Problems) -> Iterator[Record]:
     """(line, columns) of every record of a file in any supported format, unchecked."""
     check_file(path)
     return reader_of(path)(path, problems)
-
-
-def describe_file(path: Path) -> InputFile:
-    """The entry of a file in run.json: its path, size and checksum."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return InputFile(path=str(path), bytes=path.stat().st_size, sha256=digest)
 
 
 Input = FileInput | MemoryInput

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -183,6 +183,30 @@ class RecordChecker:
         self.blank_answers += notes.blank_answers
         return True
 
+    @property
+    def has_annotators(self) -> bool:
+        """Whether some columns have the labels of annotators."""
+        return bool(self._annotators)
+
+    def count_fields(self, records: Mapping[str, int], blank_answers: int) -> None:
+        """Count records that were checked elsewhere, by field."""
+        for field, count in records.items():
+            self._shapes[(field,)] = self._shapes.get((field,), 0) + count
+        self.blank_answers += blank_answers
+
+    def is_kind(self, column: str, value: Any) -> bool:
+        """Whether all values of the column so far have the type of this one."""
+        return column not in self._kinds or self._kinds[column][0] == _kind_of(value)
+
+    def note_kind(self, column: str, value: Any, line: int) -> None:
+        """Note the type of a column that was checked elsewhere; `line` has its first value."""
+        self._kinds.setdefault(column, (_kind_of(value), self.file, line, shorten(value)))
+
+    def see_columns(self, names: Iterable[str]) -> None:
+        """Note the columns of records that were checked elsewhere."""
+        if self.unused_map:
+            self.unused_map.difference_update(names)
+
     def id_of(self, record: Mapping[str, object]) -> str | None:
         """The record's id as text, unchecked, for a second pass over a file."""
         for column, value in record.items():
@@ -322,7 +346,7 @@ class RecordChecker:
 
     def _check_kind(self, column: str, value: Any) -> None:
         """Add a problem if a column mixes types of values."""
-        kind = _KINDS.get(type(value)) or ("number" if is_number(value) else type(value).__name__)
+        kind = _kind_of(value)
         first = self._kinds.get(column)
         if first is None:
             self._kinds[column] = (kind, self.file, self._line, shorten(value))
@@ -357,6 +381,10 @@ def _columns_to_fields(columns: ColumnMap) -> dict[str, str]:
 
 
 _KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "text", dict: "object"}
+
+
+def _kind_of(value: Any) -> str:
+    return _KINDS.get(type(value)) or ("number" if is_number(value) else type(value).__name__)
 
 
 def sample_of(record: Mapping[str, object]) -> Sample:

@@ -25,7 +25,7 @@ class PartWriter:
 
     def write(self, number: int, table: Any) -> None:
         """Write a part. An error may be raised by a later call."""
-        if self._threads == 1:
+        if self._threads == 1 or self._folder.defers:
             self._folder.write_part("samples", number, table)
             return
         self._pool = self._pool or ThreadPoolExecutor(self._threads)

@@ -146,6 +146,14 @@ class RemoteStorage:
             with self._errors_named(name, "written"):
                 self._put(path, self._fresh(name))
 
+    def write_bytes(self, name: str, content: bytes, *, is_temporary: bool = False) -> None:
+        """Write a file."""
+        self.write(name, lambda path: path.write_bytes(content))
+
+    def write_later(self, name: str, write: Write) -> None:
+        """The same as `write`."""
+        self.write(name, write)
+
     def _put(self, path: Path, target: str) -> None:
         if self.is_object_store:
             self.filesystem.put_file(str(path), target)

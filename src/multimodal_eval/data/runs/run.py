@@ -39,8 +39,8 @@ class Run:
     order.
     """
 
-    def __init__(self, location: Location, scratch: Path | None = None) -> None:
-        self.folder = RunFolder(location)
+    def __init__(self, location: Location | RunFolder, scratch: Path | None = None) -> None:
+        self.folder = location if isinstance(location, RunFolder) else RunFolder(location)
         self.info: RunInfo = self.folder.read_info()
         self.outcome: Results = self.folder.read_results()
         self._scratch = scratch
@@ -55,6 +55,7 @@ class Run:
     @property
     def location(self) -> Location:
         """The location of the run folder: a path or a URL."""
+        self.folder.sync()
         return self.folder.location
 
     @property
@@ -199,7 +200,7 @@ class Run:
         if isinstance(source, LocalStorage) and isinstance(target, LocalStorage):
             if target.path.exists():
                 raise RunFolderError(f"{target.label} already exists")
-            shutil.copytree(source.path, target.path)
+            shutil.copytree(self.path, target.path)
             return Run(location)
         if target.is_taken():
             raise RunFolderError(f"{target.label} already exists")

@@ -31,6 +31,7 @@ from multimodal_eval.core.errors import MissingFileError, RunFolderError
 from multimodal_eval.core.records import LintReport, Results, RunInfo, to_json
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, below, storage_at
+from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
 
 Kind = Literal["samples", "scores"]
 
@@ -40,6 +41,7 @@ _CONTENT = {  # what a run folder consists of; files with other names belong to 
     *("run.json", "samples", "state", "scores", "results.json", "lint.json", "report.html", "classification.json"),
     *("scores.jsonl", _SCRATCH),
 }
+_SMALL = 1 << 24  # bytes of a part that may stay in memory
 
 
 class RunFolder:
@@ -125,7 +127,22 @@ class RunFolder:
         """The folder on this machine; one at a URL has none."""
         if not isinstance(self.storage, LocalStorage):
             raise RunFolderError(f"{self.label} is not a folder on this machine and has no path; use `location`")
+        self.sync()
         return self.storage.path
+
+    @property
+    def defers(self) -> bool:
+        """Whether this is a temporary folder whose files may stay in memory."""
+        return isinstance(self.storage, TemporaryStorage) and self.storage.defers
+
+    def sync(self) -> None:
+        """Write the files of a temporary folder that are only in memory."""
+        if isinstance(self.storage, TemporaryStorage):
+            self.storage.sync()
+
+    def reopened(self) -> RunFolder:
+        """The folder without a cache of its parts, unless its files are only in memory."""
+        return self if self.defers else RunFolder(self.location)
 
     def locked(self) -> AbstractContextManager[None]:
         """Lock the folder against a second process; at a URL there is no lock."""
@@ -196,7 +213,7 @@ class RunFolder:
         self._write_json("classification.json", report)
 
     def _write_json(self, name: str, content: object) -> None:
-        self.storage.write(name, lambda path: path.write_bytes(to_json(content)))
+        self.storage.write_bytes(name, to_json(content))
 
     # parts
 
@@ -209,7 +226,11 @@ class RunFolder:
         import pyarrow.parquet as pq
 
         self._single.pop(kind, None)
-        self.storage.write(_part(kind, number), lambda path: pq.write_table(table, path, compression="zstd"))
+        may_wait = self.defers and number == 0 and table.nbytes <= _SMALL
+        if not may_wait:
+            self.sync()
+        write = self.storage.write_later if may_wait else self.storage.write
+        write(_part(kind, number), lambda path: pq.write_table(table, path, compression="zstd"))
         if number == 0:
             self._single[kind] = table
 
@@ -280,7 +301,8 @@ class RunFolder:
 
     def write_state(self, metric: str, write: Write) -> None:
         """Commit the state of a metric."""
-        self.storage.write(state_name(metric), write)
+        write_file = self.storage.write_later if self.defers else self.storage.write
+        write_file(state_name(metric), write)
 
     def state_copy(self, metric: str) -> AbstractContextManager[Path]:
         """The state of a metric as a local file to read."""
@@ -294,12 +316,8 @@ class RunFolder:
         Temporary pieces are not needed by a resumed run.
         """
         head = struct.pack(f"<{len(pieces) + 1}Q", *accumulate(map(len, pieces), initial=8 * (len(pieces) + 1)))
-
-        def write(path: Path) -> None:
-            with path.open("wb") as file:
-                file.writelines([head, *pieces])
-
-        self.storage.write(f"{_SCRATCH}/{name}", write, is_temporary=is_temporary)
+        content = b"".join([head, *pieces])
+        self.storage.write_bytes(f"{_SCRATCH}/{name}", content, is_temporary=is_temporary)
 
     def read_piece(self, name: str, number: int) -> bytes | None:
         """Read only one of the pieces; None if there is no file with that name."""

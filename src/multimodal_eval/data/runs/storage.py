@@ -80,6 +80,12 @@ class Storage(Protocol):
         A temporary file is not needed after a failure of the machine.
         """
 
+    def write_bytes(self, name: str, content: bytes, *, is_temporary: bool = False) -> None:
+        """Write a file atomically, like `write`."""
+
+    def write_later(self, name: str, write: Write) -> None:
+        """Write a file like `write`; a temporary folder may wait until the file is needed."""
+
     def remove(self, name: str) -> None:
         """Remove a file, or a folder with its content, if it exists."""
 
@@ -118,10 +124,14 @@ def below(location: Location, name: str) -> Location:
 
 
 def storage_at(location: Location, *, is_durable: bool = True) -> Storage:
-    """The storage at a location; only a URL needs fsspec. See `LocalStorage` for `is_durable`."""
+    """The storage at a location; only a URL needs fsspec. A folder that is not durable is temporary."""
     location = located(location)
     if isinstance(location, Path):
-        return LocalStorage(location, is_durable=is_durable)
+        if is_durable:
+            return LocalStorage(location)
+        from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
+
+        return TemporaryStorage(location)
     from multimodal_eval.data.runs.remote_storage import RemoteStorage
 
     return RemoteStorage(location)
@@ -230,15 +240,24 @@ class LocalStorage:
             path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, write, is_durable=self.is_durable and not is_temporary)
 
+    def write_bytes(self, name: str, content: bytes, *, is_temporary: bool = False) -> None:
+        """Write a file atomically."""
+        LocalStorage.write(self, name, lambda path: path.write_bytes(content), is_temporary=is_temporary)
+
+    def write_later(self, name: str, write: Write) -> None:
+        """The same as `write`."""
+        self.write(name, write)
+
     def link(self, source: LocalStorage, name: str) -> None:
         """Create a hard link, or a copy if the disk does not support links."""
-        origin, path = source.path / name, self.path / name
+        path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        try:
-            os.link(origin, path)
-        except OSError:
-            shutil.copyfile(origin, path)
+        with source.local_copy(name) as origin:
+            try:
+                os.link(origin, path)
+            except OSError:
+                shutil.copyfile(origin, path)
 
     def remove(self, name: str) -> None:
         """Remove a file, or a folder with its content."""
