@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 
 #include "arrow_texts.h"
 #include "bindings.h"
@@ -77,7 +78,14 @@ Rows rows_of(std::vector<std::int64_t> rows) {
     return Rows(kept->data(), {kept->size()}, owner);
 }
 
-Rows lint_facts(const LintLexicon& lexicon, nb::dict arrays, Bytes failed, Bytes facts) {
+// A page of properties of characters; called by threads that have released the interpreter.
+std::string page_of(const nb::callable& make, std::uint32_t number) {
+    nb::gil_scoped_acquire locked;
+    const auto page = nb::cast<nb::bytes>(make(number));
+    return {page.c_str(), page.size()};
+}
+
+Rows lint_facts(const LintLexicon& lexicon, nb::callable page, nb::dict arrays, Bytes failed, Bytes facts) {
     const std::size_t rows = failed.size();
     if (facts.size() != rows * mmeval::kFactSize) throw nb::value_error("the facts must have 58 bytes per row");
     Columns source(arrays, static_cast<std::int64_t>(rows));
@@ -99,10 +107,11 @@ Rows lint_facts(const LintLexicon& lexicon, nb::dict arrays, Bytes failed, Bytes
     columns.boxes = source.texts("boxes");
     columns.epoch = source.integers("epoch", &columns.epochs);
     columns.failed = failed.data();
+    const auto make_page = [page](std::uint32_t number) { return page_of(page, number); };
     std::vector<std::int64_t> others;
     {
         nb::gil_scoped_release unlocked;
-        others = mmeval::lint_facts(lexicon, columns, static_cast<std::int64_t>(rows), facts.data());
+        others = mmeval::lint_facts(lexicon, make_page, columns, static_cast<std::int64_t>(rows), facts.data());
     }
     return rows_of(std::move(others));
 }
@@ -126,6 +135,8 @@ void bind_lint(nb::module_& module) {
     nb::class_<LintLexicon>(module, "LintLexicon", "The words and labels that lint looks for.")
         .def("__init__", &make_lexicon, nb::arg("words"), nb::arg("labels"));
 
-    module.def("lint_facts", &lint_facts, nb::arg("lexicon"), nb::arg("columns"), nb::arg("failed"), nb::arg("facts"),
-               "Fills the facts of a batch, and returns the rows that it leaves to Python.");
+    module.def("lint_facts", &lint_facts, nb::arg("lexicon"), nb::arg("page"), nb::arg("columns"), nb::arg("failed"),
+               nb::arg("facts"),
+               "Fills the facts of a batch, and returns the rows that it leaves to Python. `page(number)` returns the "
+               "properties of 256 characters.");
 }

@@ -51,21 +51,27 @@ std::string_view content_of(const LintMedia& media, std::int64_t row) {
 
 class FactsOfRows {
 public:
-    FactsOfRows(const LintLexicon& lexicon, const LintColumns& columns)
-        : lexicon_(lexicon), columns_(columns), answer_hits_(lexicon), reference_hits_(lexicon) {}
+    FactsOfRows(const LintLexicon& lexicon, const CharacterTable::MakePage& make_page, const LintColumns& columns)
+        : lexicon_(lexicon), columns_(columns), reader_(lexicon.characters, make_page),
+          answer_hits_(lexicon), reference_hits_(lexicon) {}
 
     // False if the row is left to Python.
     bool compute(std::int64_t row, Fact& fact) {
+        reader_.start();
+        return computed(row, fact) && !reader_.saw_unusual();
+    }
+
+private:
+    bool computed(std::int64_t row, Fact& fact) {
         if (columns_.images.has(row) || columns_.messages.has(row) || columns_.boxes.has(row)) return false;
         if (!read_references(row)) return false;
         fact.references = static_cast<std::uint32_t>(references_.size());
         if (!references_.empty()) hash_references(fact);
         const bool has_unit = find_unit(row, fact);
         if (!columns_.answer.has(row) || columns_.failed[row] != 0) return true;
-        const std::string_view answer = columns_.answer[row];
-        if (!is_ascii(answer)) return false;
-        split_words(answer, words_);
-        const std::string_view key = words_.size() > 0 ? std::string_view(words_.joined) : without_space(answer);
+        const Text answer(columns_.answer[row]);
+        split_words(answer, reader_, words_);
+        const std::string_view key = words_.size() > 0 ? std::string_view(words_.joined) : wordless_key(answer);
         fact.flags = kAnswered;
         if (key.empty()) {
             fact.flags |= kBlank;
@@ -73,7 +79,7 @@ public:
             return false;
         }
         fact.words = static_cast<std::uint32_t>(words_.size());
-        fact.characters = static_cast<std::uint32_t>(answer.size());
+        fact.characters = static_cast<std::uint32_t>(length_of(answer));
         fact.answer = key.empty() ? 0 : hash_of(key);
         if (!has_unit && words_.size() < kLong) return true;
         std::uint64_t inputs = 0;
@@ -82,28 +88,32 @@ public:
         return true;
     }
 
-private:
-    // `Sample.reference_texts`; false if one is not ASCII.
+    // What remains of a text without words; empty if it is blank.
+    std::string_view wordless_key(Text text) {
+        return is_blank(text, reader_) ? std::string_view() : without_space(text, reader_).bytes;
+    }
+
+    // `Sample.reference_texts`; false if one is null.
     bool read_references(std::int64_t row) {
         references_.clear();
         if (columns_.references.has(row)) {
             const std::int32_t* ends = columns_.references.ends + row;
             for (std::int32_t item = ends[0]; item < ends[1]; ++item) {
                 if (!columns_.reference_items.has(item)) return false;
-                references_.push_back(columns_.reference_items[item]);
+                references_.emplace_back(columns_.reference_items[item]);
             }
         }
         for (const LintColumn* extra : {&columns_.expected_answer, &columns_.caption})
-            if (extra->has(row) && std::find(references_.begin(), references_.end(), (*extra)[row]) == references_.end())
-                references_.push_back((*extra)[row]);
-        return std::all_of(references_.begin(), references_.end(), is_ascii);
+            if (extra->has(row) && !any_reference([&](Text text) { return text.bytes == (*extra)[row]; }))
+                references_.emplace_back((*extra)[row]);
+        return true;
     }
 
     void hash_references(Fact& fact) {
-        buffer_.assign(references_[0]);
-        for (std::size_t i = 1; i < references_.size(); ++i) buffer_.append(1, '\x1f').append(references_[i]);
+        buffer_.assign(references_[0].bytes);
+        for (std::size_t i = 1; i < references_.size(); ++i) buffer_.append(1, '\x1f').append(references_[i].bytes);
         fact.corpus = hash_of(buffer_);
-        split_words(references_[0], first_words_);
+        split_words(references_[0], reader_, first_words_);
         fact.reference = hash_of(first_words_.joined);
     }
 
@@ -123,16 +133,18 @@ private:
         return false;
     }
 
-    bool check_text(std::int64_t row, std::string_view answer, Fact& fact) {
-        if (lexicon_.may_have_markup(answer) || repetition_.may_repeat(words_)) return false;
+    bool check_text(std::int64_t row, Text answer, Fact& fact) {
+        if (reader_.saw_unusual()) return false;
+        if (lexicon_.may_have_markup(answer, reader_) || repetition_.may_repeat(words_)) return false;
         if (!check_question(columns_.question, row, question_) || !check_question(columns_.prompt, row, prompt_))
             return false;
-        check_end(without_space_at_end(answer), fact);
+        check_end(without_space_at_end(answer, reader_), fact);
         if (words_.size() >= kLong) check_language(fact);
         if (references_.empty()) return true;
-        if (ends_closed(without_space_at_end(references_[0]))) fact.flags |= kReferenceClosed;
-        if (words_.size() >= kCopied && any_reference([this](auto text) { return has_words(text, words_); }))
+        if (ends_closed(without_space_at_end(references_[0], reader_), reader_)) fact.flags |= kReferenceClosed;
+        if (words_.size() >= kCopied && any_reference([this](Text text) { return has_words(text, reader_, words_); }))
             fact.flags |= kCopiesReference;
+        if (is_off_script(answer, references_, reader_)) fact.flags |= kOffLanguage;
         return true;
     }
 
@@ -141,34 +153,41 @@ private:
         return std::any_of(references_.begin(), references_.end(), check);
     }
 
-    void check_end(std::string_view text, Fact& fact) {
-        if (ends_closed(text)) {
+    void check_end(Text text, Fact& fact) {
+        if (ends_closed(text, reader_)) {
             fact.flags |= kClosed;
-        } else if (words_.size() > 1 && ends_open(text)) {
-            if (!any_reference([](auto reference) { return ends_open(without_space_at_end(reference)); }))
+        } else if (words_.size() > 1 && ends_open(text, reader_)) {
+            if (!any_reference([this](Text other) { return ends_open(without_space_at_end(other, reader_), reader_); }))
                 fact.flags |= kOpen;
         } else if (words_.size() >= kLong) {
-            const std::string_view last = words_.last();
-            if (text.size() < last.size() || text.substr(text.size() - last.size()) != last) return;
+            const std::string_view last = words_.last(), bytes = text.bytes;
+            if (bytes.size() < last.size() || bytes.substr(bytes.size() - last.size()) != last) return;
             const std::uint8_t languages = lexicon_.unfinished_in(last);
-            if (languages != 0 && !any_reference([last](auto reference) { return has_last_word(reference, last); }))
+            if (languages != 0 && !any_reference([this, last](Text other) { return ends_in_word(other, last); }))
                 fact.unfinished_in = languages;
         }
+    }
+
+    bool ends_in_word(Text text, std::string_view word) {
+        if (text.is_plain) return has_last_word(text.bytes, word);
+        split_words(text, reader_, other_words_);
+        return other_words_.size() > 0 && other_words_.last() == word;
     }
 
     struct Question {
         std::string_view text;  // many samples ask the same question
         Words words;
+        bool is_unusual = false;
     };
 
-    bool check_question(const LintColumn& column, std::int64_t row, Question& question) const {
+    bool check_question(const LintColumn& column, std::int64_t row, Question& question) {
         if (!column.has(row) || column[row].empty()) return true;
         if (column[row] != question.text) {
-            if (!is_ascii(column[row])) return false;
             question.text = column[row];
-            split_words(question.text, question.words);
+            split_words(Text(question.text), reader_, question.words);
+            question.is_unusual = reader_.saw_unusual();
         }
-        return !may_repeat_question(words_, question.words.joined);
+        return !question.is_unusual && !may_repeat_question(words_, question.words);
     }
 
     void check_language(Fact& fact) {
@@ -182,7 +201,7 @@ private:
         reference_hits_.add(first_words_);
         if (language_of(reference_hits_.hits()) == language) return;
         for (std::size_t i = 1; i < references_.size(); ++i) {
-            split_words(references_[i], other_words_);
+            split_words(references_[i], reader_, other_words_);
             reference_hits_.add(other_words_);
         }
         if (is_off_language(answer_hits_.hits(), reference_hits_.hits())) fact.flags |= kOffLanguage;
@@ -243,7 +262,8 @@ private:
 
     const LintLexicon& lexicon_;
     const LintColumns& columns_;
-    std::vector<std::string_view> references_;
+    CharacterReader reader_;
+    std::vector<Text> references_;
     Words words_, first_words_, other_words_;
     Question question_, prompt_;
     FunctionWords answer_hits_, reference_hits_;
@@ -267,10 +287,10 @@ std::uint64_t tuple_hash(std::uint64_t a, std::uint64_t b, std::uint64_t c, std:
     return hash == ~std::uint64_t{0} ? 1546275796 : hash;
 }
 
-std::vector<std::int64_t> lint_facts(const LintLexicon& lexicon, const LintColumns& columns, std::int64_t rows,
-                                     unsigned char* facts) {
+std::vector<std::int64_t> lint_facts(const LintLexicon& lexicon, const CharacterTable::MakePage& make_page,
+                                     const LintColumns& columns, std::int64_t rows, unsigned char* facts) {
     std::vector<std::int64_t> others;
-    FactsOfRows computing(lexicon, columns);
+    FactsOfRows computing(lexicon, make_page, columns);
     for (std::int64_t row = 0; row < rows; ++row) {
         Fact fact;
         if (computing.compute(row, fact)) {

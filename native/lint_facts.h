@@ -44,10 +44,10 @@ struct LintColumns {
 // One row of the FACTS array in lint/facts.py, which has no padding.
 constexpr std::size_t kFactSize = 58;
 
-// Writes the facts of all rows for which they can be computed here, and returns the other rows: those with texts that
-// are not ASCII, and those with something to report, for which the references must be searched as well.
-std::vector<std::int64_t> lint_facts(const LintLexicon& lexicon, const LintColumns& columns, std::int64_t rows,
-                                     unsigned char* facts);
+// Writes the facts of all rows for which they can be computed here, and returns the other rows: those with unusual
+// characters, and those with something to report, for which the references must be searched as well.
+std::vector<std::int64_t> lint_facts(const LintLexicon& lexicon, const CharacterTable::MakePage& make_page,
+                                     const LintColumns& columns, std::int64_t rows, unsigned char* facts);
 
 // `hash()` of a tuple of four non-negative integers in CPython.
 std::uint64_t tuple_hash(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from mmap import mmap
 from typing import Protocol
 
@@ -128,5 +128,9 @@ class LintLexicon:
     def __init__(self, words: dict[str, tuple[int, int]], labels: list[str]) -> None: ...
 
 def lint_facts(
-    lexicon: LintLexicon, columns: dict[str, ArrowArray], failed: NDArray[np.uint8], facts: NDArray[np.uint8]
+    lexicon: LintLexicon,
+    page: Callable[[int], bytes],
+    columns: dict[str, ArrowArray],
+    failed: NDArray[np.uint8],
+    facts: NDArray[np.uint8],
 ) -> NDArray[np.int64]: ...

@@ -212,7 +212,8 @@ def test_a_run_creates_no_samples(monkeypatch, tmp_path):
 
 def test_samples_are_created_for_the_other_rows_only(monkeypatch):
     captions = test_findings.captions(20)
-    captions[3] = msgspec.structs.replace(captions[3], generated_answer="Un café")
+    captions[2] = msgspec.structs.replace(captions[2], generated_answer="Un café")
+    captions[3] = msgspec.structs.replace(captions[3], boxes=[])
     captions[7] = msgspec.structs.replace(captions[7], generated_answer="A dog</s>")
     batch = to_batch(to_table(captions, 0))
     rows = native.fill_facts(np.zeros(20, FACTS), batch, ())
@@ -233,10 +234,10 @@ def test_arrays_that_do_not_fit_are_refused():
     table = to_table([Sample(id="x", generated_answer="a", references=["b"])], 0)
     answers, lists = (table.column(name).chunk(0) for name in ("generated_answer", "references"))
     with pytest.raises(ValueError, match="differ in length"):
-        lint_facts(lexicon, {"generated_answer": answers}, failed, facts)
+        lint_facts(lexicon, native.page_of_characters, {"generated_answer": answers}, failed, facts)
     with pytest.raises(ValueError, match="58 bytes"):
-        lint_facts(lexicon, {}, failed, facts[1:])
+        lint_facts(lexicon, native.page_of_characters, {}, failed, facts[1:])
     with pytest.raises(TypeError):
-        lint_facts(lexicon, {"generated_answer": lists}, failed[:1], facts[:58])
-    with pytest.raises(ValueError, match="1 to 8"):
-        LintLexicon({"understanding": (1, 0)}, [])
+        lint_facts(lexicon, native.page_of_characters, {"generated_answer": lists}, failed[:1], facts[:58])
+    with pytest.raises(ValueError, match="1 to 16"):
+        LintLexicon({"misunderstandings": (1, 0)}, [])

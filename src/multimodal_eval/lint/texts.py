@@ -36,6 +36,11 @@ _MARKUP = re.compile(
 LONGEST_JSON = 100_000
 
 
+def has_rare_markup(character: str) -> bool:
+    """Whether a character beyond ASCII may be markup."""
+    return bool(_CONTROL.match(character) or _SUSPECT.match(character))
+
+
 def has_markup(text: str) -> bool:
     """Whether a text contains special tokens, tags, labels, JSON or control characters."""
     if not text.isprintable() and _CONTROL.search(text):

@@ -55,6 +55,12 @@ def script_counts(text: str) -> dict[str, int]:
     return {_NAMES[ord(code) - 0x41]: codes.count(code) for code in set(codes)}
 
 
+def script_number(character: str) -> int:
+    """A number for the script of a letter, from 1 on; 0 if the character is not a letter of a known script."""
+    code = _SCRIPTS[ord(character)]
+    return 0 if code is None else ord(code) - 0x40
+
+
 def script_of(text: str) -> str | None:
     """The script of at least 3 in 5 letters. None for a mixture, and for a text with fewer than two letters."""
     return _dominant(script_counts(text))

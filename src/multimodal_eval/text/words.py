@@ -29,4 +29,9 @@ def words_of(text: str) -> list[str]:
     """The case-folded words of a text, without punctuation."""
     if text.isascii():  # the same result, twice as fast
         return text.encode().translate(_ASCII).decode().split()
-    return text.casefold().translate(_SEPARATING).split()
+    return separated(text).split()
+
+
+def separated(text: str) -> str:
+    """The case-folded text with spaces between its words. Each character is converted independently of the others."""
+    return text.casefold().translate(_SEPARATING)
