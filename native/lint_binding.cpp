@@ -79,7 +79,7 @@ Rows rows_of(std::vector<std::int64_t> rows) {
 }
 
 // A page of properties of characters; called by threads that have released the interpreter.
-std::string page_of(const nb::callable& make, std::uint32_t number) {
+std::string page_of(nb::handle make, std::uint32_t number) {
     nb::gil_scoped_acquire locked;
     const auto page = nb::cast<nb::bytes>(make(number));
     return {page.c_str(), page.size()};
@@ -107,7 +107,10 @@ Rows lint_facts(const LintLexicon& lexicon, nb::callable page, nb::dict arrays, 
     columns.boxes = source.texts("boxes");
     columns.epoch = source.integers("epoch", &columns.epochs);
     columns.failed = failed.data();
-    const auto make_page = [page](std::uint32_t number) { return page_of(page, number); };
+    // A handle: a copy of the function in another thread must not count references.
+    const mmeval::CharacterTable::MakePage make_page = [make = nb::handle(page)](std::uint32_t number) {
+        return page_of(make, number);
+    };
     std::vector<std::int64_t> others;
     {
         nb::gil_scoped_release unlocked;

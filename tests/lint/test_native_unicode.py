@@ -25,7 +25,8 @@ from tests.lint.both_ways import facts_of
 ALL = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 SPECIAL = (
     "ß ẞ ŉ ΐ ǰ İ ı ſ K ﬃ ﬆ ς Σ ᾷ Ꭰ ꭰ ᲀ µ ё Ё й и\u0306 é e\u0301 ﬁ … — – « » “ ” „ ‚ ’ ‘ "
-    "。 ！ ？ ， 、 ： ； （ ） 「 」 『 』 】 ؟ ۔ । ॥ ። ։ ؛ ‽ ⁈ ⁉ › ، ▁ Ġ \ufffd \x80 \x85 \x9f \xa0 \xad \u200b \u200d \u2028 \u2029 \u3000 \ufeff "
+    "。 ！ ？ ， 、 ： ； （ ） 「 」 『 』 】 ؟ ۔ । ॥ ። ։ ؛ ‽ ⁈ ⁉ › ، ▁ Ġ "
+    "\ufffd \x80 \x85 \x9f \xa0 \xad \u200b \u200d \u2028 \u2029 \u3000 \ufeff "
     "ァ ー 犬 の 𠀀 가 ก ا א अ Ω ა ა̄ ① ² ½ 👍 👨‍👩‍👧 🏳️ № € ° 𝒜 \U000e0041"
 ).split(" ")
 RUSSIAN = (

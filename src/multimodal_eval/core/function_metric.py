@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
@@ -159,11 +159,12 @@ class FunctionScorer:
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """One score per sample."""
-        return [self.as_score(self.result(sample)) for sample in batch]
+        return [self.as_score(self.function(sample)) for sample in batch]
 
-    def result(self, sample: Sample) -> Result:
-        """What the function returns."""
-        return self.owner.function(sample, **self.extra)
+    @property
+    def function(self) -> Callable[[Sample], Result]:
+        """The function with its options."""
+        return partial(self.owner.function, **self.extra) if self.extra else self.owner.function
 
     def as_score(self, result: Result) -> Score:
         """The score of what the function returned."""

@@ -35,15 +35,24 @@ class Retries:
         """The result of `work(argument)`, or a `GaveUpError`. Other exceptions propagate."""
         if self._in_a_row >= MAX_FAILURES_IN_A_ROW:
             raise GaveUpError(f"not tried, after {MAX_FAILURES_IN_A_ROW} failures in a row: {self._last_failure}")
-        for number in range(TRIES):
-            if number:
-                (self._sleep or time.sleep)(FIRST_DELAY * 2 ** (number - 1))
+        try:
+            result = work(argument)
+        except RETRYABLE as failure:
+            return self._called_again(work, argument, failure)
+        self._in_a_row = 0
+        return result
+
+    def _called_again(self, work: Callable[[A], T], argument: A, failure: Exception) -> T:
+        for number in range(1, TRIES):
+            self._last_failure = f"{type(failure).__name__}: {failure}"
+            (self._sleep or time.sleep)(FIRST_DELAY * 2 ** (number - 1))
             try:
                 result = work(argument)
-            except RETRYABLE as failure:
-                self._last_failure = f"{type(failure).__name__}: {failure}"
+            except RETRYABLE as again:
+                failure = again
                 continue
             self._in_a_row = 0
             return result
+        self._last_failure = f"{type(failure).__name__}: {failure}"
         self._in_a_row += 1
         raise GaveUpError(self._last_failure)

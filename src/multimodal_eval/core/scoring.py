@@ -145,10 +145,10 @@ def _called(bounds: Bounds, scorer: FunctionScorer, batch: Batch, retries: Retri
 
     values: list[float] = []
     others: dict[int, Score] = {}
-    call, result_of = retries.call, scorer.result
+    call, function = retries.call, scorer.function
     for sample in batch:
         try:
-            result = call(result_of, sample)
+            result = call(function, sample)
             if type(result) is float:
                 values.append(result)
                 continue

@@ -33,6 +33,7 @@ UNSCORED = 0.05
 ENOUGH = 20  # answers needed to judge what most of them do
 ENOUGH_VALUES = 10
 SMALL_CORPUS = 10
+_FEW = 16  # one in so many
 
 # Every code and why it matters, in the order of lint.json.
 CODES = {
@@ -198,9 +199,8 @@ class _Rules:
         return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
     def repeated_samples(self) -> Iterator[Finding]:
-        content = self.facts["content"]
-        _, inverse, counts = np.unique(content, return_inverse=True, return_counts=True)
-        mask = (content != 0) & (counts[inverse] > 1)
+        content = np.ascontiguousarray(self.facts["content"])
+        mask = (content != 0) & _repeated(content)
         if mask.any():
             different = _distinct(content[mask])
             what = f"samples that occur under several ids ({different:,} different)"
@@ -304,9 +304,26 @@ def _distinct(values: NDArray[np.unsignedinteger[Any]]) -> int:
     return int((ordered[1:] != ordered[:-1]).sum()) + 1 if len(ordered) else 0
 
 
+def _repeated(hashes: NDArray[np.uint64]) -> Mask:
+    """Whether each hash occurs more than once."""
+    ordered = np.sort(hashes)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(repeated) * _FEW < len(hashes):  # usually none: a search in a short array
+        repeated = repeated[np.diff(repeated, prepend=repeated[:1] + 1) != 0]
+        place = np.minimum(np.searchsorted(repeated, hashes), max(0, len(repeated) - 1))
+        return repeated[place] == hashes if len(repeated) else np.zeros(len(hashes), np.bool_)
+    _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    return np.asarray(counts[inverse] > 1)
+
+
 def _units(hashes: NDArray[np.uint64], units: NDArray[np.uint64]) -> Rows:
     """For each row, the number of different units with its hash; 0 without a hash."""
-    order = np.lexsort((units, hashes))
+    hashes = np.ascontiguousarray(hashes)
+    result = (hashes != 0).astype(np.int64)
+    rows = np.flatnonzero(_repeated(hashes) & (hashes != 0))
+    order = rows[np.lexsort((units[rows], hashes[rows]))]
+    if not len(order):
+        return result
     ordered, ordered_units = hashes[order], units[order]
     new_hash = np.ones(len(order), dtype=np.bool_)
     new_hash[1:] = ordered[1:] != ordered[:-1]
@@ -314,7 +331,5 @@ def _units(hashes: NDArray[np.uint64], units: NDArray[np.uint64]) -> Rows:
     new_unit[1:] |= ordered_units[1:] != ordered_units[:-1]
     number = np.cumsum(new_hash) - 1
     counts = np.bincount(number[new_unit], minlength=1)
-    result = np.zeros(len(order), dtype=np.int64)
-    result[order] = counts[number] if len(order) else 0
-    result[hashes == 0] = 0
+    result[order] = counts[number]
     return result
