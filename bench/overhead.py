@@ -1,9 +1,9 @@
-"""Start-up, reading and a trivial metric: time and peak memory, and their growth with ten times the input.
+"""Start-up, small inputs in memory, reading and a trivial metric: time and peak memory, and how they grow.
 
-    python bench/overhead.py [SAMPLES]        (default 1,000,000; needs about 1 GB of disk for that)
+    python bench/overhead.py [SAMPLES] [PART ...]    (default 1,000,000 samples, which need about 1 GB of disk)
 
-Reading is compared with a plain loop (json.loads on every line, no checks) and with pandas. Each reader runs in a
-separate process, one after another, twice.
+The parts are start-up, memory, reading and trivial; by default all of them. Reading is compared with a plain loop
+(json.loads on every line, no checks) and with pandas. Each reader runs in a separate process, one after another, twice.
 """
 
 from __future__ import annotations
@@ -33,12 +33,31 @@ READERS = {
     "pandas.read_json": "import pandas; pandas.read_json(sys.argv[1], lines=True)",
 }
 
-TRIVIAL = """
-from multimodal_eval import evaluate, metric
+PLUGIN = """
+from multimodal_eval import metric
+
 @metric("words", needs=("generated_answer",), bounds=(0, None), version="1")
 def words(sample):
     return float(sample.generated_answer.count(" ") + 1)
-evaluate(sys.argv[1], metrics=["words"], output=sys.argv[2], skip_lint=sys.argv[3] == "without")
+"""
+SCORE = """
+from multimodal_eval.cli.main import cli
+cli.main(["score", *sys.argv[1:], "--metrics", "words", "--no-report"], standalone_mode=False)
+"""
+# The best of many calls in one process.
+MEMORY = """
+import json, sys, time
+from multimodal_eval import evaluate
+rows = [json.loads(line) for line in open(sys.argv[1])]
+for name in ("words", "exact_match", "rouge_l", "bleu", "cider_d"):
+    for lint in (False, True):
+        times = []
+        for _ in range(100):
+            before = time.perf_counter(), time.process_time()
+            evaluate(rows, metrics=name, plugins=[sys.argv[2]], skip_lint=not lint)
+            times.append((time.perf_counter() - before[0], time.process_time() - before[1]))
+        wall, cpu = (1000 * min(column) for column in zip(*times))
+        print(f"  {name:<12} {'with' if lint else 'without':>7} lint {wall:6.1f} ms, {cpu:5.1f} ms of CPU")
 """
 
 
@@ -102,29 +121,53 @@ def reading(small: Path, large: Path, count: int) -> None:
     print(f"  ten times the input: {ours / best['mmeval validate', small][0]:.1f} times as long")
 
 
-def trivial_metric(small: Path, large: Path, count: int, scratch: Path) -> None:
-    print("\na trivial metric in a whole run (read, store, score, aggregate)")
+def in_memory(scratch: Path, plugin: Path) -> None:
+    path = scratch / "few.jsonl"
+    write_samples(path, 300)
+    print("\nevaluate on 300 records in memory, best of 100", flush=True)
+    subprocess.run([sys.executable, "-c", MEMORY, str(path), str(plugin)], check=True)
+
+
+def trivial_metric(small: Path, large: Path, count: int, scratch: Path, plugin: Path) -> None:
+    print("\na trivial metric in Python: mmeval score (start, read, store, score in processes, aggregate)")
     for lint in ("without", "with"):
         for path, samples in ((small, count // 10), (large, count)):
             folder = scratch / f"run-{samples}-{lint}"
-            seconds, peak = measured(TRIVIAL, str(path), str(folder), lint)
+            options = ["--no-lint"] if lint == "without" else []
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            seconds, peak = measured(SCORE, str(path), "--plugin", str(plugin), "-o", str(folder), *options)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             stored = sum(file.stat().st_size for file in (folder / "samples").iterdir()) / path.stat().st_size
             rate = f"{samples / seconds:>10,.0f} samples/s"
-            print(f"  {lint:>7} lint {samples:>10,} samples {seconds:7.2f} s {rate} {peak:6.0f} MB peak")
+            print(
+                f"  {lint:>7} lint {samples:>10,} samples {seconds:7.2f} s {rate} {cpu:7.2f} s of CPU {peak:5.0f} MB",
+                flush=True,
+            )
     print(f"  the stored samples take {stored:.2f} of the size of the JSONL")
 
 
-def main(count: int) -> None:
-    start_up()
+def main(count: int, parts: list[str]) -> None:
+    if "start-up" in parts:
+        start_up()
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
+        plugin = scratch / "plugin.py"
+        plugin.write_text(PLUGIN)
+        if "memory" in parts:
+            in_memory(scratch, plugin)
         small, large = scratch / "small.jsonl", scratch / "large.jsonl"
-        write_samples(small, count // 10)
-        write_samples(large, count)
-        reading(small, large, count)
-        trivial_metric(small, large, count, scratch)
+        if "reading" in parts or "trivial" in parts:
+            write_samples(small, count // 10)
+            write_samples(large, count)
+        if "reading" in parts:
+            reading(small, large, count)
+        if "trivial" in parts:
+            trivial_metric(small, large, count, scratch, plugin)
 
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    numbers = [int(argument) for argument in sys.argv[1:] if argument.isdigit()]
+    chosen = [argument for argument in sys.argv[1:] if not argument.isdigit()]
+    main(numbers[0] if numbers else 1_000_000, chosen or ["start-up", "memory", "reading", "trivial"])

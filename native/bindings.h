@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+void bind_arrow(nanobind::module_& module);
 void bind_json(nanobind::module_& module);
 void bind_json_columns(nanobind::module_& module);
 void bind_table_columns(nanobind::module_& module);

@@ -14,8 +14,11 @@ constexpr std::uint64_t kInitial[8] = {0x6a09e667f3bcc908u, 0xbb67ae8584caa73bu,
 constexpr std::uint64_t kParameters = 0x01010008;  // one tree of depth one, no key, 8 bytes of digest
 
 inline std::uint64_t load(const unsigned char* bytes) {
-    std::uint64_t value = 0;
-    for (int i = 7; i >= 0; --i) value = value << 8 | bytes[i];
+    std::uint64_t value;
+    std::memcpy(&value, bytes, sizeof value);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    value = __builtin_bswap64(value);
+#endif
     return value;
 }
 

@@ -41,8 +41,9 @@ void LintLexicon::add_word(std::string_view word, std::uint32_t function_word_in
     const Key key(word);
     std::size_t slot = key.slot();
     while (slots_[slot].key.first != 0) slot = (slot + 1) % kSlots;
-    slots_[slot] = {key, words_++, static_cast<std::uint16_t>(function_word_in),
-                    static_cast<std::uint8_t>(unfinished_in)};
+    slots_[slot] = {key, words_++, static_cast<std::uint8_t>(unfinished_in), {}, function_word_in != 0};
+    for (std::size_t language = 0; language < kLanguages; ++language)
+        slots_[slot].hits[language] = function_word_in >> language & 1;
 }
 
 const LintLexicon::Slot* LintLexicon::find(std::string_view word) const {
@@ -61,10 +62,15 @@ std::uint8_t LintLexicon::unfinished_in(std::string_view word) const {
 void FunctionWords::add(const Words& words) {
     for (std::size_t i = 0; i < words.size(); ++i) {
         const LintLexicon::Slot* slot = lexicon_.find(words[i]);
-        if (slot == nullptr || slot->function_word_in == 0 || seen_[slot->number] == round_) continue;
+        if (slot == nullptr || !slot->is_function_word || seen_[slot->number] == round_) continue;
         seen_[slot->number] = round_;
-        for (std::size_t language = 0; language < kLanguages; ++language)
-            hits_[language] = static_cast<std::uint8_t>(hits_[language] + (slot->function_word_in >> language & 1));
+        // Eight languages at once: no language has so many words that a byte overflows.
+        std::uint64_t sum, more;
+        std::memcpy(&sum, hits_.data(), 8);
+        std::memcpy(&more, slot->hits.data(), 8);
+        sum += more;
+        std::memcpy(hits_.data(), &sum, 8);
+        hits_[8] = static_cast<std::uint8_t>(hits_[8] + slot->hits[8]);
     }
 }
 

@@ -88,8 +88,10 @@ private:
     };
     struct Slot {
         Key key;
-        std::uint16_t number = 0, function_word_in = 0;
+        std::uint16_t number = 0;
         std::uint8_t unfinished_in = 0;
+        Hits hits{};  // 1 for each language of which it is a function word
+        bool is_function_word = false;
     };
     static constexpr std::size_t kSlots = 2048;
 

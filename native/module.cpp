@@ -2,6 +2,7 @@
 
 NB_MODULE(_native, module) {
     module.doc() = "Compiled kernels of multimodal_eval.";
+    bind_arrow(module);
     bind_json(module);
     bind_json_columns(module);
     bind_table_columns(module);

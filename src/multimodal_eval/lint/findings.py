@@ -319,7 +319,7 @@ def _repeated(hashes: NDArray[np.uint64]) -> Mask:
 def _units(hashes: NDArray[np.uint64], units: NDArray[np.uint64]) -> Rows:
     """For each row, the number of different units with its hash; 0 without a hash."""
     hashes = np.ascontiguousarray(hashes)
-    result = (hashes != 0).astype(np.int64)
+    result: Rows = (hashes != 0).astype(np.int64)
     rows = np.flatnonzero(_repeated(hashes) & (hashes != 0))
     order = rows[np.lexsort((units[rows], hashes[rows]))]
     if not len(order):

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,27 @@ def test_string_lists(values):
     assert array.equals(pa.array(values, pa.list_(pa.string())))
     assert arrays.python_string_lists(array) == values
     assert arrays.python_string_lists(array[1:]) == values[1:]
+
+
+def test_python_strings_of_other_arrays():
+    assert arrays.python_strings(pa.nulls(2, pa.string())) == [None, None]
+    assert arrays.python_string_lists(pa.nulls(2, pa.list_(pa.string()))) == [None, None]
+    assert arrays.python_strings(pa.array(["a", "", "", "a", "a", None, "é" * 300, "é" * 300])[1:7]) == [
+        *("", "", "a", "a", None, "é" * 300)
+    ]
+    nested = pa.array([["x"], ["é", None, "é"], [], None, ["y", "y"]])
+    assert arrays.python_string_lists(nested[1:]) == [["é", None, "é"], [], None, ["y", "y"]]
+    assert arrays.python_string_lists(nested[2:4]) == [[], None]
+    for wrong in (pa.array([1]), pa.array([[1]]), pa.array(["a"], pa.large_string())):
+        with pytest.raises(TypeError):
+            arrays.python_strings(wrong)
+        with pytest.raises(TypeError):
+            arrays.python_string_lists(wrong)
+    invalid = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")]
+    )
+    with pytest.raises(UnicodeDecodeError):
+        arrays.python_strings(invalid)
 
 
 @given(st.lists(number))
