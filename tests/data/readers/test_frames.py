@@ -18,6 +18,7 @@ from PIL import Image
 
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.errors import ConfigError, InputError
+from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.readers.frames import NUMBERED
 from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.problems import Problems
