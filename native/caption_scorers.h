@@ -68,13 +68,13 @@ inline void bleu_from_stats(const double* stats, double* scores) {
 // The loop calls start() for a block of images; then candidate() for an image, reference() for each of its references, then image() for the score.
 class CiderScorer {
 public:
-    explicit CiderScorer(double* out) : out_(out) {}
+    explicit CiderScorer(double* out, int orders = kOrders) : orders_(orders), out_(out) {}
     void start(std::size_t, const double* idf) { idf_ = idf; }  // the idf of the n-grams that come next, by number
 
     void candidate(const Counter& counts, std::size_t words) {
         bigrams_ = static_cast<double>(grams_of(words, 2));
         references_ = 0;
-        for (int n = 0; n < kOrders; ++n) {
+        for (int n = 0; n < orders_; ++n) {
             sums_[n] = 0.0;
             nodes_[n].assign(counts.order(n).begin(), counts.order(n).end());
             values_[n].clear();
@@ -105,10 +105,11 @@ protected:
     }
     void finish(std::size_t image, double scale) {
         double sum = 0.0;
-        for (const double value : sums_) sum += value;
-        out_[image] = sum / kOrders / references_ * scale;
+        for (int n = 0; n < orders_; ++n) sum += sums_[n];
+        out_[image] = sum / orders_ / references_ * scale;
     }
 
+    int orders_;  // n-grams of 1 to this many words
     double bigrams_ = 0.0, references_ = 0.0, sums_[kOrders] = {};
 
 private:
@@ -126,7 +127,7 @@ public:
         ++references_;
         // Relative frequencies instead of counts would divide numerator and norms by the same value. Rounding can lift
         // a perfect match above 1.
-        for (int n = 0; n < kOrders; ++n)
+        for (int n = 0; n < orders_; ++n)
             sums_[n] += at_most_1(similarity(counts, n, [](double c, double r) { return c * r; }));
     }
     void image(std::size_t number) { finish(number, 1.0); }
@@ -142,7 +143,7 @@ public:
         ++references_;
         const double delta = bigrams_ - static_cast<double>(grams_of(words, 2));
         const double penalty = std::pow(kE, -(delta * delta) / (2 * kSigma * kSigma));
-        for (int n = 0; n < kOrders; ++n)
+        for (int n = 0; n < orders_; ++n)
             sums_[n] += similarity(counts, n, [](double c, double r) { return std::min(c, r) * r; }) * penalty;
     }
     void image(std::size_t number) { finish(number, 10.0); }

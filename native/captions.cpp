@@ -21,24 +21,65 @@ constexpr std::size_t kBlock = 64;  // images whose n-grams are numbered togethe
 // Converts texts to token numbers with any tokenizer.
 class TokenNumberer {
 public:
-    TokenNumberer(Tokenizer tokenize, Vocabulary& vocabulary)
-        : tokenize_(tokenize), is_ptb_(tokenize == find_tokenizer("ptb")), vocabulary_(vocabulary), ptb_(vocabulary) {}
-    void number(std::string_view text, std::vector<std::uint32_t>& ids) {
-        if (is_ptb_) return ptb_.number(text, ids);
+    TokenNumberer(const Texts& texts, Tokenizer tokenize, Vocabulary& vocabulary)
+        : texts_(texts), tokenize_(texts, tokenize), vocabulary_(vocabulary), ptb_(vocabulary) {}
+    void number(std::size_t image, std::size_t text, std::vector<std::uint32_t>& ids) {
+        if (tokenize_.is_ptb()) return ptb_.number(tokenize_.view(image, text), texts_[text].size(), ids);
         buffer_.clear();
-        tokenize_(text, buffer_);
+        tokenize_(image, text, buffer_);
         for (std::size_t i = 0; i < buffer_.size(); ++i) ids.push_back(vocabulary_.add(buffer_[i]));
     }
 
 private:
-    Tokenizer tokenize_;
-    bool is_ptb_;
+    const Texts& texts_;
+    TextTokenizer tokenize_;
     Vocabulary& vocabulary_;
     PtbNumberer ptb_;
     TokenBuffer buffer_;
 };
 
+constexpr std::size_t kAhead = 512;  // bytes of the next lines: more than any rule looks at in a caption
+
+// Without line breaks, as in coco-caption's file.
+void append_line(std::string_view text, std::string& lines) {
+    const std::size_t begin = lines.size();
+    lines.append(text);
+    std::replace(lines.begin() + static_cast<std::ptrdiff_t>(begin), lines.end(), '\n', ' ');
+}
+
 }  // namespace
+
+void Texts::read_lines(std::size_t image, std::size_t text, std::string& lines) const {
+    lines.clear();
+    append_line((*this)[text], lines);
+    const std::size_t enough = lines.size() + kAhead;
+    const auto add = [&](std::size_t next) {
+        lines += '\n';
+        append_line((*this)[next].substr(0, kAhead), lines);
+    };
+    if (text == first_text(image)) {
+        while (++image < images() && lines.size() < enough) add(first_text(image));
+        return;
+    }
+    for (++text; image < images() && lines.size() < enough; ++text) {
+        while (image < images() && text == image_ends[image]) text = image_ends[image++] + 1;
+        if (image < images()) add(text);
+    }
+}
+
+std::string_view TextTokenizer::view(std::size_t image, std::size_t text) {
+    if (!texts_.are_lines || !is_ptb_) return texts_[text];
+    texts_.read_lines(image, text, lines_);
+    return lines_;
+}
+
+void TextTokenizer::operator()(std::size_t image, std::size_t text, TokenBuffer& out) {
+    if (is_ptb_) {
+        ptb_tokenize(view(image, text), texts_[text].size(), out);
+    } else {
+        tokenize_(texts_[text], out);
+    }
+}
 
 Captions::Captions(const Texts& texts, Tokenizer tokenize, const std::string& tokenizer, bool with_ngrams,
                    std::size_t threads)
@@ -58,11 +99,11 @@ void Captions::Shard::build(const Texts& texts, std::size_t begin, std::size_t e
     token_ends.reserve(all_texts);
     // A word has about five letters. Reserved memory that is not needed is never touched and costs nothing.
     tokens.reserve((texts.first_byte(end) - texts.first_byte(begin)) / 4);
-    TokenNumberer numberer(tokenize, vocabulary);
+    TokenNumberer numberer(texts, tokenize, vocabulary);
     for (std::size_t image = begin; image < end; ++image) {
         for (std::size_t text = texts.first_text(image); text < texts.image_ends[image]; ++text) {
             const std::size_t first_token = tokens.size();
-            numberer.number(texts[text], tokens);
+            numberer.number(image, text, tokens);
             split_at_blanks(first_token);
             token_ends.push_back(tokens.size());
         }
@@ -224,12 +265,12 @@ void Captions::score(const Shard& shard, const FrequencyTable* df, Scorers&&... 
     }
 }
 
-void Captions::cider_d(const FrequencyTable& df, double* out) const {
-    for_each_shard([&](const Shard& shard) { score(shard, &df, CiderD(out)); });
+void Captions::cider_d(const FrequencyTable& df, int orders, double* out) const {
+    for_each_shard([&](const Shard& shard) { score(shard, &df, CiderD(out, orders)); });
 }
 
-void Captions::cider(const FrequencyTable& df, double* out) const {
-    for_each_shard([&](const Shard& shard) { score(shard, &df, PlainCider(out)); });
+void Captions::cider(const FrequencyTable& df, int orders, double* out) const {
+    for_each_shard([&](const Shard& shard) { score(shard, &df, PlainCider(out, orders)); });
 }
 
 void Captions::bleu(double* scores, double* stats) const {

@@ -17,6 +17,9 @@ class Counter;
 
 // The texts of a batch, concatenated: for each image the candidate, then its references.
 struct Texts {
+    // Whether the candidates are the lines of one file and the references those of another, as for the Java tokenizer,
+    // which looks at the next line. Otherwise, texts are separate.
+    bool are_lines = false;
     std::string bytes;
     std::vector<std::uint64_t> ends;        // of each text in `bytes`
     std::vector<std::uint64_t> image_ends;  // of each image in `ends`
@@ -31,6 +34,25 @@ struct Texts {
         const std::size_t text = first_text(image);
         return text == 0 ? 0 : ends[text - 1];
     }
+    // A text of an image with the beginning of the next lines; what the tokenizer gets if texts are lines.
+    void read_lines(std::size_t image, std::size_t text, std::string& lines) const;
+};
+
+// Tokenizes texts one after the other, alone or as lines.
+class TextTokenizer {
+public:
+    TextTokenizer(const Texts& texts, Tokenizer tokenize)
+        : texts_(texts), tokenize_(tokenize), is_ptb_(tokenize == find_tokenizer("ptb")) {}
+    bool is_ptb() const { return is_ptb_; }
+    // A text and, if they matter, the next lines.
+    std::string_view view(std::size_t image, std::size_t text);
+    void operator()(std::size_t image, std::size_t text, TokenBuffer& out);
+
+private:
+    const Texts& texts_;
+    Tokenizer tokenize_;
+    bool is_ptb_;
+    std::string lines_;
 };
 
 class Captions {
@@ -45,8 +67,9 @@ public:
     std::vector<std::string> packed_frequencies(std::uint32_t buckets) const;
 
     // One value per image. `df` may be any table. document_frequencies() gives the one of this batch.
-    void cider(const FrequencyTable& df, double* out) const;
-    void cider_d(const FrequencyTable& df, double* out) const;
+    // `orders` (1 to 4) is the longest n-gram.
+    void cider(const FrequencyTable& df, int orders, double* out) const;
+    void cider_d(const FrequencyTable& df, int orders, double* out) const;
     void rouge_l(double* out) const;
     void bleu(double* scores, double* stats) const;  // images x 4 and images x kBleuStats
     void bleu_and_cider_d(const FrequencyTable& df, double* scores, double* stats, double* cider_d) const;

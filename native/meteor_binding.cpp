@@ -54,9 +54,10 @@ MeteorParameters parameters_of(Vector values) {
 }
 
 nb::tuple score(const Meteor15& self, nb::object candidates, nb::object references, std::string_view tokenizer,
-                std::size_t threads) {
+                std::size_t threads, bool are_lines) {
     const mmeval::Tokenizer tokenize = tokenizer.empty() ? nullptr : tokenizer_named(tokenizer);
-    const mmeval::Texts texts = texts_of(candidates, references);
+    mmeval::Texts texts = texts_of(candidates, references);
+    texts.are_lines = are_lines;
     auto scores = std::make_unique<double[]>(texts.images());
     auto stats = std::make_unique<double[]>(texts.images() * MeteorStats::kSize);
     {
@@ -155,7 +156,7 @@ void bind_meteor(nb::module_& module) {
             new (self) Meteor15(std::move(file), stemmer, apostrophes_apart, parameters_of(std::move(parameters)));
         }, nb::arg("file"), nb::arg("stemmer"), nb::arg("apostrophes_apart"), nb::arg("parameters"))
         .def("score", &score, nb::arg("candidates"), nb::arg("references"), nb::arg("tokenizer"), nb::arg("threads") = 1,
-             "(one score per image, images x 23 statistics)");
+             nb::arg("are_lines") = false, "(one score per image, images x 23 statistics)");
     module.def("meteor_from_stats", &from_stats, nb::arg("stats"), nb::arg("parameters"),
                "The METEOR 1.5 score of (summed) statistics.");
 

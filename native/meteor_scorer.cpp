@@ -27,13 +27,15 @@ double weighted_share(const double* stats, int side, const MeteorParameters& p) 
 // Converts texts to words of a lexicon.
 class TextReader {
 public:
-    TextReader(const MeteorNormalizer& normalizer, Tokenizer tokenize, MeteorLexicon& lexicon)
-        : normalizer_(normalizer), tokenize_(tokenize), lexicon_(lexicon) {}
+    TextReader(const Texts& texts, const MeteorNormalizer& normalizer, Tokenizer tokenize, MeteorLexicon& lexicon)
+        : texts_(texts), normalizer_(normalizer), tokenize_(texts, tokenize), is_tokenized_(tokenize != nullptr),
+          lexicon_(lexicon) {}
 
-    void read(std::string_view text, MeteorText& out) {
-        if (tokenize_ != nullptr) {
+    void read(std::size_t image, std::size_t number, MeteorText& out) {
+        std::string_view text = texts_[number];
+        if (is_tokenized_) {
             tokens_.clear();
-            tokenize_(text, tokens_);
+            tokenize_(image, number, tokens_);
             joined_.clear();
             for (std::size_t i = 0; i < tokens_.size(); ++i) {
                 if (i > 0) joined_ += ' ';
@@ -49,8 +51,10 @@ public:
     }
 
 private:
+    const Texts& texts_;
     const MeteorNormalizer& normalizer_;
-    Tokenizer tokenize_;
+    TextTokenizer tokenize_;
+    bool is_tokenized_;
     MeteorLexicon& lexicon_;
     TokenBuffer tokens_, words_;
     std::string joined_;
@@ -105,19 +109,19 @@ void MeteorScorer::score(const Texts& texts, Tokenizer tokenize, std::size_t thr
                          double* stats) const {
     in_pieces(texts.images(), threads, [&](std::size_t, std::size_t begin, std::size_t end) {
         MeteorLexicon lexicon(data_, stemmer_);
-        TextReader reader(normalizer_, tokenize, lexicon);
+        TextReader reader(texts, normalizer_, tokenize, lexicon);
         MeteorMatcher matcher;
         BeamAligner aligner;
         MeteorText candidate, reference;
         double row[Stats::kSize];
         for (std::size_t image = begin; image < end; ++image) {
             const std::size_t first = texts.first_text(image);
-            reader.read(texts[first], candidate);
+            reader.read(image, first, candidate);
             double* best = stats + image * Stats::kSize;
             std::fill_n(best, Stats::kSize, 0.0);
             scores[image] = -1.0;
             for (std::size_t text = first + 1; text < texts.image_ends[image]; ++text) {
-                reader.read(texts[text], reference);
+                reader.read(image, text, reference);
                 if (!matcher.find(lexicon, candidate, reference)) {
                     scores[image] = std::numeric_limits<double>::quiet_NaN();
                     break;

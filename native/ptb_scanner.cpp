@@ -18,4 +18,13 @@ const uint16_t* transitions() {
     return table.data();
 }
 
+const ClassPage* file_classes() {
+    static const std::vector<ClassPage> classes = [] {
+        std::vector<ClassPage> page(kClassPage, kClassPage + 0x80);  // page 0 has the first 256 code points
+        page['\n'] = kEolClass;
+        return page;
+    }();
+    return classes.data();
+}
+
 }  // namespace mmeval::ptb

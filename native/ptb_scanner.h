@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,9 @@ constexpr int kStride = 128;  // a power of two: the row of a state is found by 
 static_assert(kClasses <= kStride, "rows are too short");
 
 const uint16_t* transitions();
+
+using ClassPage = std::remove_const_t<std::remove_reference_t<decltype(kClassPage[0])>>;
+const ClassPage* file_classes();  // of ASCII characters, with a line break as the end of a line
 
 inline int class_of(uint32_t c) {
     return c < 0x10000 ? kClassPage[kClassIndex[c >> 8] * 256 + (c & 255)] : kJunkClass;
@@ -73,7 +77,9 @@ struct Match {
 
 class Scanner {
 public:
-    explicit Scanner(std::string_view text) : text_(text), next_(transitions()) {}
+    // In a file, a line break ends a caption, and the next one follows it.
+    explicit Scanner(std::string_view text, bool is_file = false)
+        : text_(text), next_(transitions()), classes_(is_file ? file_classes() : kClassPage) {}
 
     Match longest(std::size_t begin) {
         Match best;
@@ -94,7 +100,7 @@ private:
             const unsigned char b = static_cast<unsigned char>(text_[i]);
             int cls;
             if (b < 0x80) {
-                cls = kClassPage[b];  // page 0 has the first 256 code points
+                cls = classes_[b];
                 ++i;
             } else {
                 const CodePoint c = decode(text_, i);
@@ -128,8 +134,7 @@ private:
         return best;
     }
 
-    // A line break and an empty line after the text can serve as lookahead. (The reference program reads on into the
-    // next caption. Here, every caption is separate.)
+    // A line break and an empty line after the text can serve as lookahead.
     void look_past_end(int state, Match& best) const {
         for (int lines = 0; lines < 2; ++lines) {
             state = next_[state * kStride + kEolClass];
@@ -140,6 +145,7 @@ private:
 
     std::string_view text_;
     const uint16_t* next_;
+    const ClassPage* classes_;  // of ASCII characters
     FailedLooks failed_;
     std::vector<std::pair<std::size_t, int>> passed_;  // places since the last match of the current lookahead
 };

@@ -48,10 +48,12 @@ bool is_punctuation(Bytes t) {
 
 class Tokenizer {
 public:
-    Tokenizer(Bytes text, TokenBuffer& out) : text_(text), scanner_(text), out_(out) {}
+    // `size` is the length of the caption. If the text is longer, the rest is the next lines of its file.
+    Tokenizer(Bytes text, size_t size, TokenBuffer& out)
+        : text_(text), size_(size), scanner_(text, text.size() > size), out_(out) {}
 
     void run() {
-        for (size_t i = 0; i < text_.size();) i = step(i);
+        for (size_t i = 0; i < size_;) i = step(i);
     }
 
     // Reads one match, or white space, at i. Returns the position after it.
@@ -68,7 +70,7 @@ private:
     // by every rule but one (can|not), so most of a caption needs no tables.
     size_t plain_word_end(size_t i) const {
         const size_t end = i + letters_at(text_.substr(i));
-        if (end < text_.size() && text_[end] != ' ') return i;
+        if (end < size_ && text_[end] != ' ') return i;
         return may_split(cut(i, end)) ? i : end;
     }
     // Whether this could be cannot, gonna, gotta, gimme, lemme or wanna.
@@ -80,7 +82,7 @@ private:
 
     // White space is skipped as a whole, so that a wide space after a space cannot start a web address.
     size_t skip_blanks(size_t i) const {
-        while (i < text_.size()) {
+        while (i < size_) {
             if (text_[i] == ' ') {
                 ++i;
                 continue;
@@ -313,31 +315,34 @@ private:
     }
 
     Bytes text_;
+    size_t size_;
     Scanner scanner_;
     TokenBuffer& out_;
 };
 
 }  // namespace
 
-void ptb_tokenize(std::string_view text, TokenBuffer& out) {
+void ptb_tokenize(std::string_view text, TokenBuffer& out) { ptb_tokenize(text, text.size(), out); }
+
+void ptb_tokenize(std::string_view text, std::size_t size, TokenBuffer& out) {
     out.clear();
-    out.bytes.reserve(text.size());
-    Tokenizer(text, out).run();
+    out.bytes.reserve(size);
+    Tokenizer(text, size, out).run();
 }
 
-void PtbNumberer::number(std::string_view text, std::vector<std::uint32_t>& ids) {
+void PtbNumberer::number(std::string_view text, std::size_t size, std::vector<std::uint32_t>& ids) {
     buffer_.clear();
-    Tokenizer tokenizer(text, buffer_);
-    for (size_t i = 0; i < text.size();) {
+    Tokenizer tokenizer(text, size, buffer_);
+    for (size_t i = 0; i < size;) {
         uint64_t letters = 0;
         size_t end = i;
-        for (; end < text.size() && end - i < 8 && is_ascii_letter(text[end]); ++end)
+        for (; end < size && end - i < 8 && is_ascii_letter(text[end]); ++end)
             letters = letters << 8 | static_cast<unsigned char>(text[end]);
-        const bool is_plain = end > i && end < text.size() && text[end] == ' ';
+        const bool is_plain = end > i && end < size && text[end] == ' ';
         Word& place = known_[(letters * 0x9e3779b97f4a7c15ull) >> 51];
         if (is_plain && place.letters == letters) {
             ids.push_back(place.id);
-            const bool one_blank = end + 1 < text.size() && text[end + 1] > ' ';  // not the first of several
+            const bool one_blank = end + 1 < size && text[end + 1] > ' ';  // not the first of several
             i = one_blank ? end + 1 : end;
             continue;
         }

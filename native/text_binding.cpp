@@ -12,6 +12,7 @@
 #include "frequency_table.h"
 #include "ngram_pieces.h"
 #include "python_texts.h"
+#include "text_hash.h"
 
 namespace nb = nanobind;
 using mmeval::Captions;
@@ -19,14 +20,18 @@ using mmeval::FrequencyTable;
 
 namespace {
 
-nb::list tokenize(nb::list texts, std::string_view tokenizer) {
-    const mmeval::Tokenizer run = tokenizer_named(tokenizer);
+nb::list tokenize(nb::list texts, std::string_view tokenizer, bool are_lines) {
     mmeval::Texts copies;
-    for (nb::handle text : texts) append(copies, text);
+    copies.are_lines = are_lines;
+    for (nb::handle text : texts) {
+        append(copies, text);
+        copies.image_ends.push_back(copies.ends.size());
+    }
+    mmeval::TextTokenizer run(copies, tokenizer_named(tokenizer));
     std::vector<mmeval::TokenBuffer> buffers(copies.ends.size());
     {
         nb::gil_scoped_release unlocked;
-        for (std::size_t text = 0; text < buffers.size(); ++text) run(copies[text], buffers[text]);
+        for (std::size_t text = 0; text < buffers.size(); ++text) run(text, text, buffers[text]);
     }
     nb::list out;
     for (const auto& buffer : buffers) {
@@ -37,23 +42,41 @@ nb::list tokenize(nb::list texts, std::string_view tokenizer) {
     return out;
 }
 
+using Hashes = nb::ndarray<nb::numpy, std::int64_t>;
+
+Hashes text_hashes(nb::object texts) {
+    const ArrowColumn column(texts);
+    require_format(column.schema(), "u");
+    const ArrowArray& array = column.array();
+    const auto rows = static_cast<std::size_t>(array.length);
+    auto* hashes = new std::int64_t[rows];
+    nb::capsule owner(hashes, [](void* pointer) noexcept { delete[] static_cast<std::int64_t*>(pointer); });
+    const std::int32_t* ends = rows > 0 ? offsets(array) : nullptr;
+    const auto* bytes = static_cast<const char*>(array.buffers[2]);
+    for (std::size_t row = 0; row < rows; ++row)
+        hashes[row] = mmeval::text_hash({bytes + ends[row], static_cast<std::size_t>(ends[row + 1] - ends[row])});
+    return Hashes(hashes, {rows}, owner);
+}
+
 void make_captions(Captions* self, nb::object candidates, nb::object references, std::string_view tokenizer,
-                   std::size_t threads, bool with_ngrams) {
+                   std::size_t threads, bool with_ngrams, bool are_lines) {
     const mmeval::Tokenizer run = tokenizer_named(tokenizer);
-    const mmeval::Texts texts = texts_of(candidates, references);
+    mmeval::Texts texts = texts_of(candidates, references);
+    texts.are_lines = are_lines;
     const std::string name(tokenizer);
     nb::gil_scoped_release unlocked;
     new (self) Captions(texts, run, name, with_ngrams, threads);
 }
 
-using Score = void (Captions::*)(const FrequencyTable&, double*) const;
+using Score = void (Captions::*)(const FrequencyTable&, int, double*) const;
 
 template <Score score>
-Array with_frequencies(const Captions& captions, const FrequencyTable& df) {
+Array with_frequencies(const Captions& captions, const FrequencyTable& df, int n) {
+    if (n < 1 || n > mmeval::kOrders) throw nb::value_error("n must be 1 to 4");
     auto out = std::make_unique<double[]>(captions.images());
     {
         nb::gil_scoped_release unlocked;
-        (captions.*score)(df, out.get());
+        (captions.*score)(df, n, out.get());
     }
     return array_of(std::move(out), captions.images(), 0);
 }
@@ -184,12 +207,14 @@ void bind_tables(nb::module_& module) {
 }  // namespace
 
 void bind_text(nb::module_& module) {
-    module.def("tokenize", &tokenize, nb::arg("texts"), nb::arg("tokenizer"), "The tokens of each text.");
+    module.def("tokenize", &tokenize, nb::arg("texts"), nb::arg("tokenizer"), nb::arg("are_lines") = false,
+               "The tokens of each text, alone or as lines of one file.");
+    module.def("text_hashes", &text_hashes, nb::arg("texts"), "The `text_hash` of each text of an Arrow array.");
 
     bind_tables(module);
     nb::class_<Captions>(module, "Captions", "Captions with their references, tokenized once.")
         .def("__init__", &make_captions, nb::arg("candidates"), nb::arg("references"), nb::arg("tokenizer"),
-             nb::arg("threads") = 1, nb::arg("with_ngrams") = true)
+             nb::arg("threads") = 1, nb::arg("with_ngrams") = true, nb::arg("are_lines") = false)
         .def("__len__", &Captions::images)
         .def("document_frequencies", &Captions::document_frequencies, nb::call_guard<nb::gil_scoped_release>())
         .def("packed_frequencies",
@@ -197,8 +222,8 @@ void bind_text(nb::module_& module) {
                  return packed(buckets, [&] { return self.packed_frequencies(buckets); });
              },
              nb::arg("buckets"))
-        .def("cider", &with_frequencies<&Captions::cider>, nb::arg("df"))
-        .def("cider_d", &with_frequencies<&Captions::cider_d>, nb::arg("df"))
+        .def("cider", &with_frequencies<&Captions::cider>, nb::arg("df"), nb::arg("n") = mmeval::kOrders)
+        .def("cider_d", &with_frequencies<&Captions::cider_d>, nb::arg("df"), nb::arg("n") = mmeval::kOrders)
         .def("rouge_l", &rouge_l)
         .def("bleu", &bleu, "(images x 4 scores, images x 10 statistics)")
         .def("bleu_and_cider_d", &bleu_and_cider_d, nb::arg("df"), "(bleu's scores and statistics, cider_d's scores)");

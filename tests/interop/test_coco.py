@@ -183,3 +183,21 @@ def test_every_corpus_score_has_an_interval(meteor_data, tmp_path):
     run = evaluate(samples, metrics=["coco"], output=tmp_path / "run")
     for name, metric in (("Bleu_4", "bleu"), ("METEOR", "meteor"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider_d")):
         assert scores.interval(name).low == run[metric]["low"]
+
+
+def test_the_end_of_a_caption_depends_on_the_next_as_in_the_java_tokenizer(capsys):
+    # "K." before "A man" is "k" and a dropped full stop; before "a man" it is the token "k.". The candidates are the
+    # lines of one file, all references those of another: the next line of a caption may be another image's.
+    annotations = [
+        {"image_id": 1, "caption": "a sign reads k"},
+        {"image_id": 1, "caption": "the letter k."},
+        {"image_id": 2, "caption": "A man walks"},
+    ]
+    results = [{"image_id": 1, "caption": "the letter K."}, {"image_id": 2, "caption": "A man walks"}]
+    evaluation = COCOEvalCap({"annotations": annotations}, results)
+    evaluation.evaluate()
+    alone = caption_scores(["the letter k", "a man walks"], [["a sign reads k", "the letter k"], ["a man walks"]])
+    assert evaluation.imgToEval[1]["CIDEr"] == alone.per_image["CIDEr"][0]
+    assert evaluation.imgToEval[1]["ROUGE_L"] == 1.0
+    single = caption_scores(["the letter K.", "A man walks"], [["a sign reads k", "the letter k"], ["A man walks"]])
+    assert single.per_image["ROUGE_L"][0] < 1.0

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multimodal_eval._native import tokenize as native_tokenize
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.text.tokenizers import TOKENIZERS, get_tokenizer, tokenize
 from tests.golden.load import golden
@@ -84,3 +85,30 @@ def test_every_tokenizer_accepts_any_text(text):
 def test_an_unknown_tokenizer_is_refused():
     with pytest.raises(UnknownNameError, match="Did you mean 'unicode'"):
         tokenize(["x"], "unicod")
+
+
+def test_as_lines_of_a_file_ptb_tokens_equal_the_java_programs():
+    recorded = golden("ptb_lines.json.gz")
+    tokens = native_tokenize(recorded["lines"], "ptb", are_lines=True)
+    assert list(map(" ".join, tokens)) == recorded["tokens"]
+    alone = list(map(" ".join, tokenize(recorded["lines"])))
+    assert alone != recorded["tokens"]
+
+
+def test_as_lines_of_a_file_the_unusual_strings_have_no_difference():
+    rows = golden("ptb_fuzz.json.gz")["rows"]
+    tokens = native_tokenize([text for text, _, _ in rows], "ptb", are_lines=True)
+    assert tokens == [theirs for _, _, theirs in rows]
+
+
+def test_line_breaks_in_a_line_are_spaces_and_other_tokenizers_see_single_texts():
+    assert native_tokenize(["reads K.\nA man", "x"], "ptb", are_lines=True)[0] == ["reads", "k", "a", "man"]
+    assert native_tokenize(["reads K.", "A man"], "13a", are_lines=True) == tokenize(["reads K.", "A man"], "13a")
+
+
+@given(st.lists(st.text(), min_size=1, max_size=5))
+def test_as_lines_only_the_end_of_a_text_can_differ(texts):
+    # A last line is followed by nothing, as a single text is.
+    last = texts[-1].replace("\n", " ")
+    assert native_tokenize([last], "ptb", are_lines=True) == tokenize([last])
+    assert len(native_tokenize(texts, "ptb", are_lines=True)) == len(texts)

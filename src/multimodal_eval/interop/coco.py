@@ -7,7 +7,8 @@
     evaluation.evaluate()
     evaluation.eval["CIDEr"], evaluation.imgToEval[42]["ROUGE_L"]
 
-Scores equal those of pycocoevalcap's Bleu, Meteor, Rouge and Cider with its tokenizer. METEOR needs its data, which is
+Scores equal those of pycocoevalcap's Bleu, Meteor, Rouge and Cider with its tokenizer, which looks at the next caption
+at the end of a caption ("reads K." before "A man" is "reads k", before "a man" it is "reads k."). METEOR needs its data, which is
 downloaded once: `mmeval fetch meteor-1.5-en`. SPICE is not included.
 """
 
@@ -64,15 +65,29 @@ def caption_scores(
     """BLEU-1 to 4, METEOR 1.5, ROUGE-L and CIDEr(-D), with document frequencies from the references.
 
     `threads` defaults to the number of cores; the digits do not depend on it. `meteor` says whether to compute METEOR;
-    by default it is computed if its data have been fetched.
+    by default it is computed if its data have been fetched. Every caption is tokenized alone; `COCOEvalCap` looks at the
+    next caption, as the Java program does.
     """
+    return _scores(candidates, references, tokenizer, threads, meteor)
+
+
+def _scores(
+    candidates: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenizer: str = "ptb",
+    threads: int | None = None,
+    meteor: bool | None = None,
+    *,
+    are_lines: bool = False,
+) -> CaptionScores:
+    """`caption_scores`, also of captions that are the lines of two files: the candidates, and all references."""
     _refuse_unfit_lists(candidates, references)
     used = threads if threads is not None else cores()
     meteor_metric = compute_meteor.configure({"tokenizer": tokenizer})
     with_meteor = meteor_metric.unavailable() is None if meteor is None else meteor
     answers, sets = list(candidates), [texts if type(texts) is list else list(texts) for texts in references]
     try:
-        captions = Captions(answers, sets, check_tokenizer(tokenizer), used)
+        captions = Captions(answers, sets, check_tokenizer(tokenizer), used, are_lines=are_lines)
     except (TypeError, UnicodeEncodeError):
         raise InputError(list(_unfit_captions(candidates, references))) from None
     frequencies = DocumentFrequencies(captions.document_frequencies())
@@ -88,7 +103,7 @@ def caption_scores(
     }
     estimates["Bleu_4"] = partial(compute_bleu.aggregate, Rows(bleu[:, 3], stats))
     if with_meteor:
-        rows = meteor_metric.rows_of(answers, sets, used)
+        rows = meteor_metric.rows_of(answers, sets, used, are_lines=are_lines)
         per_image["METEOR"], corpus["METEOR"] = rows.values, meteor_metric.aggregate(rows).value
         estimates["METEOR"] = partial(meteor_metric.aggregate, rows)
     for name, values in (("ROUGE_L", rouge), ("CIDEr", cider)):
@@ -151,8 +166,10 @@ class COCOEvalCap:
         """Score the images of `params["image_id"]`, print the corpus scores, fill `eval` and `imgToEval`."""
         image_ids = list(dict.fromkeys(self.params["image_id"]))
         self._refuse_incomplete(image_ids)
-        scores = caption_scores(
-            [self._results[image][0] for image in image_ids], [self._references[image] for image in image_ids]
+        scores = _scores(
+            [self._results[image][0] for image in image_ids],
+            [self._references[image] for image in image_ids],
+            are_lines=True,
         )
         self.imgToEval = {image: {"image_id": image} for image in image_ids}
         for name, values in scores.per_image.items():

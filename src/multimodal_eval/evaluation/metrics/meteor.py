@@ -170,9 +170,11 @@ class ProgramScorer:
         self.tokenizer = "" if tokenizer == "none" else tokenizer
         self.program = open_program(language, stemmer)
 
-    def rows(self, candidates: list[str], references: list[list[str]], threads: int) -> Rows:
+    def rows(
+        self, candidates: list[str], references: list[list[str]], threads: int, *, are_lines: bool = False
+    ) -> Rows:
         """One value per answer, with the statistics for the corpus score."""
-        return Rows(*self.program.score(candidates, references, self.tokenizer, threads))
+        return Rows(*self.program.score(candidates, references, self.tokenizer, threads, are_lines))
 
     def __call__(self, candidates: list[str], references: list[list[str]]) -> Scores:
         """The same as scores."""
@@ -303,14 +305,23 @@ class Meteor(Metric):
             return ByLanguage({metric.language: metric.texts_scorer() for metric in self.by_language()})
         return StagedScorer(self.tokenizer, self.stemmer, self.synonyms, with_penalty=self.variant == "2005")
 
-    def rows_of(self, candidates: list[str], references: list[list[str]], threads: int = 1) -> Rows:
-        """The values of many texts, with the statistics for the corpus score of 1.5."""
+    def rows_of(
+        self, candidates: list[str], references: list[list[str]], threads: int = 1, *, are_lines: bool = False
+    ) -> Rows:
+        """The values of many texts, with the statistics for the corpus score of 1.5.
+
+        If the texts `are_lines` of a file, 1.5 tokenizes them as the Java program does, which looks at the next line.
+        """
         import numpy as np
 
         for number, texts in enumerate(references, 1):
             if not texts:
                 raise InputError([Problem(code="NO_REFERENCE", message="there are no references", line=number)])
-        rows = self.texts_scorer().rows(candidates, references, threads)
+        scorer = self.texts_scorer()
+        if are_lines and isinstance(scorer, ProgramScorer):
+            rows = scorer.rows(candidates, references, threads, are_lines=True)
+        else:
+            rows = scorer.rows(candidates, references, threads)
         too_long = np.flatnonzero(np.isnan(rows.values)).tolist()
         if too_long:
             raise InputError([Problem(code="TOO_LONG", message=TOO_LONG, line=number + 1) for number in too_long])
