@@ -8,8 +8,18 @@ from functools import cached_property, lru_cache, partial
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from multimodal_eval.core.metric import Kind, Metric, Result, Scorer, Value, check_name, code_digest, is_number
-from multimodal_eval.core.options import Option, OptionValues, defaults_of, options_of
+from multimodal_eval.core.metric import (
+    CorpusGroups,
+    Kind,
+    Metric,
+    Result,
+    Scorer,
+    Value,
+    check_name,
+    code_digest,
+    is_number,
+)
+from multimodal_eval.core.options import Option, OptionValues, defaults_of, options_of, signed_values
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Estimate, Rows, Score
 from multimodal_eval.core.signature import Signature
@@ -27,6 +37,7 @@ class FunctionMetric(Metric):
         name: str,
         *,
         corpus: Callable[..., Any] | None = None,
+        corpus_groups: Callable[..., CorpusGroups | None] | None = None,
         default_corpus: Callable[..., Any] | None = None,
         batch: Callable[..., Sequence[Score]] | None = None,
         aggregate: Callable[[Rows], Estimate] | None = None,
@@ -36,6 +47,7 @@ class FunctionMetric(Metric):
     ) -> None:
         self.function, self.name, self.headline = function, name, headline
         self._corpus, self._default_corpus, self._batch = corpus, default_corpus, batch
+        self._corpus_groups = corpus_groups
         self._aggregate, self._part_aggregates = aggregate, dict(part_aggregates or {})
         self._declared = declared
         self.placement = "process" if batch is None else "thread"
@@ -71,7 +83,7 @@ class FunctionMetric(Metric):
 
     def signature(self, state: Any = None) -> Signature:
         """The options, the state's `settings` if it has any, and the code's digest if no version is declared."""
-        settings = {**self.options, **getattr(state, "settings", {})}
+        settings = {**signed_values(self._options, self.options), **getattr(state, "settings", {})}
         version, code = self.definition
         if code is not None:
             settings["code"] = code
@@ -97,6 +109,12 @@ class FunctionMetric(Metric):
         if self._corpus is None:
             return None
         return self._corpus(samples, **self._options_for(self._corpus))
+
+    @property
+    def corpus_groups(self) -> CorpusGroups | None:
+        """What the declared function returns for the options."""
+        groups = self._corpus_groups
+        return None if groups is None else groups(**self._options_for(groups))
 
     @property
     def corpus_key(self) -> tuple[Any, ...]:

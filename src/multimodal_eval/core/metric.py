@@ -13,15 +13,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.options import Option, Options, OptionValues, checked_values
+from multimodal_eval.core.options import Option, Options, OptionValues, checked_values, signed_values
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
 from multimodal_eval.core.signature import Signature
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Direction = Literal["higher", "lower"]
 # A score of a run: the mean of its samples, a score of all of them together, or a mean weighted by strata.
@@ -54,7 +58,8 @@ class LargeState(Protocol):
     """Corpus statistics whose full sum may not fit into memory.
 
     The state of each part is split into buckets; equal keys go to the same bucket in every part. Each bucket is then
-    summed over all parts, without entries that no score needs. Finally the buckets are combined.
+    summed over all parts, without entries that no score needs. Finally the buckets are combined. A state may also have
+    `rows`, the number of samples in it, which is summed too and set on the combined state.
     """
 
     def pack(self, buckets: int) -> list[bytes]:
@@ -69,6 +74,43 @@ class LargeState(Protocol):
     @classmethod
     def united(cls, buckets: Iterable[bytes]) -> Any:
         """The state combined from all buckets."""
+        ...
+
+
+class GroupKeys(Protocol):
+    """The keys of some rows, by which they belong together."""
+
+    @property
+    def has_key(self) -> NDArray[np.bool_]:
+        """Which rows have a key; the others belong to no other row."""
+        ...
+
+    @property
+    def hashes(self) -> NDArray[np.int64]:
+        """The hashes of the keys, the same in every process. Different keys may have the same hash."""
+        ...
+
+
+class CorpusGroups(Protocol):
+    """Finds the samples that must be in one call of `fit`, so that a run can bring them together from all its parts.
+
+    `fields` are the sample fields with the keys. If `is_required`, a run in which no sample has one is refused.
+    """
+
+    column: str | None  # for the message
+    is_required: bool
+    fields: tuple[str, ...]
+
+    def keys(self, samples: Sequence[Sample]) -> GroupKeys | None:
+        """The keys of the samples; None if none has one."""
+        ...
+
+    def pack(self, samples: Sequence[Sample], rows: NDArray[np.int64]) -> bytes:
+        """What `fit` needs of some rows."""
+        ...
+
+    def unpack(self, pieces: Iterable[bytes]) -> tuple[Sequence[Sample], int]:
+        """Samples for `fit` from many packed pieces, and the number of rows behind them."""
         ...
 
 
@@ -138,7 +180,7 @@ class Metric:
 
     def signature(self, state: Any = None) -> Signature:
         """Every setting that changes this metric's values."""
-        return Signature(self.name, self.version, dict(self.options))
+        return Signature(self.name, self.version, signed_values(self.declared_options, self.options))
 
     def unavailable(self) -> str | None:
         """Why the metric cannot run on this machine and what to do about it, or None."""
@@ -174,6 +216,11 @@ class Metric:
 
     def fit(self, samples: Iterable[Sample]) -> Any:
         """Corpus statistics of some samples, or None if the metric needs none."""
+        return None
+
+    @property
+    def corpus_groups(self) -> CorpusGroups | None:
+        """How samples that must be fitted together are found; None if `fit` may get them in any parts."""
         return None
 
     @property

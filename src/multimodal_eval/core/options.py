@@ -15,18 +15,36 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from numbers import Integral, Real
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints, overload
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 
-__all__ = ["Name", "Option", "OptionValues", "Options", "checked_values", "defaults_of", "options_of"]
+__all__ = [
+    "QUIET",
+    "Name",
+    "Option",
+    "OptionValues",
+    "Options",
+    "checked_values",
+    "defaults_of",
+    "options_of",
+    "signed_values",
+]
 
 OptionValues: TypeAlias = Mapping[str, Any]  # option -> value, from a configuration file or a call
 Name = NewType("Name", str)  # the type of an option that names something: a non-empty string
 
 _UNIONS = (Union, UnionType)
+
+
+class _Quiet(Enum):
+    QUIET = "quiet"
+
+
+QUIET = _Quiet.QUIET  # in `Annotated`: see `Option.is_quiet`
 _WORDS = {
     Name: "a name",
     str: "a string",
@@ -43,6 +61,7 @@ class Option:
 
     `choices` are the only values allowed. `convert` is applied before the checks: YAML reads the name 1.5 as a number.
     `words` describe the allowed values if the type is not specific enough.
+    `is_quiet` leaves the default out of the signature, which then stays as it was before the option existed.
     """
 
     type: Any
@@ -51,6 +70,7 @@ class Option:
     help: str = ""
     words: str = ""
     convert: Callable[[Any], Any] | None = None
+    is_quiet: bool = False
 
     @property
     def allowed(self) -> str:
@@ -116,6 +136,15 @@ def checked_values(declared: Mapping[str, Option], owner: str, values: OptionVal
     return {name: declared[name].checked(name, owner, value) for name, value in values.items()}
 
 
+def signed_values(declared: Mapping[str, Option], values: OptionValues) -> dict[str, Any]:
+    """The values that are part of the signature: all but the defaults of quiet options."""
+    return {
+        name: value
+        for name, value in values.items()
+        if not (name in declared and declared[name].is_quiet and value == declared[name].default)
+    }
+
+
 def defaults_of(declared: Mapping[str, Option]) -> dict[str, object]:
     """The default values of some options."""
     return {name: option.default for name, option in declared.items()}
@@ -124,7 +153,8 @@ def defaults_of(declared: Mapping[str, Option]) -> dict[str, object]:
 def options_of(function: Callable[..., Any]) -> dict[str, Option]:
     """The options that a function of one sample declares: its arguments with a default, except `corpus`.
 
-    The annotation is the type, the members of a `Literal` are the choices, and a string in `Annotated` is the help.
+    The annotation is the type, the members of a `Literal` are the choices, and a string in `Annotated` is the help;
+    `QUIET` in `Annotated` makes it a quiet option.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())[1:]
@@ -149,9 +179,10 @@ def _hints(function: Callable[..., Any]) -> OptionValues:
 def _declared(hint: Any, default: Any) -> Option:
     kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     text = next((note for note in notes if isinstance(note, str)), "")
+    is_quiet = QUIET in notes
     if get_origin(kind) is Literal:
-        return Option(Any, default, choices=get_args(kind), help=text)
-    return Option(kind if isinstance(kind, Hashable) else Any, default, help=text)
+        return Option(Any, default, choices=get_args(kind), help=text, is_quiet=is_quiet)
+    return Option(kind if isinstance(kind, Hashable) else Any, default, help=text, is_quiet=is_quiet)
 
 
 def _fits(value: Any, kind: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError
 from multimodal_eval.core.function_metric import FunctionMetric
-from multimodal_eval.core.metric import Bounds, Direction, Metric, Placement, Result, check_name
+from multimodal_eval.core.metric import Bounds, CorpusGroups, Direction, Metric, Placement, Result, check_name
 from multimodal_eval.core.metric_table import MetricTable, origin
 from multimodal_eval.core.score import Estimate, Rows, Score
 
@@ -46,6 +46,7 @@ def metric(
     blank: float | None = None,
     headline: str | None = None,
     corpus: Callable[..., Any] | None = None,
+    corpus_groups: Callable[..., CorpusGroups | None] | None = None,
     default_corpus: Callable[..., Any] | None = None,
     batch: Callable[..., Sequence[Score]] | None = None,
     aggregate: Callable[[Rows], Estimate] | None = None,
@@ -56,7 +57,8 @@ def metric(
     `needs` names the sample fields without which a sample is unscored; `bounds` are checked on every
     value; `blank` is the value of a blank answer; `headline` the value's key in a dict-valued result.
     `corpus(samples)` returns an additive state that the function gets as `corpus=`; `default_corpus()` is
-    the state for a single sample. `batch(samples, …)` scores many samples in one call if that is faster.
+    the state for a single sample; `corpus_groups()` finds the samples that must be in one call of `corpus`.
+    `batch(samples, …)` scores many samples in one call if that is faster.
     `placement` is "process" for Python code, or "thread" for fast code and for compiled code that releases the GIL.
     The default is "thread" if there is a `batch`, else "process".
     `aggregate` replaces the mean, `part_aggregates` the means of the parts. Without a `version`, the signature contains
@@ -69,6 +71,7 @@ def metric(
             function,
             name,
             corpus=corpus,
+            corpus_groups=corpus_groups,
             default_corpus=default_corpus,
             batch=batch,
             aggregate=aggregate,

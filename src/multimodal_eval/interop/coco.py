@@ -8,8 +8,8 @@
     evaluation.eval["CIDEr"], evaluation.imgToEval[42]["ROUGE_L"]
 
 Scores equal those of pycocoevalcap's Bleu, Meteor, Rouge and Cider with its tokenizer, which looks at the next caption
-at the end of a caption ("reads K." before "A man" is "reads k", before "a man" it is "reads k."). METEOR needs its data, which is
-downloaded once: `mmeval fetch meteor-1.5-en`. SPICE is not included.
+at the end of a caption ("reads K." before "A man" is "reads k", before "a man" it is "reads k."). METEOR needs its
+data, which is downloaded once: `mmeval fetch meteor-1.5-en`. SPICE is not included.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def caption_scores(
     """BLEU-1 to 4, METEOR 1.5, ROUGE-L and CIDEr(-D), with document frequencies from the references.
 
     `threads` defaults to the number of cores; the digits do not depend on it. `meteor` says whether to compute METEOR;
-    by default it is computed if its data have been fetched. Every caption is tokenized alone; `COCOEvalCap` looks at the
-    next caption, as the Java program does.
+    by default it is computed if its data have been fetched. Every caption is tokenized alone, whereas `COCOEvalCap`
+    looks at the next caption, as the Java program does.
     """
     return _scores(candidates, references, tokenizer, threads, meteor)
 

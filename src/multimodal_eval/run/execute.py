@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from shlex import quote
 from typing import Any
 
@@ -19,6 +21,7 @@ from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, R
 from multimodal_eval.core.failures import label
 from multimodal_eval.core.machine import package_version
 from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.progress import Progress, named, silent
 from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, JsonObject, RunInfo, Source, StoredSignature
 from multimodal_eval.data.readers.inputs import Input
@@ -30,6 +33,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.composite_score import composite_signature
 from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
+from multimodal_eval.run.grouping import refuse_missing_keys
 from multimodal_eval.run.isolation import score_without_crashes
 from multimodal_eval.run.nothing_scored import refuse_missing_fields, refuse_unscored
 from multimodal_eval.run.parallel import ReadInput, read_in_parallel
@@ -141,7 +145,11 @@ def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -
     if groups:
         sums, large = _fitted(worker, info.parts, executor, progress)
         for name, metrics in groups.items():
-            state = worker.united(name) if name in large else sums.get(name)
+            state = sums.get(name)
+            if name in large:
+                state = worker.united(name)
+                if hasattr(state, "rows"):
+                    state.rows = large[name]
             for metric in metrics if state is not None else ():
                 metric.check_state(state)
                 folder.write_state(metric.name, partial(metric.save_state, state))
@@ -162,16 +170,21 @@ def _has_references(folder: RunFolder, info: RunInfo) -> bool:
     return any(column.null_count < len(column) for table in tables for column in table.columns)
 
 
-def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Progress) -> tuple[States, set[str]]:
-    """The sums of small statistics by name, and the names of large ones, whose buckets are summed in the folder."""
+def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Progress) -> tuple[States, dict[str, int]]:
+    """The sums of small statistics by name, and the rows of large ones, whose buckets are summed in the folder."""
     sums: dict[str, TreeSum] = {}
-    large: set[str] = set()
+    large: dict[str, int] = {}
+    moved = _moved_buckets(worker, len(sizes), executor) if worker.groups else []
+    results = chain(
+        zip(sizes, executor.map(worker, "fit", range(len(sizes))), strict=True),
+        ((0, states) for states in (executor.map(worker, "fit_moved", moved) if moved else ())),
+    )
     done, total = 0, sum(sizes)
-    for size, states in zip(sizes, executor.map(worker, "fit", range(len(sizes))), strict=True):
+    for size, states in results:
         refuse_crashed(states, "gathering the corpus statistics")
         for name, state in states.items():
             if isinstance(state, Stored):
-                large.add(name)
+                large[name] = large.get(name, 0) + state.rows
             elif state is not None:
                 sums.setdefault(name, TreeSum()).add(state)
         done += size
@@ -180,6 +193,26 @@ def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Prog
         refuse_crashed(result, "summing the corpus statistics")
         progress("merging", number, worker.buckets)
     return {name: tree.value for name, tree in sums.items()}, large
+
+
+def _moved_buckets(worker: Worker, parts: int, executor: Executor) -> list[int]:
+    """Find the rows that belong to rows of other parts. Returns the buckets in which they are fitted."""
+    if parts == 1 and not any(groups.is_required for groups in worker.groups.values()):
+        return []
+    rows = Counter[str]()
+    moved: dict[str, list[int]] = {}
+    for counts in executor.map(worker, "keys", range(parts)):
+        refuse_crashed(counts, "looking for samples of the same image")
+        rows.update(counts)
+    for name, groups in worker.groups.items():
+        refuse_missing_keys(name, groups, rows[name])
+    shared = executor.map(worker, "shared", range(worker.buckets)) if parts > 1 and rows.total() else ()
+    for bucket, names in enumerate(shared):
+        refuse_crashed(names, "looking for samples of the same image")
+        for name in names:
+            moved.setdefault(name, []).append(bucket)
+    worker.grouping.write_index(moved)
+    return sorted({bucket for buckets in moved.values() for bucket in buckets})
 
 
 def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> None:
@@ -272,7 +305,8 @@ def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSig
     errors = label(config.error_patterns)  # which samples are scored depends on them
     signature = signature if errors is None else signature.extended(errors=errors)
     signature = signature.extended(**strata_settings(config.strata))
-    return StoredSignature(str(signature), _as_stored(signature.to_dict()), _as_stored(metric.options))
+    options = signed_values(metric.declared_options, metric.options)
+    return StoredSignature(str(signature), _as_stored(signature.to_dict()), _as_stored(options))
 
 
 def _as_stored(values: Mapping[str, Any]) -> JsonObject:

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import OpenSamplesError
-from multimodal_eval.core.metric import LargeState, Metric, Placement, Scorer
+from multimodal_eval.core.metric import CorpusGroups, LargeState, Metric, Placement, Scorer
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.retries import GaveUpError, Retries
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scores import Scores, code_of, joined
 from multimodal_eval.core.scoring import score_rows, with_failures_marked
@@ -26,6 +27,7 @@ from multimodal_eval.data.runs.score_table import columns_of, key_columns, score
 from multimodal_eval.evaluation.composite_score import composite_of_columns
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.media.policy import policy_of, using
+from multimodal_eval.run.grouping import Grouping
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.reading import ReadItem, perform
 
@@ -50,7 +52,9 @@ _OPEN_CODE = code_of("open")
 
 @dataclass(frozen=True)
 class Stored:
-    """Placeholder for the statistics of a part that are stored in the run folder."""
+    """Placeholder for the statistics of a part that are stored in the run folder, with the number of their rows."""
+
+    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,9 +109,9 @@ class Worker:
         """Where to do the work: with a model, in Python processes, or in threads."""
         if work in ("count", "read"):
             return "process" if self.reads_records else "thread"
-        if work in ("join", "merge"):
+        if work in ("join", "merge", "keys", "shared"):
             return "thread"
-        placements = {metric.placement for metric in self.fresh if work != "fit" or metric.fits}
+        placements = {metric.placement for metric in self.fresh if work not in ("fit", "fit_moved") or metric.fits}
         order: tuple[Placement, ...] = ("model", "process", "thread")
         return next((placement for placement in order if placement in placements), "thread")
 
@@ -138,17 +142,53 @@ class Worker:
 
     def fit(self, part: int) -> States:
         """The corpus statistics of a part; large ones are stored in the run folder, in pieces."""
-        samples = with_failures_marked(self.folder.read_batch(part), self.plan.config.patterns)
+        batch = self.folder.read_batch(part)
+        samples = with_failures_marked(batch, self.plan.config.patterns)
         states: States = {}
         for name, metrics in self.fitting.items():
-            try:
-                state = self._retries[name].call(metrics[0].fit, samples)
-            except GaveUpError as failure:
-                raise OpenSamplesError(f"the corpus statistics of {name} have no result so far: {failure}") from None
-            if isinstance(state, LargeState) and isinstance(metrics[0].state_type, type):  # which can merge the pieces
-                self.folder.write_pieces(_part_of(name, part), state.pack(self.buckets), is_temporary=True)
-                state = Stored()
-            states[name] = state
+            groups = self.groups.get(name)
+            rows = samples if groups is None else self.grouping.move(name, groups, part, batch, samples)
+            states[name] = self._fitted(metrics[0], rows, _part_of(name, part))
+        return states
+
+    def _fitted(self, metric: Metric, samples: Sequence[Sample], file: str, rows: int | None = None) -> Any:
+        """The corpus statistics of some samples, or `Stored` if they are in a file."""
+        try:
+            state = self._retries[metric.name].call(metric.fit, samples)
+        except GaveUpError as failure:
+            raise OpenSamplesError(f"the corpus statistics of {metric.name} have no result so far: {failure}") from None
+        if isinstance(state, LargeState) and isinstance(metric.state_type, type):  # which can merge the pieces
+            self.folder.write_pieces(file, state.pack(self.buckets), is_temporary=True)
+            return Stored(getattr(state, "rows", 0) if rows is None else rows)
+        return state
+
+    @cached_property
+    def groups(self) -> dict[str, CorpusGroups]:
+        """How samples that belong together are found, by the name of the statistics."""
+        by_name = {name: metrics[0].corpus_groups for name, metrics in self.fitting.items()}
+        return {name: groups for name, groups in by_name.items() if groups is not None}
+
+    @property
+    def grouping(self) -> Grouping:
+        """The exchange of rows that belong together."""
+        return Grouping(self.folder, self.parts, self.buckets)
+
+    def keys(self, part: int) -> dict[str, int]:
+        """Write the keys of a part's rows, and count the rows that have one."""
+        return {name: self.grouping.write_keys(name, groups, part) for name, groups in self.groups.items()}
+
+    def shared(self, bucket: int) -> list[str]:
+        """Find the keys of one bucket that occur in several parts, and return the statistics with such keys."""
+        return [name for name in self.groups if self.grouping.find_shared(name, bucket)]
+
+    def fit_moved(self, bucket: int) -> States:
+        """The corpus statistics of the rows that belong to rows of other parts."""
+        states: States = {}
+        for name, groups in self.groups.items():
+            if bucket in self.grouping.moved(name):
+                samples, rows = self.grouping.moved_rows(name, groups, bucket)
+                file = _part_of(name, self.parts + bucket)
+                states[name] = self._fitted(self.fitting[name][0], samples, file, rows)
         return states
 
     @cached_property
@@ -165,7 +205,9 @@ class Worker:
         """Sum one bucket of all large statistics over all parts."""
         folder = self.folder
         for name, metrics in self.fitting.items():
-            stored = (folder.read_piece(_part_of(name, part), bucket) for part in range(self.parts))
+            moved = self.grouping.moved(name) if name in self.groups else []
+            places = chain(range(self.parts), (self.parts + number for number in moved))
+            stored = (folder.read_piece(_part_of(name, place), bucket) for place in places)
             pieces = (piece for piece in stored if piece is not None)
             first = next(pieces, None)
             if first is not None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from multimodal_eval._native import Captions
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.options import QUIET
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.text.document_frequencies import DocumentFrequencies, coco_val2014, from_file
+from multimodal_eval.text.image_keys import ImageGroups, check_image_key, has_other_references, image_keys
 from multimodal_eval.text.tokenizers import check_tokenizer
 
 # The type of a metric's option `df`.
 FrequenciesName = Annotated[
     str, "the images whose frequencies weight n-grams: corpus (those of the run), coco-val2014, or a file"
 ]
+
+# The type of CIDEr's option `n`.
+LongestNgram = Annotated[Literal[1, 2, 3, 4], "the longest n-grams: the mean is over the orders 1 to n", QUIET]
 
 
 def captions_of(samples: Sequence[Sample], tokenizer: str) -> Captions:
@@ -38,11 +43,6 @@ def texts_of(samples: Sequence[Sample]) -> tuple[Any, Any]:
     return [sample.generated_answer or "" for sample in batch], [sample.reference_texts for sample in batch]
 
 
-def has_other_references(batch: Batch) -> bool:
-    """Whether some rows have a reference in another column than `references`."""
-    return batch.column("expected_answer") is not None or batch.column("caption") is not None
-
-
 def require_references(metric: str, references: Sequence[str]) -> None:
     """Raise `ConfigError` for an empty list, and for a string, which would count as a list of its letters."""
     if isinstance(references, str) or not references:
@@ -57,17 +57,42 @@ def one_caption(metric: str, candidate: str, references: Sequence[str], tokenize
 
 
 def document_frequencies(
-    samples: Iterable[Sample], *, tokenizer: str = "ptb", df: str = "corpus"
+    samples: Iterable[Sample], *, tokenizer: str = "ptb", df: str = "corpus", image_key: str | None = None
 ) -> DocumentFrequencies | None:
-    """The run's table, with one image per sample that has references. None if `df` names another table."""
+    """The run's table. None if `df` names another table.
+
+    Samples with the same `image`, or the same value in the column `image_key`, are one image, which has the references
+    of all of them. A sample without a value is one image.
+    """
+    check_image_key(image_key)
     if df != "corpus":
         named_frequencies(df, tokenizer)  # a table that cannot be used fails before anything is scored
         return None
-    references = samples.column("references") if isinstance(samples, Batch) else None
-    if isinstance(samples, Batch) and references is not None and not has_other_references(samples):
-        return DocumentFrequencies.of_column(references, tokenizer)
-    sets = (texts for sample in samples if (texts := sample.reference_texts))
-    return DocumentFrequencies.of(sets, tokenizer)
+    rows = samples if isinstance(samples, Sequence) else list(samples)
+    keys = image_keys(rows, image_key)
+    first_rows = None if keys is None else keys.first_rows()
+    references = rows.column("references") if isinstance(rows, Batch) else None
+    if isinstance(rows, Batch) and references is not None and not has_other_references(rows):
+        return DocumentFrequencies.of_column(references, tokenizer, first_rows)
+    images = None if first_rows is None else first_rows.tolist()
+    return DocumentFrequencies.of((sample.reference_texts for sample in rows), tokenizer, images)
+
+
+def image_groups(df: str = "corpus", image_key: str | None = None) -> ImageGroups | None:
+    """How the samples of one image are brought together; None if the table is not counted from the run."""
+    return ImageGroups(image_key) if df == "corpus" else None
+
+
+def corpus_or_coco(corpus: DocumentFrequencies | None, tokenizer: str) -> DocumentFrequencies:
+    """The table for one caption: the given one, or that of COCO val2014."""
+    return (coco_val2014() if corpus is None else corpus).fit_for(tokenizer)
+
+
+def check_n(metric: str, n: int) -> int:
+    """The number of n-gram orders, if it is 1 to 4."""
+    if isinstance(n, bool) or n not in (1, 2, 3, 4):
+        raise ConfigError(f"the option `n` of {metric} must be 1, 2, 3 or 4. Got {n!r} instead.")
+    return n
 
 
 def named_frequencies(df: str = "coco-val2014", tokenizer: str = "ptb") -> DocumentFrequencies:

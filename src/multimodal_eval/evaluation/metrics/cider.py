@@ -23,28 +23,46 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scores import Scores
 from multimodal_eval.text.captions import (
     FrequenciesName,
+    LongestNgram,
     captions_of,
+    check_n,
+    corpus_or_coco,
     document_frequencies,
+    image_groups,
     named_frequencies,
     one_caption,
 )
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
+from multimodal_eval.text.image_keys import ImageKey
 from multimodal_eval.text.tokenizers import TokenizerName
 
 __all__ = ["cider", "compute_cider"]
 
 
-def cider(candidate: str, references: Sequence[str], corpus: DocumentFrequencies, *, tokenizer: str = "ptb") -> float:
-    """CIDEr of one caption against its references, with the idf of a corpus."""
+def cider(
+    candidate: str,
+    references: Sequence[str],
+    corpus: DocumentFrequencies | None = None,
+    *,
+    tokenizer: str = "ptb",
+    n: int = 4,
+) -> float:
+    """CIDEr of one caption against its references, with the idf of a corpus: by default COCO val2014."""
     captions = one_caption("cider", candidate, references, tokenizer)
-    return float(captions.cider(corpus.fit_for(tokenizer).table)[0])
+    return float(captions.cider(corpus_or_coco(corpus, tokenizer).table, check_n("cider", n))[0])
 
 
 def score_cider(
-    samples: Sequence[Sample], corpus: DocumentFrequencies, *, tokenizer: str = "ptb", df: str = "corpus"
+    samples: Sequence[Sample],
+    corpus: DocumentFrequencies,
+    *,
+    tokenizer: str = "ptb",
+    df: str = "corpus",
+    n: int = 4,
+    image_key: str | None = None,
 ) -> Scores:
     """CIDEr of many samples."""
-    return Scores.of_values(captions_of(samples, tokenizer).cider(corpus.table))
+    return Scores.of_values(captions_of(samples, tokenizer).cider(corpus.table, n))
 
 
 @metric(
@@ -53,6 +71,7 @@ def score_cider(
     needs=("generated_answer", "references"),
     bounds=(0, 1),
     corpus=document_frequencies,
+    corpus_groups=image_groups,
     default_corpus=named_frequencies,
     batch=score_cider,
 )
@@ -62,7 +81,9 @@ def compute_cider(
     *,
     tokenizer: TokenizerName = "ptb",
     df: FrequenciesName = "corpus",
+    n: LongestNgram = 4,
+    image_key: ImageKey = None,
 ) -> float:
     """Mean tf-idf cosine between the answer and each reference, over n-grams of 1 to 4 words."""
     table = named_frequencies(df, tokenizer) if corpus is None else corpus
-    return cider(sample.generated_answer or "", sample.reference_texts, table, tokenizer=tokenizer)
+    return cider(sample.generated_answer or "", sample.reference_texts, table, tokenizer=tokenizer, n=n)

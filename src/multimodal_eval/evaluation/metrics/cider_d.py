@@ -22,28 +22,46 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scores import Scores
 from multimodal_eval.text.captions import (
     FrequenciesName,
+    LongestNgram,
     captions_of,
+    check_n,
+    corpus_or_coco,
     document_frequencies,
+    image_groups,
     named_frequencies,
     one_caption,
 )
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
+from multimodal_eval.text.image_keys import ImageKey
 from multimodal_eval.text.tokenizers import TokenizerName
 
 __all__ = ["cider_d", "compute_cider_d"]
 
 
-def cider_d(candidate: str, references: Sequence[str], corpus: DocumentFrequencies, *, tokenizer: str = "ptb") -> float:
-    """CIDEr-D of one caption against its references, with the idf of a corpus."""
+def cider_d(
+    candidate: str,
+    references: Sequence[str],
+    corpus: DocumentFrequencies | None = None,
+    *,
+    tokenizer: str = "ptb",
+    n: int = 4,
+) -> float:
+    """CIDEr-D of one caption against its references, with the idf of a corpus: by default COCO val2014."""
     captions = one_caption("cider_d", candidate, references, tokenizer)
-    return float(captions.cider_d(corpus.fit_for(tokenizer).table)[0])
+    return float(captions.cider_d(corpus_or_coco(corpus, tokenizer).table, check_n("cider_d", n))[0])
 
 
 def score_cider_d(
-    samples: Sequence[Sample], corpus: DocumentFrequencies, *, tokenizer: str = "ptb", df: str = "corpus"
+    samples: Sequence[Sample],
+    corpus: DocumentFrequencies,
+    *,
+    tokenizer: str = "ptb",
+    df: str = "corpus",
+    n: int = 4,
+    image_key: str | None = None,
 ) -> Scores:
     """CIDEr-D of many samples."""
-    return Scores.of_values(captions_of(samples, tokenizer).cider_d(corpus.table))
+    return Scores.of_values(captions_of(samples, tokenizer).cider_d(corpus.table, n))
 
 
 @metric(
@@ -52,6 +70,7 @@ def score_cider_d(
     needs=("generated_answer", "references"),
     bounds=(0, 10),
     corpus=document_frequencies,
+    corpus_groups=image_groups,
     default_corpus=named_frequencies,
     batch=score_cider_d,
 )
@@ -61,7 +80,9 @@ def compute_cider_d(
     *,
     tokenizer: TokenizerName = "ptb",
     df: FrequenciesName = "corpus",
+    n: LongestNgram = 4,
+    image_key: ImageKey = None,
 ) -> float:
     """CIDEr as coco-caption computes it: clipped tf-idf similarity with a length penalty, times 10."""
     table = named_frequencies(df, tokenizer) if corpus is None else corpus
-    return cider_d(sample.generated_answer or "", sample.reference_texts, table, tokenizer=tokenizer)
+    return cider_d(sample.generated_answer or "", sample.reference_texts, table, tokenizer=tokenizer, n=n)

@@ -23,9 +23,9 @@ from multimodal_eval.run.plan import Plan, make_plan
 if TYPE_CHECKING:
     from multimodal_eval.run.part import Worker
 
-Work = Literal["count", "read", "join", "fit", "merge", "score", "probe", "score_again"]
+Work = Literal["count", "read", "join", "keys", "shared", "fit", "fit_moved", "merge", "score", "probe", "score_again"]
 IN_OTHER_PROCESSES: tuple[Work, ...] = ("probe", "score_again")  # used only after a process has crashed
-BEFORE_SCORING: tuple[Work, ...] = ("count", "read", "join", "fit", "merge")
+BEFORE_SCORING: tuple[Work, ...] = ("count", "read", "join", "keys", "shared", "fit", "fit_moved", "merge")
 AHEAD = 2  # parts per worker that are in progress or queued: enough to keep all workers busy
 READING_AHEAD = 16  # the same for splits, whose results are small: a checksum of a large file delays no others
 Item = TypeVar("Item")
