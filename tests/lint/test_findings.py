@@ -345,3 +345,13 @@ def test_examples_are_the_first():
     random.Random(0).shuffle(samples)
     first = [sample.id for sample in samples if sample.generated_answer == ""][:5]
     assert lint(samples)["EMPTY_ANSWER"].examples == first
+
+
+def test_a_consensus_needs_more_than_one_reference():
+    single = changed(captions(40), 36, references=lambda number: [f"One photo {number}"])
+    finding = lint(single, corpus_metrics=["cider", "cider_d"])["SINGLE_REFERENCE"]
+    assert (finding.count, finding.total) == (36, 40)
+    assert finding.what.endswith("too few for the consensus that cider, cider_d measures")
+    assert "SINGLE_REFERENCE" not in lint(single)  # no metric needs a consensus
+    fewer = changed(captions(40), 35, references=lambda number: [f"One photo {number}"])
+    assert "SINGLE_REFERENCE" not in lint(fewer, corpus_metrics=["cider"])

@@ -9,14 +9,16 @@ def grams(tokens, n):
     return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
 
 
-def cider(candidate, references, corpus, tokenize):
-    """`corpus` is a list of reference lists, one per image."""
-    images = [{g for text in texts for n in (1, 2, 3, 4) for g in grams(tokenize(text), n)} for texts in corpus]
+def cider(candidate, references, corpus, tokenize, longest=4):
+    """`corpus` is a list of reference lists, one per image; `longest` the number of n-gram orders."""
+    images = [
+        {g for text in texts for n in range(1, longest + 1) for g in grams(tokenize(text), n)} for texts in corpus
+    ]
     total = 0.0
-    for n in (1, 2, 3, 4):
+    for n in range(1, longest + 1):
         for reference in references:
             total += cosine(vector(tokenize(candidate), n, images), vector(tokenize(reference), n, images))
-    return total / (4 * len(references))
+    return total / (longest * len(references))
 
 
 def vector(tokens, n, images):

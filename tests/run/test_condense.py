@@ -40,9 +40,9 @@ def test_metrics_with_the_same_table_count_it_once(captioned, monkeypatch):
     counted = []
     original = DocumentFrequencies.of_column
 
-    def counting(cls, references, tokenizer="ptb"):
+    def counting(cls, references, tokenizer="ptb", first_rows=None):
         counted.append(tokenizer)
-        return original(references, tokenizer)
+        return original(references, tokenizer, first_rows)
 
     monkeypatch.setattr(DocumentFrequencies, "of_column", classmethod(counting))
     run = evaluate(captioned, metrics=METRICS)

@@ -122,7 +122,7 @@ def test_a_column_that_no_sample_has_is_refused(part_size, size):
     samples = samples_of([("1", "a", ["a"]), ("2", "b", ["b"]), ("3", "c", ["c"])])
     with pytest.raises(ConfigError, match="'picture', and no sample has a value"):
         evaluate(samples, metrics=["cider"], options={"cider": {"image_key": "picture"}})
-    with pytest.raises(ConfigError, match="must be one of the fields .* Got 'references'"):
+    with pytest.raises(ConfigError, match=r"must be one of the fields .* Got 'references'"):
         evaluate(samples, metrics=["cider"], options={"cider": {"image_key": "references"}})
 
 

@@ -34,6 +34,7 @@ ENOUGH = 20  # answers needed to judge what most of them do
 ENOUGH_VALUES = 10
 SMALL_CORPUS = 10
 _FEW = 16  # one in so many
+SINGLE = 0.90  # share of samples with one reference from which a corpus has no consensus
 
 # Every code and why it matters, in the order of lint.json.
 CODES = {
@@ -45,6 +46,7 @@ CODES = {
     "DUPLICATE_ANSWERS": "A system that gives the same answer for different inputs scores by frequency alone.",
     "DUPLICATE_SAMPLES": "A duplicated sample weighs too much and makes the interval too narrow.",
     "DEGENERATE_CORPUS": "Corpus statistics and intervals from such a small or uneven corpus are unreliable.",
+    "SINGLE_REFERENCE": "CIDEr measures agreement with several people; a single reference is one person's wording.",
     "TRUNCATED": "A truncated answer is scored without its end: check the generator's length limit.",
     "OFF_LANGUAGE": "An answer in another language than its references shares no words with them, even if correct.",
     "MARKUP": "Special tokens, tags, labels and JSON are scored like words of the answer.",
@@ -96,6 +98,7 @@ def findings(
         *rules.repeated_answers(),
         *rules.repeated_samples(),
         *rules.corpus(corpus_metrics),
+        *rules.single_references(corpus_metrics),
         *rules.truncated(),
         *rules.rare("OFF_LANGUAGE", Flag.OFF_LANGUAGE, "answers in another script or language than their references"),
         *rules.flagged("MARKUP", Flag.MARKUP, "answers with special tokens, tags, labels, JSON or control characters"),
@@ -222,6 +225,14 @@ class _Rules:
             most = int(np.median(counts[has]))
             what = f"samples with a single reference, while half of the others have {most} or more"
             yield self._finding("DEGENERATE_CORPUS", single, int(has.sum()), what)
+
+    def single_references(self, metrics: Sequence[str]) -> Iterator[Finding]:
+        """Nearly all samples have one reference, and a metric looks for the consensus of several."""
+        counts = self.facts["references"]
+        single, total = counts == 1, int((counts > 0).sum())
+        if metrics and total and single.sum() >= SINGLE * total:
+            what = f"samples with a single reference: too few for the consensus that {', '.join(metrics)} measures"
+            yield self._finding("SINGLE_REFERENCE", single, total, what)
 
     def truncated(self) -> Iterator[Finding]:
         """Any of four signs; each is judged by what most answers of the run do."""

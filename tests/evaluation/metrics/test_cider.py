@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.evaluation.metrics.cider import cider, compute_cider
+from multimodal_eval.evaluation.metrics.cider_d import cider_d
 from multimodal_eval.text.captions import document_frequencies
 from multimodal_eval.text.document_frequencies import DocumentFrequencies, coco_val2014
 from multimodal_eval.text.tokenizers import get_tokenizer
@@ -45,12 +46,12 @@ captions = st.lists(st.sampled_from("a b c d e".split()), max_size=7).map(" ".jo
 reference_sets = st.lists(st.lists(captions, min_size=1, max_size=3), min_size=2, max_size=5)
 
 
-@given(captions, reference_sets)
-def test_it_equals_the_naive_implementation(candidate, corpus):
+@given(captions, reference_sets, st.integers(1, 4))
+def test_it_equals_the_naive_implementation(candidate, corpus, n):
     assume(len({tuple(sorted(set(" ".join(texts).split()))) for texts in corpus}) > 1)  # otherwise all weights are 0
     table = DocumentFrequencies.of(corpus, "whitespace")
-    expected = naive_cider.cider(candidate, corpus[0], corpus, whitespace)
-    value = cider(candidate, corpus[0], table, tokenizer="whitespace")
+    expected = naive_cider.cider(candidate, corpus[0], corpus, whitespace, n)
+    value = cider(candidate, corpus[0], table, tokenizer="whitespace", n=n)
     assert value == pytest.approx(expected, abs=1e-12)
     assert 0 <= value <= 1
 
@@ -77,3 +78,43 @@ def test_unknown_options_are_refused():
         document_frequencies([], df="nowhere")
     with pytest.raises(UnknownNameError, match="tokenizer"):
         document_frequencies([], tokenizer="ptbb")
+
+
+def test_shorter_ngrams_by_hand():
+    # As in the first test: one unigram of two is shared, and no bigram. Lengths are equal, so CIDEr-D has no penalty.
+    red, other = log(3 / 2), log(3)
+    unigrams = red**2 / (red**2 + other**2)
+    assert cider("red dog", ["red car"], CORPUS, n=1) == pytest.approx(unigrams)
+    assert cider("red dog", ["red car"], CORPUS, n=2) == pytest.approx(unigrams / 2)
+    assert cider_d("red dog", ["red car"], CORPUS, n=1) == pytest.approx(10 * unigrams)
+    assert cider_d("red dog", ["red car"], CORPUS, n=3) == pytest.approx(10 * unigrams / 3)
+    assert cider("red dog", ["red car"], CORPUS, n=4) == cider("red dog", ["red car"], CORPUS)
+
+
+@pytest.mark.parametrize("n", [0, 5, 2.5, True, "2"])
+def test_other_numbers_of_orders_are_refused(n):
+    for score in (cider, cider_d):
+        with pytest.raises(ConfigError, match=r"`n` of cider.* must be 1, 2, 3 or 4"):
+            score("a", ["a"], CORPUS, n=n)
+
+
+def test_n_is_an_option_that_only_a_change_puts_into_the_signature():
+    words = ["red", "big", "old"]
+    samples = [Sample(id=w, generated_answer=f"a {w} dog", references=[f"the {w} dog", "a dog"]) for w in words]
+    run = evaluate(samples, metrics=["cider", "cider_d"], options={"cider": {"n": 2}, "cider_d": {"n": 4}})
+    corpus = [sample.references for sample in samples]
+    expected = [naive_cider.cider(s.generated_answer, s.references, corpus, ptb, 2) for s in samples]
+    assert run.scores().column("cider").to_pylist() == pytest.approx(expected, abs=1e-15)
+    assert run["cider"]["signature"].endswith("|n:2")
+    assert "|n:" not in run["cider_d"]["signature"]
+    assert compute_cider.configure({"n": 1})(samples[0]) == cider("a red dog", ["the red dog", "a dog"], n=1)
+    with pytest.raises(ConfigError, match="option `n` of cider must be one of 1, 2, 3, 4"):
+        evaluate(samples, metrics=["cider"], options={"cider": {"n": 5}})
+
+
+def test_without_a_corpus_the_functions_use_the_shipped_table():
+    references = ["a man on a wave in the ocean"]
+    assert cider("a man riding a wave", references) == cider("a man riding a wave", references, coco_val2014())
+    assert cider_d("a man riding a wave", references) == cider_d("a man riding a wave", references, coco_val2014())
+    with pytest.raises(ConfigError, match="coco-val2014 has 'ptb' tokens"):
+        cider("a man", references, tokenizer="unicode")

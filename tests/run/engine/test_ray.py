@@ -413,3 +413,12 @@ def test_a_run_on_an_fsspec_filesystem(address, data, tmp_path):
 def test_a_memory_filesystem_is_refused(address, data):
     with pytest.raises(RunFolderError, match="is in this process"):
         evaluate(data, output="memory://ray/run", engine=Engine("ray", address=address), metrics=["cider_d"])
+
+
+def test_samples_of_one_image_are_brought_together_as_in_a_local_run(address, tmp_path):
+    shared = [{**row, "image": f"{number % 7}.png"} for number, row in enumerate(rows(24))]
+    data = write_rows(shared, tmp_path / "shared.jsonl")
+    evaluate(data, output=tmp_path / "local", metrics=["cider_d"])
+    run = evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address), metrics=["cider_d"])
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+    assert run["cider_d"]["signature"].endswith("per:image")
