@@ -87,7 +87,9 @@ def test_a_small_run_is_in_memory_until_its_path_is_asked_for(tmp_path):
     assert not scratch.exists()
 
 
-@pytest.mark.parametrize("needed", [lambda run: run.location, pickle.dumps, Run.write_jsonl], ids=["location", "pickle", "jsonl"])
+@pytest.mark.parametrize(
+    "needed", [lambda run: run.location, pickle.dumps, Run.write_jsonl], ids=["location", "pickle", "jsonl"]
+)
 def test_every_way_to_the_files_finds_them(needed):
     run = evaluate(SAMPLES, metrics=["exact_match"])
     needed(run.folder if needed is pickle.dumps else run)
