@@ -332,7 +332,11 @@ def test_a_part_may_have_a_threshold(folder):
 
 def test_lint(folder):
     rows = [
-        {"id": f"s{n}", "references": [f"a dog number {n} runs"], "generated_answer": f"a dog with number {n} runs"}
+        {
+            "id": f"s{n}",
+            "references": [f"a dog number {n} runs", f"dog {n}"],
+            "generated_answer": f"a dog with number {n} runs",
+        }
         for n in range(20)
     ]
     rows[3]["generated_answer"] = "a [bold]dog[/]</s>\x1b[31m"

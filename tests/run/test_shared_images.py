@@ -5,16 +5,21 @@ from __future__ import annotations
 import base64
 import io
 from collections import defaultdict
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.evaluation.metrics.cider import cider
 from multimodal_eval.run import part as parts
 from multimodal_eval.run import plan as planning
+from multimodal_eval.run.engine.base import Inline
+from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.execute import start
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from tests.run.comparison import state_bytes
 
@@ -178,3 +183,27 @@ def test_a_table_can_be_counted_by_image_in_python():
     assert table.settings["per"] == "image"
     assert DocumentFrequencies.from_bytes(table.to_bytes()) == table
     assert DocumentFrequencies.from_bytes(table.to_bytes()).settings == table.settings
+
+
+def test_without_images_nothing_is_looked_for(part_size):
+    class Recording(Inline):
+        def __init__(self):
+            self.works = []
+
+        def map(self, worker, work, items):
+            self.works.append(work)
+            return super().map(worker, work, items)
+
+    def works(samples):
+        executor = Recording()
+        plan, source = planned(RunConfig(metrics=["cider"], skip_lint=True), samples, None)
+        start(plan, source, f"memory://{uuid4().hex}", executor)
+        return executor.works
+
+    part_size(2, 1)
+    rows = [(None, f"w{number}", [f"w{number} v"]) for number in range(6)]
+    assert works(samples_of(rows)) == ["fit", "merge", "score"]
+    different = [(str(number), *row[1:]) for number, row in enumerate(rows)]
+    assert works(samples_of(different)) == ["keys", "shared", "fit", "merge", "score"]
+    shared = [(str(number % 2), *row[1:]) for number, row in enumerate(rows)]
+    assert works(samples_of(shared)) == ["keys", "shared", "fit", "fit_moved", "merge", "score"]

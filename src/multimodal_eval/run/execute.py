@@ -197,7 +197,8 @@ def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Prog
 
 def _moved_buckets(worker: Worker, parts: int, executor: Executor) -> list[int]:
     """Find the rows that belong to rows of other parts. Returns the buckets in which they are fitted."""
-    if parts == 1 and not any(groups.is_required for groups in worker.groups.values()):
+    is_required = any(groups.is_required for groups in worker.groups.values())
+    if not is_required and (parts == 1 or not any(map(worker.grouping.has_keys, worker.groups.values()))):
         return []
     rows = Counter[str]()
     moved: dict[str, list[int]] = {}

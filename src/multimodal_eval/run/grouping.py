@@ -34,6 +34,11 @@ class Grouping:
     parts: int
     buckets: int
 
+    def has_keys(self, groups: CorpusGroups) -> bool:
+        """Whether a part has values in the columns with the keys."""
+        columns = columns_of_fields(groups.fields)
+        return any(self.folder.has_values("samples", part, columns) for part in range(self.parts))
+
     def write_keys(self, name: str, groups: CorpusGroups, part: int) -> int:
         """Write the hashes of a part's keys by bucket. Returns the number of rows with a key."""
         batch = to_batch(self.folder.read_part("samples", part, columns_of_fields(groups.fields)))

@@ -262,6 +262,25 @@ class RunFolder:
         except ArrowException as error:
             raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {error}") from None
 
+    def has_values(self, kind: Kind, number: int, columns: Collection[str]) -> bool:
+        """Whether a part has a value in one of these columns, from the statistics in its footer."""
+        import pyarrow.parquet as pq
+
+        if number == 0 and (table := self._single.get(kind)) is not None:
+            return any(table.column(name).null_count < len(table) for name in columns if name in table.column_names)
+        with self.storage.open(_part(kind, number)) as source, pq.ParquetFile(source) as file:
+            for group in range(file.metadata.num_row_groups):
+                rows = file.metadata.row_group(group)
+                for index in range(rows.num_columns):
+                    column = rows.column(index)
+                    if column.path_in_schema in columns:
+                        statistics = column.statistics
+                        if statistics is None or not statistics.has_null_count:
+                            return True
+                        if statistics.null_count < rows.num_rows:
+                            return True
+        return False
+
     def read_samples(self, number: int, fields: Collection[str] | None = None) -> list[Sample]:
         """The samples of a part, with all fields or only ids and the given ones."""
         from multimodal_eval.data.runs.sample_table import columns_of_fields, to_samples
