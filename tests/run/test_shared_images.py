@@ -105,14 +105,14 @@ def test_a_column_can_name_the_image(part_size):
             id=s.id,
             generated_answer=s.generated_answer,
             references=s.references,
-            metadata={"picture": s.image and int(s.image)},
+            metadata={"photo": s.image and int(s.image)},
         )
         for s in samples_of(rows)
     ]
     part_size(2, 1)
-    run = evaluate(named, metrics=["cider_d"], options={"cider_d": {"image_key": "picture"}})
+    run = evaluate(named, metrics=["cider_d"], options={"cider_d": {"image_key": "photo"}})
     assert state_bytes(run, "cider_d") == state_bytes(by_image, "cider_d")
-    assert "image_key:picture" in run["cider_d"]["signature"]
+    assert "image_key:photo" in run["cider_d"]["signature"]
     grouped = [
         Sample(id=s.id, generated_answer=s.generated_answer, references=s.references, group=s.image)
         for s in samples_of(rows)
@@ -125,8 +125,8 @@ def test_a_column_can_name_the_image(part_size):
 def test_a_column_that_no_sample_has_is_refused(part_size, size):
     part_size(size)
     samples = samples_of([("1", "a", ["a"]), ("2", "b", ["b"]), ("3", "c", ["c"])])
-    with pytest.raises(ConfigError, match="'picture', and no sample has a value"):
-        evaluate(samples, metrics=["cider"], options={"cider": {"image_key": "picture"}})
+    with pytest.raises(ConfigError, match="'photo', and no sample has a value"):
+        evaluate(samples, metrics=["cider"], options={"cider": {"image_key": "photo"}})
     with pytest.raises(ConfigError, match=r"must be one of the fields .* Got 'references'"):
         evaluate(samples, metrics=["cider"], options={"cider": {"image_key": "references"}})
 
