@@ -51,7 +51,8 @@ public:
 
     const Character& at(std::uint32_t code, const MakePage& make) const {
         const Character* page = pages_[code / kPageSize].load(std::memory_order_acquire);
-        return (page != nullptr ? page : made(code / kPageSize, make))[code % kPageSize];
+        if (page == nullptr) page = made(code / kPageSize, make);
+        return page[code % kPageSize];
     }
 
 private:
