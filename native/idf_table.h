@@ -64,7 +64,7 @@ private:
     // the high bits and the count in the low ones; 0 is a free slot.
     LargeVector<std::uint64_t> slots_;
     int token_bits_ = 0, count_bits_ = 0;
-    std::uint64_t most_ = 0;  // the largest count in a slot: it stands for a count in `large_`
+    std::uint64_t most_ = 0;  // the largest count in a slot; such counts are in `large_`
     std::unordered_map<std::uint64_t, std::uint64_t> large_;  // by key
     std::uint32_t first_unigram_ = 0;  // place of the first token: places of unigrams come after those of slots
 };

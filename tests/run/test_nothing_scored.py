@@ -6,6 +6,7 @@ import json
 import pickle
 from shlex import split
 
+import msgspec
 import pytest
 
 from multimodal_eval import Sample, evaluate, metric, rescore, resume
@@ -140,7 +141,8 @@ def test_it_can_be_allowed(never, data, tmp_path):
 
 def test_metrics_that_cannot_run_here_are_accepted_by_their_own_setting(monkeypatch, tmp_path):
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path / "empty"))
-    run = evaluate(scored(image="x.png"), task="captioning", skip_unavailable=True)
+    samples = [msgspec.structs.replace(sample, image=f"{sample.id}.png") for sample in scored()]
+    run = evaluate(samples, task="captioning", skip_unavailable=True)
     assert run["clip_score"]["n_scored"] == 0
     assert run["composite_score"]["n_scored"] == 0
 

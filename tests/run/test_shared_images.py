@@ -81,7 +81,7 @@ def test_values_of_shared_images_by_hand():
     assert (corpus.images, corpus.count(["red"])) == (3, 1)
     expected = [cider(sample.generated_answer, sample.references, corpus) for sample in samples]
     assert run.scores().column("cider").to_pylist() == expected
-    assert run["cider"]["signature"].endswith("|per:image")
+    assert run["cider"]["signature"].endswith("|per:image|errors:default@2")
 
 
 def test_different_images_leave_results_and_signature_as_they_were():

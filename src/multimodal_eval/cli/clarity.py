@@ -44,7 +44,7 @@ def column_options(command: Command) -> Command:
     for option in (
         click.option(
             "--annotators",
-            help="Annotators' columns: ann1,ann2 or 'rater*'; none to ignore them. Default: annotator1, annotator2 …",
+            help="Annotators' columns: ann1,ann2 or 'rater*'; none to ignore them. Default: annotator1, annotator2, ….",
         ),
         click.option(
             "--map",

@@ -83,7 +83,7 @@ def mark_suspicious(flags: NDArray[np.uint32], samples: Sequence[Sample], answer
     """Add the flags of suspicious answers. `answered` are the rows with an answer that is not an error message."""
     rows = np.flatnonzero(answered)
     if isinstance(samples, Batch) and samples.has_columns:
-        rows = np.intersect1d(rows, _candidates(samples))
+        rows = _suspicious(samples, np.intersect1d(rows, _candidates(samples)))
         samples = samples.take(rows) if len(rows) else ()
     else:
         samples = [samples[row] for row in rows.tolist()]
@@ -103,6 +103,14 @@ def doubts_about(answer: str, references: Sequence[str]) -> int:
 def _clear_failure() -> re.Pattern[str]:
     """The default patterns of failures, for runs that do not use them."""
     return compiled_patterns(expanded([NEWEST]))[0]
+
+
+def _suspicious(batch: Batch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows of these whose answers match a pattern. Samples, which have the references, are created only of them."""
+    answers = batch.column("generated_answer")
+    if answers is None:
+        return rows
+    return np.array([row for row in rows.tolist() if doubts_about(answers[row].as_py() or "", ())], np.int64)
 
 
 def _candidates(batch: Batch) -> NDArray[np.int64]:

@@ -105,7 +105,7 @@ def test_n_is_an_option_that_only_a_change_puts_into_the_signature():
     corpus = [sample.references for sample in samples]
     expected = [naive_cider.cider(s.generated_answer, s.references, corpus, ptb, 2) for s in samples]
     assert run.scores().column("cider").to_pylist() == pytest.approx(expected, abs=1e-15)
-    assert run["cider"]["signature"].endswith("|n:2")
+    assert run["cider"]["signature"].endswith("|n:2|errors:default@2")
     assert "|n:" not in run["cider_d"]["signature"]
     assert compute_cider.configure({"n": 1})(samples[0]) == cider("a red dog", ["the red dog", "a dog"], n=1)
     with pytest.raises(ConfigError, match="option `n` of cider must be one of 1, 2, 3, 4"):
