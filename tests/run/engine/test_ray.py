@@ -421,4 +421,4 @@ def test_samples_of_one_image_are_brought_together_as_in_a_local_run(address, tm
     evaluate(data, output=tmp_path / "local", metrics=["cider_d"])
     run = evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address), metrics=["cider_d"])
     assert content(tmp_path / "ray") == content(tmp_path / "local")
-    assert run["cider_d"]["signature"].endswith("per:image")
+    assert run["cider_d"]["signature"].endswith("|per:image|errors:default@2")
