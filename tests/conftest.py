@@ -23,6 +23,7 @@ from tests.registry_state import restored_registries
 # No test measures time, so that a busy machine fails none.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", settings.get_profile("default"), max_examples=5_000)
+settings.register_profile("short", settings.get_profile("default"), max_examples=20)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
