@@ -10,13 +10,12 @@ import re
 import shutil
 import tempfile
 from importlib.resources import files
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.docs.transcripts import commands, run, with_new_output
+from tests.docs.transcripts import assert_outputs_are_pasted, commands, run, with_new_output
 
 GUIDE = Path(__file__).parents[2] / "docs" / "dialogue.md"
 EXAMPLE = Path(str(files("multimodal_eval.data") / "demo" / "dialogue"))
@@ -70,13 +69,7 @@ def test_the_commands_print_the_pasted_output(guide, tmp_path):
     prepare(tmp_path, guide)
     pasted = [printed for _, printed in commands(guide) if printed is not None]
     assert len(pasted) == 4
-    for command, printed in commands(guide):
-        output = run(command, tmp_path)
-        if printed is None:
-            assert not re.search("^error:|^Traceback", output, re.MULTILINE), output
-        else:
-            for old, new in zip_longest(printed.splitlines(), output.splitlines()):
-                assert old == new, "run: python -m tests.docs.test_dialogue_guide"
+    assert_outputs_are_pasted(guide, tmp_path, "python -m tests.docs.test_dialogue_guide")
 
 
 def test_the_rule_of_the_guide_works_in_a_leaderboard(guide, tmp_path):

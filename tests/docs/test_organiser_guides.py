@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 import tempfile
-from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
-from tests.docs.transcripts import commands, run, with_new_output, write_files
+from tests.docs.transcripts import assert_outputs_are_pasted, commands, with_new_output, write_files
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = {"organise-clarity.md": 2, "organise-dialogue.md": 2}  # with the number of outputs
@@ -24,13 +23,7 @@ def test_the_guide_leads_to_a_ranked_table(tmp_path, name):
     write_files(tmp_path, guide)
     pasted = [printed for _, printed in commands(guide) if printed is not None]
     assert len(pasted) == GUIDES[name]
-    for command, printed in commands(guide):
-        output = run(command, tmp_path)
-        if printed is None:
-            assert not re.search("^error:|^Traceback", output, re.MULTILINE), output
-        else:
-            for old, new in zip_longest(printed.splitlines(), output.splitlines()):
-                assert old == new, "run: python -m tests.docs.test_organiser_guides"
+    assert_outputs_are_pasted(guide, tmp_path, "python -m tests.docs.test_organiser_guides")
     places = re.findall(r"^│ (\d) +│ (\w+)", pasted[-1].partition("Places are by score")[0], re.MULTILINE)
     assert places[:2] == [("1", "alba"), ("2", "boreas")]
     assert "refused caecias" in pasted[-1]

@@ -16,6 +16,7 @@ import sys
 import termios
 from collections.abc import Callable, Iterator
 from contextlib import chdir
+from itertools import zip_longest
 from pathlib import Path
 
 from tests.cli.command_line import called
@@ -82,6 +83,17 @@ def commands(guide: str) -> Iterator[tuple[str, str | None]]:
     """Every command, in order, with its pasted output."""
     for match in COMMAND.finditer(guide):
         yield match["command"], match["printed"]
+
+
+def assert_outputs_are_pasted(guide: str, folder: Path, update: str) -> None:
+    """Run all commands: pasted output is current, and other commands succeed. `update` is the command that pastes."""
+    for command, printed in commands(guide):
+        output = run(command, folder)
+        if printed is None:
+            assert not re.search("^error:|^Traceback", output, re.MULTILINE), output
+        else:
+            for old, new in zip_longest(printed.splitlines(), output.splitlines()):
+                assert old == new, f"run: {update}"
 
 
 def with_new_output(guide: str, folder: Path, run: Callable[[str, Path], str] = run) -> str:

@@ -165,9 +165,8 @@ def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -
 
 def _has_references(folder: RunFolder, info: RunInfo) -> bool:
     """Whether a stored sample has a reference."""
-    columns = ["references", "expected_answer", "caption"]
-    tables = (folder.read_part("samples", part, columns) for part in range(len(info.parts)))
-    return any(column.null_count < len(column) for table in tables for column in table.columns)
+    columns = ("references", "expected_answer", "caption")
+    return any(folder.has_values("samples", part, columns) for part in range(len(info.parts)))
 
 
 def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Progress) -> tuple[States, dict[str, int]]:

@@ -369,37 +369,6 @@ def test_an_unreachable_address_is_reported_before_the_input_is_read(data, tmp_p
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"name": "dask"}, "must be 'local' or 'ray'. Got 'dask'"),
-        ({"workers": 0}, "`workers` must be 1 or more. Got 0"),
-        ({"address": "auto"}, "need the engine 'ray'"),
-        ({"gpus_per_worker": 0.5}, "need the engine 'ray'"),
-        ({"name": "ray", "gpus_per_worker": 1.5}, "or a whole number. Got 1.5"),
-    ],
-)
-def test_invalid_engines_are_refused(settings, message):
-    with pytest.raises(ConfigError) as refusal:
-        Engine(**settings)
-    assert message in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"engine": "dask"}, "must be 'local' or 'ray'. Got 'dask'"),
-        ({"engine": Engine("ray", address="auto")}, "needs an `output` folder"),
-        ({"engine": Engine("local", workers=2), "workers": 3}, "given twice"),
-        ({"engine": "ray", "address": "auto"}, "engine=Engine('ray', address=…)"),
-    ],
-)
-def test_invalid_calls_are_refused(settings, message):
-    with pytest.raises(ConfigError) as refusal:
-        evaluate(rows(3), metrics=["rouge_l"], **settings)
-    assert message in str(refusal.value)
-
-
 def test_a_run_on_an_fsspec_filesystem(address, data, tmp_path):
     settings = {"metrics": ["cider_d", "rarity"], "plugins": [PLUGIN]}
     local = evaluate(data, output=tmp_path / "local", **settings)

@@ -135,7 +135,8 @@ class FileInput:
             yield Sample(**fields)
 
     def _checker(self, files: FileSet, problems: Problems) -> RecordChecker:
-        return checker_of(files.files[0].path, problems, self.columns_in(files), self.annotators, self.taken_in(files))
+        columns = self.columns_in(files)
+        return checker_of(files.files[0].path, problems, columns, self.annotators, self.taken_in(files, columns))
 
     def columns_in(self, files: FileSet) -> ColumnMap:
         """The columns of the fields in the data or in the predictions: results of COCO and VQA have their own."""
@@ -146,11 +147,14 @@ class FileInput:
         first = next(_chained(files.files, Problems()), None)
         return {**(result_columns(first[2]) if first else {}), **self.columns}
 
-    def taken_in(self, files: FileSet) -> TakenColumns:
-        """The columns of the data or of the predictions that are read as a field, by the first records."""
+    def taken_in(self, files: FileSet, columns: ColumnMap) -> TakenColumns:
+        """The columns of the data or of the predictions that are read as a field, by the first records.
+
+        `columns` is the result of `columns_in`: these columns and fields are left alone.
+        """
         role: Role = "predictions" if files is self.prediction_files else "data"
         pair: tuple[Role, str] | None = None if self.predictions is None else (role, str(files.name))
-        return taken_columns(peeked(files.files[0].path), self.columns_in(files), self.annotators, pair)
+        return taken_columns(peeked(files.files[0].path), columns, self.annotators, pair)
 
     def _fill(self, index: PredictionIndex, problems: Problems, summary: Summary) -> RecordChecker:
         assert self.prediction_files is not None

@@ -168,33 +168,32 @@ def _after_bracket(text: bytes | mmap.mmap) -> tuple[int, int]:
 
 def read_json_object(path: Path, problems: Problems) -> Columns | None:
     """The object in a file; None if it cannot be read or repeats a key."""
-    file = str(path)
-    try:
-        with _mapped(path) as text:
-            refuse_utf16(bytes(text[:8]), file)
-            raw = bytes(text).removeprefix(BOM)
-    except DamagedStreamError as damage:
-        problems.add(damage.code, str(damage), file=file)
-        return None
-    return _decoded(raw, file, problems, Columns)
+    raw = _document(path, str(path), problems)
+    return None if raw is None else _decoded(raw, str(path), problems, Columns)
 
 
 def read_json_value(source: Path | bytes, file: str, problems: Problems) -> Columns | list[Any] | None:
     """The object or the array in a file, which may be in memory; None if it cannot be read or repeats a key."""
-    try:
-        if isinstance(source, bytes):
-            refuse_utf16(source[:8], file)
-            raw = source.removeprefix(BOM)
-        else:
-            with _mapped(source) as text:
-                refuse_utf16(bytes(text[:8]), file)
-                raw = bytes(text).removeprefix(BOM)
-    except DamagedStreamError as damage:
-        problems.add(damage.code, str(damage), file=file)
+    raw = _document(source, file, problems)
+    if raw is None:
         return None
     if raw.lstrip()[:1] == b"[":
         return _decoded(raw, file, problems, list[Any])
     return _decoded(raw, file, problems, Columns)
+
+
+def _document(source: Path | bytes, file: str, problems: Problems) -> bytes | None:
+    """The bytes of a document without a byte order mark; None if they are damaged."""
+    if isinstance(source, bytes):
+        refuse_utf16(source[:8], file)
+        return source.removeprefix(BOM)
+    try:
+        with _mapped(source) as text:
+            refuse_utf16(bytes(text[:8]), file)
+            return bytes(text).removeprefix(BOM)
+    except DamagedStreamError as damage:
+        problems.add(damage.code, str(damage), file=file)
+        return None
 
 
 def _decoded(raw: bytes, file: str, problems: Problems, kind: type[Value]) -> Value | None:

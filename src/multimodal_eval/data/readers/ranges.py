@@ -55,7 +55,8 @@ class RangeReader:
         """The reader of the data or of the predictions."""
         plain = not source.annotators and not any(file.keys for file in files.files)
         in_columns = plain and all(bare_suffix(file.path) in COLUMNAR for file in files.files)
-        return cls(source.columns_in(files), source.taken_in(files), source.annotators, in_columns)
+        columns = source.columns_in(files)
+        return cls(columns, source.taken_in(files, columns), source.annotators, in_columns)
 
     def checker(self, path: Path, problems: Problems) -> RecordChecker:
         """A checker for the records of a file."""

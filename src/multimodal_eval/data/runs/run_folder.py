@@ -265,21 +265,18 @@ class RunFolder:
     def has_values(self, kind: Kind, number: int, columns: Collection[str]) -> bool:
         """Whether a part has a value in one of these columns, from the statistics in its footer."""
         import pyarrow.parquet as pq
+        from pyarrow import ArrowException
 
         if number == 0 and (table := self._single.get(kind)) is not None:
             return any(table.column(name).null_count < len(table) for name in columns if name in table.column_names)
-        with self.storage.open(_part(kind, number)) as source, pq.ParquetFile(source) as file:
-            for group in range(file.metadata.num_row_groups):
-                rows = file.metadata.row_group(group)
-                for index in range(rows.num_columns):
-                    column = rows.column(index)
-                    if column.path_in_schema in columns:
-                        statistics = column.statistics
-                        if statistics is None or not statistics.has_null_count:
-                            return True
-                        if statistics.null_count < rows.num_rows:
-                            return True
-        return False
+        try:
+            with self.storage.open(_part(kind, number)) as source:
+                metadata = pq.read_metadata(source)
+        except ArrowException as error:
+            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {error}") from None
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        chunks = (group.column(index) for group in groups for index in range(group.num_columns))
+        return any(_has_value(chunk) for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns)
 
     def read_samples(self, number: int, fields: Collection[str] | None = None) -> list[Sample]:
         """The samples of a part, with all fields or only ids and the given ones."""
@@ -350,6 +347,12 @@ class RunFolder:
     def clear_scratch(self) -> None:
         """Remove all intermediate files."""
         self.storage.remove(_SCRATCH)
+
+
+def _has_value(chunk: Any) -> bool:
+    """Whether a column chunk of Parquet has a value, as far as its statistics say."""
+    statistics = chunk.statistics
+    return statistics is None or not statistics.has_null_count or statistics.null_count < chunk.num_values
 
 
 def _part(kind: Kind, number: int) -> str:

@@ -1,0 +1,73 @@
+"""The command `lint`, and the findings that `score` shows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.command_line import mmeval
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_lint(folder):
+    rows = [
+        {
+            "id": f"s{n}",
+            "references": [f"a dog number {n} runs", f"dog {n}"],
+            "generated_answer": f"a dog with number {n} runs",
+        }
+        for n in range(20)
+    ]
+    rows[3]["generated_answer"] = "a [bold]dog[/]</s>\x1b[31m"
+    (folder / "odd.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = mmeval("score", "odd.jsonl", "--metrics", "cider,rouge_l", "-o", "run").stdout
+    assert "! MARKUP: 1 of 20 (5.0 %): answers with special tokens" in out
+    assert "mmeval lint run" in out
+    out = mmeval("score", "odd.jsonl", "--metrics", "cider,rouge_l", "-o", "again", "--format", "json").stdout
+    lint = json.loads((folder / "again" / "lint.json").read_text())
+    assert json.loads(out)["lint"] == lint["findings"] != []
+    assert "lint" not in json.loads((folder / "again" / "results.json").read_text())
+    out = mmeval("lint", "run").stdout
+    assert "scored like words of the answer" in " ".join(out.split())
+    assert "s3" in out
+    stored = json.loads((folder / "run" / "lint.json").read_text())
+    assert json.loads(mmeval("lint", "run", "--format", "json").stdout) == stored
+    done = mmeval("lint", "run", "--fail-on", "truncated,MARKUP", code=3)
+    assert "lint warnings: MARKUP" in done.stderr
+    assert "MARKUP" in done.stdout
+    mmeval("lint", "run", "--fail-on", "TRUNCATED", "--fail-on", "EMPTY_ANSWER,FLOOR")
+    assert "Did you mean 'MARKUP'?" in mmeval("lint", "run", "--fail-on", "MARKUPS", code=2).stderr
+    assert "no run.json" in mmeval("lint", "nowhere", code=1).stderr
+
+
+def test_lint_of_a_clean_run_and_of_a_run_without_lint_json(folder):
+    rows = [
+        {
+            "id": f"s{n}",
+            "references": ["the dog " + "runs " * (1 + n % 3) + word],
+            "generated_answer": f"a {word} dog, {n}",
+        }
+        for n, word in enumerate("red blue old new wet dry big small fast slow loud calm".split())
+    ]
+    (folder / "clean.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = mmeval("score", "clean.jsonl", "--metrics", "rouge_l", "-o", "run").stdout
+    assert "mmeval lint" not in out
+    (folder / "run" / "lint.json").unlink()
+    assert "12 samples, no warnings" in mmeval("lint", "run").stdout
+    assert (folder / "run" / "lint.json").exists()
+
+
+def test_metrics_with_the_same_warning_share_a_line(folder):
+    rows = [
+        {"id": f"s{n}", "references": [f"dog {n} runs"], "generated_answer": f"cat sits {n + 50}"} for n in range(20)
+    ]
+    (folder / "floor.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = mmeval("score", "floor.jsonl", "--metrics", "rouge_l,cider_d", "-o", "run").stdout
+    assert "! NO_VARIANCE: rouge_l, cider_d: 20 of 20 (100.0 %): values, all equal to 0" in out
+    assert "! FLOOR: rouge_l, cider_d: 20 of 20 (100.0 %): values at the bound 0" in out
