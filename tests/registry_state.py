@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from multimodal_eval.core import registry
+from multimodal_eval.core import rules as core_rules
 from multimodal_eval.evaluation import metrics_registry, tasks_config
 from multimodal_eval.evaluation.metrics import hidden_metric
 from multimodal_eval.text import synonyms
@@ -14,11 +15,12 @@ from multimodal_eval.text import synonyms
 
 @contextmanager
 def restored_registries() -> Iterator[None]:
-    """Remove the metrics, tasks, hidden rules, synonym sources and plug-ins that were added inside the block."""
+    """Remove the metrics, tasks, rules, synonym sources and plug-ins that were added inside the block."""
     metrics = dict(dict.items(registry.registered))  # dict.items does not import metrics that are not loaded yet
     tasks = {name: list(task.metrics) for name, task in tasks_config.TASKS.items()}
     table = metrics_registry._METRICS
     rules, sources = dict(hidden_metric._rules), dict(synonyms._registered)
+    named_rules = {(family, name) for family, known in core_rules._rules.items() for name in known}
     try:
         yield
     finally:
@@ -26,6 +28,7 @@ def restored_registries() -> Iterator[None]:
         for registered, before in ((hidden_metric._rules, rules), (synonyms._registered, sources)):
             registered.clear()
             registered.update(before)  # type: ignore[arg-type]
+        _remove_added_rules(named_rules)
         registry.registered.clear()
         registry.registered.update(metrics)
         for module in [name for name in sys.modules if name.startswith("mmeval_plugin_")]:
@@ -35,3 +38,12 @@ def restored_registries() -> Iterator[None]:
                 del tasks_config.TASKS[name]
             else:
                 tasks_config.TASKS[name].metrics[:] = tasks[name]
+
+
+def _remove_added_rules(before: set[tuple[str, str]]) -> None:
+    """Remove rules from plug-ins; modules of built-in families are imported only once, so their rules stay."""
+    for family, known in list(core_rules._rules.items()):
+        for name in [name for name, rule in known.items() if not rule.is_built_in and (family, name) not in before]:
+            del known[name]
+        if not known:
+            del core_rules._rules[family]

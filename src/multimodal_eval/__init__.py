@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from multimodal_eval.core.metric import Metric, Scorer
     from multimodal_eval.core.options import Option, Options
     from multimodal_eval.core.registry import metric, register
+    from multimodal_eval.core.rules import rule
     from multimodal_eval.core.sample import Box, Sample
     from multimodal_eval.core.score import Estimate, Rows, Score
     from multimodal_eval.core.scores import Scores
@@ -60,6 +61,7 @@ _MODULES = {
     "register": "core.registry",
     "rescore": "run.evaluate",
     "resume": "run.evaluate",
+    "rule": "core.rules",
 }
 
 __version__ = "0.2.0.dev0"
@@ -100,6 +102,7 @@ __all__ = [
     "register",
     "rescore",
     "resume",
+    "rule",
 ]
 
 

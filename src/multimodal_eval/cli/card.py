@@ -11,12 +11,18 @@ from multimodal_eval.cli.options import plugin_option, register_plugins
 @click.argument("name")
 @plugin_option
 def card(name: str, plugins: tuple[str, ...]) -> None:
-    """Show the card of the metric NAME: what it measures, its formula, its limits, its options."""
+    """Show the card of the metric NAME: what it measures, its formula, its limits, its options.
+
+    NAME may also be a rule such as `mmmu-pro@2025`: what it reads or compares, and where it is defined.
+    """
     from rich.markdown import Markdown
 
     from multimodal_eval.cli.show import console
-    from multimodal_eval.evaluation.cards import card_text, options_text
+    from multimodal_eval.evaluation.cards import card_text, options_text, rule_card
     from multimodal_eval.evaluation.formula_text import with_plain_formulas
 
     register_plugins(plugins)
+    if "@" in name:
+        console().print(Markdown(rule_card(name)))
+        return
     console().print(Markdown(f"{with_plain_formulas(card_text(name))}\n\n{options_text(name)}"))

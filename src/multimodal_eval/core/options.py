@@ -21,6 +21,7 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints, overload
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.rules import RuleFamily, find_rule, rules_of
 
 __all__ = [
     "QUIET",
@@ -62,6 +63,7 @@ class Option:
     `choices` are the only values allowed. `convert` is applied before the checks: YAML reads the name 1.5 as a number.
     `words` describe the allowed values if the type is not specific enough.
     `is_quiet` leaves the default out of the signature, which then stays as it was before the option existed.
+    `rules` is the family whose rules the option names (`core.rules`).
     """
 
     type: Any
@@ -71,12 +73,15 @@ class Option:
     words: str = ""
     convert: Callable[[Any], Any] | None = None
     is_quiet: bool = False
+    rules: str | None = None
 
     @property
     def allowed(self) -> str:
         """The allowed values, in words."""
         if self.choices:
             return f"one of {', '.join(map(str, self.choices))}"
+        if self.rules is not None:
+            return f"a rule: {', '.join(rules_of(self.rules))}"
         return self.words or _in_words(self.type)
 
     def checked(self, name: str, owner: str, value: Any) -> Any:
@@ -84,6 +89,8 @@ class Option:
         converted = value if self.convert is None else self.convert(value)
         if not (self._is_default(converted) or self._takes(converted)):
             raise ConfigError(f"the option `{name}` of {owner} must be {self.allowed}. Got {value!r} instead.")
+        if self.rules is not None and converted is not None:
+            find_rule(self.rules, converted)
         return converted
 
     def _is_default(self, value: Any) -> bool:
@@ -139,10 +146,17 @@ def checked_values(declared: Mapping[str, Option], owner: str, values: OptionVal
 def signed_values(declared: Mapping[str, Option], values: OptionValues) -> dict[str, Any]:
     """The values that are part of the signature: all but the defaults of quiet options."""
     return {
-        name: value
+        name: _signed(declared.get(name), value)
         for name, value in values.items()
         if not (name in declared and declared[name].is_quiet and value == declared[name].default)
     }
+
+
+def _signed(option: Option | None, value: Any) -> Any:
+    """The value; of a rule from a plug-in also the digest of its code."""
+    if option is None or option.rules is None or value is None:
+        return value
+    return find_rule(option.rules, value).signed
 
 
 def defaults_of(declared: Mapping[str, Option]) -> dict[str, object]:
@@ -154,7 +168,7 @@ def options_of(function: Callable[..., Any]) -> dict[str, Option]:
     """The options that a function of one sample declares: its arguments with a default, except `corpus`.
 
     The annotation is the type, the members of a `Literal` are the choices, and a string in `Annotated` is the help;
-    `QUIET` in `Annotated` makes it a quiet option.
+    `QUIET` in `Annotated` makes it a quiet option, and `RuleFamily` one that names a rule.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())[1:]
@@ -180,9 +194,10 @@ def _declared(hint: Any, default: Any) -> Option:
     kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     text = next((note for note in notes if isinstance(note, str)), "")
     is_quiet = QUIET in notes
+    rules = next((note.name for note in notes if isinstance(note, RuleFamily)), None)
     if get_origin(kind) is Literal:
         return Option(Any, default, choices=get_args(kind), help=text, is_quiet=is_quiet)
-    return Option(kind if isinstance(kind, Hashable) else Any, default, help=text, is_quiet=is_quiet)
+    return Option(kind if isinstance(kind, Hashable) else Any, default, help=text, is_quiet=is_quiet, rules=rules)
 
 
 def _fits(value: Any, kind: Any) -> bool:

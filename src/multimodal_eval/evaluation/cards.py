@@ -1,10 +1,12 @@
-"""The metric cards: docs/metrics/*.md, shipped with the package."""
+"""The metric cards: docs/metrics/*.md, shipped with the package; and the cards of rules, from their docstrings."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.core.errors import UnknownNameError
+from multimodal_eval.core.rules import Rule, families, rules_named, rules_of
+from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 # Installed with the package; an editable install reads those of the repository.
@@ -42,3 +44,32 @@ def card_text(name: str) -> str:
         if file.is_file():
             return file.read_text(encoding="utf-8")
     return f"# {name}\n\n{metric.__doc__ or 'This metric has no documentation.'}"
+
+
+def rule_card(name: str) -> str:
+    """The card of the rules with that name: what each does, where it is defined, and the metrics that take it."""
+    rules = list(rules_named(name))
+    if not rules:
+        raise UnknownNameError("rule", name, sorted({known for family in families() for known in rules_of(family)}))
+    return "\n\n".join([f"# {name}", *(_rule_section(rule) for rule in rules)])
+
+
+def _rule_section(rule: Rule) -> str:
+    users = [f"`{metric}` (`{option}`)" for metric, option in _options_with(rule.family)]
+    lines = [f"## {rule.family}", rule.about, f"Origin: {rule.origin}"]
+    if users:
+        lines.append(f"Metrics with this rule: {', '.join(users)}. Choose it with `--option METRIC.rule={rule.name}`.")
+    others = [other for other in rules_of(rule.family) if other != rule.name]
+    if others:
+        lines.append(f"Other rules of this family: {', '.join(f'`{other}`' for other in others)}.")
+    return "\n\n".join(lines)
+
+
+def _options_with(family: str) -> list[tuple[str, str]]:
+    """The metrics, with the option, that take rules of a family."""
+    return [
+        (name, option)
+        for name in list_available()
+        for option, about in resolve(name).declared_options.items()
+        if about.rules == family
+    ]

@@ -16,7 +16,8 @@ from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.function_metric import as_metric
 from multimodal_eval.core.metric import Metric, StoredMean
-from multimodal_eval.core.records import COMPOSITE, RunInfo
+from multimodal_eval.core.options import signed_values
+from multimodal_eval.core.records import COMPOSITE, RunInfo, StoredSignature
 from multimodal_eval.core.registry import entry_points, registered
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
@@ -61,13 +62,23 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
         metric = metric.configure(stored.options) if stored.options else metric
     except (UnknownNameError, ConfigError):
         metric = None
-    if metric is not None and metric.definition == (stored.version, stored.code):
+    if metric is not None and metric.definition == (stored.version, stored.code) and _has_same_rules(metric, stored):
         return metric
     if name in info.means:
         return StoredMean(name, info.bounds_of(name))
     problem = "is not registered here" if metric is None else "is defined differently here"
     what = f"{name} is not a mean" if info.format > 1 else f"the run does not say whether {name} is a mean"
     raise UnavailableError(f"{what}, and the metric that computed it {problem}. Name its file with --plugin FILE")
+
+
+def _has_same_rules(metric: Metric, stored: StoredSignature) -> bool:
+    """Whether the rules that the options name have the same definition here as in the run."""
+    signed = signed_values(metric.declared_options, metric.options)
+    return all(
+        signed[name] == stored.settings.get(name)
+        for name, option in metric.declared_options.items()
+        if option.rules is not None and name in signed
+    )
 
 
 def is_available(name: str) -> bool:
