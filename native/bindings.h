@@ -9,5 +9,6 @@ void bind_json_columns(nanobind::module_& module);
 void bind_table_columns(nanobind::module_& module);
 void bind_text(nanobind::module_& module);
 void bind_meteor(nanobind::module_& module);
+void bind_edit_distance(nanobind::module_& module);
 void bind_stats(nanobind::module_& module);
 void bind_lint(nanobind::module_& module);

@@ -8,6 +8,7 @@ NB_MODULE(_native, module) {
     bind_table_columns(module);
     bind_text(module);
     bind_meteor(module);
+    bind_edit_distance(module);
     bind_stats(module);
     bind_lint(module);
 }

@@ -79,6 +79,7 @@ EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS),
     **dict.fromkeys(["hallucination_metric", "semantic_similarity"], CAPTIONS),
     **dict.fromkeys(["exact_match", "vqa_accuracy"], ANSWERS),
+    **dict.fromkeys(["anls", "anls_star", "contains", "gqa", "ocrbench", "relaxed_accuracy"], ANSWERS),
     **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], IMAGES),
     "contextual_relevance": QUESTIONS,
     "perplexity": TOKENS,

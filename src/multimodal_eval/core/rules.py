@@ -126,10 +126,9 @@ def rules_of(family: str) -> dict[str, Rule]:
 
 def find_rule(family: str, name: str) -> Rule:
     """The rule with that name; the error suggests similar names."""
-    if family in _built_in_families():
-        import_module(f"{BUILT_IN}.{family}")
-    if name in _rules.get(family, {}):
-        return _rules[family][name]
+    found = _rules.get(family, {}).get(name)
+    if found is not None:
+        return found
     known = rules_of(family)
     if name in known:
         return known[name]

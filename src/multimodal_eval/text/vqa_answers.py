@@ -6,9 +6,11 @@ punctuation:
 
 - All marks of a kind in `;/[]"{}()=+\\_-><@`,?!` are removed if one of them is next to a space, or if the text has a
   comma between two digits. Otherwise they become spaces ("black-white" is two words, "1,000" is 1000).
-- Then the first 32 full stops that no digit follows are removed ("3.5" stays, "5." becomes "5").
+- Then the first 32 full stops that no digit follows are removed ("3.5" stays, "5." becomes "5"). VLMEvalKit also keeps
+  full stops after a digit ("5." stays).
 
-Apostrophes and colons stay.
+Apostrophes and colons stay. EvalAI's processor, used for TextVQA, converts to lower case first, then removes commas and
+question marks and puts a space before "'s".
 
 References:
     Antol et al. (2015). VQA: Visual Question Answering. ICCV. arXiv:1505.00468.
@@ -23,6 +25,7 @@ from collections.abc import Iterator
 _MARKS = ';/[]"{}()=+\\_-><@`,?!'
 _COMMA_IN_NUMBER = re.compile(r"\d,\d")
 _FULL_STOP = re.compile(r"\.(?!\d)")
+_LONE_FULL_STOP = re.compile(r"(?<!\d)\.(?!\d)")
 _FULL_STOPS = 32  # the program passes a regular expression flag as the count
 _ARTICLES = frozenset({"a", "an", "the"})
 _NUMBERS = {
@@ -68,17 +71,24 @@ def one_line(text: str) -> str:
     return text.replace("\n", " ").replace("\t", " ").strip()
 
 
-def normalise_vqa_answer(text: str) -> str:
+def normalise_vqa_answer(text: str, *, keeps_stop_after_digit: bool = False) -> str:
     """The answer as the VQA evaluation compares it: "The two dogs." becomes "2 dogs"."""
-    words = [_NUMBERS.get(word, word) for word in _without_punctuation(one_line(text)).lower().split()]
+    full_stop = _LONE_FULL_STOP if keeps_stop_after_digit else _FULL_STOP
+    words = [_NUMBERS.get(word, word) for word in _without_punctuation(one_line(text), full_stop).lower().split()]
     return " ".join(_CONTRACTIONS.get(word, word) for word in words if word not in _ARTICLES)
 
 
-def _without_punctuation(text: str) -> str:
+def normalise_evalai_answer(text: str) -> str:
+    """The answer as EvalAI's processor compares it: "What's that?" becomes "what 's that"."""
+    words = text.lower().replace(",", "").replace("?", "").replace("'s", " 's")
+    return normalise_vqa_answer(words.strip())
+
+
+def _without_punctuation(text: str, full_stop: re.Pattern[str]) -> str:
     """The text without punctuation. The original text decides, for each kind of mark, whether it becomes a space."""
     has_long_number = _COMMA_IN_NUMBER.search(text) is not None
     bare = text
     for mark in _MARKS:
         is_removed = has_long_number or f"{mark} " in text or f" {mark}" in text
         bare = bare.replace(mark, "" if is_removed else " ")
-    return _FULL_STOP.sub("", bare, count=_FULL_STOPS)
+    return full_stop.sub("", bare, count=_FULL_STOPS)

@@ -2,49 +2,40 @@
 
     exact_match = 1 if n(answer) = n(r) for any reference r, else 0
 
-with the normalisation n: `lower` (lower case, white space collapsed), `vqa` (as in the VQA evaluation) or `none`.
+with the normalisation n that the rule names: `lower@1` (lower case, white space collapsed), `vqa@official`, `squad@1.1`
+and others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated
 
-from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.registry import metric
+from multimodal_eval.core.rules import RuleFamily
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.evaluation.text_rules import OlderName, normaliser
 from multimodal_eval.text.captions import require_references
-from multimodal_eval.text.vqa_answers import normalise_vqa_answer
 
 __all__ = ["compute_exact_match", "exact_match"]
 
-
-def _lower(text: str) -> str:
-    return " ".join(text.lower().split())
+TextRuleName = Annotated[str, "how both texts are normalised before they are compared", RuleFamily("answer_text")]
 
 
-def _vqa(text: str) -> str:
-    """VQA's normalisation; if it leaves nothing, as for the answer "A", the text in lower case."""
-    return normalise_vqa_answer(text) or _lower(text)
+def exact_match(
+    candidate: str, references: Sequence[str], *, rule: str = "lower@1", normalise: str | None = None
+) -> float:
+    """1.0 if the candidate equals any reference after normalisation, else 0.0; a blank candidate equals none.
 
-
-Normalisation = Annotated[Literal["lower", "vqa", "none"], "how both texts are normalised before they are compared"]
-NORMALISATIONS: dict[str, Callable[[str], str]] = {"lower": _lower, "vqa": _vqa, "none": str}
-
-
-def exact_match(candidate: str, references: Sequence[str], *, normalise: str = "lower") -> float:
-    """1.0 if the candidate equals any reference after normalisation, else 0.0; a blank candidate equals none."""
+    `normalise` is the older way to name a rule: lower, vqa or none.
+    """
     require_references("exact_match", references)
-    if normalise not in NORMALISATIONS:
-        raise ConfigError(
-            f"exact_match has no normalisation {normalise!r}.{did_you_mean(normalise, list(NORMALISATIONS))}"
-        )
-    normalised = NORMALISATIONS[normalise]
+    normalised = normaliser("exact_match", rule, normalise)
     answer = normalised(candidate)
     return float(bool(candidate.strip()) and any(normalised(reference) == answer for reference in references))
 
 
 @metric("exact_match", version="1", needs=("generated_answer", "references"), bounds=(0, 1), placement="thread")
-def compute_exact_match(sample: Sample, *, normalise: Normalisation = "lower") -> float:
+def compute_exact_match(sample: Sample, *, rule: TextRuleName = "lower@1", normalise: OlderName = None) -> float:
     """Whether the answer equals one of the references, by default ignoring case and spacing."""
-    return exact_match(sample.generated_answer or "", sample.reference_texts, normalise=normalise)
+    return exact_match(sample.generated_answer or "", sample.reference_texts, rule=rule, normalise=normalise)
