@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from multimodal_eval import Sample
+from multimodal_eval import Box, Sample
 from tests.golden.clip.images import golden_image
 
 CAPTIONS = [
@@ -75,12 +75,20 @@ LABELS = [
     Sample(id="4", generated_answer="perhaps", expected_answer="no", annotations={"a": "yes"}),
 ]
 
+REGIONS = [
+    Sample(id="1", generated_answer="[0, 0, 10, 5]", boxes=[Box((0, 0, 10, 10))]),
+    Sample(id="2", generated_answer="(40, 60)", boxes=[Box((0, 0, 10, 10)), Box((30, 30, 50, 70))]),
+    Sample(id="3", generated_answer="The box is [2, 2, 9, 9].", boxes=[Box((0, 0, 10, 10))]),
+    Sample(id="4", generated_answer="eine Katze", boxes=[Box((1, 1, 2, 2))]),
+]
+
 EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS),
     **dict.fromkeys(["hallucination_metric", "semantic_similarity"], CAPTIONS),
     **dict.fromkeys(["exact_match", "vqa_accuracy"], ANSWERS),
     **dict.fromkeys(["anls", "anls_star", "contains", "gqa", "ocrbench", "relaxed_accuracy"], ANSWERS),
     **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], IMAGES),
+    **dict.fromkeys(["acc_at_iou", "iou", "point_in_box"], REGIONS),
     "contextual_relevance": QUESTIONS,
     "perplexity": TOKENS,
     "hidden_metric": SURPRISES,

@@ -65,12 +65,15 @@ class FunctionMetric(Metric):
         return f"<metric {self.name}>"
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
-        """Call the function; 0.0 if a needed input is missing."""
+        """The function's result, or the value of a Score; 0.0 if a needed input is missing or there is no value."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
         if self._corpus is not None and extra.get("corpus") is None:
             extra["corpus"] = self._lone_state
-        return self.function(sample, **{**self.options, **extra})  # type: ignore[return-value]
+        result = self.function(sample, **{**self.options, **extra})
+        if isinstance(result, Score):
+            return 0.0 if result.value is None else result.value
+        return result  # type: ignore[return-value]
 
     @cached_property
     def _lone_state(self) -> Any:

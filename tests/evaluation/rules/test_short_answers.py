@@ -190,3 +190,8 @@ def test_the_rule_is_in_the_signature_and_stored_samples_are_scored_natively(tmp
     run = evaluate(samples, metrics=["anls"], options={"anls": {"rule": "lmms-eval@0.7.3/anls"}}, output=tmp_path / "r")
     assert run["anls"]["value"] == pytest.approx(1 - 1 / 6)
     assert "|rule:lmms-eval@0.7.3/anls|" in run.results["metrics"]["anls"]["signature"]
+
+
+def test_a_run_knows_the_formulas_of_ocrbench(tmp_path):
+    rows = [{"id": "1", "prediction": "x ^ 2", "references": ["x^2"], "dataset": "HME100k"}]
+    assert evaluate(rows, metrics=["ocrbench"], output=tmp_path / "run")["ocrbench"]["value"] == 1

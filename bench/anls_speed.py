@@ -2,7 +2,7 @@
 
 The peer runs in its own environment: `V/bin/pip install numpy && V/bin/pip install --no-deps lmms-eval==0.7.3`, then
 
-    python bench/anls.py V/bin/python [SAMPLES]
+    python bench/anls_speed.py V/bin/python [SAMPLES]
 
 prints the seconds for the samples (answers of 5 to 60 letters, 1 to 3 references), the ratio, and the growth to ten
 times as many samples and to texts ten times as long.
