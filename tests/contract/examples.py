@@ -82,6 +82,12 @@ REGIONS = [
     Sample(id="4", generated_answer="eine Katze", boxes=[Box((1, 1, 2, 2))]),
 ]
 
+CHOICES = [
+    Sample(id="1", generated_answer="**B**", choices=["a dog", "a cat"], expected_answer="B"),
+    Sample(id="2", generated_answer="Answer: A. Because B is wrong", choices={"A": "2", "B": "3"}, expected_answer="3"),
+    Sample(id="3", generated_answer="I cannot see it", choices=["red", "blue", "green"], references=["A", "C"]),
+]
+
 EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS),
     **dict.fromkeys(["hallucination_metric", "semantic_similarity"], CAPTIONS),
@@ -94,4 +100,5 @@ EXAMPLES: dict[str, list[Sample]] = {
     "hidden_metric": SURPRISES,
     **dict.fromkeys(["f1_any_match", "f1_majority", "f1_strict", "soft_score"], LABELS),
     **dict.fromkeys(["chair_i", "chair_s"], OBJECTS),
+    "multiple_choice": CHOICES,
 }

@@ -43,11 +43,12 @@ class FunctionMetric(Metric):
         aggregate: Callable[[Rows], Estimate] | None = None,
         part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
         headline: str | None = None,
+        problem: Callable[..., str | None] | None = None,
         **declared: Any,
     ) -> None:
         self.function, self.name, self.headline = function, name, headline
         self._corpus, self._default_corpus, self._batch = corpus, default_corpus, batch
-        self._corpus_groups = corpus_groups
+        self._corpus_groups, self._problem = corpus_groups, problem
         self._aggregate, self._part_aggregates = aggregate, dict(part_aggregates or {})
         self._declared = declared
         self.placement = "process" if batch is None else "thread"
@@ -101,6 +102,19 @@ class FunctionMetric(Metric):
     def averages(self) -> bool:
         """Whether neither the value nor a part has a declared aggregate."""
         return self._aggregate is None and not self._part_aggregates
+
+    def problem(self, sample: Sample) -> str | None:
+        """What the declared function returns; it gets the options that it takes."""
+        return None if self._problem is None else self._problem(sample, **self._problem_options)
+
+    @cached_property
+    def _problem_options(self) -> OptionValues:
+        return {} if self._problem is None else self._options_for(self._problem)
+
+    @property
+    def checks_samples(self) -> bool:
+        """Whether a function that refuses samples is declared."""
+        return self._problem is not None
 
     @property
     def fits(self) -> bool:

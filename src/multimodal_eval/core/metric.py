@@ -214,6 +214,18 @@ class Metric:
         """Whether the metric needs the whole corpus before it scores."""
         return type(self).fit is not Metric.fit
 
+    def problem(self, sample: Sample) -> str | None:
+        """Why a sample cannot be scored, so that the input is refused with its line; None if it can be.
+
+        A run asks before it scores anything. The sample has only its id and the fields in `needs`.
+        """
+        return None
+
+    @property
+    def checks_samples(self) -> bool:
+        """Whether the metric refuses some samples."""
+        return type(self).problem is not Metric.problem
+
     def fit(self, samples: Iterable[Sample]) -> Any:
         """Corpus statistics of some samples, or None if the metric needs none."""
         return None

@@ -51,6 +51,7 @@ def metric(
     batch: Callable[..., Sequence[Score]] | None = None,
     aggregate: Callable[[Rows], Estimate] | None = None,
     part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
+    problem: Callable[..., str | None] | None = None,
 ) -> Callable[[Callable[..., Result]], FunctionMetric]:
     """Turn a function `f(sample, *, option=…) -> float | dict` into a registered metric.
 
@@ -61,6 +62,7 @@ def metric(
     `batch(samples, …)` scores many samples in one call if that is faster.
     `placement` is "process" for Python code, or "thread" for fast code and for compiled code that releases the GIL.
     The default is "thread" if there is a `batch`, else "process".
+    `problem(sample, …)` says why a sample cannot be scored, so that the input is refused with its line, or None.
     `aggregate` replaces the mean, `part_aggregates` the means of the parts. Without a `version`, the signature contains
     a digest of the function's source.
     """
@@ -77,6 +79,7 @@ def metric(
             aggregate=aggregate,
             part_aggregates=part_aggregates,
             headline=headline,
+            problem=problem,
             needs=tuple(needs),
             bounds=bounds,
             direction=direction,

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 Status = Literal["ok", "missing_input", "degenerate", "error", "open"]
 
 
+UNREAD = "unread"  # the warning of a sample in whose answer a rule found nothing; counted beside the score
+
+
 class Score(msgspec.Struct, frozen=True, omit_defaults=True):
     """A value, or None with a status and a reason.
 

@@ -17,7 +17,7 @@ from multimodal_eval.core.metric import Bounds, Metric, Scorer, is_number
 from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.retries import GaveUpError, Retries
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Score, unscored
+from multimodal_eval.core.score import UNREAD, Score, unscored
 from multimodal_eval.core.scores import OK, Scores, code_of, joined
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def score_rows(
         fresh = _scored(metric.bounds, scorer, batch.take(rows), retries or Retries())
         _put(scores, rows, fresh)
     for row in answers.blank:
-        if scores.status[row] == OK:
+        if scores.status[row] == OK and scores.warnings.get(row) != UNREAD:
             scores.warnings[row] = BLANK_ANSWER
     return scores
 

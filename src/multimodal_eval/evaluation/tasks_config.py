@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from math import fsum, isfinite
+from typing import Any
 
 from multimodal_eval.core.config import OnMissing
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
@@ -22,7 +23,8 @@ DEFAULT_MAXIMUM = {"cider": 1.0}
 class Task:
     """What a task computes, with either `weights` (a composite) or a `headline` (a metric that is the composite).
 
-    `extras` are computed beside the composite, if the samples have references.
+    A task with neither has no composite, and its first metric leads. `extras` are computed beside the composite, if the
+    samples have references. `options` are the task's options of metrics; those of a run take precedence.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Task:
     maximum: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_MAXIMUM))
     extras: tuple[str, ...] = ()
     one_is_enough: bool = False  # the data may have the inputs of only some metrics
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)  # metric -> option -> value
 
     @property
     def all_metrics(self) -> list[str]:
@@ -81,6 +84,8 @@ TASKS: dict[str, Task] = {
         ),
         # No headline: which gold label any-match counts depends on the prediction, so it is never shown alone.
         Task("classification", ["f1_strict", "f1_any_match", "f1_majority", "soft_score"], one_is_enough=True),
+        # Answers that are read by a named rule.
+        Task("mcq", ["multiple_choice"]),
     )
 }
 

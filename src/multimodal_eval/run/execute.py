@@ -39,6 +39,7 @@ from multimodal_eval.run.nothing_scored import refuse_missing_fields, refuse_uns
 from multimodal_eval.run.parallel import ReadInput, read_in_parallel
 from multimodal_eval.run.part import OpenPart, States, Stored, Worker
 from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.sample_checks import refuse_bad_samples
 from multimodal_eval.run.sums import TreeSum
 
 UNSCORED = "UNSCORED"  # the code of a sample without a required score
@@ -90,7 +91,7 @@ def continue_run(
 
 def _read_and_score(worker: Worker, source: Input, executor: Executor, progress: Progress) -> None:
     info = read_input(worker, source, executor, progress)
-    info = fit(worker, info, executor, progress)
+    info = fit(worker, info, executor, progress, source)
     finish(worker, info, executor, progress)
 
 
@@ -135,13 +136,17 @@ def _read_here(worker: Worker, source: Input, progress: Progress) -> ReadInput:
     return read
 
 
-def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> RunInfo:
-    """Gather the corpus statistics, then store the signatures. After this the run can be resumed."""
+def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress, source: Input | None = None) -> RunInfo:
+    """Gather the corpus statistics, then store the signatures. After this the run can be resumed.
+
+    `source` says where a sample is that a metric refuses.
+    """
     if worker.plan.extras and not _has_references(worker.folder, info):
         worker.plan = worker.plan.without_extras()
         info = msgspec.structs.replace(info, **_described(worker.plan))
     folder, groups = worker.folder, worker.fitting
     refuse_missing_fields(worker.plan, folder, info)
+    refuse_bad_samples(worker, len(info.parts), executor, source)
     if groups:
         sums, large = _fitted(worker, info.parts, executor, progress)
         for name, metrics in groups.items():

@@ -30,6 +30,7 @@ from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.grouping import Grouping
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.reading import ReadItem, perform
+from multimodal_eval.run.sample_checks import Refused, checked_part
 
 BATCH = 1024
 States = dict[str, Any]  # corpus statistics by metric, of a type defined by the metric
@@ -111,6 +112,8 @@ class Worker:
             return "process" if self.reads_records else "thread"
         if work in ("join", "merge", "keys", "shared"):
             return "thread"
+        if work == "check":
+            return "process"
         placements = {metric.placement for metric in self.fresh if work not in ("fit", "fit_moved") or metric.fits}
         order: tuple[Placement, ...] = ("model", "process", "thread")
         return next((placement for placement in order if placement in placements), "thread")
@@ -130,6 +133,10 @@ class Worker:
     def fresh(self) -> list[Metric]:
         """The metrics that must be computed."""
         return [metric for metric in self.plan.metrics if metric.name not in self.reusable]
+
+    def check(self, part: int) -> Refused:
+        """Ask the metrics that refuse some samples about those of a part."""
+        return checked_part(self.folder, part, [metric for metric in self.fresh if metric.checks_samples])
 
     @cached_property
     def fitting(self) -> dict[str, list[Metric]]:

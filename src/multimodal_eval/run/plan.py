@@ -118,6 +118,7 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     if task is None and not config.metrics:
         raise NothingNamedError("name a task (--task captioning) or metrics (--metrics cider)")
     config = msgspec.structs.replace(_without_presets(config), error_patterns=with_versions(config.error_patterns))
+    config = _with_task_options(config, task)
     names = metric_names(config)
     for name in config.options:
         if name not in names:
@@ -137,6 +138,16 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     plan = Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes), tuple(extras))
     _refuse_bad_headline(plan)
     return plan
+
+
+def _with_task_options(config: RunConfig, task: Task | None) -> RunConfig:
+    """The configuration with the task's options of metrics, on which the run's own options are laid."""
+    names = metric_names(config)
+    options = {} if task is None else {name: values for name, values in task.options.items() if name in names}
+    if not options:
+        return config
+    merged = {name: {**options.get(name, {}), **config.options.get(name, {})} for name in {**options, **config.options}}
+    return msgspec.structs.replace(config, options=merged)
 
 
 def _refuse_bad_headline(plan: Plan) -> None:

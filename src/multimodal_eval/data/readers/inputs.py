@@ -120,6 +120,10 @@ class FileInput:
         note_unused("map", unused_map, checker, problems, summary)
         note_unused("annotators", unused_annotators, checker, problems, summary)
 
+    def places(self) -> Iterator[tuple[str | None, int, str | None]]:
+        """(file, line, id) of every record of the data, for messages about samples that were read before."""
+        return _ids_again(self.data_files.files, self._checker(self.data_files, Problems()), None)
+
     def _regular_pair(self, limit: int | None) -> CocoPair | None:
         """A COCO pair without anything unusual, read at once."""
         if not self.is_coco or self.columns or self.annotators or limit is not None or len(self.files) != 2:

@@ -59,6 +59,11 @@ class MemoryInput:
         note_unused("map", checker.unused_map, checker, problems, summary)
         note_unused("annotators", checker.unused_annotators, checker, problems, summary)
 
+    def places(self) -> Iterator[tuple[str | None, int, str | None]]:
+        """(None, number, id) of every row, for messages about samples that were read before."""
+        checker = RecordChecker(None, Problems(), self.columns, annotators=self.annotators)
+        return ((None, number, checker.id_of(_as_record(row))) for number, row in enumerate(self.rows, 1))
+
 
 class JoinedInput(MemoryInput):
     """Samples joined from several files, such as gold and predictions, and already checked.

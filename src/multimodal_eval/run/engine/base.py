@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
 import msgspec
 
@@ -23,9 +23,10 @@ from multimodal_eval.run.plan import Plan, make_plan
 if TYPE_CHECKING:
     from multimodal_eval.run.part import Worker
 
-Work = Literal["count", "read", "join", "keys", "shared", "fit", "fit_moved", "merge", "score", "probe", "score_again"]
+BeforeScoring = Literal["count", "read", "join", "check", "keys", "shared", "fit", "fit_moved", "merge"]
+Work = BeforeScoring | Literal["score", "probe", "score_again"]
 IN_OTHER_PROCESSES: tuple[Work, ...] = ("probe", "score_again")  # used only after a process has crashed
-BEFORE_SCORING: tuple[Work, ...] = ("count", "read", "join", "keys", "shared", "fit", "fit_moved", "merge")
+BEFORE_SCORING: tuple[Work, ...] = get_args(BeforeScoring)
 AHEAD = 2  # parts per worker that are in progress or queued: enough to keep all workers busy
 READING_AHEAD = 16  # the same for splits, whose results are small: a checksum of a large file delays no others
 Item = TypeVar("Item")

@@ -1,0 +1,161 @@
+"""Multiple choice: does the answer state the right letter?
+
+    multiple_choice = 1 if the letter that the rule reads is a gold letter, else 0
+
+The rule (`evaluation.rules.choice`) decides which letter an answer states. An answer without a letter scores 0 and is
+counted as `unread`. If the origin of the rule draws a letter at random, the sample is unscored, or scores the expected
+value of the draw: (number of gold letters among those drawn) / (number of letters).
+
+With `rotations`, the same question is asked several times with its options in another order, and counts only if all
+its rotations are right (circular evaluation):
+
+    value = 1/Q sum over questions q of prod over its rotations of right
+
+Reference:
+    Liu et al. (2024). MMBench: Is Your Multi-modal Model an All-around Player? ECCV. arXiv:2307.06281, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import Metric, Scorer
+from multimodal_eval.core.options import Option, Options
+from multimodal_eval.core.registry import register
+from multimodal_eval.core.rules import find_rule
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import UNREAD, Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.evaluation.choices import GoldError, gold_letters, key_of, options_of, stats_of_key
+from multimodal_eval.evaluation.rules._readings import Reading
+
+__all__ = ["compute_multiple_choice"]
+
+DRAWN = "the origin of the rule draws a letter at random"
+NONE = "none"
+
+
+class MultipleChoiceScorer:
+    """The opened metric."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.rule = find_rule("choice", options["rule"]).function
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        """One score per sample."""
+        return [self._score(sample) for sample in batch]
+
+    def _score(self, sample: Sample) -> Score:
+        options = options_of(sample)
+        try:
+            gold = gold_letters(sample, options, self.options["gold"])
+        except GoldError as error:
+            return unscored("degenerate", str(error))
+        reading: Reading = self.rule(sample.generated_answer or "", options)
+        if reading.is_drawn and self.options["random"] == "unscored":
+            return unscored("degenerate", DRAWN)
+        value = _value(reading, gold)
+        is_unread = not reading.is_drawn and reading.choice not in options
+        details = {"read": reading.label}
+        warning = UNREAD if is_unread else None
+        if self.options["rotations"] == NONE:
+            return Score(value, details=details, warning=warning)
+        stats = stats_of_key(key_of(sample, self.options["rotations"]))
+        return Score(value, stats=stats, parts={"single": value}, details=details, warning=warning)
+
+
+def _value(reading: Reading, gold: Sequence[str]) -> float:
+    if reading.is_drawn:
+        return len({*gold} & {*reading.among}) / len(reading.among)
+    return float(reading.choice in gold)
+
+
+class MultipleChoice(Metric):
+    """Whether the letter that a named rule reads out of the answer is the right one."""
+
+    name = "multiple_choice"
+    version = "1"
+    needs = ("generated_answer", "choices", "references")
+    bounds = (0, 1)
+    placement = "process"
+    summary = "Whether the letter that a named rule reads out of the answer is the right one."
+    options = Options(
+        rule=Option(str, "mmeval@1", rules="choice", help="how the letter is read"),
+        random=Option(
+            str,
+            "unscored",
+            choices=("unscored", "expected"),
+            help="if the origin of the rule draws a letter: leave the sample unscored, or score the expected value",
+        ),
+        gold=Option(
+            str,
+            "auto",
+            choices=("auto", "letter", "text", "index"),
+            help="what the gold answer is: a letter, else the text of a choice (auto), only one of them, or a position "
+            "from 0",
+            is_quiet=True,
+        ),
+        rotations=Option(
+            str,
+            NONE,
+            help="which samples are the same question with rotated choices, of which all must be right: those of a "
+            "`group`, those with the same MMBench `index`, or those with the same value of a metadata column; `none` "
+            "scores each sample alone",
+            is_quiet=True,
+        ),
+        without_choices=Option(
+            str,
+            "refuse",
+            choices=("refuse", "unscored"),
+            help="whether a sample without choices makes the input invalid or is unscored",
+            is_quiet=True,
+        ),
+    )
+
+    def check_options(self) -> None:
+        """Refuse an empty name of a column."""
+        if not str(self.options["rotations"]).strip():
+            raise ConfigError("the option `rotations` of multiple_choice must be none, group, index or a column")
+
+    @property
+    def averages(self) -> bool:
+        """Whether each sample counts alone."""
+        return bool(self.options["rotations"] == NONE)
+
+    def problem(self, sample: Sample) -> str | None:
+        """A question without choices, or a gold answer that is none of them."""
+        options = options_of(sample)
+        if not options:
+            if self.options["without_choices"] == "unscored":
+                return None
+            return (
+                "the question has no `choices`. To leave such samples unscored: "
+                "--option multiple_choice.without_choices=unscored"
+            )
+        if len(options) < 2:
+            return f"the question has only one choice: {', '.join(options)}"
+        if self.options["rotations"] == "index" and not sample.id.isdecimal():
+            return "`rotations: index` needs ids that are whole numbers"
+        try:
+            gold_letters(sample, options, self.options["gold"])
+        except GoldError as error:
+            return str(error)
+        return None
+
+    def open(self, state: Any) -> Scorer:
+        """Find the rule."""
+        return MultipleChoiceScorer(dict(self.options))
+
+    def aggregate(self, rows: Rows) -> Estimate:
+        """The mean, or the share of questions with all rotations right."""
+        if self.averages or rows.stats is None:
+            return mean_estimate(rows)
+        from multimodal_eval.stats.grouped import all_right
+
+        return all_right(rows.values, rows.stats)
+
+
+compute_multiple_choice = MultipleChoice()
+register(compute_multiple_choice)

@@ -1,0 +1,323 @@
+"""Choices: which letter does an answer to a multiple-choice question state?
+
+A rule is a function `rule(answer, options) -> Reading`. `options` maps the letters of the question to their texts, in
+order. The reading has the letter, or nothing, or the letters among which the origin of the rule draws one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from multimodal_eval.core.rules import rule
+from multimodal_eval.evaluation.rules._choice_default import read_choice
+from multimodal_eval.evaluation.rules._readings import UNREAD, Options, Reading, drawn, read
+
+__all__ = [
+    "answer_line",
+    "can_infer",
+    "default_choice",
+    "mcq_extract",
+    "mmmu",
+    "mmmu_lmms_eval",
+    "mmmu_pro",
+]
+
+_MMMU_PROGRAM = "MMMU's evaluation program, https://github.com/MMMU-Benchmark/MMMU"
+
+
+@rule("choice", "mmeval@1", origin="multimodal_eval, the default")
+def default_choice(answer: str, options: Options) -> Reading:
+    r"""The letter that a reader would take as the answer.
+
+    Reasoning in `<think>` is left out. In this order: a boxed or tagged answer; the last statement of an answer
+    ("Answer: B", "the answer is not A but B", "正确答案是B"); an answer that is a letter, starts with one or ends with
+    one, with any of the usual marks (`**B**`, `(B)`, `B.`, `option B`); an answer that is the text of an option; the
+    only letter or the only text of an option that the answer mentions. Nothing is read if the answer names several
+    options and states none of them. No letter is drawn.
+    """
+    return read_choice(answer, options)
+
+
+# MMMU and its descendants
+
+
+_STRIPPED = (",", ".", "!", "?", ";", ":", "'")  # one after the other, each once
+
+
+def _padded(answer: str, marks: Iterable[str] = _STRIPPED) -> str:
+    for mark in marks:
+        answer = answer.strip(mark)
+    return f" {answer} "
+
+
+@lru_cache(maxsize=4096)
+def _forms(letters: tuple[str, ...], before: str, after: str) -> tuple[tuple[str, str], ...]:
+    """(letter, form) for every letter; a form is the letter between two marks."""
+    return tuple((letter, before + letter + after) for letter in letters)
+
+
+def _last(text: str, forms: Iterable[tuple[str, str]]) -> str:
+    """The letter whose form occurs last; the first letter if none occurs."""
+    best, place = "", -2
+    for letter, form in forms:
+        if (start := text.rfind(form)) > place:
+            best, place = letter, start
+    return best
+
+
+def _in_parentheses(text: str, letters: tuple[str, ...]) -> str | None:
+    """The letter that is last in parentheses, as in `(B)`."""
+    if "(" not in text:
+        return None
+    forms = [pair for pair in _forms(letters, "(", ")") if pair[1] in text]
+    return _last(text, forms) if forms else None
+
+
+def _before(text: str, letters: tuple[str, ...], before: str, after: str) -> str | None:
+    """Of the letters with these marks, the one that is last between two blanks; the first if none of them is."""
+    matches = [letter for letter, form in _forms(letters, before, after) if form in text]
+    if len(matches) < 2:
+        return matches[0] if matches else None
+    return _last(text, _forms(tuple(matches), " ", " "))
+
+
+def _by_text(text: str, options: Options) -> str | None:
+    """The option whose text occurs last in an answer of more than five words."""
+    if len(text.split(None, 5)) <= 5:
+        return None
+    lowered = text.lower()
+    forms = [(letter, form) for letter, option in options.items() if (form := option.lower()) in lowered]
+    return _last(lowered, forms) if forms else None
+
+
+def _as_in_mmmu(answer: str, options: Options) -> Reading:
+    """The rule of MMMU as lmms-eval and MMMU-Pro have it: a letter before a blank or a full stop counts too."""
+    text, letters = _padded(answer), tuple(options)
+    letter = (
+        _in_parentheses(text, letters)
+        or _before(text, letters, "", " ")
+        or _before(text, letters, "", ".")
+        or _by_text(text, options)
+    )
+    return read(letter) if letter else drawn(options)
+
+
+@rule("choice", "mmmu-pro@2025", origin=f"mmmu-pro/evaluate.py of {_MMMU_PROGRAM} (bb0b95a)")
+def mmmu_pro(answer: str, options: Options) -> Reading:
+    """MMMU-Pro's rule: the only option letter after the last `Answer:`, else the rule `lmms-eval@0.7.3/mmmu`.
+
+    If the text after the last `Answer:` contains exactly one of the letters anywhere, it is the answer: a capital in a
+    word counts. If no letter is found in any way, the origin draws one.
+    """
+    place = answer.rfind("Answer:")
+    if place >= 0:
+        stated = answer[place + len("Answer:") :]
+        matches = [letter for letter in options if letter in stated]
+        if len(matches) == 1:
+            return read(matches[0])
+    return _as_in_mmmu(answer, options)
+
+
+@rule("choice", "mmmu@2024", origin=f"eval/eval_utils.py of {_MMMU_PROGRAM} (44b45b5)")
+def mmmu(answer: str, options: Options) -> Reading:
+    """MMMU's rule: the last letter in parentheses, else the last between blanks, else the last option text.
+
+    The text of an option counts only in answers of more than five words. If nothing is found, the origin draws a
+    letter.
+    """
+    text, letters = _padded(answer), tuple(options)
+    letter = _in_parentheses(text, letters) or _before(text, letters, " ", " ") or _by_text(text, options)
+    return read(letter) if letter else drawn(options)
+
+
+@rule("choice", "lmms-eval@0.7.3/mmmu", origin="lmms-eval 0.7.3, tasks/_task_utils/mmmu_mcq_utils.py")
+def mmmu_lmms_eval(answer: str, options: Options) -> Reading:
+    """lmms-eval's rule for MMMU: the last letter in parentheses, else one before a blank, a full stop, else the text.
+
+    Of several letters before a blank or a full stop, the one that is last between two blanks counts, and the first of
+    the question if none of them is. A capital at the end of a word counts ("USA is"). The text of an option counts only
+    in answers of more than five words. If nothing is found, the origin draws a letter.
+    """
+    return _as_in_mmmu(answer, options)
+
+
+# lmms-eval's mcq_extract
+
+
+_MCQ_STRIPPED = (*_STRIPPED, '"')
+# By what they contain, so that one search can exclude several.
+_PHRASES: dict[str, tuple[str, ...]] = {
+    "answer is": (
+        *("the answer is", "answer is", "the correct answer is", "correct answer is", "the best answer is"),
+        *("best answer is", "my answer is"),
+    ),
+    "option is": ("the correct option is", "correct option is", "the best option is", "best option is"),
+    "choice is": ("the choice is", "choice is", "the correct choice is", "correct choice is", "my choice is"),
+    "i ": ("i choose", "i select", "i pick"),
+}
+_OTHER_PHRASES = ("옵션", "정답은", "답은", "답:", "答案是", "答案为", "选", "答えは")
+_MARKED = (("(", ")"), ("", "."), ("", ":"), ("", ")"), ("", " "))
+
+
+@rule("choice", "lmms-eval@0.7.3/mcq_extract", origin="lmms-eval 0.7.3, tasks/_task_utils/mcq_extract.py")
+def mcq_extract(answer: str, options: Options) -> Reading:
+    """lmms-eval's general rule: the letter in the most telling place; of several such places, the last.
+
+    In this order: the start of the answer, its end (both not next to a letter of the alphabet), after a phrase such as
+    "the answer is" (the last first occurrence of any option letter, wherever it is), in `(B)`, `B.`, `B:`, `B)`, before
+    a blank, anywhere. Nothing is read if no letter occurs.
+    """
+    if not answer or answer.isspace():
+        return UNREAD
+    text = _padded(answer.strip(), _MCQ_STRIPPED)
+    letters, stripped = tuple(options), text.strip()
+    letter = _at_the_edge(stripped, letters) or _after_phrase(text, letters)
+    if letter:
+        return read(letter)
+    for before, after in _MARKED:
+        forms = [pair for pair in _forms(letters, before, after) if pair[1] in text]
+        if forms:
+            return read(_last(text, forms))
+    forms = [(letter, letter) for letter in letters if letter in text]
+    return read(_last(text, forms)) if forms else UNREAD
+
+
+def _at_the_edge(text: str, letters: Iterable[str]) -> str | None:
+    """The letter with which the text starts, else the one with which it ends."""
+    letters = tuple(letters)
+    is_start = len(text) == 1 or not text[1:2].isalpha()
+    if is_start and text.startswith(letters):
+        return next(letter for letter in letters if text.startswith(letter))
+    if (len(text) == 1 or not text[-2:-1].isalpha()) and text.endswith(letters):
+        return next(letter for letter in letters if text.endswith(letter))
+    return None
+
+
+def _after_phrase(text: str, letters: tuple[str, ...]) -> str | None:
+    """The letter found last, where each phrase leads to the next occurrence of every letter."""
+    lowered = text.lower()
+    phrases = [phrase for part, group in _PHRASES.items() if part in lowered for phrase in group]
+    if not lowered.isascii():
+        phrases += _OTHER_PHRASES
+    starts = {place + len(phrase) for phrase in phrases if (place := lowered.find(phrase)) >= 0}
+    best, last = None, -1
+    for start in sorted(starts, reverse=True):
+        for letter in letters:
+            if (place := text.find(letter, start)) > last:
+                best, last = letter, place
+        if best is not None:  # an earlier phrase leads to earlier letters
+            break
+    return best
+
+
+# VLMEvalKit
+
+
+_API_FAILED = "Failed to obtain answer via API"
+_REFUSALS = (
+    "Sorry, I can't help with images of people yet.",
+    "I can't process this file.",
+    "I'm sorry, but without the image provided",
+    "Cannot determine the answer",
+)
+_REFUSED = "Z"  # VLMEvalKit's letter for an answer that refuses or fits no option
+_SEPARATORS = ".()[],:;!*#{}"
+_AS_BLANKS = str.maketrans(dict.fromkeys(_SEPARATORS, " "))
+_ANSWER_IS = re.compile(r"answer\s++is\s++\**+([a-d])", re.I)
+_NEAR_THE_END = 4  # words, of which the letter is the first
+_UPPERCASE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@lru_cache(maxsize=1024)
+def _as_words(letters: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of the letters as a word; the separators of VLMEvalKit and white space end a word."""
+    edge = rf"\s{re.escape(_SEPARATORS)}"
+    return re.compile(rf"(?<![^{edge}])(?:{'|'.join(map(re.escape, letters))})(?![^{edge}])")
+
+
+@rule("choice", "vlmevalkit@e8e78f05/can_infer", origin="VLMEvalKit e8e78f05, vlmeval/utils/matching_util.py")
+def can_infer(answer: str, options: Options) -> Reading:
+    """VLMEvalKit's rule without its judge: one letter near the end, else "answer is B", else one option's text.
+
+    Punctuation separates words. If exactly one letter of the question occurs as a word, it counts if its first
+    occurrence is one of the last four words. Otherwise the first "answer is" before A, B, C or D in any case counts,
+    also at the start of a word: "answer is about" gives A. Otherwise an answer that is at most twice as long as all
+    options together is searched for their texts; exactly one must occur. A refusal, or the word `Z`, gives Z.
+    VLMEvalKit asks a judge model if nothing is found.
+    """
+    if _API_FAILED not in answer:
+        if any(refusal in answer for refusal in _REFUSALS):
+            return read(_REFUSED)
+        letter = _only_letter(answer, tuple(options)) or _after_answer_is(answer)
+        if letter is not None and (letter in options or letter == _REFUSED):
+            return read(letter)
+    return _only_text(answer, options)
+
+
+def _after_answer_is(answer: str) -> str | None:
+    match = _ANSWER_IS.search(answer)
+    return None if match is None else match[1].upper()
+
+
+def _only_letter(answer: str, letters: Sequence[str]) -> str | None:
+    first = None
+    for match in _as_words(tuple(letters)).finditer(answer):
+        if first is None:
+            first = match
+        elif match[0] != first[0]:
+            return None
+    if first is None:
+        is_refused = _REFUSED in answer and _as_words((_REFUSED,)).search(answer) is not None
+        return _REFUSED if is_refused else None
+    rest = answer[first.start() :].translate(_AS_BLANKS)
+    return first[0] if len(rest.split(None, _NEAR_THE_END)) <= _NEAR_THE_END else None
+
+
+def _only_text(answer: str, options: Options) -> Reading:
+    lowered = answer.lower()
+    if len(lowered) > 2 * sum(map(len, options.values())) or not all(letter in _UPPERCASE for letter in options):
+        return UNREAD
+    matches = [letter for letter, text in options.items() if text.lower() in lowered]
+    return read(matches[0]) if len(matches) == 1 else UNREAD
+
+
+# inspect_ai
+
+
+_S = r"[A-Za-z\d ,]"  # what an answer line may contain
+_AS_MATHS = re.compile(rf"\$\s*+([A-Za-z\d]{_S}*+)\s*+\$")
+_AS_BOLD = re.compile(rf"\*\*\s*+([A-Za-z\d]{_S}*+)\s*+\*\*")
+_IN_PARENTHESES = re.compile(r"(^|[:,])(\s*+)\(([A-Za-z\d])\)(?=\s*+(?:[,.]|\Z)|[^\S\n]*+\n)", re.I)
+_LINE_ENDS = r"(?=[^\S\n]*+\n|\s*+(?:\.|\Z))"
+# The second alternative is a line without an answer: only blanks follow.
+_ANSWER_LINE = re.compile(rf"^answer\s*+:(?:\s*+({_S}++){_LINE_ENDS}|(?=[^\S ]*+ {_LINE_ENDS}))", re.I | re.M)
+_ANSWER_ANYWHERE = re.compile(rf"answer\s*:\s*({_S}+)(?:\W|\Z)", re.I)
+
+
+def _content(match: re.Match[str]) -> str:
+    return match[1].rstrip(" ")
+
+
+@rule("choice", "inspect@0.3.285/multiple_choice", origin="inspect_ai 0.3.285, solver multiple_choice, scorer choice")
+def answer_line(answer: str, options: Options) -> Reading:
+    """inspect_ai's rule: the letter on the last line `ANSWER: B`, else after the last `ANSWER:` anywhere.
+
+    Case does not matter. `$B$`, `**B**` and `(B)` are read as B. The line must have one letter of the question and
+    nothing else; a full stop, and what follows it, is ignored. Otherwise nothing is read.
+    """
+    if ":" not in answer:
+        return UNREAD
+    text = answer
+    if "$" in text:
+        text = _AS_MATHS.sub(_content, text)
+    if "**" in text:
+        text = _AS_BOLD.sub(_content, text)
+    if "(" in text:
+        text = _IN_PARENTHESES.sub(r"\1\2\3", text)
+    stated = _ANSWER_LINE.findall(text) or _ANSWER_ANYWHERE.findall(text)
+    if not stated:
+        return UNREAD
+    matches = [letter for letter in stated[-1].strip().rstrip(".").upper().split(",") if letter]
+    return read(matches[0]) if len(matches) == 1 and matches[0] in options else UNREAD

@@ -1,0 +1,81 @@
+"""Samples that a metric cannot score are an input error, with the file and line of each, before anything is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from multimodal_eval.core.errors import Problem
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.data.readers.problems import MAX_KEPT, Problems
+from multimodal_eval.run.engine.base import Executor, refuse_crashed
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.readers.inputs import Input
+    from multimodal_eval.data.runs.run_folder import RunFolder
+    from multimodal_eval.run.part import Worker
+
+CODE = "SAMPLE"
+_REFERENCES = ("references", "expected_answer", "caption")
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The problems of a part: the first of them, and their number."""
+
+    problems: list[Problem]
+    total: int
+
+
+def checked_part(folder: RunFolder, part: int, metrics: list[Metric]) -> Refused:
+    """Ask the metrics about every sample of a part."""
+    samples = folder.read_samples(part, _fields(metrics))
+    problems: list[Problem] = []
+    total = 0
+    for sample in samples:
+        for metric in metrics:
+            message = metric.problem(sample)
+            if message is not None:
+                total += 1
+                if len(problems) < MAX_KEPT:
+                    problems.append(Problem(code=CODE, message=f"{metric.name}: {message}", id=sample.id))
+    return Refused(problems, total)
+
+
+def _fields(metrics: list[Metric]) -> set[str]:
+    needs = {field.partition(".")[0] for metric in metrics for need in metric.needs for field in need.split("|")}
+    return needs.union(_REFERENCES) if "references" in needs else needs
+
+
+def refuse_bad_samples(worker: Worker, parts: int, executor: Executor, source: Input | None) -> None:
+    """Refuse an input with samples that a metric of the plan cannot score. `source` says where each of them is."""
+    if not any(metric.checks_samples for metric in worker.fresh):
+        return
+    kept: list[Problem] = []
+    total = 0
+    for result in executor.map(worker, "check", range(parts)):
+        refuse_crashed(result, "checking the samples")
+        kept += result.problems[: MAX_KEPT - len(kept)]
+        total += result.total
+    if not total:
+        return
+    problems = Problems()
+    problems.kept, problems.total = list(_placed(kept, source)), total
+    problems.raise_if_any()
+
+
+def _placed(problems: list[Problem], source: Input | None) -> Iterator[Problem]:
+    """The problems with file and line, from a second pass over the input."""
+    wanted = {problem.id for problem in problems}
+    places: dict[str | None, tuple[str | None, int]] = {}
+    for file, line, name in source.places() if source is not None else ():
+        if name in wanted:
+            places.setdefault(name, (file, line))
+            if len(places) == len(wanted):
+                break
+    for problem in problems:
+        file, place = places.get(problem.id, (None, None))
+        yield msgspec.structs.replace(problem, file=file, line=place)
