@@ -31,14 +31,15 @@ _FILLERS = (
     "|选项|選項|选择|選擇|选|選|вариант|под|буквой|буква|opción|opcion|opção|lettre|letra|la|le|der|die|das|buchstabe"
     "|lettera|オプション|選択肢|보기|옵션"
 )
-_LEAD = rf"(?:{_MARKS}|{_MACROS}|(?:{_FILLERS})(?![a-z]))*+"
+_LEAD = rf"(?:{_MARKS}|{_MACROS}|(?:{_FILLERS})(?![a-z])){{0,60}}+"
+_OUTSIDE = re.compile(rf"{_MARKS}{{0,20}}+([A-Z])[*_`$\"'”’\])}}.]*+\s*+(?:\Z|\n)")  # a letter and nothing else
 _CLOSING = re.compile(r"[*_`$\"'”’」』】》\])}）]+")
 _VERB = (
     r"(?:is|are|was|be|would\s+be|should\s+be|must\s+be|will\s+be|could\s+be|may\s+be|might\s+be|seems\s+to\s+be"
     r"|appears\s+to\s+be|corresponds\s+to|est|es|é|è|ist|lautet|jest|это|является|будет)\b"
     r"|[:：=→—]|->|=>|-|是|为|為|は|는|은|'s\b"
 )
-_ABOUT = r"(?:\s+(?:choice|option|letter))?(?:\s+(?:to|for|of|from|in|here|among|given|based|that)\b[^.\n:]{0,80}?)?"
+_ABOUT = r"(?:\s+(?:choice|option|letter))?(?:\s+(?:to|for|of|from|in|here|among|given|based|that)\b[^.\n:]{0,80}?)?(?:,[^.\n:]{0,80}?,)?"
 _AFTER_ANSWER = re.compile(rf"{_ABOUT}[\s*_`\"')\]]*+(?:{_VERB})", re.I)
 _AFTER_CHOICE = re.compile(rf"(?:\s+[\w-]+){{0,6}}?[\s*_`\"')\]]*+(?:{_VERB})", re.I)
 # Words that introduce an answer, and those of other languages, in lower case.
@@ -59,7 +60,7 @@ _EASTERN = re.compile(
     r"[^\S\n]*+(?:应该|應該)?(?:是|为|為|应为|應為|选|選|は|은|는)?"
 )
 _CHOICES = ("option", "choice", "correct", "best", "right", "most")
-_NEGATED = re.compile(r"[\s*_:]*(?:not|isn't|is\s+not|never|neither|nicht|не|不是)\b", re.I)
+_NEGATED = re.compile(r"[\s*_:]*(?:(?:not|isn't|is\s+not|never|neither|nicht|не)\b|不是)", re.I)
 _BUT = re.compile(
     r"[^.\n]{0,120}?\b(?:but|rather|instead|sondern|а)\b(?:\s+(?:rather|is|it\s+is))?|[^.\n]{0,60}?而是", re.I
 )
@@ -80,22 +81,22 @@ class Question:
             rf"{_LEAD}({any_letter}){end}[\s*_`$\"'”’」』】》\])}}）.。,:;!]*+(?:\\[)\]])?\s*", re.I
         )
         self.several = re.compile(rf"[*_`)\]}}]*(?:{_OTHERS}[*_`(\[{{]*({any_letter}){end}[*_`)\]}}]*)+", re.I)
-        start = r"[\s*_`#>\-\"'“(\[（【]*+(?:option\s+|choice\s+)?[*_`(\[]*+"
-        self.line = re.compile(rf"^{start}({any_letter}){end}(?=[*_`\"'”]*[)\].:：、,）】]|[*_`]*\s*$|\s+[-–—])", re.M)
-        self.marked = re.compile(rf"(?:[(\[（【]|\*\*|\b[Oo]ption\s+|\b[Cc]hoice\s+)[*_`(\[\"']*({any_letter}){end}")
+        start = r"[ \t*_`#>\-\"'“(\[（【]*+(?:option[ \t]+|choice[ \t]+)?[*_`(\[]*+"
+        self.line = re.compile(rf"^{start}({any_letter}){end}(?=[*_`\"'”]*[)\].:：、,）】]|[*_`]*[^\S\n]*$|[^\S\n]+[-–—])", re.M)
+        self.marked = re.compile(rf"(?:[(\[（【]|\*\*|\b[Oo]ption\s+|\b[Cc]hoice\s+)[*_`(\[\"']{{0,8}}+({any_letter}){end}")
         self.bare = re.compile(rf"(?<![A-Za-z0-9_'’.-])({any_letter}){end}")
         self.said = re.compile(
-            rf"(?<![A-Za-z0-9_'’])({any_letter}){end}[*_`)\]\"'”.]*"
-            r"(?:\s*[:,]?[^.,;:\n()]{0,80}?)\s(?:is|are|seems|appears|looks|would\s+be|must\s+be|should\s+be)\s+"
+            rf"(?<![A-Za-z0-9_'’])({any_letter}){end}[*_`)\]\"'”.]{{0,8}}+"
+            r"(?:\s{0,3}[:,]?[^.,;:\n()]{0,80}?)\s(?:is|are|seems|appears|looks|would\s+be|must\s+be|should\s+be)\s+"
             r"(?:to\s+be\s+)?(?:therefore\s+|thus\s+|clearly\s+|indeed\s+|likely\s+|also\s+)?(?:the\s+|an?\s+)?"
             r"(?:most\s+|only\s+|single\s+|overall\s+)?"
             r"(?:correct|right|best|answer|accurate|likely|suitable|appropriate|true|plausible|fitting|probable)\b",
         )
         self.chosen = re.compile(
-            r"(?:\b(?:i|we|i'd|i'll|would|will|must|should|can)\s+(?:would\s+|will\s+|must\s+)?"
+            r"(?:\b(?:i|we|i'd|i'll|would|will|must|should|can|let's|let’s)\s+(?:would\s+|will\s+|must\s+)?"
             r"(?:choose|select|pick|go\s+with|conclude|opt\s+for)"
             r"|\b(?:hence|therefore|thus|so|consequently|accordingly|it's|it\s+is|must\s+be|matches|leaves?)|[→⇒∴]|=>|->)"
-            rf"(?:\s*[,:])?{_LEAD}({any_letter}){end}",
+            rf"(?:\s{{0,3}}[,:])?{_LEAD}({any_letter}){end}",
             re.I,
         )
 
@@ -237,8 +238,10 @@ def _stated(it: _Answer) -> str | None:
     """The last statement of an answer; an empty string if it names several letters."""
     for place, is_answer in _statements(it):
         match = (_AFTER_ANSWER if is_answer else _AFTER_CHOICE).match(it.text, place)
-        if match is None:
+        if match is None and _NEGATED.match(it.text, place) is None:
             letter = it.letter_at(place, surely=True) if is_answer else None
+        elif match is None:
+            letter = _stated_at(it, place)
         else:
             letter = _stated_at(it, match.end())
         if letter is not None:
@@ -270,7 +273,10 @@ def _stated_at(it: _Answer, place: int) -> str | None:
         instead = _BUT.match(it.text, negated.end())
         return None if instead is None else it.letter_at(instead.end())
     letter = it.letter_at(place)
-    return "" if letter is not None and it.names_several(place) else letter
+    if letter is not None and it.names_several(place):
+        return _said(it, place) or ""  # "both A and B, but I choose B"
+    outside = None if letter is not None else _OUTSIDE.match(it.text, place)
+    return "" if outside is not None and outside[1] not in it.options else letter
 
 
 def _first_line(it: _Answer) -> str | None:
@@ -293,11 +299,11 @@ def _last_lines(it: _Answer) -> str | None:
     return it.question.by_fold[letters.pop().casefold()]
 
 
-def _said(it: _Answer) -> str | None:
-    """The last sentence of the kind `B is correct`, `I choose B` or `hence B`."""
+def _said(it: _Answer, start: int = 0) -> str | None:
+    """The last sentence of the kind `B is correct`, `I choose B` or `hence B` after a place."""
     best, last = None, -1
     for pattern in (it.question.said, it.question.chosen):
-        for match in pattern.finditer(it.text):
+        for match in pattern.finditer(it.text, start):
             letter = match[1]
             if letter not in it.options:
                 continue
