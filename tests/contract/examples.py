@@ -88,6 +88,13 @@ CHOICES = [
     Sample(id="3", generated_answer="I cannot see it", choices=["red", "blue", "green"], references=["A", "C"]),
 ]
 
+YES_NO = [
+    Sample(id="1", generated_answer="Yes, there is a dog.", expected_answer="yes"),
+    Sample(id="2", generated_answer="No.", expected_answer="Yes"),
+    Sample(id="3", generated_answer="I am not sure", references=["no"]),
+    Sample(id="4", generated_answer="There is no dog", expected_answer="No"),
+]
+
 EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["bleu", "cider", "cider_d", "meteor", "rouge_l"], CAPTIONS),
     **dict.fromkeys(["hallucination_metric", "semantic_similarity"], CAPTIONS),
@@ -101,4 +108,5 @@ EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["f1_any_match", "f1_majority", "f1_strict", "soft_score"], LABELS),
     **dict.fromkeys(["chair_i", "chair_s"], OBJECTS),
     "multiple_choice": CHOICES,
+    "yes_no": YES_NO,
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval.cli import terminal
 from multimodal_eval.core import display
+from multimodal_eval.core.score import UNREAD
 from multimodal_eval.report.remarks import warnings
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def _results_table(run: Run, omitted: Collection[str]) -> Table:
     _add_columns(table, [head for head in heads if head not in omitted], ("metric",))
     for name, entry in run.entries.items():
         star = " ★" if name == leading else ""
-        cells = dict(zip(heads, (_shown(name, entry) + star, *_cells(run, name, entry), _coverage(entry)), strict=True))
+        first = _shown(name, entry) + star + _unread(entry)
+        cells = dict(zip(heads, (first, *_cells(run, name, entry), _coverage(entry)), strict=True))
         table.add_row(*(cells[head] for head in heads if head not in omitted), style="bold" if star else "")
         for part, figure in entry.parts.items():
             cells = dict(zip(heads, (f"  .{part}", *_cells(run, f"{name}.{part}", figure), ""), strict=True))
@@ -103,6 +105,12 @@ def _results_table(run: Run, omitted: Collection[str]) -> Table:
 
 def _shown(name: str, entry: Entry) -> str:
     return name + (" ↓" if entry.direction == "lower" else "")
+
+
+def _unread(entry: Entry) -> str:
+    """How many answers the rule of a metric could not read, beside its name."""
+    count = entry.warnings.get(UNREAD, 0)
+    return f" (unread {count:,})" if count else ""
 
 
 def _legend(run: Run) -> str:

@@ -59,6 +59,8 @@ class Estimate:
     `corrected` says whether the standard error gets the factor C/(C-1), as for a mean. `multiplies` is for ratios such
     as a perplexity: their errors are factors, and their intervals are computed on the logarithm.
 
+    `is_mean` is False for a part that is another function of the rows' values, whose interval is not that of a share.
+
     `strata` are the rows' stratum codes if the estimate is a weighted sum over independently sampled strata;
     `contributions` are then the rows' contributions, whose mean is the estimate.
     """
@@ -67,6 +69,7 @@ class Estimate:
     influence: NDArray[np.float64]
     corrected: bool = True
     multiplies: bool = False
+    is_mean: bool = True
     strata: NDArray[np.int64] | None = None
     contributions: NDArray[np.float64] | None = None
 

@@ -9,7 +9,7 @@ from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.rules._readings import Options, letters_of
 
-__all__ = ["MMBENCH_COPIES", "GoldError", "gold_letters", "key_of", "options_of", "stats_of_key"]
+__all__ = ["MMBENCH_COPIES", "GoldError", "gold_answers", "gold_letters", "key_of", "options_of", "stats_of_key"]
 
 MMBENCH_COPIES = 1_000_000  # the distance between the indexes of an MMBench question and of its rotations
 _KEY_BYTES = 6  # of each of two numbers, which are exact as floating-point numbers

@@ -86,6 +86,8 @@ TASKS: dict[str, Task] = {
         Task("classification", ["f1_strict", "f1_any_match", "f1_majority", "soft_score"], one_is_enough=True),
         # Answers that are read by a named rule.
         Task("mcq", ["multiple_choice"]),
+        Task("pope", ["yes_no"]),
+        Task("mme", ["yes_no"], options={"yes_no": {"rule": "mme@2023", "pairs": "group", "unread": "left_out"}}),
     )
 }
 

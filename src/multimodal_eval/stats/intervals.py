@@ -66,7 +66,7 @@ def interval(
         from multimodal_eval.stats.stratified import stratified_interval
 
         return stratified_interval(estimate, clusters, level)
-    if values is not None and len(values) > 0 and bool(np.isin(values, (0.0, 1.0)).all()):
+    if values is not None and estimate.is_mean and len(values) > 0 and bool(np.isin(values, (0.0, 1.0)).all()):
         return wilson_interval(estimate, clusters, level)
     return t_interval(estimate, clusters, level)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import unicodedata
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from math import inf, isfinite
 from numbers import Integral
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -201,6 +203,8 @@ def hint_to_keep(field: str) -> str:
 
 def checked_choices(field: str, value: Any) -> list[str] | dict[str, str] | None:
     """The options of a question; letters with null text are left out, and an empty result is null."""
+    if type(value) is str:
+        value = written_choices(value) or value
     value = as_mapping(field, value)
     if isinstance(value, Mapping):
         texts = {key: text for key, text in value.items() if text is not None}
@@ -210,6 +214,18 @@ def checked_choices(field: str, value: Any) -> list[str] | dict[str, str] | None
     if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
         raise wrong_type(field, _CHOICES, value)
     return [checked_text(field, text) for text in value] or None
+
+
+def written_choices(text: str) -> list[Any] | dict[str, Any] | None:
+    """Choices written as text: JSON, or a list or dict as Python prints it. None if the text is neither."""
+    if not text.lstrip().startswith(("[", "{")) or len(text) > LONGEST_TEXT:
+        return None
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return cast("list[Any] | dict[str, Any]", msgspec.json.decode(text.encode()))
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        value = ast.literal_eval(text.strip())
+        return value if isinstance(value, list | dict) else None
+    return None
 
 
 def checked_images(field: str, value: Any) -> list[Any] | None:

@@ -37,6 +37,7 @@ from multimodal_eval.data.readers.field_checks import (
     checked_video,
     hint_to_keep,
     json_cell,
+    written_choices,
 )
 from multimodal_eval.data.readers.message_checks import checked_messages
 from multimodal_eval.data.readers.problems import Columns, Problems
@@ -75,6 +76,8 @@ def parsed_cell(field: str, cell: str, *, alone: bool) -> Any:
         return None
     if field in ("references", "images"):
         return json_cell(field, cell) if alone and cell.lstrip().startswith("[") else [cell]
+    if field == "choices" and (choices := written_choices(cell)) is not None:
+        return choices
     if field in _JSON_CELLS:
         return json_cell(field, cell, hint_to_keep(field) if field in _LATER_FIELDS else None)
     for number in _NUMBER_CELLS.get(field, ()):

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from multimodal_eval.evaluation.rules._readings import UNREAD, Options, Reading, read
 
-__all__ = ["read_choice"]
+__all__ = ["read_choice", "without_reasoning"]
 
 _THINKING = re.compile(r"<(think|thinking|reasoning|thought)>", re.I)
 _THOUGHT = re.compile(r"</(?:think|thinking|reasoning|thought)>", re.I)
@@ -39,7 +39,10 @@ _VERB = (
     r"|appears\s+to\s+be|corresponds\s+to|est|es|é|è|ist|lautet|jest|это|является|будет)\b"
     r"|[:：=→—]|->|=>|-|是|为|為|は|는|은|'s\b"
 )
-_ABOUT = r"(?:\s+(?:choice|option|letter))?(?:\s+(?:to|for|of|from|in|here|among|given|based|that)\b[^.\n:]{0,80}?)?(?:,[^.\n:]{0,80}?,)?"
+_ABOUT = (
+    r"(?:\s+(?:choice|option|letter))?(?:\s+(?:to|for|of|from|in|here|among|given|based|that)\b[^.\n:]{0,80}?)?"
+    r"(?:,[^.\n:]{0,80}?,)?"
+)
 _AFTER_ANSWER = re.compile(rf"{_ABOUT}[\s*_`\"')\]]*+(?:{_VERB})", re.I)
 _AFTER_CHOICE = re.compile(rf"(?:\s+[\w-]+){{0,6}}?[\s*_`\"')\]]*+(?:{_VERB})", re.I)
 # Words that introduce an answer, and those of other languages, in lower case.
@@ -82,8 +85,12 @@ class Question:
         )
         self.several = re.compile(rf"[*_`)\]}}]*(?:{_OTHERS}[*_`(\[{{]*({any_letter}){end}[*_`)\]}}]*)+", re.I)
         start = r"[ \t*_`#>\-\"'“(\[（【]*+(?:option[ \t]+|choice[ \t]+)?[*_`(\[]*+"
-        self.line = re.compile(rf"^{start}({any_letter}){end}(?=[*_`\"'”]*[)\].:：、,）】]|[*_`]*[^\S\n]*$|[^\S\n]+[-–—])", re.M)
-        self.marked = re.compile(rf"(?:[(\[（【]|\*\*|\b[Oo]ption\s+|\b[Cc]hoice\s+)[*_`(\[\"']{{0,8}}+({any_letter}){end}")
+        self.line = re.compile(
+            rf"^{start}({any_letter}){end}(?=[*_`\"'”]*[)\].:：、,）】]|[*_`]*[^\S\n]*$|[^\S\n]+[-–—])", re.M
+        )
+        self.marked = re.compile(
+            rf"(?:[(\[（【]|\*\*|\b[Oo]ption\s+|\b[Cc]hoice\s+)[*_`(\[\"']{{0,8}}+({any_letter}){end}"
+        )
         self.bare = re.compile(rf"(?<![A-Za-z0-9_'’.-])({any_letter}){end}")
         self.said = re.compile(
             rf"(?<![A-Za-z0-9_'’])({any_letter}){end}[*_`)\]\"'”.]{{0,8}}+"
@@ -160,7 +167,7 @@ class _Answer:
 
 def read_choice(answer: str, options: Options) -> Reading:
     """The letter that the answer states, by the rule `mmeval@1`."""
-    text = _without_reasoning(answer).strip()
+    text = without_reasoning(answer).strip()
     if not text or not options:
         return UNREAD
     if not text.isascii():
@@ -173,7 +180,7 @@ def read_choice(answer: str, options: Options) -> Reading:
     return UNREAD
 
 
-def _without_reasoning(answer: str) -> str:
+def without_reasoning(answer: str) -> str:
     """The text after the last block of reasoning; an unfinished block has no answer."""
     if "<" not in answer:
         return answer

@@ -1,0 +1,202 @@
+"""Yes or no: does the answer state the right one?
+
+    yes_no = 1 if the rule reads the gold answer, else 0
+
+The rule (`evaluation.rules.yes_no`) decides what an answer states. An answer of which nothing is read scores 0 and is
+counted as `unread`. Parts, with `yes` as the positive class:
+
+    precision = TP / (TP + FP)      recall = TP / (TP + FN)      f1 = 2 TP / (2 TP + FP + FN)
+    yes_ratio = share of the answers that are read as yes
+
+With `pairs`, questions belong together (MME asks two of each image):
+
+    acc_plus = share of pairs whose questions are all right
+    score    = sum over categories of 100 (accuracy + acc_plus)
+
+References:
+    Li et al. (2023). Evaluating Object Hallucination in Large Vision-Language Models. EMNLP. arXiv:2305.10355.
+    Fu et al. (2023). MME: A Comprehensive Evaluation Benchmark for Multimodal Large Language Models. arXiv:2306.13394.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+from multimodal_eval.core.errors import shorten
+from multimodal_eval.core.metric import Kind, Metric, Scorer
+from multimodal_eval.core.options import Option, Options
+from multimodal_eval.core.registry import register
+from multimodal_eval.core.rules import find_rule
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import UNREAD, Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.evaluation.choices import gold_answers, key_of, stats_of_key
+from multimodal_eval.evaluation.rules._readings import UNREAD as NOTHING_READ
+from multimodal_eval.evaluation.rules._readings import Reading
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["compute_yes_no"]
+
+NONE = "none"
+_GOLD = {"yes": "yes", "no": "no", "true": "yes", "false": "no", "1": "yes", "0": "no", "y": "yes", "n": "no"}
+_KEY = 2  # statistics of a key
+
+
+def gold_of(sample: Sample) -> str | None:
+    """yes or no; None if the gold answer is neither, or if there are several."""
+    answers = {_GOLD.get(answer.strip().strip(".").casefold()) for answer in gold_answers(sample)}
+    return answers.pop() if len(answers) == 1 else None
+
+
+class YesNoScorer:
+    """The opened metric."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.rule = find_rule("yes_no", options["rule"]).function
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        """One score per sample."""
+        return [self._score(sample) for sample in batch]
+
+    def _score(self, sample: Sample) -> Score:
+        gold = gold_of(sample)
+        if gold is None:
+            return unscored("degenerate", _not_gold(sample))
+        answer = sample.generated_answer or ""
+        reading: Reading = self.rule(answer) if answer.strip() else NOTHING_READ
+        value = float(reading.choice == gold)
+        parts = self._parts(reading.choice, gold)
+        warning = UNREAD if reading.choice is None else None
+        details = {"read": reading.label}
+        if self.options["pairs"] == NONE:
+            return Score(value, parts=parts, details=details, warning=warning)
+        category = str(sample.metadata.get(self.options["category"]))
+        key = key_of(sample, self.options["pairs"])
+        stats = (*stats_of_key(f"{category}\0{key}"), *stats_of_key(category))
+        parts |= {"acc_plus": value, "score": value}
+        return Score(value, stats=stats, parts=parts, details=details, warning=warning)
+
+    def _parts(self, choice: str | None, gold: str) -> dict[str, float]:
+        """Each part only in the samples over which it is computed."""
+        says_yes, is_yes = choice == "yes", gold == "yes"
+        parts = {"yes_ratio": float(says_yes)}
+        if choice is None and self.options["unread"] == "left_out":
+            return parts
+        if says_yes:
+            parts["precision"] = float(is_yes)
+        if is_yes:
+            parts["recall"] = float(says_yes)
+        if says_yes or is_yes:
+            parts["f1"] = float(says_yes and is_yes)
+        return parts
+
+
+def _not_gold(sample: Sample) -> str:
+    answers = gold_answers(sample)
+    if len(answers) > 1:
+        return f"there are several gold answers that differ: {shorten(list(answers))}"
+    return f"the gold answer must be yes or no. Got {shorten(answers[0]) if answers else 'none'} instead."
+
+
+class YesNo(Metric):
+    """Whether the yes or no that a named rule reads out of the answer is right."""
+
+    name = "yes_no"
+    version = "1"
+    needs = ("generated_answer", "references")
+    bounds = (0, 1)
+    placement = "process"
+    summary = (
+        "Whether the yes or no that a named rule reads out of the answer is right. Parts: precision, recall, F1, yes "
+        "ratio; MME's acc+ and score."
+    )
+    options = Options(
+        rule=Option(str, "mmeval@1", rules="yes_no", help="how yes and no are read"),
+        unread=Option(
+            str,
+            "no",
+            choices=("no", "left_out"),
+            help="whether recall and F1 count an answer of which nothing is read as not yes, or leave it out",
+            is_quiet=True,
+        ),
+        pairs=Option(
+            str,
+            NONE,
+            help="which questions belong together, for acc_plus and score: those of a `group`, those with the same "
+            "MMBench `index`, or those with the same value of a metadata column; `none` computes neither",
+            is_quiet=True,
+        ),
+        category=Option(
+            str, "category", help="the metadata column with the categories over which score sums", is_quiet=True
+        ),
+    )
+
+    @property
+    def averages(self) -> bool:
+        """The value is always the mean."""
+        return True
+
+    def kind_of(self, part: str = "") -> Kind:
+        """F1, acc_plus and score are not means of the samples."""
+        return "corpus" if part in ("f1", "acc_plus", "score") else "mean"
+
+    def problem(self, sample: Sample) -> str | None:
+        """A gold answer that is neither yes nor no."""
+        has_gold = bool(gold_answers(sample))
+        return _not_gold(sample) if has_gold and gold_of(sample) is None else None
+
+    def open(self, state: Any) -> Scorer:
+        """Find the rule."""
+        return YesNoScorer(dict(self.options))
+
+    def aggregate(self, rows: Rows) -> Estimate:
+        """The accuracy."""
+        return mean_estimate(rows)
+
+    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
+        """F1 from its counts, acc_plus and score from the pairs; the others are means."""
+        if part == "f1":
+            return _f1(rows)
+        if part == "acc_plus" and rows.stats is not None:
+            from multimodal_eval.stats.grouped import all_right
+
+            return all_right(rows.values, rows.stats[:, :_KEY])
+        if part == "score" and rows.stats is not None:
+            return _mme_score(rows.values, rows.stats)
+        return mean_estimate(rows)
+
+
+def _f1(rows: Rows) -> Estimate:
+    """2 TP / (2 TP + FP + FN); a value is 1 for a true positive, 0 for a false positive or a false negative."""
+    numerator, denominator = 2 * rows.values, 1 + rows.values
+    total = float(denominator.sum())
+    value = float(numerator.sum()) / total
+    return Estimate(value, len(rows) * (numerator - value * denominator) / total, is_mean=False)
+
+
+def _mme_score(values: NDArray[np.float64], stats: NDArray[np.float64]) -> Estimate:
+    """The sum over categories of 100 (accuracy + acc_plus). Categories are independent samples."""
+    import numpy as np
+
+    from multimodal_eval.stats.grouped import all_right
+
+    _, category = np.unique(stats[:, _KEY:], axis=0, return_inverse=True)
+    total, influence = 0.0, np.zeros(len(values))
+    for code in range(int(category.max()) + 1):
+        rows = np.flatnonzero(category.reshape(-1) == code)
+        accuracy = mean_estimate(Rows(values[rows]))
+        plus = all_right(values[rows], stats[rows, :_KEY])
+        total += 100 * (accuracy.value + plus.value)
+        count = len(rows)
+        correction = sqrt(count / (count - 1)) if count > 1 else 1.0  # as `plus` has its own
+        influence[rows] = 100 * (correction * accuracy.influence + plus.influence) * (len(values) / count)
+    return Estimate(total, influence, corrected=False, is_mean=False)
+
+
+compute_yes_no = YesNo()
+register(compute_yes_no)
