@@ -335,3 +335,26 @@ def test_any_sample_is_read_back_unchanged_from_every_format(tmp_path_factory, s
     pq.write_table(to_table(samples, 0).select(["id", "images", "video", "epoch"]), folder / "data.parquet")
     expected = [Sample(id=s.id, images=s.images, video=s.video, epoch=s.epoch) for s in samples]
     assert read(folder / "data.parquet")[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "choices"),
+    [
+        ("['a dog', \"it's\"]", ["a dog", "it's"]),
+        ('["a dog", "a cat"]', ["a dog", "a cat"]),
+        ("{'A': 'a dog', 'B': None}", {"A": "a dog"}),
+        (' {"B": "x"}', {"B": "x"}),
+    ],
+)
+def test_choices_may_be_written_as_text(tmp_path, text, choices):
+    cell = text.replace('"', '""')
+    lines, table = json.dumps({"id": "a", "choices": text}) + "\n", f'id,choices\na,"{cell}"\n'
+    for content, name in ((lines, "data.jsonl"), (table, "data.csv")):
+        samples, problems, _ = read(write(tmp_path, content, name))
+        assert (samples, problems.total) == ([Sample(id="a", choices=choices)], 0)
+
+
+@pytest.mark.parametrize("text", ["a dog", "['a dog'", "[1, 2]", "__import__('os')", "[open('x')]"])
+def test_other_text_is_refused_as_choices(tmp_path, text):
+    (problem,) = problems_of(tmp_path, json.dumps({"id": "a", "choices": text}))
+    assert (problem.code, problem.line) == ("TYPE", 1)
