@@ -51,7 +51,7 @@ def _fields(metrics: list[Metric]) -> set[str]:
 
 
 def refuse_bad_samples(worker: Worker, parts: int, executor: Executor, source: Input | None) -> None:
-    """Refuse an input with samples that a metric of the plan cannot score. `source` says where each of them is."""
+    """Refuse an input with samples that a metric of the plan cannot score. `source` knows their lines."""
     if not any(metric.checks_samples for metric in worker.fresh):
         return
     kept: list[Problem] = []

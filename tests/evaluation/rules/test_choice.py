@@ -97,7 +97,7 @@ def test_the_default_reads_what_a_reader_reads():
         *(("the answer is not A but B", "B"), ("The answer is B, not A.", "B"), ("答案不是A，而是B", "B")),
         *(("Wait, the answer is A. Hmm, actually the answer is C.", "C"), ("Final Answer: **D**", "D")),
         *(("The correct answer is:\n\n**C. two birds**", "C"), ("Answer\n\nB", "B"), ("Answer: probably B", "B")),
-        *(("The correct answer, given the picture, is option **B**.", "B"), ("So it must be (D).", "D")),
+        *(("The correct answer, given the image, is option **B**.", "B"), ("So it must be (D).", "D")),
         *(("a cat", "B"), ("A cat.", "B"), ("A dog", "A"), ("It is a cat.", "B"), ("The answer is a cat.", "B")),
         *(("None of B or A; hence C", "C"), ("A dog, so D", "D"), ("We exclude A and C. That leaves B.", "B")),
         *(("B is correct, A is not", "B"), ("I would choose C because A is too small", "C")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from multimodal_eval.evaluation.rules._readings import UNREAD, Options, Reading, read
 
@@ -120,10 +120,12 @@ class _Answer:
         self.text, self.options, self.question = text, options, _question(tuple(options))
         lowered = text.lower()
         self.lowered = lowered if len(lowered) == len(text) else text
-        self.texts = sorted(
-            ((body, letter) for letter, text in options.items() if (body := _plain(text))),
-            key=lambda pair: -len(pair[0]),
-        )
+
+    @cached_property
+    def texts(self) -> list[tuple[str, str]]:
+        """(text, letter) of the options, the longest first."""
+        texts = ((body, letter) for letter, text in self.options.items() if (body := _plain(text)))
+        return sorted(texts, key=lambda pair: -len(pair[0]))
 
     def letter_at(self, place: int, *, surely: bool = False) -> str | None:
         """The letter or the option text that starts here, after marks and words such as `option`.
@@ -257,21 +259,24 @@ def _stated(it: _Answer) -> str | None:
 
 
 def _statements(it: _Answer) -> Iterator[tuple[int, bool]]:
-    """(place after the word, whether it is a word for `answer`), the last first."""
+    """(place after the word, whether it is a word for `answer`), the last first; statements of an answer come first."""
     lowered = it.lowered
-    places: list[tuple[int, bool]] = []
-    for words, is_answer in ((_ANSWERS if not lowered.isascii() else _ANSWERS[:1], True), (_CHOICES, False)):
-        for word in words:
-            place = lowered.find(word)
-            while place >= 0:
-                places.append((place + len(word), is_answer))
-                place = lowered.find(word, place + len(word))
-    if not lowered.isascii():
-        places += ((match.end(), True) for match in _EASTERN.finditer(lowered))
-    places.sort(reverse=True)
-    # Statements of an answer count before those about an option.
-    yield from (place for place in places if place[1])
-    yield from (place for place in places if not place[1])
+    if lowered.isascii():
+        yield from ((place, True) for place in _ends_of(_ANSWERS[0], lowered))
+    else:
+        places = [place for word in _ANSWERS for place in _ends_of(word, lowered)]
+        places += (match.end() for match in _EASTERN.finditer(lowered))
+        yield from ((place, True) for place in sorted(places, reverse=True))
+    places = [place for word in _CHOICES for place in _ends_of(word, lowered)]
+    yield from ((place, False) for place in sorted(places, reverse=True))
+
+
+def _ends_of(word: str, text: str) -> Iterator[int]:
+    """The places after each occurrence of a word, the last first."""
+    place = text.rfind(word)
+    while place >= 0:
+        yield place + len(word)
+        place = text.rfind(word, 0, place)
 
 
 def _stated_at(it: _Answer, place: int) -> str | None:

@@ -24,6 +24,7 @@ __all__ = [
     "mmmu_pro",
 ]
 
+_ANSWER = re.compile("[aA][nN][sSſ][wW][eE][rR]")  # the same as with re.I, but searched faster
 _MMMU_PROGRAM = "MMMU's evaluation program, https://github.com/MMMU-Benchmark/MMMU"
 
 
@@ -196,7 +197,7 @@ def _at_the_edge(text: str, letters: Iterable[str]) -> str | None:
 
 
 def _after_phrase(text: str, letters: tuple[str, ...]) -> str | None:
-    """The letter found last, where each phrase leads to the next occurrence of every letter."""
+    """The last of the letters to which the phrases lead: each leads to the next occurrence of every letter."""
     lowered = text.lower()
     phrases = [phrase for part, group in _PHRASES.items() if part in lowered for phrase in group]
     if not lowered.isascii():
@@ -233,8 +234,10 @@ _UPPERCASE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 @lru_cache(maxsize=1024)
 def _as_words(letters: tuple[str, ...]) -> re.Pattern[str]:
     """Any of the letters as a word; the separators of VLMEvalKit and white space end a word."""
-    edge = rf"\s{re.escape(_SEPARATORS)}"
-    return re.compile(rf"(?<![^{edge}])(?:{'|'.join(map(re.escape, letters))})(?![^{edge}])")
+    edge, any_letter = rf"\s{re.escape(_SEPARATORS)}", "|".join(map(re.escape, letters))
+    if all(len(letter) == 1 for letter in letters):  # a search for characters is faster than one for their context
+        return re.compile(rf"(?:{any_letter})(?<![^{edge}](?:{any_letter}))(?![^{edge}])")
+    return re.compile(rf"(?<![^{edge}])(?:{any_letter})(?![^{edge}])")
 
 
 @rule("choice", "vlmevalkit@e8e78f05/can_infer", origin="VLMEvalKit e8e78f05, vlmeval/utils/matching_util.py")
@@ -257,8 +260,11 @@ def can_infer(answer: str, options: Options) -> Reading:
 
 
 def _after_answer_is(answer: str) -> str | None:
-    match = _ANSWER_IS.search(answer)
-    return None if match is None else match[1].upper()
+    for word in _ANSWER.finditer(answer):
+        match = _ANSWER_IS.match(answer, word.start())
+        if match is not None:
+            return match[1].upper()
+    return None
 
 
 def _only_letter(answer: str, letters: Sequence[str]) -> str | None:
@@ -289,7 +295,8 @@ def _only_text(answer: str, options: Options) -> Reading:
 _S = r"[A-Za-z\d ,]"  # what an answer line may contain
 _AS_MATHS = re.compile(rf"\$\s*+([A-Za-z\d]{_S}*+)\s*+\$")
 _AS_BOLD = re.compile(rf"\*\*\s*+([A-Za-z\d]{_S}*+)\s*+\*\*")
-_IN_PARENTHESES = re.compile(r"(^|[:,])(\s*+)\(([A-Za-z\d])\)(?=\s*+(?:[,.]|\Z)|[^\S\n]*+\n)", re.I)
+_PARENTHESES = r"(\s*+)\(([A-Za-z\d])\)(?=\s*+(?:[,.]|\Z)|[^\S\n]*+\n)"
+_PARENTHESES_FIRST, _PARENTHESES_LATER = re.compile(_PARENTHESES, re.I), re.compile(f"([:,]){_PARENTHESES}", re.I)
 _LINE_ENDS = r"(?=[^\S\n]*+\n|\s*+(?:\.|\Z))"
 # The second alternative is a line without an answer: only blanks follow.
 _ANSWER_LINE = re.compile(rf"^answer\s*+:(?:\s*+({_S}++){_LINE_ENDS}|(?=[^\S ]*+ {_LINE_ENDS}))", re.I | re.M)
@@ -307,7 +314,7 @@ def answer_line(answer: str, options: Options) -> Reading:
     Case does not matter. `$B$`, `**B**` and `(B)` are read as B. The line must have one letter of the question and
     nothing else; a full stop, and what follows it, is ignored. Otherwise nothing is read.
     """
-    if ":" not in answer:
+    if ":" not in answer or _ANSWER.search(answer) is None:
         return UNREAD
     text = answer
     if "$" in text:
@@ -315,9 +322,12 @@ def answer_line(answer: str, options: Options) -> Reading:
     if "**" in text:
         text = _AS_BOLD.sub(_content, text)
     if "(" in text:
-        text = _IN_PARENTHESES.sub(r"\1\2\3", text)
-    stated = _ANSWER_LINE.findall(text) or _ANSWER_ANYWHERE.findall(text)
-    if not stated:
+        first = _PARENTHESES_FIRST.match(text)
+        text = text if first is None else first[1] + first[2] + text[first.end() :]
+        text = _PARENTHESES_LATER.sub(r"\1\2\3", text)
+    lines = [line for word in _ANSWER.finditer(text) if (line := _ANSWER_LINE.match(text, word.start())) is not None]
+    stated = (lines[-1][1] or "") if lines else next(reversed(_ANSWER_ANYWHERE.findall(text)), None)
+    if stated is None:
         return UNREAD
-    matches = [letter for letter in stated[-1].strip().rstrip(".").upper().split(",") if letter]
+    matches = [letter for letter in stated.strip().rstrip(".").upper().split(",") if letter]
     return read(matches[0]) if len(matches) == 1 and matches[0] in options else UNREAD
