@@ -138,11 +138,27 @@ void unicode_tokenize(std::string_view text, TokenBuffer& out) {
     finish();
 }
 
+void evalscope_tokenize(std::string_view text, TokenBuffer& out) {
+    std::string plain;
+    for (std::size_t at = 0; at < text.size();) {
+        const CodePoint c = decode(text, at);
+        at += c.bytes;
+        const bool is_mark = c.value < 0x80 && c.value > ' ' && c.value != 0x7f && !is_ascii_word(c.value);
+        if ((is_mark || c.value == '_') && c.value != ':') {
+            plain += ' ';
+        } else {
+            encode(lower(c.value), plain);
+        }
+    }
+    whitespace_tokenize(plain, out);
+}
+
 Tokenizer find_tokenizer(std::string_view name) {
     if (name == "ptb") return ptb_tokenize;
     if (name == "13a") return mteval_tokenize;
     if (name == "whitespace") return whitespace_tokenize;
     if (name == "unicode") return unicode_tokenize;
+    if (name == "evalscope") return evalscope_tokenize;
     return nullptr;
 }
 

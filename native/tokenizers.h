@@ -9,7 +9,7 @@ namespace mmeval {
 
 using Tokenizer = void (*)(std::string_view text, TokenBuffer& out);
 
-// "ptb", "13a", "whitespace" or "unicode"; nullptr for any other name.
+// "ptb", "13a", "whitespace", "unicode" or "evalscope"; nullptr for any other name.
 Tokenizer find_tokenizer(std::string_view name);
 
 // Splits at white space, as Python's str.split() does.
@@ -20,5 +20,8 @@ void mteval_tokenize(std::string_view text, TokenBuffer& out);
 
 // Runs of letters, marks and digits of any script, lower-cased; Han and Kana one character at a time.
 void unicode_tokenize(std::string_view text, TokenBuffer& out);
+
+// Lower case, with ASCII punctuation other than ':' as spaces, split at white space.
+void evalscope_tokenize(std::string_view text, TokenBuffer& out);
 
 }  // namespace mmeval

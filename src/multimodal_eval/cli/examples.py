@@ -23,6 +23,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval compare runs/a runs/b runs/c --metrics cider_d,bleu.bleu_1",
         "mmeval compare runs/old runs/new --fail-if-worse",
     ),
+    "crosswalk": (
+        "mmeval crosswalk runs/first --metric multiple_choice",
+        "mmeval crosswalk answers.jsonl --metric anls -o runs/rules",
+        "mmeval crosswalk captions.jsonl --metric cider_d --rules ptb,whitespace",
+    ),
     "sensitivity": ("mmeval sensitivity runs/first runs/second",),
     "report": ("mmeval report runs/first", "mmeval report runs/first runs/second -o both.html"),
     "meta": (

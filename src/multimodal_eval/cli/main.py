@@ -12,6 +12,7 @@ from multimodal_eval.cli.agree import agree
 from multimodal_eval.cli.card import card
 from multimodal_eval.cli.clarity import clarity
 from multimodal_eval.cli.compare import compare
+from multimodal_eval.cli.crosswalk import crosswalk
 from multimodal_eval.cli.demo import demo
 from multimodal_eval.cli.dialogue import dialogue
 from multimodal_eval.cli.examples import add_examples
@@ -44,6 +45,7 @@ for command in (
     score,
     rescore,
     compare,
+    crosswalk,
     sensitivity,
     report,
     meta,

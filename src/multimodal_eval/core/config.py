@@ -40,6 +40,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     headline: str | None = None  # the metric that leads; None: by the rule of `core.headline`
     tasks: dict[str, TaskConfig] = {}
     options: dict[str, dict[str, Any]] = {}  # metric -> option -> value
+    variants: dict[str, str] = {}  # name of a further column -> metric that it computes, with options of that name
     labels: str | list[Any] | dict[str, Any] | None = None  # labels of a classification: a list, or a YAML file
     unknown_labels: Literal["error", "wrong"] = "error"  # for predicted labels outside `labels`
     map: dict[str, str] = {}

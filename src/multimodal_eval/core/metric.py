@@ -133,6 +133,7 @@ class Metric:
     summary: str = ""
     options = Options()
     state_type: Any = None
+    variant_of: str | None = None  # the metric's own name, if a run computes it under another
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
         """The value for one sample; 0.0 if a needed input is missing (in a run, the status `missing_input`)."""
@@ -169,6 +170,13 @@ class Metric:
         metric = copy(self)
         metric.options = {**self.options, **checked_values(self.declared_options, self.name, options)}
         metric.check_options()
+        return metric
+
+    def renamed(self, name: str) -> Self:
+        """A copy with another name, so that a run can compute the metric several times with different options."""
+        check_name(name)
+        metric = copy(self)
+        metric.name, metric.variant_of = name, self.variant_of or self.name
         return metric
 
     def check_options(self) -> None:

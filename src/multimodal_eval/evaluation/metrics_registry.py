@@ -58,7 +58,8 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
     """
     stored = info.signatures[name]
     try:
-        metric = resolve(name)
+        metric = resolve(info.config.variants.get(name, name))
+        metric = metric if metric.name == name else metric.renamed(name)
         metric = metric.configure(stored.options) if stored.options else metric
     except (UnknownNameError, ConfigError):
         metric = None

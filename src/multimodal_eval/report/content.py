@@ -72,7 +72,9 @@ def content_of(
         for name in shared
         if (bins := distribution([rows.values[name] for rows in scored], runs[0].info.bounds_of(name))) is not None
     }
-    metrics = dict.fromkeys(name for run in runs for name in run.entries if name != COMPOSITE)
+    metrics = dict.fromkeys(
+        run.info.config.variants.get(name, name) for run in runs for name in run.entries if name != COMPOSITE
+    )
     return Content(
         _title(runs, names),
         run_contents,

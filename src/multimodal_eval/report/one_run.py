@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from multimodal_eval.analysis.composite_parts import CompositeParts, composite_parts
+from multimodal_eval.analysis.crosswalk import Crosswalk, crosswalk_if_any
 from multimodal_eval.analysis.few_values import Slices, slices_of
 from multimodal_eval.analysis.scored_rows import ScoredRows
 from multimodal_eval.core.records import CompositeEntry, Finding, MetricEntry, to_json
@@ -29,6 +30,7 @@ class OneRun:
     findings: list[Finding] | None  # None if the run was not linted
     slices: list[Slices]
     composite: CompositeParts | None
+    crosswalk: Crosswalk | None
     classification: Classification | None
     dialogue: DialogueReport | None
     config: str
@@ -45,6 +47,7 @@ def one_run(rows: ScoredRows) -> OneRun:
         run.lint_report().findings if run.is_linted else None,
         slices_of(run),
         composite_parts(run),
+        crosswalk_if_any(run),
         _classification(run),
         _dialogue(run),
         to_json(run.info.config).decode(),

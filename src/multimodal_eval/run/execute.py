@@ -307,6 +307,8 @@ def signatures(worker: Worker) -> dict[str, StoredSignature]:
 def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSignature:
     """The signature as stored in run.json, with the options as they were given."""
     signature = metric.signature(state)
+    if metric.variant_of is not None:
+        signature = msgspec.structs.replace(signature, metric=metric.variant_of)
     errors = label(config.error_patterns)  # which samples are scored depends on them
     signature = signature if errors is None else signature.extended(errors=errors)
     signature = signature.extended(**strata_settings(config.strata))

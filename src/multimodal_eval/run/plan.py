@@ -140,6 +140,15 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     return plan
 
 
+def _resolved(name: str, config: RunConfig) -> Metric:
+    """The metric with that name, which may be a variant that the configuration declares."""
+    if name not in config.variants:
+        return resolve(name)
+    if metrics_registry.is_available(name):
+        raise ConfigError(f"`variants`: {name!r} is the name of a metric. Give the variant another name")
+    return resolve(config.variants[name]).renamed(name)
+
+
 def _with_task_options(config: RunConfig, task: Task | None) -> RunConfig:
     """The configuration with the task's options of metrics, on which the run's own options are laid."""
     names = metric_names(config)
@@ -163,7 +172,7 @@ def needed_resources(config: RunConfig) -> list[str]:
     needed: list[str] = []
     for entry in metric_names(config):
         for name in PRESETS.get(entry, (entry,)):
-            metric = resolve(name)
+            metric = _resolved(name, config)
             options = {**config.options.get(entry, {}), **config.options.get(name, {})}
             metric = metric.configure(metric.known_options(options))
             needed += metric.resources() if metric.unavailable() is not None else ()
@@ -175,7 +184,7 @@ def _settled(config: RunConfig, names: list[str]) -> RunConfig:
     options = dict(config.options)
     for name in names:
         configured = options.get(name, {})
-        settled = resolve(name).configure(configured).settled_options()
+        settled = _resolved(name, config).configure(configured).settled_options()
         if settled:
             options[name] = {**configured, **settled}
     return msgspec.structs.replace(config, options=options)
@@ -185,7 +194,7 @@ def _with_labels(config: RunConfig, names: list[str]) -> RunConfig:
     """The configuration with the labels instead of their file, so that a resumed run does not read it again."""
     if config.labels is None:
         return config
-    if not any(resolve(name).known_options({"labels": config.labels}) for name in names):
+    if not any(_resolved(name, config).known_options({"labels": config.labels}) for name in names):
         raise ConfigError(f"labels are given, but no metric of this run compares labels: {', '.join(names)}")
     return msgspec.structs.replace(config, labels=load_taxonomy(config.labels).to_builtins())
 
@@ -244,7 +253,7 @@ def _split(names: list[str], config: RunConfig, stored: Collection[str]) -> tupl
     # Settings of the run that are passed as options to the metrics that have them.
     shared = {"seed": config.seed, "unknown_labels": config.unknown_labels, **labels}
     for name in names:
-        metric = resolve(name)
+        metric = _resolved(name, config)
         metric = metric.configure({**metric.known_options(shared), **config.options.get(name, {})})
         reason = None if name in stored else metric.unavailable()
         if reason is None:

@@ -13,13 +13,14 @@ __all__ = ["TOKENIZERS", "Tokenizer", "get_tokenizer", "tokenize"]
 
 Tokenizer = Callable[[str], list[str]]
 # The type of a metric's option `tokenizer`.
-TokenizerName = Annotated[Literal["ptb", "13a", "whitespace", "unicode"], "how texts are split into words"]
+TokenizerName = Annotated[Literal["ptb", "13a", "whitespace", "unicode", "evalscope"], "how texts are split into words"]
 
 TOKENIZERS: dict[str, str] = {
     "ptb": "Penn Treebank tokens as in coco-caption: lower case, without punctuation",
     "13a": "mteval-v13a as in sacrebleu: punctuation split off, case kept",
-    "whitespace": "split at white space, otherwise unchanged",
+    "whitespace": "split at white space, otherwise unchanged, as programs do that pass raw captions (VLMEvalKit)",
     "unicode": "runs of letters, marks and digits of any script, lower case; Han and Kana by character",
+    "evalscope": "lower case, ASCII punctuation other than colons as spaces, as evalscope does without Java",
 }
 
 

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.analysis.composite_parts import composite_parts
+from multimodal_eval.analysis.crosswalk import crosswalk_if_any
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, RunFolderError, UnknownNameError
 from multimodal_eval.core.records import Finding
 from multimodal_eval.core.sample import FIELDS
@@ -99,6 +100,7 @@ class Pages:
         if not run.is_done:
             return self._page("progress.html", run=run, progress=run.progress())
         content = {"results": run.run.outcome, "warnings": warnings(run.run), "lint": _lint(run)}
+        content["crosswalk"] = crosswalk_if_any(run.run)
         return self._page("run.html", run=run, fields=FIELDS, composite=composite_parts(run.run), **content)
 
     def run_export(self, request: Request) -> Response:
