@@ -12,7 +12,7 @@ from multimodal_eval.cli.options import RunLocation, plugin_option, register_plu
 
 @click.group()
 def ls() -> None:
-    """List metrics, tasks, runs or resources."""
+    """List metrics, tasks, rules, runs or resources."""
 
 
 @ls.command()
@@ -58,6 +58,27 @@ def tasks() -> None:
     out = console()
     out.print(table)
     out.print("Contests have separate commands: mmeval clarity, mmeval dialogue", style="dim", soft_wrap=True)
+
+
+@ls.command()
+@plugin_option
+def rules(plugins: tuple[str, ...]) -> None:
+    """List the named rules by which answers are read and compared, with the metrics that take them."""
+    from rich.table import Table
+
+    from multimodal_eval.cli.show import as_text, console
+    from multimodal_eval.core.rules import families, rules_of
+    from multimodal_eval.evaluation.cards import options_with
+
+    register_plugins(plugins)
+    out = console()
+    for family in families():
+        users = ", ".join(f"{metric}.{option}" for metric, option in options_with(family))
+        table = Table("rule", "what it does", title=as_text(f"{family}: {users}"), title_justify="left")
+        for rule in rules_of(family).values():
+            table.add_row(as_text(rule.name), as_text(rule.summary))
+        out.print(table)
+    out.print("Choose one: --option METRIC.rule=NAME. All of it: mmeval card NAME", style="dim", soft_wrap=True)
 
 
 @ls.command()

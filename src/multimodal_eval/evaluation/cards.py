@@ -55,7 +55,7 @@ def rule_card(name: str) -> str:
 
 
 def _rule_section(rule: Rule) -> str:
-    users = [f"`{metric}` (`{option}`)" for metric, option in _options_with(rule.family)]
+    users = [f"`{metric}` (`{option}`)" for metric, option in options_with(rule.family)]
     lines = [f"## {rule.family}", rule.about, f"Origin: {rule.origin}"]
     if users:
         lines.append(f"Metrics with this rule: {', '.join(users)}. Choose it with `--option METRIC.rule={rule.name}`.")
@@ -65,7 +65,7 @@ def _rule_section(rule: Rule) -> str:
     return "\n\n".join(lines)
 
 
-def _options_with(family: str) -> list[tuple[str, str]]:
+def options_with(family: str) -> list[tuple[str, str]]:
     """The metrics, with the option, that take rules of a family."""
     return [
         (name, option)
