@@ -12,6 +12,7 @@ from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import Codes, Column, read_column
 from multimodal_eval.analysis.pairing import part_count
 from multimodal_eval.analysis.slices import read_strata
+from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.records import COMPOSITE
@@ -47,7 +48,7 @@ class AlignedScores:
     def _aggregate(self, rows: Rows) -> Estimate:
         if self.metric is None:
             return mean_estimate(rows)
-        return self.metric.aggregate_part(self.part, rows) if self.part else self.metric.aggregate(rows)
+        return estimate_of(self.metric, rows, self.part)
 
 
 def aligned_scores(run: Run, stored: Sequence[str], order: Codes, name: str) -> AlignedScores:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -13,6 +14,7 @@ from multimodal_eval.analysis.aligned_scores import metric_of
 from multimodal_eval.analysis.averaging import Aggregate, Averaging
 from multimodal_eval.analysis.columns import Codes, Column, cluster_codes, column_names, read_column
 from multimodal_eval.analysis.slices import NO_VALUE
+from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.records import Entry, fields_of
 from multimodal_eval.core.score import Rows, mean_estimate
@@ -120,7 +122,7 @@ def _aggregate(run: Run, name: str) -> Aggregate | None:
         metric = metric_of(run, name)
     except MultimodalEvalError:
         return None  # a plug-in that is not loaded
-    return mean_estimate if metric is None else metric.aggregate
+    return mean_estimate if metric is None else partial(estimate_of, metric)
 
 
 def _entry(column: Column, aggregate: Aggregate, averaging: Averaging) -> Entry:

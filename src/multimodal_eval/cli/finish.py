@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 def conclude(run: Run, params: Params) -> None:
     """Show the run, write the requested files, and fail if a threshold is missed; `params` are `output_options`."""
-    show(run, params)
+    try:
+        show(run, params)
+    except BrokenPipeError:  # `mmeval score … | head` must not hide a missed threshold
+        check_thresholds(run, params)
+        raise
     check_thresholds(run, params)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
+import os
 import sys
+from contextlib import suppress
 
 import click
 
@@ -28,6 +31,8 @@ from multimodal_eval.cli.score import score
 from multimodal_eval.cli.sensitivity import sensitivity
 from multimodal_eval.cli.validate import validate
 from multimodal_eval.cli.view import view
+
+_COMPLETION = {"_MMEVAL_COMPLETE"}  # variables of the shell's completion, which ends with `sys.exit`
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -67,25 +72,35 @@ add_examples(cli)
 
 
 def main() -> None:
-    """Run a command. The package's errors print a message; a bug keeps its traceback."""
-    from multimodal_eval.core.errors import MultimodalEvalError
+    """Run a command. Every failure prints a message, and only a command that succeeds exits with 0."""
+    from multimodal_eval.cli.failures import flush, refuse_silent_exits, silence_output, tell
 
     gc.set_threshold(50_000)  # samples and scores contain no cycles; by default, 5 % of a run would look for some
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, or not a file
+        faulthandler.enable()  # after a crash of compiled code, at least a message
+    restore = refuse_silent_exits()
     try:
-        code = cli.main(standalone_mode=False)  # the code of an `Exit`; commands return None
-        sys.exit(code or 0)
+        code = cli.main(standalone_mode=False) or 0  # the code of an `Exit`; commands return None
+        flush()
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
-        sys.exit(130)
-    except MultimodalEvalError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+        code = 130
     except BrokenPipeError:  # `mmeval … | head`
-        sys.stderr.close()
-        sys.exit(0)
+        silence_output()
+        code = 0
+    except BaseException as error:
+        if isinstance(error, SystemExit) and _COMPLETION & os.environ.keys():
+            raise
+        code = tell(error)
+        if isinstance(error, OSError):
+            silence_output()
+    finally:
+        restore()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

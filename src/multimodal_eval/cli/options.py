@@ -53,15 +53,16 @@ class MetricOption(KeyValue):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The metric, its option, and the value as YAML reads it."""
-        import yaml
+        from multimodal_eval.core.errors import ConfigError
+        from multimodal_eval.core.yaml_text import parse_yaml
 
         key, text = super().convert(value, param, ctx)
         metric, dot, option = key.partition(".")
         if not dot or not metric or not option:
             self.fail(f"{value!r} must be written METRIC.OPTION=VALUE", param, ctx)
         try:
-            return metric, option, yaml.safe_load(text)
-        except yaml.YAMLError:
+            return metric, option, parse_yaml(text)
+        except ConfigError:
             self.fail(f"{text!r} is not a YAML value", param, ctx)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +25,9 @@ from multimodal_eval.cli.options import (
     questions_option,
     refuse_overwrite_alone,
 )
+
+if TYPE_CHECKING:
+    from multimodal_eval.run.plan import Plan
 
 
 @click.command()
@@ -139,7 +142,10 @@ def _resumed(folder: Any, params: Params) -> Any:
 def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.core.errors import MetricError, RunFolderError
+    from multimodal_eval.core.file_faults import file_fault
     from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.run import execute
     from multimodal_eval.run.config import overlaid
     from multimodal_eval.run.evaluate import default_folder, planned
@@ -176,10 +182,21 @@ def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
             with engine.executor(plan) as executor:
                 execute.start(plan, source, path, executor, progress, overwrite=params["overwrite"])
         except KeyboardInterrupt:
-            again = "".join(f" --plugin {quote(plugin)}" for plugin in plan.config.plugins)
-            click.echo(f"\ninterrupted. Continue with: mmeval score --resume {path}{again}", err=True)
+            click.echo(f"\ninterrupted. Continue with: {_resuming(path, plan)}", err=True)
             raise click.exceptions.Exit(130) from None
+        except (MetricError, OSError) as error:
+            if not RunFolder(path).storage.exists("run.json"):
+                raise
+            fault = file_fault(error) if isinstance(error, OSError) else str(error)
+            advice = f"What was scored so far is kept. After a repair, continue with: {_resuming(path, plan)}"
+            raise RunFolderError(f"{fault}\n{advice}") from error
     return Run(path)
+
+
+def _resuming(path: Any, plan: Plan) -> str:
+    """The command that continues the run."""
+    plugins = "".join(f" --plugin {quote(plugin)}" for plugin in plan.config.plugins)
+    return f"mmeval score --resume {path}{plugins}"
 
 
 def _fetch(names: list[str]) -> None:

@@ -8,6 +8,7 @@ MultimodalEvalError            exit 1
 ├── DuplicateNameError         a name that is already taken
 ├── ConfigError                invalid weights, tasks, options
 │   └── NothingNamedError      neither a task nor metrics (exit 2)
+├── MetricError                a metric that fails outside of a sample, or ends the process
 ├── UnavailableError           a model, resource or optional package that is not on this machine
 │   └── ModelError             a model whose files cannot be used
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
@@ -40,6 +41,7 @@ __all__ = [
     "ImageError",
     "InputError",
     "MediaError",
+    "MetricError",
     "MissingFileError",
     "ModelError",
     "MultimodalEvalError",
@@ -57,6 +59,7 @@ __all__ = [
 SHOWN_KINDS = 20  # kinds of problems in a message
 SHOWN_IN_FULL = 3  # problems of a kind
 SHOWN_PLACES = 5  # of further problems of the kind
+LONGEST_TEXT = 2_000  # characters of a text from a metric
 _VALUES = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\d[\d,.]*")  # in a message: quoted texts and numbers
 
 
@@ -182,6 +185,10 @@ class NothingNamedError(ConfigError):
     exit_code = 2
 
 
+class MetricError(MultimodalEvalError, RuntimeError):
+    """A metric whose code fails when it is imported, fitted, opened or aggregated, or that ends the process."""
+
+
 class UnavailableError(MultimodalEvalError, RuntimeError):
     """Something a metric needs is not on this machine; the message says how to get it."""
 
@@ -238,3 +245,24 @@ def shorten(value: Any, limit: int = 60) -> str:
         value = value[: 4 * limit]
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def valid_text(text: object, limit: int = LONGEST_TEXT) -> str:
+    """A text from a metric that can be stored and shown: encodable, and cut at `limit` characters."""
+    if not isinstance(text, str):
+        text = shorten(text, limit)
+    if len(text) > limit:
+        text = f"{text[:limit]}… ({len(text):,} characters)"
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def described(error: BaseException, depth: int = 3) -> str:
+    """An exception in words: its type and message, whatever its own code does."""
+    try:
+        message = str(error)
+    except (Exception, SystemExit) as fault:  # noqa: BLE001 - the exception's own code may raise anything
+        message = f"(no message: its text raises {type(fault).__name__})"
+    if isinstance(error, BaseExceptionGroup) and depth:
+        inner = "; ".join(described(member, depth - 1) for member in error.exceptions[:SHOWN_IN_FULL])
+        message = f"{message}: {inner}"
+    return valid_text(f"{type(error).__name__}: {message}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError
 from multimodal_eval.core.function_metric import FunctionMetric
 from multimodal_eval.core.metric import Bounds, CorpusGroups, Direction, Metric, Placement, Result, check_name
+from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.metric_table import MetricTable, origin
 from multimodal_eval.core.score import Estimate, Rows, Score
 
@@ -107,8 +108,9 @@ def load_plugin(path: str | Path) -> None:
     module.__content__ = hashlib.sha256(content).hexdigest()  # type: ignore[attr-defined]
     sys.modules[name] = module
     try:
-        # Not `exec_module`: that may run cached bytecode of a file that was edited within a second.
-        exec(compile(content, str(file), "exec", dont_inherit=True), module.__dict__)
+        with blamed_on(f"the plug-in {path}", "being imported"):
+            # Not `exec_module`: that may run cached bytecode of a file that was edited within a second.
+            exec(compile(content, str(file), "exec", dont_inherit=True), module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise

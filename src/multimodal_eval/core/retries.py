@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from multimodal_eval.core.errors import RetryableError
+from multimodal_eval.core.errors import RetryableError, described
 
 TRIES = 4
 FIRST_DELAY = 0.5  # seconds; each further delay is twice as long
@@ -44,7 +44,7 @@ class Retries:
 
     def _called_again(self, work: Callable[[A], T], argument: A, failure: Exception) -> T:
         for number in range(1, TRIES):
-            self._last_failure = f"{type(failure).__name__}: {failure}"
+            self._last_failure = described(failure)
             (self._sleep or time.sleep)(FIRST_DELAY * 2 ** (number - 1))
             try:
                 result = work(argument)
@@ -53,6 +53,6 @@ class Retries:
                 continue
             self._in_a_row = 0
             return result
-        self._last_failure = f"{type(failure).__name__}: {failure}"
+        self._last_failure = described(failure)
         self._in_a_row += 1
         raise GaveUpError(self._last_failure)

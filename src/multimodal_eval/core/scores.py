@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args, overload
 
+from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.score import Score, Status
 
 if TYPE_CHECKING:
@@ -115,6 +116,25 @@ class Scores(Sequence[Score]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
+
+    def refuse_shapes(self) -> None:
+        """Raise an error if the arrays are not of numbers, or do not have one entry per row."""
+        import numpy as np
+
+        count = len(self)
+        arrays = {"values": self.values, **{f"parts[{name!r}]": values for name, values in self.parts.items()}}
+        for name, values in arrays.items():
+            if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or values.shape != (count,):
+                raise ValueError(f"`{name}` must be an array of {count} floats. Got {shorten(values)}.")
+        status = self.status
+        if not isinstance(status, np.ndarray) or status.dtype.kind not in "iu" or status.shape != (count,):
+            raise ValueError(f"`status` must be an array of {count} status codes. Got {shorten(status)}.")
+        if count and not 0 <= int(status.min()) <= int(status.max()) < len(STATUSES):
+            raise ValueError(f"`status` must have codes below {len(STATUSES)}. Got {shorten(status)}.")
+        stats = self.stats
+        is_table = isinstance(stats, np.ndarray) and stats.dtype.kind == "f" and stats.ndim == 2
+        if stats is not None and not ((is_table or isinstance(stats, list)) and len(stats) == count):
+            raise ValueError(f"`stats` must be a table of floats with {count} rows. Got {shorten(stats)}.")
 
     def put(self, row: int, score: Score) -> None:
         """Replace the value, status and reason of a row."""

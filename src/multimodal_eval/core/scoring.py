@@ -10,21 +10,31 @@ import msgspec
 
 from multimodal_eval.core.answers import ERROR_PATTERNS, answers_of, is_error_message
 from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError, shorten
+from multimodal_eval.core.errors import (
+    ConfigError,
+    MetricError,
+    UnavailableError,
+    UnknownNameError,
+    described,
+    shorten,
+    valid_text,
+)
 from multimodal_eval.core.failures import compiled_patterns
 from multimodal_eval.core.function_metric import FunctionScorer
 from multimodal_eval.core.metric import Bounds, Metric, Scorer, is_number
+from multimodal_eval.core.metric_failures import exit_error
 from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.retries import GaveUpError, Retries
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import UNREAD, Score, unscored
-from multimodal_eval.core.scores import OK, Scores, code_of, joined
+from multimodal_eval.core.scores import OK, STATUSES, Scores, code_of, joined
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 BLANK_ANSWER = "blank_answer"
+NOT_OF_A_SAMPLE = (ConfigError, MetricError, UnavailableError, UnknownNameError)  # these end the run
 ROUNDING = 1e-12  # how far a sum of floating-point numbers may exceed its bounds
 
 
@@ -67,7 +77,7 @@ def score_rows(
                 scores.put(row, unscored("error", fault) if fault else Score(float(metric.blank)))
     rows = np.flatnonzero(is_ready)
     if len(rows):
-        fresh = _scored(metric.bounds, scorer, batch.take(rows), retries or Retries())
+        fresh = _scored(metric, scorer, batch.take(rows), retries or Retries())
         _put(scores, rows, fresh)
     for row in answers.blank:
         if scores.status[row] == OK and scores.warnings.get(row) != UNREAD:
@@ -125,21 +135,21 @@ def with_failures_marked(samples: Batch, error_patterns: Sequence[str]) -> Seque
     ]
 
 
-def _scored(bounds: Bounds, scorer: Scorer, batch: Batch, retries: Retries) -> Scores:
+def _scored(metric: Metric, scorer: Scorer, batch: Batch, retries: Retries) -> Scores:
     """Score the batch in one call, or sample by sample if the scorer works that way anyway; then check the values."""
     if isinstance(scorer, FunctionScorer):
-        return _called(bounds, scorer, batch, retries)
+        return _called(metric, scorer, batch, retries)
     if not getattr(scorer, "one_by_one", False):
-        pieces = [_checked_scores(bounds, scores) for scores in _isolating(scorer, batch, retries)]
+        pieces = [_checked_scores(metric, scores) for scores in _isolating(metric.name, scorer, batch, retries)]
         return joined(pieces)
     scores: list[Score] = []
     for sample in batch:
-        for piece in _isolating(scorer, Batch.of([sample]), retries):
-            scores += (_checked(bounds, score) for score in piece)
+        for piece in _isolating(metric.name, scorer, Batch.of([sample]), retries):
+            scores += (_checked(metric, score) for score in piece)
     return Scores.of(scores)
 
 
-def _called(bounds: Bounds, scorer: FunctionScorer, batch: Batch, retries: Retries) -> Scores:
+def _called(metric: Metric, scorer: FunctionScorer, batch: Batch, retries: Retries) -> Scores:
     """Call a metric's function on every sample. A plain float needs no `Score`; everything else gets one."""
     import numpy as np
 
@@ -152,28 +162,37 @@ def _called(bounds: Bounds, scorer: FunctionScorer, batch: Batch, retries: Retri
             if type(result) is float:
                 values.append(result)
                 continue
-            score = _checked(bounds, scorer.as_score(result))
+            score = _checked(metric, scorer.as_score(result))
         except GaveUpError as failure:
             score = unscored("open", str(failure))
-        except (ConfigError, UnavailableError, UnknownNameError):  # not the fault of a sample
+        except (KeyboardInterrupt, *NOT_OF_A_SAMPLE):
             raise
-        except Exception as failure:  # noqa: BLE001 - any exception of a metric belongs to the sample
-            score = unscored("error", f"{type(failure).__name__}: {failure}")
+        except BaseException as failure:  # noqa: BLE001 - anything else that a metric raises belongs to the sample
+            score = _failed(metric.name, batch[len(values) : len(values) + 1], failure)
         others[len(values)] = score
         values.append(np.nan)
     if len(others) == len(values) or any(score.stats for score in others.values()):
-        listed = (others.get(row) or _checked(bounds, Score(value)) for row, value in enumerate(values))
+        listed = (others.get(row) or _checked(metric, Score(value)) for row, value in enumerate(values))
         return Scores.of(list(listed))
     scores = Scores(np.array(values), np.zeros(len(values), np.uint8))
     rows = np.fromiter(others, np.int64, len(others))
     scores.status[rows] = code_of("error")  # these are checked already
-    _check(bounds, scores)
+    _check(metric, scores)
     if others:
         _put(scores, rows, Scores.of(list(others.values())))
     return scores
 
 
-def _isolating(scorer: Scorer, batch: Batch, retries: Retries) -> list[Sequence[Score]]:
+def _failed(name: str, samples: Sequence[Sample], failure: BaseException) -> Score:
+    """The score of a sample for which the metric raised an exception. `sys.exit` ends the run, with an error."""
+    if isinstance(failure, SystemExit):
+        first = samples[0].id
+        which = f"the sample {first!r}" if len(samples) == 1 else f"{len(samples):,} samples from {first!r} on"
+        raise exit_error(name, f"scoring {which}", failure) from failure
+    return unscored("error", described(failure))
+
+
+def _isolating(name: str, scorer: Scorer, batch: Batch, retries: Retries) -> list[Sequence[Score]]:
     """Score the batch; if that fails, halve it until the failing sample is isolated.
 
     A retryable failure is retried; it never halves the batch.
@@ -182,53 +201,81 @@ def _isolating(scorer: Scorer, batch: Batch, retries: Retries) -> list[Sequence[
         scores = retries.call(scorer.score, batch)
         if len(scores) != len(batch):
             raise ValueError(f"the metric returned {len(scores)} scores for {len(batch)} samples")
+        if isinstance(scores, Scores):
+            scores.refuse_shapes()
         return [scores]
     except GaveUpError as failure:
         return [[unscored("open", str(failure))] * len(batch)]
-    except (ConfigError, UnavailableError, UnknownNameError):  # not the fault of a sample
+    except (KeyboardInterrupt, *NOT_OF_A_SAMPLE):
         raise
-    except Exception as failure:  # noqa: BLE001 - any exception of a metric belongs to the sample
-        if len(batch) == 1:
-            return [[unscored("error", f"{type(failure).__name__}: {failure}")]]
+    except BaseException as failure:  # noqa: BLE001 - anything else that a metric raises belongs to the sample
+        if len(batch) == 1 or isinstance(failure, SystemExit):
+            return [[_failed(name, batch, failure)]]
         half = len(batch) // 2
-        return _isolating(scorer, batch[:half], retries) + _isolating(scorer, batch[half:], retries)
+        return _isolating(name, scorer, batch[:half], retries) + _isolating(name, scorer, batch[half:], retries)
 
 
-def _checked_scores(bounds: Bounds, scores: Sequence[Score]) -> Scores:
+def _checked_scores(metric: Metric, scores: Sequence[Score]) -> Scores:
     if not isinstance(scores, Scores):
-        return Scores.of([_checked(bounds, score) for score in scores])
-    _check(bounds, scores)
+        return Scores.of([_checked(metric, score) for score in scores])
+    _check(metric, scores)
     return scores
 
 
-def _check(bounds: Bounds, scores: Scores) -> None:
-    """Refuse the rows with an invalid value."""
+def _check(metric: Metric, scores: Scores) -> None:
+    """Refuse the rows with an invalid value, and those that have a value although they are unscored."""
     import numpy as np
 
     is_scored = scores.status == OK
-    bad = are_faulty(scores.values, bounds)
+    bad = are_faulty(scores.values, metric.bounds)
     extra = [(f"part {name!r}", values[:, None]) for name, values in scores.parts.items()]
     if scores.stats is not None and not isinstance(scores.stats, list):
         extra.append(("statistic", scores.stats))
     for _, values in extra:
         bad |= ~np.isfinite(values).all(axis=1)
     for row in np.flatnonzero(bad & is_scored).tolist():
-        fault = value_fault(float(scores.values[row]), bounds)
+        fault = value_fault(float(scores.values[row]), metric.bounds)
         for what, values in extra:
             for value in values[row].tolist():
                 fault = fault or value_fault(value, (None, None), what)
         scores.refuse(row, "error", fault or "")
+    for row, stats in enumerate(scores.stats if isinstance(scores.stats, list) else ()):
+        faults = (value_fault(value, (None, None), "statistic") for value in stats or ())
+        if scores.status[row] == OK and (fault := next(filter(None, faults), None)):
+            scores.refuse(row, "error", fault)
+    for row in np.flatnonzero(~is_scored & ~np.isnan(scores.values)).tolist():
+        status = STATUSES[scores.status[row]]
+        scores.refuse(row, "error", _status_fault(metric.name, float(scores.values[row]), status))
+    for texts in (scores.reasons, scores.warnings):
+        for row, text in texts.items():
+            texts[row] = valid_text(text)
 
 
-def _checked(bounds: Bounds, score: Score) -> Score:
+def _status_fault(name: str, value: object, status: object) -> str:
+    """What is wrong with a value that has a status other than `ok`: it must not count as a score."""
+    shown = shorten(status)
+    return (
+        f"STATUS: {name} returned the value {shorten(value)} with the status {shown}. A sample has a value or a status: "
+        f"return Score(None, {shown}, reason), or the value alone"
+    )
+
+
+def _checked(metric: Metric, score: Score) -> Score:
     """The score with plain float values, or an error if a value is invalid."""
+    if not isinstance(score, Score):
+        return unscored("error", f"TYPE: {metric.name} must return a Score for each sample. Got {shorten(score)}.")
+    if score.status not in STATUSES:
+        known = ", ".join(STATUSES[:-1])
+        return unscored("error", f"STATUS: {metric.name}: unknown status {shorten(score.status)}. Known: {known}")
+    if score.reason is not None or score.warning is not None:
+        score = _with_valid_texts(score)
     if score.value is None:
         if score.status == "ok":
             return unscored("error", "TYPE: the metric returned no value and no reason")
         return _checked_parts(score)
-    fault = value_fault(score.value, bounds)
-    for part, value in (score.parts or {}).items():
-        fault = fault or value_fault(value, (None, None), f"part {part!r}")
+    if score.status != "ok":
+        return unscored("error", _status_fault(metric.name, score.value, score.status))
+    fault = value_fault(score.value, metric.bounds) or _parts_fault(score)
     for value in score.stats or ():
         fault = fault or value_fault(value, (None, None), "statistic")
     if fault:
@@ -240,14 +287,32 @@ def _checked(bounds: Bounds, score: Score) -> Score:
     return msgspec.structs.replace(score, value=float(score.value), parts=parts, stats=stats)
 
 
+def _with_valid_texts(score: Score) -> Score:
+    """The score with texts that can be stored."""
+    reason, warning = (None if text is None else valid_text(text) for text in (score.reason, score.warning))
+    if reason is score.reason and warning is score.warning:
+        return score
+    return msgspec.structs.replace(score, reason=reason, warning=warning)
+
+
+def _parts_fault(score: Score) -> str | None:
+    """What is wrong with the first invalid part: its name or its value."""
+    for part, value in (score.parts or {}).items():
+        if valid_text(part) != str(part):
+            return f"TYPE: the name of a part must be a short text. Got {shorten(part)} instead."
+        if fault := value_fault(value, (None, None), f"part {part!r}"):
+            return fault
+    return None
+
+
 def _checked_parts(score: Score) -> Score:
     """A score without a value. A degenerate one may have parts, if a metric has no headline."""
-    parts = (score.parts or {}) if score.status == "degenerate" else {}
-    for part, value in parts.items():
-        if fault := value_fault(value, (None, None), f"part {part!r}"):
-            return unscored("error", fault)
-    numbers = {part: float(value) for part, value in parts.items()}
-    return msgspec.structs.replace(score, stats=None, parts=numbers or None)
+    if score.status != "degenerate" or not score.parts:
+        return msgspec.structs.replace(score, stats=None, parts=None)
+    if fault := _parts_fault(score):
+        return unscored("error", fault)
+    parts = {part: float(value) for part, value in score.parts.items()}
+    return msgspec.structs.replace(score, stats=None, parts=parts)
 
 
 def are_faulty(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
@@ -267,7 +332,10 @@ def value_fault(value: object, bounds: Bounds, what: str = "value") -> str | Non
     """What is wrong with a score's value, or None."""
     if type(value) is not float and not is_number(value):
         return f"TYPE: the {what} must be a number. Got {shorten(value)} instead."
-    number = float(value)  # type: ignore[arg-type]
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except Exception as error:  # noqa: BLE001 - an integer that is too large, or a number type whose code fails
+        return f"TYPE: the {what} must be a number that fits into 64 bits: {described(error)}"
     if not isfinite(number):
         return f"NONFINITE: the {what} is {number}"
     low, high = bounds

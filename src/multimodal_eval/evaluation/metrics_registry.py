@@ -16,6 +16,7 @@ from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.function_metric import as_metric
 from multimodal_eval.core.metric import Metric, StoredMean
+from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.records import COMPOSITE, RunInfo, StoredSignature
 from multimodal_eval.core.registry import entry_points, registered
@@ -39,7 +40,8 @@ def get_metric(name: str) -> Callable[..., Any]:
     if name not in _METRICS and name in registered:  # registered after somebody rebound `_METRICS`
         return registered[name]
     if name not in _METRICS and name in entry_points():
-        _METRICS[name] = entry_points()[name].load()
+        with blamed_on(f"the entry point {entry_points()[name].value}", "being imported"):
+            _METRICS[name] = entry_points()[name].load()
     if name in _METRICS:
         return _METRICS[name]
     raise UnknownNameError("metric", name, list_available())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multimodal_eval.analysis.averaging import Averaging
+from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import InputError, Problem, UnavailableError, shorten
 from multimodal_eval.core.metric import Metric
@@ -81,12 +82,12 @@ def answer_scores(
     rows: Aggregated = {}
     values: dict[str, NDArray[np.float64]] = {}
     for name, (metric, scores) in scored.items():
-        values[name], rows[name] = scores.values, (metric.aggregate, _rows_of(scores))
+        values[name], rows[name] = scores.values, (partial(estimate_of, metric), _rows_of(scores))
         for part, numbers in scores.parts.items():
             stored = _rows_of(scores) if np.array_equal(np.isnan(numbers), np.isnan(scores.values)) else None
             values[f"{name}.{part}"] = numbers
             rows[f"{name}.{part}"] = (
-                partial(metric.aggregate_part, part),
+                partial(estimate_of, metric, part=part),
                 Rows(numbers[~np.isnan(numbers)], None if stored is None else stored.stats),
             )
     return AnswerScores(values, _corpus(rows), rows)
@@ -111,7 +112,10 @@ def label_scores(
     assert isinstance(metric, LabelMetric)
     known = metric.given_taxonomy or state.taxonomy
     rows = _rows_of(scores)
-    figures: Aggregated = {"accuracy": (mean_estimate, Rows(rows.values)), "macro_f1": (metric.aggregate, rows)}
+    figures: Aggregated = {
+        "accuracy": (mean_estimate, Rows(rows.values)),
+        "macro_f1": (partial(estimate_of, metric), rows),
+    }
     is_scored = ~np.isnan(scores.values)
     predicted, gold = _codes(samples, is_scored, known)
     by_class = classification_scores(known.labels, is_scored, predicted, gold)

@@ -11,6 +11,7 @@ import msgspec
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.records import JsonObject
+from multimodal_eval.core.yaml_text import read_yaml
 from multimodal_eval.resources.catalogue import CATALOGUE
 from multimodal_eval.run.config_faults import in_words
 
@@ -29,30 +30,7 @@ def load_config(source: ConfigSource) -> RunConfig:
     if isinstance(source, Mapping):
         return _converted(dict(source), "the configuration")
     path = Path(source)
-    return _converted(_read_yaml(path) or {}, str(path))
-
-
-def _read_yaml(path: Path) -> Any:
-    import yaml
-
-    class UniqueKeyLoader(yaml.SafeLoader):
-        """YAML loader that refuses duplicate keys; the default loader silently keeps the last."""
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            seen: dict[Any, int] = {}
-            for key_node, _ in node.value:
-                key = self.construct_object(key_node, deep=True)
-                line = key_node.start_mark.line + 1
-                if isinstance(key, str) and seen.setdefault(key, line) != line:
-                    raise ConfigError(f"the key {key!r} occurs twice, in lines {seen[key]} and {line}")
-            return dict(super().construct_mapping(node, deep))
-
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), UniqueKeyLoader)
-    except OSError as error:
-        raise ConfigError(f"the configuration {path} cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, ConfigError) as error:
-        raise ConfigError(f"{path}: {error}") from None
+    return _converted(read_yaml(path, "the configuration", unique_keys=True) or {}, str(path))
 
 
 def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:

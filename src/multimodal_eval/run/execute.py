@@ -21,6 +21,7 @@ from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, R
 from multimodal_eval.core.failures import label
 from multimodal_eval.core.machine import package_version
 from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.progress import Progress, named, silent
 from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, JsonObject, RunInfo, Source, StoredSignature
@@ -34,7 +35,7 @@ from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.composite_score import composite_signature
 from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
 from multimodal_eval.run.grouping import refuse_missing_keys
-from multimodal_eval.run.isolation import score_without_crashes
+from multimodal_eval.run.isolation import has_died, noting_death, score_without_crashes
 from multimodal_eval.run.nothing_scored import refuse_missing_fields, refuse_unscored
 from multimodal_eval.run.parallel import ReadInput, read_in_parallel
 from multimodal_eval.run.part import OpenPart, States, Stored, Worker
@@ -79,6 +80,7 @@ def continue_run(
     folder.clear_temporary()
     info = folder.read_info()
     if info.state == "reading":
+        worker.isolates = has_died(folder)
         opened = source()
         if opened is None:
             raise RunFolderError(f"{folder.label} was interrupted before its samples were stored. Start a new run")
@@ -148,7 +150,8 @@ def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress, s
     refuse_missing_fields(worker.plan, folder, info)
     refuse_bad_samples(worker, len(info.parts), executor, source)
     if groups:
-        sums, large = _fitted(worker, info.parts, executor, progress)
+        with noting_death(worker):
+            sums, large = _fitted(worker, info.parts, executor, progress)
         for name, metrics in groups.items():
             state = sums.get(name)
             if name in large:
@@ -156,8 +159,9 @@ def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress, s
                 if hasattr(state, "rows"):
                     state.rows = large[name]
             for metric in metrics if state is not None else ():
-                metric.check_state(state)
-                folder.write_state(metric.name, partial(metric.save_state, state))
+                with blamed_on(metric.name, "storing its corpus statistics", OSError):
+                    metric.check_state(state)
+                    folder.write_state(metric.name, partial(metric.save_state, state))
                 if name in large:  # small ones are read back, as in every worker: plain values may lose their type
                     worker.keep_state(metric, state)
         folder.clear_scratch()
@@ -190,7 +194,8 @@ def _fitted(worker: Worker, sizes: list[int], executor: Executor, progress: Prog
             if isinstance(state, Stored):
                 large[name] = large.get(name, 0) + state.rows
             elif state is not None:
-                sums.setdefault(name, TreeSum()).add(state)
+                with blamed_on(name, "adding its corpus statistics"):
+                    sums.setdefault(name, TreeSum()).add(state)
         done += size
         progress("fitting", done, total)
     for number, result in enumerate(executor.map(worker, "merge", range(worker.buckets)) if large else (), 1):
@@ -234,14 +239,15 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
     worker.announce = partial(named, progress)
     worker.announce(", ".join(metric.name for metric in worker.fresh))
     left: list[OpenPart] = []
-    for part, result in zip(todo, executor.map(worker, "score", todo), strict=True):
-        size = info.parts[part]
-        if isinstance(result, Crashed):
-            result = score_without_crashes(executor, worker, part, size)
-        if isinstance(result, OpenPart):
-            left.append(result)
-        done += size
-        progress("scoring", done, total)
+    with noting_death(worker):
+        for part, result in zip(todo, executor.map(worker, "score", todo), strict=True):
+            size = info.parts[part]
+            if isinstance(result, Crashed):
+                result = score_without_crashes(executor, worker, part, size)
+            if isinstance(result, OpenPart):
+                left.append(result)
+            done += size
+            progress("scoring", done, total)
     folder.clear_temporary()  # from processes that crashed while writing
     _refuse_open(worker, left)
     _refuse_incomplete(plan, folder, info)

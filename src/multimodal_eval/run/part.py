@@ -16,6 +16,7 @@ import pyarrow as pa
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import OpenSamplesError
 from multimodal_eval.core.metric import CorpusGroups, LargeState, Metric, Placement, Scorer
+from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.retries import GaveUpError, Retries
 from multimodal_eval.core.sample import Sample
@@ -101,6 +102,7 @@ class Worker:
     reusable: frozenset[str] = field(default=frozenset())  # metrics whose scores are copied from `earlier`
     accept_open: bool = False  # store samples that remain open as errors
     reads_records: bool = False  # the input is read record by record in Python, not as columns
+    isolates: bool = False  # do all work in child processes, because an earlier process of this run died
     threads: int = 1  # for the batches of one part: more than one if there are fewer parts than cores
     announce: Callable[[str], None] = field(default=unannounced, repr=False)  # called with the metric that is scored
     _states: States = field(default_factory=dict, repr=False)
@@ -160,10 +162,12 @@ class Worker:
 
     def _fitted(self, metric: Metric, samples: Sequence[Sample], file: str, rows: int | None = None) -> Any:
         """The corpus statistics of some samples, or `Stored` if they are in a file."""
-        try:
-            state = self._retries[metric.name].call(metric.fit, samples)
-        except GaveUpError as failure:
-            raise OpenSamplesError(f"the corpus statistics of {metric.name} have no result so far: {failure}") from None
+        with blamed_on(metric.name, "gathering its corpus statistics"):
+            try:
+                state = self._retries[metric.name].call(metric.fit, samples)
+            except GaveUpError as failure:
+                message = f"the corpus statistics of {metric.name} have no result so far: {failure}"
+                raise OpenSamplesError(message) from None
         if isinstance(state, LargeState) and isinstance(metric.state_type, type):  # which can merge the pieces
             self.folder.write_pieces(file, state.pack(self.buckets), is_temporary=True)
             return Stored(getattr(state, "rows", 0) if rows is None else rows)
@@ -238,7 +242,7 @@ class Worker:
             if not self.folder.has_state(metric.name):
                 known = metric.default_state()
             elif known is None:
-                with self.folder.state_copy(metric.name) as path:
+                with self.folder.state_copy(metric.name) as path, blamed_on(metric.name, "reading its statistics"):
                     known = metric.load_state(path)
             self._states[metric.name] = known
         return self._states[metric.name]
@@ -246,7 +250,12 @@ class Worker:
     @cached_property
     def scorers(self) -> dict[str, Scorer]:
         """The opened metrics."""
-        return {metric.name: metric.open(self.state(metric)) for metric in self.fresh}
+        scorers: dict[str, Scorer] = {}
+        for metric in self.fresh:
+            state = self.state(metric)
+            with blamed_on(metric.name, "being opened"):
+                scorers[metric.name] = metric.open(state)
+        return scorers
 
     def probe(self, suspect: Suspect) -> None:
         """Score some samples of a part only to test whether the process crashes."""

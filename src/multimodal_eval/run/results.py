@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from multimodal_eval.analysis.averaging import NOTHING_SCORED, Aggregate, Averaging, no_figure
 from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores, selected
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
+from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import Kind, Metric
 from multimodal_eval.core.records import (
@@ -48,11 +49,11 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
     for metric in plan.metrics:
         column = read_column(folder, parts, names, metric.name, metric.bounds)
         metrics[metric.name] = MetricEntry(
-            **fields_of(_entry(column, metric.aggregate, averaging, metric.aggregate_part)),
+            **fields_of(_entry(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric))),
             direction=metric.direction,
             signature=info.signatures[metric.name].text,
         )
-        slices.add(column, metric.aggregate, averaging, metric.aggregate_part)
+        slices.add(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric))
     for name, reason in plan.unavailable.items():
         metrics[name] = _never_scored(total, reason)
     composite = None
@@ -98,12 +99,16 @@ def _kinds(plan: Plan, entries: Mapping[str, MetricEntry]) -> dict[str, Kind]:
 def _composite_aggregate(plan: Plan) -> Aggregate:
     """The aggregate of the task's headline metric, or the mean."""
     headline = _headline(plan)
-    return mean_estimate if headline is None else headline.aggregate
+    return mean_estimate if headline is None else partial(estimate_of, headline)
 
 
 def _headline(plan: Plan) -> Metric | None:
     assert plan.task is not None
     return next((metric for metric in plan.metrics if metric.name == plan.task.headline), None)
+
+
+def _part_estimate(metric: Metric, part: str, rows: Rows) -> Estimate:
+    return estimate_of(metric, rows, part)
 
 
 def _mean_of_part(part: str, rows: Rows) -> Estimate:

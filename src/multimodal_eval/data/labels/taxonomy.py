@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
+from multimodal_eval.core.yaml_text import read_yaml
 
 if TYPE_CHECKING:
     import numpy as np
@@ -166,19 +167,8 @@ def is_missing(cell: Any) -> bool:
 def load_taxonomy(source: Labels) -> Taxonomy:
     """A taxonomy from a list of labels, `{labels: […], aliases: {alias: label}}`, or a YAML file with either."""
     if isinstance(source, str | Path):
-        return _converted(_read(Path(source)), str(source))
+        return _converted(read_yaml(Path(source), "the labels file"), str(source))
     return _converted(source, "the labels")
-
-
-def _read(path: Path) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"the labels file {path} cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from None
 
 
 def _converted(content: Any, source: str) -> Taxonomy:

@@ -344,6 +344,10 @@ class RunFolder:
         except MissingFileError:
             return None
 
+    def remove_pieces(self, name: str) -> None:
+        """Remove the file with some pieces."""
+        self.storage.remove(f"{_SCRATCH}/{name}")
+
     def clear_scratch(self) -> None:
         """Remove all intermediate files."""
         self.storage.remove(_SCRATCH)

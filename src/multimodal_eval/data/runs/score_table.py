@@ -8,6 +8,7 @@ the same columns, so that any Parquet reader can read the folder as one table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from multimodal_eval.core.arrow import integers
 from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.errors import described
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.core.scores import OK, STATUSES, Scores
@@ -22,6 +24,7 @@ from multimodal_eval.data.runs.arrays import categories, few_strings, float_rows
 from multimodal_eval.data.runs.run_folder import RunFolder
 
 _STATS = pa.list_(pa.float64())
+_ENCODER = msgspec.json.Encoder(order="deterministic", enc_hook=str)
 
 
 def key_columns(samples: Sequence[Sample], first_row: int) -> dict[str, pa.Array]:
@@ -45,16 +48,23 @@ def score_columns(metric: str, scores: Sequence[Score]) -> dict[str, pa.Array]:
     """The columns of one metric."""
     rows = Scores.of(scores)
     count = len(rows)
-    encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
     return {
         metric: floats(rows.values, rows.status == OK),
         f"{metric}:status": categories(rows.status, STATUSES),
         f"{metric}:reason": few_strings(count, rows.reasons),
         f"{metric}:warning": few_strings(count, rows.warnings),
         f"{metric}:stats": _stats_column(rows),
-        f"{metric}:details": few_strings(count, {row: encode(item).decode() for row, item in rows.details.items()}),
+        f"{metric}:details": few_strings(count, {row: _encoded(item) for row, item in rows.details.items()}),
         **{f"{metric}.{part}": floats(values) for part, values in rows.parts.items()},
     }
+
+
+def _encoded(details: Mapping[str, Any]) -> str:
+    """The details as a JSON object. Details that JSON cannot represent are replaced by the reason."""
+    try:
+        return _ENCODER.encode(dict(details)).decode()
+    except Exception as error:  # noqa: BLE001 - the values are a metric's: their own code may raise anything
+        return _ENCODER.encode({"unreadable": described(error)}).decode()
 
 
 def _stats_column(rows: Scores) -> pa.Array:

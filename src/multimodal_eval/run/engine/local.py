@@ -36,8 +36,10 @@ class Local:
         """`worker.work(item)` for every item, results in the order of the items."""
         workers = min(self.workers, len(items))
         if work in IN_OTHER_PROCESSES:
-            return _in_processes(Recipe.of(worker), work, items, workers)
+            return _in_processes(Recipe.of(worker), work, items, 1 if worker.placement(work) == "model" else workers)
         placement = worker.placement(work)
+        if worker.isolates and work not in ("count", "read", "join") and _can_leave(worker):
+            return _in_processes(Recipe.of(worker), work, items, 1 if placement == "model" else workers)
         worker.threads = max(1, self.workers // max(1, len(items)))
         if workers > THREADS and placement == "thread" and len(items) > _enough(work) and _can_leave(worker):
             return _in_bundles(Recipe.of(worker), work, items, workers)

@@ -14,6 +14,9 @@ from multiprocessing.connection import wait
 from threading import Lock, Thread
 from typing import Any
 
+from multimodal_eval.core.errors import described
+from multimodal_eval.core.metric_failures import exit_error
+
 _hiding = Lock()  # otherwise concurrent threads would save the hidden state as the original
 
 
@@ -32,6 +35,8 @@ def submit(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: Any)
 def _run(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     try:
         return work(*arguments)
+    except SystemExit as end:  # it would end the parent, with the same code
+        raise exit_error("a worker process", "working on a part", end) from None
     except Exception as error:
         _ensure_picklable(error)
         raise
@@ -69,4 +74,4 @@ def _ensure_picklable(error: Exception) -> None:
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # noqa: BLE001 - its own code may raise anything
-        raise RuntimeError(f"{type(error).__name__}: {error}") from None
+        raise RuntimeError(described(error)) from None

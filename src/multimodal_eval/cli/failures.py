@@ -1,0 +1,78 @@
+"""What the command line says when a command fails, and its exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+import click
+
+FAILED = 1
+DEBUG = "MMEVAL_DEBUG"  # set this environment variable to see the traceback of any error
+ISSUES = "Please report it with this message"
+
+
+def tell(error: BaseException) -> int:
+    """Print what went wrong; return the exit code, which is never 0."""
+    from multimodal_eval.core.errors import MultimodalEvalError, described
+    from multimodal_eval.core.file_faults import file_fault
+
+    if os.environ.get(DEBUG):
+        traceback.print_exception(error)
+    if isinstance(error, MultimodalEvalError):
+        return _say(str(error), error.exit_code)
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) and error.code > 0 else FAILED
+        shown = "" if error.code is None else repr(error.code)[:200]
+        return _say(f"EXIT: code that this command called has ended it, by sys.exit({shown})", code)
+    if isinstance(error, OSError):
+        return _say(file_fault(error), FAILED)
+    if isinstance(error, MemoryError):
+        return _say("NO_MEMORY: not enough memory. Use fewer --workers, or a machine with more memory", FAILED)
+    if os.environ.get(DEBUG):
+        return _say(f"BUG: {described(error)}", FAILED)
+    return _say(f"BUG: {described(error)}\nThis is a bug. {ISSUES}, and with what {DEBUG}=1 prints.", FAILED)
+
+
+def _say(message: str, code: int) -> int:
+    click.echo(f"error: {message}", err=True)
+    return code or FAILED
+
+
+def flush() -> None:
+    """Write what is buffered, so that a full disk behind `> file` is an error and not a message of the interpreter."""
+    sys.stdout.flush()
+
+
+def silence_output() -> None:
+    """After standard output has failed: let the interpreter not try again."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def refuse_silent_exits() -> Callable[[], None]:
+    """Make `os._exit` in this process print a message and fail: code of a metric may call it, also with 0.
+
+    Returns a function that undoes this.
+    """
+    leave, process = os._exit, os.getpid()
+
+    def refused(status: int) -> NoReturn:
+        if os.getpid() == process:  # a forked child may end as it likes
+            message = f"error: EXIT: code that this command called has ended it, by os._exit({status}). "
+            advice = "If a run was started, `mmeval score --resume RUN` finds the sample that causes it.\n"
+            with suppress(OSError):
+                os.write(2, (message + advice).encode())
+            status = status or FAILED
+        leave(status)
+
+    os._exit = refused  # type: ignore[assignment]
+
+    def restore() -> None:
+        os._exit = leave
+
+    return restore

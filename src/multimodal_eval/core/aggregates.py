@@ -1,0 +1,69 @@
+"""The aggregate of a metric, checked: a wrong one is refused and never becomes a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from multimodal_eval.core.errors import MetricError, shorten
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric_failures import blamed_on
+from multimodal_eval.core.score import Estimate, Rows
+from multimodal_eval.core.scoring import value_fault
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+AGGREGATE = "AGGREGATE"
+_WHAT_TO_DO = "An aggregate must return Estimate(value within the bounds, one finite influence value per row)"
+
+
+def estimate_of(metric: Metric, rows: Rows, part: str = "") -> Estimate:
+    """The metric's aggregate of its values, or of one part.
+
+    Refused if the value is not finite or outside the metric's bounds, or if there is not one finite influence value per
+    row.
+    """
+    name = f"{metric.name}.{part}" if part else metric.name
+    with blamed_on(name, "aggregating its scores"):
+        estimate = metric.aggregate_part(part, rows) if part else metric.aggregate(rows)
+    if not isinstance(estimate, Estimate):
+        raise _refusal(name, f"it returned {shorten(estimate)}")
+    if fault := value_fault(estimate.value, (None, None) if part else metric.bounds):
+        raise _refusal(name, fault.partition(": ")[2])
+    influence = _vector(name, "influence", estimate.influence, len(rows))
+    vectors: dict[str, Any] = {}
+    if influence is not estimate.influence:
+        vectors["influence"] = influence
+    for what in ("strata", "contributions"):
+        given = getattr(estimate, what)
+        if given is not None:
+            _vector(name, what, given, len(rows))
+    if not vectors and type(estimate.value) is float:
+        return estimate
+    from dataclasses import replace
+
+    return replace(estimate, value=float(estimate.value), **vectors)
+
+
+def _vector(name: str, what: str, values: object, count: int) -> NDArray[np.float64]:
+    """One finite number per row; float64 arrays are returned as they are."""
+    import numpy as np
+
+    try:
+        vector = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        raise _refusal(name, f"`{what}` is {shorten(values)}") from None
+    if vector.dtype.kind not in "fiu":
+        raise _refusal(name, f"`{what}` has values of type {vector.dtype}, which are not numbers")
+    if vector.shape != (count,):
+        shape = " × ".join(map(str, vector.shape)) or "a single value"
+        raise _refusal(name, f"`{what}` has {shape} values for {count:,} rows")
+    if not np.isfinite(vector).all():
+        row = int(np.flatnonzero(~np.isfinite(vector))[0])
+        raise _refusal(name, f"`{what}` is {vector[row]} in row {row}")
+    return vector if vector.dtype == np.float64 else vector.astype(np.float64)
+
+
+def _refusal(name: str, fault: str) -> MetricError:
+    return MetricError(f"{AGGREGATE}: {name}: {fault}. {_WHAT_TO_DO}")

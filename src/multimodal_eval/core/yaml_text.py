@@ -1,0 +1,100 @@
+"""YAML as plain values, within limits: the depth, and the size after aliases are expanded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from multimodal_eval.core.errors import ConfigError
+
+MAX_BYTES = 1 << 22  # of a file
+MAX_VALUES = 200_000  # after aliases are expanded; a few lines of aliases of aliases would fill the memory
+MAX_DEPTH = 50
+
+
+def read_yaml(path: Path, what: str, *, unique_keys: bool = False) -> Any:
+    """The content of a YAML file; `what` names the file in messages."""
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise ConfigError(f"{path}: {what} must not be larger than {MAX_BYTES >> 20} MB. Got {size >> 20} MB.")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{what} {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:  # not UTF-8, or a path with a null character
+        raise ConfigError(f"{path}: {error}") from None
+    try:
+        return parse_yaml(text, unique_keys=unique_keys)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def parse_yaml(text: str, *, unique_keys: bool = False) -> Any:
+    """The value of a YAML text. With `unique_keys`, a key that occurs twice is refused."""
+    import yaml
+
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _refuse_large(node)
+        if unique_keys:
+            _refuse_repeated_keys(loader, node)
+        return loader.construct_document(node)
+    except yaml.YAMLError as error:
+        raise ConfigError(str(error)) from None
+    except RecursionError:
+        raise ConfigError(f"values are nested deeper than {MAX_DEPTH} levels") from None
+    except (ValueError, OverflowError, TypeError, AttributeError) as error:  # a date or a number that does not exist
+        raise ConfigError(f"a value cannot be read: {error}") from None
+    finally:
+        loader.dispose()
+
+
+def _children(node: Any) -> list[Any]:
+    if isinstance(node.value, str):
+        return []
+    return [inner for item in node.value for inner in (item if isinstance(item, tuple) else (item,))]
+
+
+def _refuse_large(root: Any) -> None:
+    """Refuse a value that contains itself, that is nested too deeply, or that has too many values."""
+    sizes: dict[int, int] = {}  # expanded
+    path: set[int] = set()
+    waiting: list[tuple[Any, bool]] = [(root, False)]
+    while waiting:
+        node, has_children = waiting.pop()
+        key = id(node)
+        if has_children:
+            path.discard(key)
+            sizes[key] = 1 + sum(sizes[id(child)] for child in _children(node))
+            if sizes[key] > MAX_VALUES:
+                line = node.start_mark.line + 1
+                raise ConfigError(f"line {line} has more than {MAX_VALUES:,} values, with its aliases expanded")
+        elif key in path:
+            raise ConfigError(f"the value in line {node.start_mark.line + 1} contains itself, by an alias")
+        elif key not in sizes:
+            path.add(key)
+            if len(path) > MAX_DEPTH:
+                line = node.start_mark.line + 1
+                raise ConfigError(f"values are nested deeper than {MAX_DEPTH} levels, in line {line}")
+            waiting.append((node, True))
+            waiting += ((child, False) for child in _children(node))
+
+
+def _refuse_repeated_keys(loader: Any, root: Any) -> None:
+    """Refuse a key that occurs twice; the default loader silently keeps the last."""
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        waiting += _children(node)
+        lines: dict[str, int] = {}
+        for key_node, _ in node.value if type(node).__name__ == "MappingNode" else ():
+            key, line = loader.construct_object(key_node, deep=True), key_node.start_mark.line + 1
+            if isinstance(key, str) and lines.setdefault(key, line) != line:
+                raise ConfigError(f"the key {key!r} occurs twice, in lines {lines[key]} and {line}")
