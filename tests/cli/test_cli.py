@@ -301,12 +301,12 @@ def test_resume_needs_no_input_and_checks_thresholds_first(folder):
     assert "does not compute it" in mmeval("score", "--resume", "run", "--fail-under", "nope=1", code=2).stderr
 
 
-def test_an_unreadable_run_does_not_hide_the_others(folder):
+def test_a_damaged_run_does_not_hide_the_others(folder):
     mmeval("score", "data.jsonl", "--metrics", "cider", "-o", "runs/good")
     (folder / "runs" / "bad").mkdir()
     (folder / "runs" / "bad" / "run.json").write_text("{")
     out = mmeval("ls", "runs").stdout
-    assert "unreadable" in out
+    assert "damaged" in out
     assert "good" in out
 
 

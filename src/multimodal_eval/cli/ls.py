@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.runs.run_folder import RunFolder
 
 
 @click.group()
@@ -87,26 +90,16 @@ def runs(folder: Any) -> None:
     """List the runs below FOLDER (default: runs)."""
     from rich.table import Table
 
-    from multimodal_eval.cli.show import as_text, console, fitting, number
-    from multimodal_eval.core.errors import RunFolderError
-    from multimodal_eval.core.headline import headline_of
+    from multimodal_eval.cli.show import as_text, console, fitting
     from multimodal_eval.data.runs.run_folder import run_folders
 
     heads = ("run", "task", "state", "samples", "headline")
     rows: list[tuple[str, ...]] = []
     for name, run in run_folders(folder):
         try:
-            info = run.read_info()
-        except RunFolderError:
-            rows.append((name, "", "unreadable", "", ""))
-            continue
-        headline = ""
-        if info.state == "done":
-            results = run.read_results()
-            leading = headline_of(info, results)
-            headline = "" if leading is None else f"{leading} {number(results.entries[leading].value)}"
-        samples = f"{sum(info.parts):,}" if info.parts else ""
-        rows.append((name, info.task or "", info.state, samples, headline))
+            rows.append(_row(name, run))
+        except Exception:  # noqa: BLE001 - whatever is wrong with one run, the others are listed
+            rows.append((name, "", "damaged", "", ""))
 
     def table_without(omitted: Collection[str]) -> Table:
         shown = [index for index, head in enumerate(heads) if head not in omitted]
@@ -122,6 +115,20 @@ def runs(folder: Any) -> None:
         out.print(
             f"There are no runs in {as_text(str(folder))}. Create one with: mmeval score answers.jsonl --task vqa"
         )
+
+
+def _row(name: str, run: RunFolder) -> tuple[str, ...]:
+    """The cells of one run."""
+    from multimodal_eval.cli.show import number
+    from multimodal_eval.core.headline import headline_of
+
+    info, headline = run.read_info(), ""
+    if info.state == "done":
+        results = run.read_results()
+        leading = headline_of(info, results)
+        headline = "" if leading is None else f"{leading} {number(results.entries[leading].value)}"
+    samples = f"{sum(info.parts):,}" if info.parts else ""
+    return name, info.task or "", info.state, samples, headline
 
 
 @ls.command()

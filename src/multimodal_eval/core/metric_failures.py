@@ -33,8 +33,8 @@ def exit_error(name: str, doing: str, end: SystemExit) -> MetricError:
     """The error for code that calls `sys.exit`: the run has no results, so it must not look like a success."""
     code = "" if end.code is None else shorten(end.code, 200)
     return MetricError(
-        f"{EXIT}: {name} called sys.exit({code}) while {doing}{_place(end)}. A metric must not end the program: raise an "
-        "exception for a sample that it cannot score, or a ConfigError to stop the run"
+        f"{EXIT}: {name} called sys.exit({code}) while {doing}{_place(end)}. A metric must not end the program: raise "
+        "an exception for a sample that it cannot score, or a ConfigError to stop the run"
     )
 
 

@@ -269,12 +269,12 @@ def read_lint(content: bytes) -> LintReport | None:
         if msgspec.json.decode(content, type=_Format).format != LINT_FORMAT:
             return None
         return msgspec.json.decode(content, type=LintReport)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError):
         return None
 
 
 def _decoded(content: bytes, kind: type[T], file: str) -> T:
     try:
         return msgspec.json.decode(content, type=kind)
-    except msgspec.DecodeError as error:  # includes ValidationError
+    except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError) as error:  # includes ValidationError
         raise RunFolderError(f"{file} cannot be read: {error}. Score the run again") from None

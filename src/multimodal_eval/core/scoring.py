@@ -255,8 +255,8 @@ def _status_fault(name: str, value: object, status: object) -> str:
     """What is wrong with a value that has a status other than `ok`: it must not count as a score."""
     shown = shorten(status)
     return (
-        f"STATUS: {name} returned the value {shorten(value)} with the status {shown}. A sample has a value or a status: "
-        f"return Score(None, {shown}, reason), or the value alone"
+        f"STATUS: {name} returned the value {shorten(value)} with the status {shown}. "
+        f"A sample has a value or a status: return Score(None, {shown}, reason), or the value alone"
     )
 
 

@@ -76,10 +76,10 @@ def test_a_single_run_folder_is_shown_too(folder: Path):
     assert client(folder / "alba").get("/run/boreas").status_code == 404
 
 
-def test_a_broken_run_is_listed_as_unreadable(tmp_path: Path):
+def test_a_broken_run_is_listed_as_damaged(tmp_path: Path):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text("{")
-    assert "unreadable" in page(client(tmp_path), "/")
+    assert "damaged" in page(client(tmp_path), "/")
     assert client(tmp_path).get("/run/broken").status_code == 409
 
 

@@ -15,6 +15,7 @@ from multimodal_eval.core.errors import RunFolderError, UnknownNameError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import Kind
 from multimodal_eval.core.optional import require
+from multimodal_eval.core.record_checks import check_together
 from multimodal_eval.core.records import (
     CompositeEntry,
     JsonObject,
@@ -43,6 +44,7 @@ class Run:
         self.folder = location if isinstance(location, RunFolder) else RunFolder(location)
         self.info: RunInfo = self.folder.read_info()
         self.outcome: Results = self.folder.read_results()
+        check_together(self.info, self.outcome, self.folder.label)
         self._scratch = scratch
         if scratch is not None:  # a run without an output folder exists as long as this object
             weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)

@@ -27,7 +27,8 @@ import msgspec
 
 from multimodal_eval.core import records
 from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.errors import MissingFileError, RunFolderError
+from multimodal_eval.core.errors import MissingFileError, RunFolderError, described
+from multimodal_eval.core.record_checks import check_info, check_results
 from multimodal_eval.core.records import LintReport, Results, RunInfo, to_json
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, below, storage_at
@@ -41,6 +42,8 @@ _CONTENT = {  # what a run folder consists of; files with other names belong to 
     *("run.json", "samples", "state", "scores", "results.json", "lint.json", "report.html", "classification.json"),
     *("scores.jsonl", _SCRATCH),
 }
+# What pyarrow raises for a damaged file: its own exceptions are ValueErrors, OSErrors, KeyErrors and the like.
+_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, NotImplementedError, OSError, OverflowError, MemoryError)
 _SMALL = 1 << 24  # bytes of a part that may stay in memory
 
 
@@ -168,7 +171,9 @@ class RunFolder:
             content = self.storage.read_bytes("run.json")
         except MissingFileError:
             raise RunFolderError(f"{self.label} is not a run folder: it has no run.json") from None
-        return records.read_run_info(content, self.label)
+        info = records.read_run_info(content, self.label)
+        check_info(info, self.label)
+        return info
 
     def write_info(self, info: RunInfo) -> None:
         """Replace run.json."""
@@ -182,7 +187,9 @@ class RunFolder:
             raise RunFolderError(
                 f"{self.label} is not finished. Continue it with: mmeval score --resume {self.label}"
             ) from None
-        return records.read_results(content, self.label)
+        results = records.read_results(content, self.label)
+        check_results(results, self.label)
+        return results
 
     def write_results(self, results: Results) -> None:
         """Replace results.json."""
@@ -205,7 +212,7 @@ class RunFolder:
             return msgspec.json.decode(self.storage.read_bytes("classification.json"), type=dict[str, Any])
         except MissingFileError:
             return None
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError) as error:
             raise RunFolderError(f"{self.label}/classification.json cannot be read: {error}") from None
 
     def write_classification(self, report: Mapping[str, Any]) -> None:
@@ -237,7 +244,6 @@ class RunFolder:
     def read_part(self, kind: Kind, number: int, columns: list[str] | None = None) -> Any:
         """A part as a table, with all columns or only the given ones that it has."""
         import pyarrow.parquet as pq
-        from pyarrow import ArrowException
 
         table = self._single.get(kind) if number == 0 else None
         if table is not None:
@@ -246,34 +252,32 @@ class RunFolder:
             with self.storage.open(_part(kind, number)) as source, pq.ParquetFile(source) as file:
                 present = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
                 return file.read(columns=present)
-        except ArrowException as error:
-            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {error}") from None
+        except _UNREADABLE as error:
+            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {described(error)}") from None
 
     def part_schema(self, kind: Kind, number: int) -> Any:
         """The columns of a part, as an Arrow schema."""
         import pyarrow.parquet as pq
-        from pyarrow import ArrowException
 
         if number == 0 and (table := self._single.get(kind)) is not None:
             return table.schema
         try:
             with self.storage.open(_part(kind, number)) as source:
                 return pq.read_schema(source)
-        except ArrowException as error:
-            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {error}") from None
+        except _UNREADABLE as error:
+            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {described(error)}") from None
 
     def has_values(self, kind: Kind, number: int, columns: Collection[str]) -> bool:
         """Whether a part has a value in one of these columns, from the statistics in its footer."""
         import pyarrow.parquet as pq
-        from pyarrow import ArrowException
 
         if number == 0 and (table := self._single.get(kind)) is not None:
             return any(table.column(name).null_count < len(table) for name in columns if name in table.column_names)
         try:
             with self.storage.open(_part(kind, number)) as source:
                 metadata = pq.read_metadata(source)
-        except ArrowException as error:
-            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {error}") from None
+        except _UNREADABLE as error:
+            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {described(error)}") from None
         groups = map(metadata.row_group, range(metadata.num_row_groups))
         chunks = (group.column(index) for group in groups for index in range(group.num_columns))
         return any(_has_value(chunk) for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns)

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
-from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError
+from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError, described
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 
-STATES = ("done", "scoring", "reading", "unreadable")
+STATES = ("done", "scoring", "reading", "damaged")
 
 
 @dataclass(frozen=True)
@@ -95,8 +93,10 @@ def _line(folder: RunsFolder, name: str) -> ListedRun:
     try:
         run = folder.open(name)
         return _of(run)
-    except (MultimodalEvalError, OSError, KeyError, TypeError, msgspec.MsgspecError) as fault:
-        return ListedRun(name, "unreadable", fault=str(fault))
+    except Exception as fault:  # noqa: BLE001 - whatever is wrong with one run, the others are listed
+        return ListedRun(
+            name, "damaged", fault=described(fault) if not isinstance(fault, MultimodalEvalError) else str(fault)
+        )
 
 
 def _of(run: ViewedRun) -> ListedRun:

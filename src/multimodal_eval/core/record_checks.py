@@ -1,0 +1,103 @@
+"""Whether run.json and results.json say the same: what a decoder cannot see in one value alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+
+from multimodal_eval.core.errors import RunFolderError, shorten
+from multimodal_eval.core.records import COMPOSITE, Entry, Results, RunInfo
+
+__all__ = ["check_info", "check_results", "check_together"]
+
+MAX_SAMPLES = 1 << 48  # more than any disk holds
+
+
+def check_info(info: RunInfo, label: str) -> None:
+    """Refuse a run.json whose parts or signatures are impossible; `label` names the run folder."""
+    _refuse(f"{label}/run.json", _info_faults(info))
+
+
+def check_results(results: Results, label: str) -> None:
+    """Refuse a results.json with impossible counts."""
+    _refuse(f"{label}/results.json", _result_faults(results))
+
+
+def check_together(info: RunInfo, results: Results, label: str) -> None:
+    """Refuse a results.json that does not belong to its run.json."""
+    _refuse(f"{label}/results.json", _differences(info, results))
+
+
+def _refuse(file: str, faults: Iterator[str]) -> None:
+    fault = next(faults, None)
+    if fault is not None:
+        raise RunFolderError(f"{file} is damaged: {fault}. Score the run again")
+
+
+def _info_faults(info: RunInfo) -> Iterator[str]:
+    for size in info.parts:
+        if not 0 <= size <= MAX_SAMPLES:
+            yield f"a part of {size:,} samples"
+    if sum(info.parts) > MAX_SAMPLES:
+        yield f"{sum(info.parts):,} samples"
+    for name, (low, high) in info.bounds.items():
+        if not all(bound is None or isfinite(bound) for bound in (low, high)):
+            yield f"the bounds of {shorten(name)} are not finite"
+    if info.state != "reading":
+        missing = [name for name in info.metrics if name not in info.signatures]
+        if missing:
+            yield f"{shorten(missing[0])} has no signature"
+    for name, signature in info.signatures.items():
+        if signature.headline is not None and not isinstance(signature.headline, str):
+            yield f"the headline in the signature of {shorten(name)} is not a name"
+        if not isinstance(signature.weights, Mapping) or not all(map(_is_weight, signature.weights.values())):
+            yield f"the weights in the signature of {shorten(name)} are not numbers"
+
+
+def _is_weight(value: object) -> bool:
+    return isinstance(value, float | int) and not isinstance(value, bool)
+
+
+def _result_faults(results: Results) -> Iterator[str]:
+    if results.n < 1:
+        yield f"{results.n:,} samples"
+    for name, entry in results.entries.items():
+        if entry.n_total != results.n:
+            yield f"{shorten(name)} has {entry.n_total:,} samples instead of {results.n:,}"
+        yield from _entry_faults(name, entry)
+    for column, values in results.slices.items():
+        for value, cut in values.items():
+            for name, entry in cut.metrics.items():
+                where = f"{name} of {shorten(column)}={shorten(value)}"
+                if entry.n_total != cut.n or not 0 <= cut.n <= results.n:
+                    yield f"{where} has {entry.n_total:,} samples instead of {cut.n:,}"
+                yield from _entry_faults(where, entry)
+
+
+def _entry_faults(name: str, entry: Entry) -> Iterator[str]:
+    if not 0 <= entry.n_scored <= entry.n_total:
+        yield f"{shorten(name)} has {entry.n_scored:,} scored samples of {entry.n_total:,}"
+    counts = (*entry.unscored.values(), *entry.warnings.values(), *(reason.count for reason in entry.reasons))
+    if any(not 0 <= count <= entry.n_total for count in counts):
+        yield f"the counts of {shorten(name)} are not between 0 and {entry.n_total:,}"
+    for figure in (entry, *entry.parts.values()):
+        numbers = (figure.value, figure.stderr, figure.low, figure.high)
+        if not all(number is None or isfinite(number) for number in numbers):
+            yield f"{shorten(name)} has a value that is not finite"
+
+
+def _differences(info: RunInfo, results: Results) -> Iterator[str]:
+    if sum(info.parts) != results.n:
+        yield f"it has {results.n:,} samples, and run.json {sum(info.parts):,}"
+    known = {*info.metrics, *info.unavailable}
+    for name in {*results.metrics} ^ known:
+        yield f"{shorten(name)} is {'not ' if name in results.metrics else ''}a metric of run.json"
+    for name, entry in results.entries.items():
+        signature = info.signatures.get(name)
+        if entry.signature != (None if signature is None else signature.text):
+            yield f"the signature of {shorten(name)} is not that of run.json"
+    if results.composite is None and COMPOSITE in info.signatures:
+        yield "the composite is missing"
+    for headline in (info.headline, results.headline):
+        if headline is not None and headline not in results.entries:
+            yield f"the headline {shorten(headline)} is not among the results"
