@@ -2,32 +2,70 @@
 
 from __future__ import annotations
 
+import lzma
+import struct
 import zipfile
 import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
 
-from multimodal_eval.core.errors import shorten
+from multimodal_eval.core.errors import described, shorten
 from multimodal_eval.data.readers.problems import Problems
+
+T = TypeVar("T")
+MAX_RATIO = 300  # unpacked to packed bytes; texts have 5 to 20
+FREE_BYTES = 1 << 22  # of a member whose ratio does not matter
+_DAMAGED = (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, zlib.error)  # with a message for people
+# What Python's zipfile raises for archives that are damaged, encrypted, or packed in a way that it does not know.
+UNREADABLE = (
+    *_DAMAGED,
+    lzma.LZMAError,
+    struct.error,
+    ValueError,
+    RuntimeError,
+    OverflowError,
+    LookupError,
+    MemoryError,
+)
+
+
+def read_archive(path: Path, read: Callable[[zipfile.ZipFile], T], problems: Problems, how: str) -> T | None:
+    """What `read` returns for an opened archive; a problem is noted and None returned if it cannot be opened."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return read(archive)
+    except UNREADABLE as error:
+        problems.add("FORMAT", f"not a readable zip file: {_reason(error)}", file=str(path), hint=f"{how}.")
+        return None
 
 
 def member_content(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: str, problems: Problems, *, most: int, what: str, how: str
 ) -> bytes | None:
-    """The bytes of a member; a problem is noted and None returned if there are more than `most` or none can be read.
+    """The bytes of a member; a problem is noted and None returned if there are too many or none can be read.
 
-    The size that an archive declares may be wrong, so reading stops at the limit too. `what` names the content, `how`
-    says how to make the archive.
+    At most `most` bytes are read, and at most `MAX_RATIO` times the packed ones. The size that an archive declares may
+    be wrong, so reading stops at the limit too. `what` names the content, `how` says how to make the archive.
     """
     if member.flag_bits & 0x1:
         problems.add("FORMAT", f"{shorten(member.filename)} is encrypted", file=file, hint="Zip it without a password.")
         return None
+    limit = min(most, max(FREE_BYTES, MAX_RATIO * max(0, member.compress_size)))
     try:
         with archive.open(member) as stream:
-            content = b"" if member.file_size > most else stream.read(most + 1)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, zlib.error) as error:
-        problems.add("TRUNCATED", f"{shorten(member.filename)} cannot be read: {error}", file=file, hint=f"{how}.")
+            content = b"" if member.file_size > most else stream.read(limit + 1)
+    except UNREADABLE as error:
+        message = f"{shorten(member.filename)} cannot be read: {_reason(error)}"
+        problems.add("TRUNCATED", message, file=file, hint=f"{how}.")
         return None
-    if member.file_size > most or len(content) > most:
-        message = f"{shorten(member.filename)} is larger than {most >> 20} MB unpacked, too large for {what}"
-        problems.add("TOO_LONG", message, file=file)
-        return None
-    return content
+    if member.file_size <= most and len(content) <= limit:
+        return content
+    is_bomb = member.file_size <= most and limit < most
+    size = f"{MAX_RATIO} times its packed size" if is_bomb else f"{most >> 20} MB unpacked"
+    problems.add("TOO_LONG", f"{shorten(member.filename)} is larger than {size}, too large for {what}", file=file)
+    return None
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) if isinstance(error, _DAMAGED) else described(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from multimodal_eval.contests.clarity.columns import file_columns
 from multimodal_eval.contests.clarity.tasks import TASKS
 from multimodal_eval.contests.protocol import Contest, Prepared
 from multimodal_eval.core.config import RunConfig
-from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError
+from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError, described
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.data.readers.blocks import bare_suffix
@@ -168,21 +169,42 @@ def _mapped(
     if workers == 1:
         yield from map(work, submissions)
         return
-    with process_pool(workers) as pool:
-        yield from in_order(
-            lambda submission: submit(pool, work, submission),
-            lambda _, future: future.result(),
-            submissions,
-            AHEAD * workers,
-        )
+    left = list(submissions)
+    while left:
+        with process_pool(workers) as pool:
+            hand_in = partial(submit, pool, work)
+            try:
+                for reason in in_order(hand_in, lambda _, future: future.result(), list(left), AHEAD * workers):
+                    left.pop(0)
+                    yield reason
+            except BrokenProcessPool:  # one of those in progress has crashed it
+                pass
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+        for _ in range(min(len(left), AHEAD * workers)):
+            yield _alone(work, left.pop(0))
+
+
+def _alone(work: Callable[[Submission], str | None], submission: Submission) -> str | None:
+    """Score one submission in a separate process."""
+    with process_pool(1) as pool:
+        try:
+            return submit(pool, work, submission).result()
+        except BrokenProcessPool:
+            return "the process that scored it crashed. Is there enough memory?"
 
 
 def _refusal(contest: Contest, output: Location, submission: Submission) -> str | None:
     """Score one submission; return the reason if it is refused, otherwise None."""
+    place = below(output, submission.name)
     try:
-        contest.prepare(submission.path).score(below(output, submission.name))
+        if (storage := storage_at(place)).is_taken():  # from a process that crashed
+            storage.remove_all()
+        contest.prepare(submission.path).score(place)
     except MultimodalEvalError as refusal:
         return str(refusal)
     except OSError as error:  # a file of the submission that cannot be read
         return f"{error.filename or submission.path}: {error.strerror or error}"
+    except Exception as error:  # noqa: BLE001 - whatever one submission causes, the others are scored
+        return f"BUG: {described(error)}. Please report it"
     return None

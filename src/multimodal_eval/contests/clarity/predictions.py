@@ -15,7 +15,7 @@ from typing import Literal
 
 from msgspec.structs import asdict, replace
 
-from multimodal_eval.contests.archives import member_content
+from multimodal_eval.contests.archives import member_content, read_archive
 from multimodal_eval.contests.clarity.columns import (
     PREDICTION_FIELDS,
     ClarityColumns,
@@ -237,18 +237,17 @@ def _read_contest_zip(path: Path, problems: Problems) -> list[tuple[int, str]]:
 
     Nothing is unpacked to disk, and at most `MAX_BYTES` bytes are read into memory, whatever size the archive declares.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            member = _only_member(archive, str(path), problems)
-            content = (
-                None
-                if member is None
-                else member_content(archive, member, str(path), problems, most=MAX_BYTES, what="labels", how=HOW)
-            )
-    except zipfile.BadZipFile as error:
-        problems.add("FORMAT", f"not a readable zip file: {error}", file=str(path), hint=HOW + ".")
-        return []
-    return [] if content is None else _lines(content, f"{path}/{member.filename if member else MEMBER}", problems)
+    read = read_archive(path, lambda archive: _labels_in(archive, str(path), problems), problems, HOW)
+    return [] if read is None else _lines(read[1], f"{path}/{read[0]}", problems)
+
+
+def _labels_in(archive: zipfile.ZipFile, file: str, problems: Problems) -> tuple[str, bytes] | None:
+    """The name and the content of the file with the labels."""
+    member = _only_member(archive, file, problems)
+    if member is None:
+        return None
+    content = member_content(archive, member, file, problems, most=MAX_BYTES, what="labels", how=HOW)
+    return None if content is None else (member.filename, content)
 
 
 def _only_member(archive: zipfile.ZipFile, file: str, problems: Problems) -> zipfile.ZipInfo | None:

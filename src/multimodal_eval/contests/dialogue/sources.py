@@ -6,7 +6,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from multimodal_eval.contests.archives import member_content
+from multimodal_eval.contests.archives import member_content, read_archive
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.data.readers.problems import Problems
 
@@ -47,12 +47,10 @@ def both_files(path: Path, problems: Problems) -> tuple[Source, Source] | None:
     if not path.is_file():
         problems.add("NOT_FOUND", "no such file", file=str(path))
         return None
-    try:
-        with zipfile.ZipFile(path) as archive:
-            answers, perplexities = (_member(archive, name, path, problems) for name in (OUTPUT, PERPLEXITIES))
-    except zipfile.BadZipFile as error:
-        problems.add("FORMAT", f"not a readable zip file: {error}", file=str(path), hint=f"{HOW}.")
-        return None
+    members = read_archive(
+        path, lambda archive: [_member(archive, name, path, problems) for name in (OUTPUT, PERPLEXITIES)], problems, HOW
+    )
+    answers, perplexities = members or (None, None)
     return None if answers is None or perplexities is None else (answers, perplexities)
 
 

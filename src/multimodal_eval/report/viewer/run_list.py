@@ -94,9 +94,8 @@ def _line(folder: RunsFolder, name: str) -> ListedRun:
         run = folder.open(name)
         return _of(run)
     except Exception as fault:  # noqa: BLE001 - whatever is wrong with one run, the others are listed
-        return ListedRun(
-            name, "damaged", fault=described(fault) if not isinstance(fault, MultimodalEvalError) else str(fault)
-        )
+        reason = str(fault) if isinstance(fault, MultimodalEvalError) else described(fault)
+        return ListedRun(name, "damaged", fault=reason)
 
 
 def _of(run: ViewedRun) -> ListedRun:
