@@ -16,13 +16,13 @@ def read_yaml(path: Path, what: str, *, unique_keys: bool = False) -> Any:
     """The content of a YAML file; `what` names the file in messages."""
     try:
         size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise ConfigError(f"{path}: {what} must not be larger than {MAX_BYTES >> 20} MB. Got {size >> 20} MB.")
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8") if size <= MAX_BYTES else ""
     except OSError as error:
         raise ConfigError(f"{what} {path} cannot be read: {error.strerror}") from None
     except ValueError as error:  # not UTF-8, or a path with a null character
         raise ConfigError(f"{path}: {error}") from None
+    if size > MAX_BYTES:
+        raise ConfigError(f"{path}: {what} must not be larger than {MAX_BYTES >> 20} MB. Got {size >> 20} MB.")
     try:
         return parse_yaml(text, unique_keys=unique_keys)
     except ConfigError as error:
@@ -33,8 +33,8 @@ def parse_yaml(text: str, *, unique_keys: bool = False) -> Any:
     """The value of a YAML text. With `unique_keys`, a key that occurs twice is refused."""
     import yaml
 
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
             return None
@@ -42,14 +42,14 @@ def parse_yaml(text: str, *, unique_keys: bool = False) -> Any:
         if unique_keys:
             _refuse_repeated_keys(loader, node)
         return loader.construct_document(node)
+    except ConfigError:
+        raise
     except yaml.YAMLError as error:
         raise ConfigError(str(error)) from None
     except RecursionError:
         raise ConfigError(f"values are nested deeper than {MAX_DEPTH} levels") from None
     except (ValueError, OverflowError, TypeError, AttributeError) as error:  # a date or a number that does not exist
         raise ConfigError(f"a value cannot be read: {error}") from None
-    finally:
-        loader.dispose()
 
 
 def _children(node: Any) -> list[Any]:
@@ -95,6 +95,8 @@ def _refuse_repeated_keys(loader: Any, root: Any) -> None:
         waiting += _children(node)
         lines: dict[str, int] = {}
         for key_node, _ in node.value if type(node).__name__ == "MappingNode" else ():
+            if key_node.tag == "tag:yaml.org,2002:merge":  # <<: *alias
+                continue
             key, line = loader.construct_object(key_node, deep=True), key_node.start_mark.line + 1
             if isinstance(key, str) and lines.setdefault(key, line) != line:
                 raise ConfigError(f"the key {key!r} occurs twice, in lines {lines[key]} and {line}")
