@@ -70,7 +70,7 @@ def refuse_silent_exits() -> Callable[[], None]:
             status = status or FAILED
         leave(status)
 
-    os._exit = refused  # type: ignore[assignment]
+    os._exit = refused
 
     def restore() -> None:
         os._exit = leave

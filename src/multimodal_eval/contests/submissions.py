@@ -189,7 +189,8 @@ def _alone(work: Callable[[Submission], str | None], submission: Submission) -> 
     """Score one submission in a separate process."""
     with process_pool(1) as pool:
         try:
-            return submit(pool, work, submission).result()
+            reason: str | None = submit(pool, work, submission).result()
+            return reason
         except BrokenProcessPool:
             return "the process that scored it crashed. Is there enough memory?"
 

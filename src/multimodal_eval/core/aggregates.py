@@ -57,8 +57,8 @@ def _vector(name: str, what: str, values: object, count: int) -> NDArray[np.floa
     if vector.dtype.kind not in "fiu":
         raise _refusal(name, f"`{what}` has values of type {vector.dtype}, which are not numbers")
     if vector.shape != (count,):
-        shape = " × ".join(map(str, vector.shape)) or "a single value"
-        raise _refusal(name, f"`{what}` has {shape} values for {count:,} rows")
+        size = f"{len(vector):,} values" if vector.ndim == 1 else f"the shape {vector.shape}"
+        raise _refusal(name, f"`{what}` has {size} for {count:,} rows")
     if not np.isfinite(vector).all():
         row = int(np.flatnonzero(~np.isfinite(vector))[0])
         raise _refusal(name, f"`{what}` is {vector[row]} in row {row}")

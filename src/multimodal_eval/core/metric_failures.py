@@ -18,9 +18,10 @@ def blamed_on(name: str, doing: str, *passing: type[Exception]) -> Iterator[None
 
     This package's errors, Ctrl-C and the exceptions `passing` stay as they are.
     """
+    unchanged: tuple[type[BaseException], ...] = (MultimodalEvalError, KeyboardInterrupt, *passing)
     try:
         yield
-    except (MultimodalEvalError, KeyboardInterrupt, *passing):
+    except unchanged:
         raise
     except SystemExit as end:
         raise exit_error(name, doing, end) from end

@@ -67,11 +67,11 @@ def _result_faults(results: Results) -> Iterator[str]:
         yield from _entry_faults(name, entry)
     for column, values in results.slices.items():
         for value, cut in values.items():
-            for name, entry in cut.metrics.items():
+            for name, part in cut.metrics.items():
                 where = f"{name} of {shorten(column)}={shorten(value)}"
-                if entry.n_total != cut.n or not 0 <= cut.n <= results.n:
-                    yield f"{where} has {entry.n_total:,} samples instead of {cut.n:,}"
-                yield from _entry_faults(where, entry)
+                if part.n_total != cut.n or not 0 <= cut.n <= results.n:
+                    yield f"{where} has {part.n_total:,} samples instead of {cut.n:,}"
+                yield from _entry_faults(where, part)
 
 
 def _entry_faults(name: str, entry: Entry) -> Iterator[str]:
