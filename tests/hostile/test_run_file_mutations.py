@@ -108,3 +108,57 @@ def test_the_list_shows_a_malformed_run_as_damaged(whole: Path, tmp_path: Path, 
     lines = {line.split("│")[1].strip(): line for line in done.stdout.splitlines() if "│" in line}
     assert "damaged" in lines["bad"]
     assert "done" in lines["good"]
+
+
+PAGES = (
+    "/",
+    "/run/{bad}",
+    "/samples/{bad}",
+    "/sample/{bad}?row=0",
+    "/progress/{bad}",
+    "/export/run.csv/{bad}",
+    "/export/samples.csv/{bad}",
+    "/runs.csv",
+    "/compare/numbers?run=good&run={bad}",
+    "/pairs?run=good&run={bad}",
+)
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + COUNT, 20))
+def test_no_damage_breaks_the_viewer(whole: Path, tmp_path: Path, seed: int) -> None:
+    pytest.importorskip("duckdb")
+    pytest.importorskip("starlette")
+    from tests.report.viewer.viewed import client
+
+    faults: list[str] = []
+    for number in range(seed, min(seed + 20, SEED + COUNT)):
+        chance = random.Random(number)
+        folder = tmp_path / str(number)
+        shutil.copytree(whole, folder)
+        bad = chance.choice(("bad", "bad", "classes"))
+        how = damage(folder / "runs" / bad, chance)
+        browser = client(folder / "runs")
+        for page in PAGES:
+            try:
+                status = browser.get(page.format(bad=bad)).status_code
+            except Exception as error:  # noqa: BLE001 - counted as a fault
+                faults.append(f"seed {number}: {how}: {page}: {type(error).__name__}: {str(error)[:200]}")
+                continue
+            if status >= 500 or (status != 200 and page in ("/", "/runs.csv")):
+                faults.append(f"seed {number}: {how}: {page}: {status}")
+    assert not faults, f"{len(faults)} faults\n" + "\n".join(faults)
+
+
+@pytest.mark.parametrize("file", ["run.json", "results.json"])
+def test_the_viewer_lists_a_malformed_run_as_damaged(whole: Path, tmp_path: Path, file: str) -> None:
+    pytest.importorskip("duckdb")
+    pytest.importorskip("starlette")
+    from tests.report.viewer.viewed import client
+
+    shutil.copytree(whole, tmp_path / "all")
+    for how, content in RAW.items():
+        (tmp_path / "all/runs/bad" / file).write_bytes(content)
+        page = client(tmp_path / "all/runs").get("/")
+        assert page.status_code == 200, how
+        assert '<span class="tag bad">damaged</span>' in page.text, how
+        assert "good" in page.text

@@ -50,7 +50,7 @@ class Database:
     def __init__(self, root: Path) -> None:
         duckdb = require("duckdb", extra="view", purpose="mmeval view")
         self._interrupted, self._conversion = duckdb.InterruptException, duckdb.ConversionException
-        self._unreadable = (duckdb.IOException, duckdb.InvalidInputException, duckdb.BinderException)
+        self._unreadable = (duckdb.Error, UnicodeDecodeError)
         self._connection = duckdb.connect(":memory:")
         self._connection.execute(f"create type status as enum ({', '.join(map(literal, get_args(Status)))})")
         for setting in (
