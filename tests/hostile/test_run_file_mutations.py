@@ -17,7 +17,7 @@ from multimodal_eval.run.evaluate import evaluate
 from tests.cli.command_line import called
 from tests.hostile.run_mutations import RAW, damage
 
-COUNT = int(os.environ.get("MMEVAL_HOSTILE_COUNT", "60"))
+COUNT = int(os.environ.get("MMEVAL_HOSTILE_COUNT", "40"))
 SEED = int(os.environ.get("MMEVAL_HOSTILE_SEED", "0"))
 COMMANDS = (
     "ls runs {runs}",
