@@ -93,7 +93,8 @@ def continue_run(
 
 def _read_and_score(worker: Worker, source: Input, executor: Executor, progress: Progress) -> None:
     info = read_input(worker, source, executor, progress)
-    info = fit(worker, info, executor, progress, source)
+    worker.source = source
+    info = fit(worker, info, executor, progress)
     finish(worker, info, executor, progress)
 
 
@@ -138,17 +139,14 @@ def _read_here(worker: Worker, source: Input, progress: Progress) -> ReadInput:
     return read
 
 
-def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress, source: Input | None = None) -> RunInfo:
-    """Gather the corpus statistics, then store the signatures. After this the run can be resumed.
-
-    `source` says where a sample is that a metric refuses.
-    """
+def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> RunInfo:
+    """Gather the corpus statistics, then store the signatures. After this the run can be resumed."""
     if worker.plan.extras and not _has_references(worker.folder, info):
         worker.plan = worker.plan.without_extras()
         info = msgspec.structs.replace(info, **_described(worker.plan))
     folder, groups = worker.folder, worker.fitting
     refuse_missing_fields(worker.plan, folder, info)
-    refuse_bad_samples(worker, len(info.parts), executor, source)
+    refuse_bad_samples(worker, len(info.parts), executor)
     if groups:
         with noting_death(worker):
             sums, large = _fitted(worker, info.parts, executor, progress)

@@ -23,6 +23,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scores import Scores, code_of, joined
 from multimodal_eval.core.scoring import score_rows, with_failures_marked
+from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.score_table import columns_of, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import composite_of_columns
@@ -103,6 +104,7 @@ class Worker:
     accept_open: bool = False  # store samples that remain open as errors
     reads_records: bool = False  # the input is read record by record in Python, not as columns
     isolates: bool = False  # do all work in child processes, because an earlier process of this run died
+    source: Input | None = None  # the opened input, which knows the line of a sample
     threads: int = 1  # for the batches of one part: more than one if there are fewer parts than cores
     announce: Callable[[str], None] = field(default=unannounced, repr=False)  # called with the metric that is scored
     _states: States = field(default_factory=dict, repr=False)

@@ -50,8 +50,8 @@ def _fields(metrics: list[Metric]) -> set[str]:
     return needs.union(_REFERENCES) if "references" in needs else needs
 
 
-def refuse_bad_samples(worker: Worker, parts: int, executor: Executor, source: Input | None) -> None:
-    """Refuse an input with samples that a metric of the plan cannot score. `source` knows their lines."""
+def refuse_bad_samples(worker: Worker, parts: int, executor: Executor) -> None:
+    """Refuse an input with samples that a metric of the plan cannot score."""
     if not any(metric.checks_samples for metric in worker.fresh):
         return
     kept: list[Problem] = []
@@ -63,7 +63,7 @@ def refuse_bad_samples(worker: Worker, parts: int, executor: Executor, source: I
     if not total:
         return
     problems = Problems()
-    problems.kept, problems.total = list(_placed(kept, source)), total
+    problems.kept, problems.total = list(_placed(kept, worker.source)), total
     problems.raise_if_any()
 
 
