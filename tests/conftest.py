@@ -67,6 +67,7 @@ def untouched_registry() -> Iterator[None]:
 def own_resource_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the user's caches and choice of models from the tests."""
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.setenv("MMEVAL_STATE", str(tmp_path_factory.mktemp("state")))
     monkeypatch.setenv("HF_HOME", str(tmp_path_factory.mktemp("huggingface")))
     for variable in ("HF_HUB_CACHE", "HF_ENDPOINT", "CLIP_MODEL_ID", "MMEVAL_CACHE"):
         monkeypatch.delenv(variable, raising=False)

@@ -25,7 +25,7 @@ def narrow(monkeypatch):
 
     class Narrow(Console):
         def __init__(self, **settings):
-            super().__init__(file=out, **{**settings, "width": 80})
+            super().__init__(**{**settings, "file": out, "width": 80})
 
     monkeypatch.setattr("rich.console.Console", Narrow)
     return lambda: out.getvalue()

@@ -10,11 +10,13 @@ import click
 from multimodal_eval.cli.default_command import ScoringByDefault
 from multimodal_eval.cli.options import KeyValue, RunLocation, Threshold, format_option, report_option
 from multimodal_eval.cli.show import DASH, as_text, console, interval, number, percent, table_of
+from multimodal_eval.cli.terminal import styled, warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.table import Table
+    from rich.text import Text
 
     from multimodal_eval.analysis.classification import Ceiling, Classification, Difference, SoftScore, WayScores
     from multimodal_eval.contests.clarity.check import Checked
@@ -208,7 +210,7 @@ def _show_classification(report: Classification, run: Run) -> None:
     out = console()
     official = report.scores[report.official]
     out.print(_scores(report))
-    out.print(f"[bold]★[/] {report.official_because}", soft_wrap=True)
+    out.print(styled(("★", "bold"), f" {report.official_because}"), soft_wrap=True)
     if official.macro_f1 is not None:
         under = NAMES[report.official]
         out.print(_classes(official, under))
@@ -222,7 +224,7 @@ def _show_classification(report: Classification, run: Run) -> None:
     if report.agreement is not None and report.agreement.consensus is not None:
         out.print(_vote(report.agreement.consensus), soft_wrap=True)
     for note in _notes(report, official):
-        out.print(f"[yellow]![/] {as_text(note)}", soft_wrap=True)
+        out.print(warning(note), soft_wrap=True)
     out.print("\nsignatures", style="bold")
     for signature in run.info.signatures.values():
         out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
@@ -270,9 +272,9 @@ def _confusions(labels: list[str], official: WayScores, under: str) -> Table:
     return table
 
 
-def _count(count: int, *, diagonal: bool = False) -> str:
+def _count(count: int, *, diagonal: bool = False) -> str | Text:
     shown = f"{count:,}" if count else "·"
-    return f"[bold]{shown}[/]" if diagonal else shown
+    return styled((shown, "bold")) if diagonal else shown
 
 
 def _annotators(ceiling: Ceiling, agreement: AgreementReport | None) -> Table:
@@ -345,7 +347,7 @@ def _show_check(checked: Checked) -> None:
             table.add_row(label, f"{count:,}", percent(count / checked.rows))
         out.print(table)
     for note in checked.notes:
-        out.print(f"[yellow]![/] {as_text(note)}", soft_wrap=True)
+        out.print(warning(note), soft_wrap=True)
     compared = checked.compared_with
     against = f"answers every row of {compared} once" if compared else "not compared with data"
     out.print(f"no problems in {as_text(checked.file)} ({checked.form}; {as_text(against)})", soft_wrap=True)

@@ -8,11 +8,13 @@ import click
 
 from multimodal_eval.cli.options import PositiveNumber, RunLocation, format_option, plugin_option, register_plugins
 from multimodal_eval.cli.show import table_of
+from multimodal_eval.cli.terminal import styled
 from multimodal_eval.core.display import DASH, p_value
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison
 
@@ -67,6 +69,7 @@ def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: t
 
 def _show(comparison: RunComparison, out: Console) -> None:
     from multimodal_eval.cli.show import as_text
+    from multimodal_eval.cli.terminal import warning
 
     if len(comparison.runs) == 2:
         first, second = map(as_text, comparison.runs)
@@ -77,7 +80,7 @@ def _show(comparison: RunComparison, out: Console) -> None:
             out.print(_pairs(metric))
     out.print(_power(comparison))
     for line in _remarks(comparison):
-        out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
+        out.print(warning(line), soft_wrap=True)
     unit = "samples" if {metric.clusters for metric in comparison.numbers} == {None} else "groups"
     out.print(
         f"\np: paired approximate randomization of {unit}, {comparison.rounds:,} rounds, seed {comparison.seed}"
@@ -152,13 +155,13 @@ def shown_name(metric: MetricComparison) -> str:
     return metric.name + (" ↓" if metric.direction == "lower" else "")
 
 
-def difference_cells(pair: Pair, chance: float | None, digits: int = 4) -> list[str]:
+def difference_cells(pair: Pair, chance: float | None, digits: int = 4) -> list[str | Text]:
     """The difference, its interval, its p-value `chance` and a verdict."""
     return [
         f"{pair.difference:+.{digits}f}",
         DASH if pair.low is None else f"{pair.low:+.{digits}f} … {pair.high:+.{digits}f}",
         p_value(chance),
-        {"better": "[green]▲[/]", "worse": "[red]▼[/]"}.get(pair.verdict, ""),
+        styled(*{"better": [("▲", "green")], "worse": [("▼", "red")]}.get(pair.verdict, [])),
     ]
 
 

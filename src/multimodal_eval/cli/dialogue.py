@@ -12,6 +12,7 @@ from multimodal_eval.cli.default_command import ScoringByDefault
 from multimodal_eval.cli.dialogue_ppl import ppl
 from multimodal_eval.cli.options import KeyValue, RunLocation, Threshold, output_options
 from multimodal_eval.cli.show import DASH, as_text, console, interval, lint_lines, number, table_of
+from multimodal_eval.cli.terminal import styled, warning
 from multimodal_eval.report.remarks import warnings
 
 if TYPE_CHECKING:
@@ -142,16 +143,19 @@ def _show(report: DialogueReport, run: Run) -> None:
     integral = report.integral
     out.print(_types(report))
     out.print(
-        f"[bold]integral score {number(integral.value)}[/], 95 % interval {interval(integral.low, integral.high)}: "
-        "the sum of the weighted parts",
+        styled(
+            (f"integral score {number(integral.value)}", "bold"),
+            f", 95 % interval {interval(integral.low, integral.high)}: the sum of the weighted parts",
+        ),
         soft_wrap=True,
     )
-    out.print(f"[dim]{as_text(integral.method)}; each dialogue is a cluster, each type a stratum[/]", soft_wrap=True)
+    method = f"{as_text(integral.method)}; each dialogue is a cluster, each type a stratum"
+    out.print(method, style="dim", soft_wrap=True)
     if report.worst:
         out.print(_worst(report.worst))
     lint = lint_lines(run.lint_report().findings) if run.is_linted else []
     for line in [*warnings(run), *lint]:
-        out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
+        out.print(warning(line), soft_wrap=True)
     out.print("\nsignatures", style="bold")
     for signature in run.info.signatures.values():
         out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)

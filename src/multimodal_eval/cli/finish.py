@@ -45,7 +45,7 @@ def show(run: Run, params: Params) -> None:
 
     if params["jsonl"]:
         run.write_jsonl()
-    report = write_report(run, enabled=params["wants_report"])
+    report = write_report(run, enabled=params["wants_report"], media_roots=params.get("media_roots", ()))
     if params["format_"] == "json":
         from multimodal_eval.core.records import to_json
 

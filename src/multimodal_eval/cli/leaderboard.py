@@ -145,7 +145,7 @@ def _shared_notes(board: Leaderboard, path: Any) -> list[str]:
 
 def _show(board: Leaderboard, path: Any) -> None:
     from multimodal_eval.cli.show import as_text, console, number, table_of
-    from multimodal_eval.cli.terminal import fits
+    from multimodal_eval.cli.terminal import fits, styled, warning
 
     out = console()
     arrow = " ↓" if board.direction == "lower" else ""
@@ -175,15 +175,15 @@ def _show(board: Leaderboard, path: Any) -> None:
         note = f"Places are by score. tied with: places from which it does not differ beyond chance ({tests})"
     out.print(f"{note}.", style="dim", soft_wrap=True)
     if board.left_out:
-        out.print(f"[yellow]![/] {board.left_out:,} samples are unscored in a submission and excluded from all")
+        out.print(warning(f"{board.left_out:,} samples are unscored in a submission and excluded from all"))
     for line in _shared_notes(board, path):
-        out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
+        out.print(warning(line), soft_wrap=True)
     for refused in board.refused:
         lines = refused.reason.splitlines()
-        out.print(f"[red]refused[/] {as_text(refused.name)}: {as_text(lines[0])}", soft_wrap=True)
+        out.print(styled(("refused", "red"), f" {as_text(refused.name)}: {as_text(lines[0])}"), soft_wrap=True)
         for line in lines[1:SHOWN_REASON]:
             out.print(f"  {as_text(line)}", soft_wrap=True)
         if len(lines) > SHOWN_REASON:
             out.print(f"  … {len(lines) - SHOWN_REASON} more lines in {path}/leaderboard.json", soft_wrap=True)
-    out.print(f"\n[dim]{as_text(board.signature)}[/]", soft_wrap=True)
+    out.print(f"\n{as_text(board.signature)}", style="dim", soft_wrap=True)
     out.print(f"runs: {as_text(str(path))}", soft_wrap=True)

@@ -25,6 +25,7 @@ def metrics(plugins: tuple[str, ...]) -> None:
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text, console
+    from multimodal_eval.cli.terminal import styled
     from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
     register_plugins(plugins)
@@ -34,10 +35,10 @@ def metrics(plugins: tuple[str, ...]) -> None:
         low, high = ("" if bound is None else f"{bound:g}" for bound in metric.bounds)
         reason = metric.unavailable()
         needs = ", ".join(need.replace("|", " or ") for need in metric.needs)
-        lines = [metric.summary, f"[dim]Needs {as_text(needs)}.[/]" if needs else ""]
-        lines.append("" if reason is None else f"[yellow]Cannot run yet:[/] {as_text(reason)}")
+        lines = [styled(metric.summary), styled((f"Needs {as_text(needs)}." if needs else "", "dim"))]
+        lines.append(styled() if reason is None else styled(("Cannot run yet:", "yellow"), f" {as_text(reason)}"))
         better = " ↓" if metric.direction == "lower" else ""
-        table.add_row(name, f"{low} … {high}{better}", "\n".join(filter(None, lines)))
+        table.add_row(name, f"{low} … {high}{better}", styled("\n").join(filter(None, lines)))
     out = console()
     out.print(table)
     out.print("↓ lower is better. Other programs' names of metrics: docs/metric-names.md", style="dim")

@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from typing import Any
 
 import click
 
@@ -31,11 +32,21 @@ from multimodal_eval.cli.score import score
 from multimodal_eval.cli.sensitivity import sensitivity
 from multimodal_eval.cli.validate import validate
 from multimodal_eval.cli.view import view
+from multimodal_eval.core.visible import protect_streams, protected_streams
 
 _COMPLETION = {"_MMEVAL_COMPLETE"}  # variables of the shell's completion, which ends with `sys.exit`
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class Commands(click.Group):
+    """The group of commands; control characters in what they print have no effect."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command with protected streams."""
+        with protected_streams():
+            return super().invoke(ctx)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="mmeval")
 def cli() -> None:
     """Exact, offline scores with intervals for the output of multimodal models.
@@ -75,6 +86,8 @@ def main() -> None:
     """Run a command. Every failure prints a message, and only a command that succeeds exits with 0."""
     from multimodal_eval.cli.failures import flush, refuse_silent_exits, silence_output, tell
 
+    protect_streams()  # also for the messages below, warnings and tracebacks
+    os.environ.setdefault("PYTHON_COLORS", "0")  # Python would colour a traceback with escape sequences
     gc.set_threshold(50_000)  # samples and scores contain no cycles; by default, 5 % of a run would look for some
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, or not a file

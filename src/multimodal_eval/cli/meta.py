@@ -81,6 +81,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 def _show(results: MetaEvaluation) -> None:
     from multimodal_eval.cli.show import as_text, console, fits
+    from multimodal_eval.cli.terminal import warning
 
     out = console()
     wide = _coefficients_table(results)
@@ -91,7 +92,7 @@ def _show(results: MetaEvaluation) -> None:
         out.print("* differs beyond chance: Holm-corrected p at most 0.05", style="dim")
     lines = [f"{left.judgments:,} judgments excluded: {left.reason}" for left in results.left_out]
     for line in [*lines, *results.notes, *_undefined(results)]:
-        out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
+        out.print(warning(line), soft_wrap=True)
     signatures = dict.fromkeys(text for text in results.signatures.values() if text)
     if signatures:
         out.print("\nsignatures", style="bold")

@@ -145,6 +145,18 @@ def plugin_option(command: Command) -> Command:
     return click.option("--plugin", "plugins", type=click.Path(), multiple=True, help=text)(command)
 
 
+def media_root_option(command: Command) -> Command:
+    """Folders that a run may read from; what its run.json names is only a request."""
+    text = "Let RUN read media and other files that it names below this folder; several are possible."
+    return click.option(
+        "--media-root",
+        "media_roots",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        multiple=True,
+        help=text,
+    )(command)
+
+
 def register_plugins(plugins: tuple[str, ...]) -> None:
     """Register the metrics of the files named on the command line."""
     from multimodal_eval.core.registry import load_plugin

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins
+from multimodal_eval.cli.options import RunLocation, media_root_option, plugin_option, register_plugins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Set the seed of comparison and sensitivity."
 )
+@media_root_option
 @plugin_option
 def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
     """Write RUN, or several runs over the same samples, as one self-contained HTML file.
@@ -53,6 +54,7 @@ def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
         samples=params["samples"],
         fetch=params["fetch_images"],
         seed=params["seed"],
+        media_roots=params["media_roots"],
     )
     if output is None and len(opened) == 1:
         click.echo(f"report: {write_into(opened[0], page)}")
@@ -65,7 +67,9 @@ def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
     click.echo(f"report: {path}")
 
 
-def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed: int = 0) -> str:
+def page_of(
+    runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed: int = 0, media_roots: Sequence[Path] = ()
+) -> str:
     """The page, with a comparison if there are several runs and a sensitivity analysis if there are weights."""
     from multimodal_eval import __version__
     from multimodal_eval.report.build import report_html
@@ -85,6 +89,7 @@ def page_of(runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed
         sensitivity=_sensitivity(runs, seed=seed),
         per_group=samples,
         fetch=fetch,
+        media_roots=media_roots,
     )
 
 
@@ -101,7 +106,7 @@ def _sensitivity(runs: Sequence[Run], *, seed: int) -> Sensitivity | None:
     return sensitivity(runs, allow_partial=True, seed=seed)
 
 
-def write_report(run: Run, *, enabled: bool) -> Location | None:
+def write_report(run: Run, *, enabled: bool, media_roots: Sequence[Path] = ()) -> Location | None:
     """Write report.html into the run folder, unless the run is temporary; None if no report was written.
 
     The scores are already stored, so an error here is printed and does not fail the command.
@@ -112,7 +117,7 @@ def write_report(run: Run, *, enabled: bool) -> Location | None:
     from multimodal_eval.report.build import write_into
 
     try:
-        return write_into(run, page_of([run]))
+        return write_into(run, page_of([run], media_roots=media_roots))
     except (MultimodalEvalError, OSError) as error:
         click.echo(f"no report was written: {error}", err=True)
         return None

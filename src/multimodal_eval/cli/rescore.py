@@ -12,6 +12,7 @@ from multimodal_eval.cli.options import (
     empty_option,
     engine_of,
     engine_options,
+    media_root_option,
     output_options,
     overwrite_option,
     plugin_option,
@@ -36,9 +37,10 @@ from multimodal_eval.cli.options import (
 @overwrite_option
 @empty_option
 @plugin_option
+@media_root_option
 @engine_options
 @output_options
-def rescore(run: Any, config: Path, output: Any, **params: Any) -> None:
+def rescore(run: Any, config: Path, output: Any, media_roots: tuple[Path, ...], **params: Any) -> None:
     """Score RUN's samples under another configuration; reuse the scores that stay the same."""
     from multimodal_eval.cli.finish import check_names, conclude, shown_if_partly_scored
     from multimodal_eval.cli.progress import progress_bar
@@ -49,7 +51,7 @@ def rescore(run: Any, config: Path, output: Any, **params: Any) -> None:
     refuse_overwrite_alone({**params, "output": output})
     old = Run(run)
     settings = overlaid(config, allow_empty=params["allow_empty"])
-    plan = rescoring_plan(old, settings, params["plugins"])
+    plan = rescoring_plan(old, settings, params["plugins"], media_roots)
     check_names(params["fail_under"], plan.names)
     path = output or default_folder(plan)
     with (

@@ -18,6 +18,7 @@ from multimodal_eval.cli.options import (
     engine_of,
     engine_options,
     input_options,
+    media_root_option,
     options_by_metric,
     output_options,
     overwrite_option,
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
 @overwrite_option
 @empty_option
 @plugin_option
+@media_root_option
 @annotators_option
 @input_options
 @engine_options
@@ -100,6 +102,8 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
         _refuse_settings(params)
     elif params["accept_open"]:
         raise click.UsageError("--accept-open needs --resume")
+    elif params["media_roots"]:
+        raise click.UsageError("--media-root needs --resume; a new run has --image-root")
     refuse_overwrite_alone(params)
     with shown_if_partly_scored(params):
         run = _resumed(resumed, params) if resumed is not None else _fresh(data, predictions, params)
@@ -115,6 +119,7 @@ def _refuse_settings(params: Params) -> None:
         "min_coverage",
         "wants_report",
         "plugins",
+        "media_roots",
         "accept_open",
         "allow_empty",
         *ENGINE_SETTINGS,
@@ -132,8 +137,8 @@ def _resumed(folder: Any, params: Params) -> Any:
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.run.evaluate import resume, resumed_plan
 
-    check_names(params["fail_under"], resumed_plan(folder, params["plugins"]).names)
-    settings = {name: params[name] for name in ("plugins", "accept_open", "allow_empty")}
+    check_names(params["fail_under"], resumed_plan(folder, params["plugins"], params["media_roots"]).names)
+    settings = {name: params[name] for name in ("plugins", "media_roots", "accept_open", "allow_empty")}
     settings["engine"] = engine_of(params)
     with progress_bar() as progress:
         return resume(folder, progress=progress, **settings)

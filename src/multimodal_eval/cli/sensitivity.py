@@ -52,6 +52,7 @@ def _show(result: Sensitivity, out: Console) -> None:
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text
+    from multimodal_eval.cli.terminal import warning
 
     for run in result.runs:
         _show_run(run, result.samples, out)
@@ -66,7 +67,7 @@ def _show(result: Sensitivity, out: Console) -> None:
         for first, second, flips in result.flips:
             out.print(f"{as_text(first)} and {as_text(second)} swap ranks in {flips:.1%} of the draws")
     if result.left_out:
-        out.print(f"[yellow]![/] {result.left_out:,} samples without a composite are excluded")
+        out.print(warning(f"{result.left_out:,} samples without a composite are excluded"))
     out.print(
         f"\nweights drawn {result.draws:,} times around the configured ones (Dirichlet, concentration "
         f"{result.concentration:g}, seed {result.seed})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,13 +13,14 @@ from multimodal_eval.report.remarks import warnings
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
     from multimodal_eval.analysis.composite_parts import CompositeParts
     from multimodal_eval.core.records import Entry, Figure, Finding, LintReport
     from multimodal_eval.data.runs.run import Run
 
 DASH, number = display.DASH, display.number
-console, fits, fitting = terminal.console, terminal.fits, terminal.fitting
+console, fits, fitting, as_text = terminal.console, terminal.fits, terminal.fitting, terminal.as_text
 OPTIONAL = ("std. error", "scored")  # columns that a narrow terminal omits, in this order
 # The settings under which a metric equals the one that coco-caption prints.
 COCO_SETTINGS: dict[str, dict[str, str]] = {
@@ -47,7 +48,7 @@ def show_run(run: Run) -> None:
         out.print(fitting(out, partial(_slice_table, run, column), OPTIONAL))
     lint = lint_lines(run.lint_report().findings) if run.is_linted else []
     for line in [*warnings(run), *lint]:
-        out.print(f"[yellow]![/] {as_text(line)}", soft_wrap=True)
+        out.print(terminal.warning(line), soft_wrap=True)
     if lint and run.is_kept:
         out.print(f"  samples and reasons: mmeval lint {as_text(run.folder.label)}", soft_wrap=True)
     out.print("\nsignatures", style="bold")
@@ -67,13 +68,6 @@ def table_of(title: str, left: list[str], right: list[str]) -> Table:
     for head in right:
         table.add_column(head, justify="right", no_wrap=True)
     return table
-
-
-def as_text(text: str) -> str:
-    """Text that is safe to print: markup and control characters are escaped."""
-    from rich.markup import escape
-
-    return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
 
 
 def _add_columns(table: Table, heads: Sequence[str], left: Collection[str]) -> None:
@@ -209,12 +203,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _explained(finding: Finding) -> Iterator[str]:
+def _explained(finding: Finding) -> Text:
     metric = "" if finding.metric is None else f"{finding.metric}: "
-    yield as_text(f"{metric}{finding.what}")
-    for repeated in finding.answers:
-        yield f"  {repeated.count:,} × {as_text(repeated.answer)}"
-    yield f"[dim]{as_text(finding.why)}[/]"
+    lines = [as_text(f"{metric}{finding.what}")]
+    lines += (f"  {repeated.count:,} × {as_text(repeated.answer)}" for repeated in finding.answers)
+    return terminal.styled("".join(f"{line}\n" for line in lines), (as_text(finding.why), "dim"))
 
 
 def show_lint(lint: LintReport) -> None:
@@ -236,7 +229,7 @@ def show_lint(lint: LintReport) -> None:
             finding.code,
             f"{finding.count:,} / {finding.total:,}",
             percent(finding.share),
-            "\n".join(_explained(finding)),
+            _explained(finding),
             "\n".join(map(as_text, finding.examples)),
         )
     out.print(table)

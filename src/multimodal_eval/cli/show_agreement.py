@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multimodal_eval.cli.show import DASH, as_text, console, interval, number, table_of
+from multimodal_eval.cli.terminal import warning
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +44,7 @@ def show_agreement(report: AgreementReport) -> None:
         soft_wrap=True,
     )
     for note in _notes(report):
-        out.print(f"[yellow]![/] {as_text(note)}", soft_wrap=True)
+        out.print(warning(note), soft_wrap=True)
     method = f"{report.figures[0].method}, seed {report.settings.seed}"
     out.print(f"\nintervals: {as_text(method)}", style="dim", soft_wrap=True)
 

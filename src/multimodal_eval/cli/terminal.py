@@ -1,4 +1,7 @@
-"""Tables that fit the terminal: no name is cut, whatever its width."""
+"""Text and tables on the terminal. Texts come from files: no markup or control character in them has an effect.
+
+Tables fit the terminal, and no name is cut, whatever its width.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from multimodal_eval.core.visible import unprotected, visible
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Column, Table
+    from rich.text import Text
 
 
 def console() -> Console:
-    """Standard output; 120 columns wide if it is not a terminal.
+    """Standard output; 120 columns wide if it is not a terminal. Strings are printed as they are, without markup.
 
     A table that is too wide is drawn without vertical lines, and if it still is, in several blocks.
     """
@@ -29,7 +35,33 @@ def console() -> Console:
             if not objects:
                 super().print(**settings)
 
-    return Terminal(width=None if sys.stdout.isatty() else 120, highlight=False, emoji=False)
+        def render_str(self, text: str, **settings: Any) -> Text:
+            return super().render_str(visible(text), **settings)
+
+    # Rich's own escape sequences must pass; its texts are escaped above.
+    width = None if sys.stdout.isatty() else 120
+    return Terminal(file=unprotected(sys.stdout), width=width, markup=False, highlight=False, emoji=False)
+
+
+def styled(*pieces: str | tuple[str, str]) -> Text:
+    """A text from pieces, each with or without a style: ("refused", "red"), ": no gold labels"."""
+    from rich.text import Text
+
+    return Text.assemble(*(visible(piece) if isinstance(piece, str) else _visible_piece(*piece) for piece in pieces))
+
+
+def _visible_piece(text: str, style: str) -> tuple[str, str]:
+    return visible(text), style
+
+
+def warning(line: str) -> Text:
+    """A warning: a yellow exclamation mark and the line."""
+    return styled(("!", "yellow"), f" {as_text(line)}")
+
+
+def as_text(text: str) -> str:
+    """A text on one line: line breaks and other characters that are not printable are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def fits(out: Console, table: Table) -> bool:

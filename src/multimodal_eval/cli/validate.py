@@ -24,6 +24,7 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     """
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.show import console
+    from multimodal_eval.cli.terminal import warning
     from multimodal_eval.data.readers.column_names import peeked
     from multimodal_eval.data.readers.inputs import FileInput
     from multimodal_eval.data.readers.problems import Problems
@@ -50,9 +51,9 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     for field, count in summary.fields.items():
         out.print(f"  {field:<18} {count:>12,}")
     if summary.metadata:
-        out.print(f"  metadata columns: {', '.join(sorted(summary.metadata))}", markup=False)
+        out.print(f"  metadata columns: {', '.join(sorted(summary.metadata))}")
     if summary.blank_answers:
-        out.print(f"[yellow]![/] {summary.blank_answers:,} blank answers: they get each metric's worst value")
+        out.print(warning(f"{summary.blank_answers:,} blank answers: they get each metric's worst value"))
     without_references = missing_references(summary.fields, kinds)
     for note in [*summary.notes, *([] if without_references is None else [without_references])]:
-        out.print(f"! {note}", markup=False)
+        out.print(f"! {note}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from multimodal_eval.cli.options import media_root_option
+
 if TYPE_CHECKING:
     from socket import socket
 
@@ -34,11 +36,13 @@ PORT = 8642
     show_default=True,
     help="Listen on this address. Any other than the default lets other machines read all of DIR.",
 )
+@media_root_option
 @click.option("--open", "open_", is_flag=True, help="Also open the browser.")
-def view(folder: Path, port: int, host: str, open_: bool) -> None:
+def view(folder: Path, port: int, host: str, open_: bool, media_roots: tuple[Path, ...]) -> None:
     """Browse the runs in DIR (default: runs), or one run: scores, samples with their media, comparisons, progress.
 
     Serves pages on this machine and prints their address. Nothing is written or fetched from other machines.
+    Media of runs that you did not make on this machine are read only in their folder and below --media-root.
     """
     from multimodal_eval.core.optional import require
 
@@ -51,7 +55,7 @@ def view(folder: Path, port: int, host: str, open_: bool) -> None:
 
     listening = _listen(host, port)
     port = listening.getsockname()[1]
-    app = create_app(folder, compare=_compared, accepts_host=host_check(host, port))
+    app = create_app(folder, compare=_compared, accepts_host=host_check(host, port), media_roots=media_roots)
     address = f"http://{_shown(host)}:{port}/"
     click.echo(f"{folder} is served at {address}    Stop with Ctrl+C")
     if host not in ("127.0.0.1", "localhost", "::1"):
@@ -59,7 +63,13 @@ def view(folder: Path, port: int, host: str, open_: bool) -> None:
     if open_:
         click.launch(address)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, lifespan="off", proxy_headers=False
+        app,
+        log_level="warning",
+        access_log=False,
+        use_colors=False,
+        server_header=False,
+        lifespan="off",
+        proxy_headers=False,
     )
     uvicorn.Server(config).run(sockets=[listening])
 

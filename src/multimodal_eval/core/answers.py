@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.failures import compiled_patterns, expanded, starts_of
+from multimodal_eval.core.linear_patterns import Matcher
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +30,7 @@ class Answers:
     blank: frozenset[int]
 
 
-def is_error_message(answer: str, patterns: Sequence[re.Pattern[str]]) -> bool:
+def is_error_message(answer: str, patterns: Sequence[Matcher]) -> bool:
     """Whether an answer is a generator's error message."""
     for pattern in patterns:  # noqa: SIM110 - `any` with a generator takes twice as long
         if pattern.match(answer):

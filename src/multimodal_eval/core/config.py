@@ -60,6 +60,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     image_root: str | None = None  # None: the data file's folder; no root for samples in memory
     allow_outside_images: bool = False
     allow_image_urls: bool = False
+    media_roots: list[str] = []  # set by `--media-root`: further folders that media are read from
     presets: list[str] = []  # set by the run: the presets that its metrics came from
 
     @property

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.linear_patterns import Matcher, linear_pattern
 
 _NAMED = re.compile(r"default(?:@\d+)?")
 
@@ -130,8 +131,8 @@ def starts_of(patterns: Iterable[str]) -> tuple[str, ...] | None:
 
 
 @lru_cache(maxsize=16)
-def compiled_patterns(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """The patterns, compiled once; those of the sets as one expression."""
+def compiled_patterns(patterns: tuple[str, ...]) -> tuple[Matcher, ...]:
+    """The patterns, compiled once; those of the sets as one expression. The others match in linear time too."""
     known = [f"(?:{pattern})" for pattern in patterns if pattern in _STARTS]
-    others = [pattern for pattern in patterns if pattern not in _STARTS]
-    return tuple(re.compile(pattern) for pattern in (["|".join(known)] if known else []) + others)
+    others = (linear_pattern(pattern) for pattern in patterns if pattern not in _STARTS)
+    return (*([re.compile("|".join(known))] if known else []), *others)

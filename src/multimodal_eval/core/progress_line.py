@@ -12,6 +12,8 @@ from threading import Event, RLock, Thread
 from time import monotonic
 from typing import Self, TextIO
 
+from multimodal_eval.core.visible import unprotected, visible
+
 __all__ = ["ProgressLine", "can_redraw"]
 
 INTERVAL = 5.0  # seconds between lines that are not on a terminal
@@ -37,7 +39,7 @@ class ProgressLine:
     """
 
     def __init__(self, stream: TextIO | None = None, *, unit: str = "samples", interval: float | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
+        self._stream = unprotected(sys.stderr if stream is None else stream)  # it moves the cursor
         self._is_redrawn = can_redraw(self._stream)
         self._unit = unit
         self._interval = (REDRAW if self._is_redrawn else INTERVAL) if interval is None else interval
@@ -79,7 +81,7 @@ class ProgressLine:
     @property
     def text(self) -> str:
         """The line: `scoring clip_score: 2,560 of 5,000 (51 %), 12.3 per second, 3 min 18 s left`."""
-        what = f"{self._stage} {self._metric}".strip()
+        what = visible(f"{self._stage} {self._metric}".strip())
         if self._unit == "bytes":
             amount = _megabytes(self._done) + (f" of {_megabytes(self._total)}" if self._total else "") + " MB"
         else:

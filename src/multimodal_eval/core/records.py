@@ -194,6 +194,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signatures: dict[str, StoredSignature] = {}
     finished: str | None = None
     rescored_from: str | None = None
+    plugins: dict[str, str] = {}  # plug-in file -> the SHA-256 of its content; never imported from here
 
     def bounds_of(self, name: str) -> Bounds:
         """The lower and upper bound of a metric; None for no bound."""

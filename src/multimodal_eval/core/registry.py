@@ -123,6 +123,17 @@ def is_loaded(path: str | Path) -> bool:
     return loaded is not None and file.is_file() and loaded == _content_digest(file)
 
 
+def content_of_plugin(module: str) -> tuple[str, str]:
+    """The file of an imported plug-in module, and the SHA-256 of the content that was imported."""
+    loaded = sys.modules[module]
+    return str(loaded.__file__), loaded.__content__
+
+
+def plugin_digests(paths: Sequence[str]) -> dict[str, str]:
+    """The SHA-256 of imported plug-in files, by path."""
+    return {path: content_of_plugin(_module_name(Path(path).resolve()))[1] for path in paths}
+
+
 def _module_name(file: Path) -> str:
     """Named after the file's path, so that two files never clash and an edited file replaces its own metrics."""
     return f"{PLUGIN}{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"

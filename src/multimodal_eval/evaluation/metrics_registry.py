@@ -60,9 +60,9 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
     """
     stored = info.signatures[name]
     try:
-        metric = resolve(info.config.variants.get(name, name))
-        metric = metric if metric.name == name else metric.renamed(name)
-        metric = metric.configure(stored.options) if stored.options else metric
+        metric = None if _names_a_file(stored) else resolve(info.config.variants.get(name, name))
+        metric = metric if metric is None or metric.name == name else metric.renamed(name)
+        metric = metric.configure(stored.options) if metric is not None and stored.options else metric
     except (UnknownNameError, ConfigError):
         metric = None
     if metric is not None and metric.definition == (stored.version, stored.code) and _has_same_rules(metric, stored):
@@ -82,6 +82,11 @@ def _has_same_rules(metric: Metric, stored: StoredSignature) -> bool:
         for name, option in metric.declared_options.items()
         if option.rules is not None and name in signed
     )
+
+
+def _names_a_file(stored: StoredSignature) -> bool:
+    """Whether the labels are a file, which `configure` would read. A run stores the labels themselves."""
+    return isinstance((stored.options or {}).get("labels"), str)
 
 
 def is_available(name: str) -> bool:

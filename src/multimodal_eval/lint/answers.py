@@ -17,6 +17,7 @@ from multimodal_eval.core.answers import rows_that_start
 from multimodal_eval.core.arrow import bytes_of, offsets_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.failures import NEWEST, compiled_patterns, expanded, starts_of
+from multimodal_eval.core.linear_patterns import Matcher
 from multimodal_eval.core.sample import Sample
 
 _STATUS = "(?:Bad Gateway|Gateway Time-?out|Internal Server Error|Service Unavailable|Too Many Requests)"
@@ -100,7 +101,7 @@ def doubts_about(answer: str, references: Sequence[str]) -> int:
     return doubts
 
 
-def _clear_failure() -> re.Pattern[str]:
+def _clear_failure() -> Matcher:
     """The default patterns of failures, for runs that do not use them."""
     return compiled_patterns(expanded([NEWEST]))[0]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from operator import attrgetter
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from multimodal_eval.core.answers import ERROR_PATTERNS, is_error_message
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.failures import compiled_patterns
+from multimodal_eval.core.linear_patterns import Matcher
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.lint.answers import mark_suspicious
 from multimodal_eval.lint.native import fill_facts
@@ -93,7 +93,7 @@ def _facts(samples: Iterable[Sample], patterns: Sequence[str]) -> Facts:
     return np.array([_fact(sample, compiled) for sample in samples], dtype=FACTS)
 
 
-def _fact(sample: Sample, patterns: Sequence[re.Pattern[str]]) -> tuple[int, ...]:
+def _fact(sample: Sample, patterns: Sequence[Matcher]) -> tuple[int, ...]:
     references, answer = sample.reference_texts, sample.generated_answer
     joined = "\x1f".join(references)
     corpus = _hash(joined) if references else 0

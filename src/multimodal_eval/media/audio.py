@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval.core.conversation import Audio
 from multimodal_eval.core.errors import AudioError, UnavailableError, shorten
 from multimodal_eval.core.optional import require
+from multimodal_eval.media.faults import fault_text
 from multimodal_eval.media.files import path_of_file_url, read_file
 from multimodal_eval.media.policy import MediaPolicy, current_policy
 from multimodal_eval.media.wav import is_wav, read_wav
@@ -83,7 +84,7 @@ def _read_with_soundfile(content: bytes, policy: MediaPolicy) -> tuple[Samples, 
         name = "MP3"
     if name is None:
         known = ", ".join(["WAV", *(name for _, name in _OPTIONAL_FORMATS)])
-        raise AudioError(f"the content is in none of the audio formats {known}. It starts with {shorten(content[:16])}")
+        raise AudioError(f"the content is in none of the audio formats {known}")
     try:
         package = require("soundfile", extra="audio", purpose=f"audio as {name}")
     except UnavailableError as missing:
@@ -98,4 +99,4 @@ def _read_with_soundfile(content: bytes, policy: MediaPolicy) -> tuple[Samples, 
     except AudioError:
         raise
     except Exception as fault:  # noqa: BLE001 - decoders of damaged files raise anything
-        raise AudioError(f"the {name} audio cannot be decoded: {type(fault).__name__}: {fault}") from None
+        raise AudioError(f"the {name} audio cannot be decoded: {fault_text(fault)}") from None

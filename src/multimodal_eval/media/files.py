@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from multimodal_eval.core.errors import ImageError, MediaError, shorten
-from multimodal_eval.media.policy import MediaPolicy
+from multimodal_eval.media.policy import OUTSIDE, MediaPolicy
 
 
 def path_of_file_url(url: str, error: type[MediaError] = ImageError) -> str:
@@ -36,7 +37,9 @@ def read_file(path: str | Path, policy: MediaPolicy, error: type[MediaError] = I
     except MediaError:
         raise
     except FileNotFoundError:
-        where = "" if policy.root is None or Path(path).is_absolute() else f" in the folder {str(policy.root)!r}"
+        roots = [] if policy.root is None or Path(path).is_absolute() else [*policy.roots, policy.root]
+        where = f" in {_named(roots)}" if roots else ""
+        where += "" if policy.advice == OUTSIDE else f". {policy.advice}"
         raise error(f"there is no file {shorten(str(path))}{where}") from None
     except (OSError, ValueError, RuntimeError) as fault:  # no permission, a NUL in the name, a link loop
         raise error(f"{shorten(str(path))} cannot be read: {getattr(fault, 'strerror', None) or fault}") from None
@@ -50,14 +53,19 @@ def _too_large(path: str | Path, policy: MediaPolicy) -> str:
 
 
 def _allowed(path: Path, policy: MediaPolicy, error: type[MediaError]) -> Path:
-    """The path with links and `..` resolved. A path outside the root is refused before the file is accessed."""
+    """The path with links and `..` resolved. A path outside the roots is refused before the file is accessed."""
     if policy.root is None:
         return path
-    root = policy.root.resolve()
-    file = (root / path).resolve()
-    if not policy.allow_outside and not file.is_relative_to(root):
-        raise error(
-            f"{shorten(str(path))} is outside the folder {str(root)!r}. "
-            "Name another folder with --image-root, or use --allow-outside-images"
-        )
-    return file
+    roots = [root.resolve() for root in (*policy.roots, policy.root)]
+    files = [(root / path).resolve() for root in roots]
+    if not policy.allow_outside:
+        files = [file for file in files if any(file.is_relative_to(root) for root in roots)]
+    if not files:
+        raise error(f"{shorten(str(path))} is outside {_named(roots)}. {policy.advice}")
+    return next((file for file in files[:-1] if file.exists()), files[-1])
+
+
+def _named(roots: Sequence[Path]) -> str:
+    """The folder, or the folders, for a message."""
+    names = " and ".join(repr(str(root)) for root in dict.fromkeys(roots))
+    return f"the folder {names}" if len(set(roots)) == 1 else f"the folders {names}"

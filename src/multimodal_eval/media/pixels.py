@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.errors import ImageError, shorten
+from multimodal_eval.core.errors import ImageError
+from multimodal_eval.media.faults import fault_text
 from multimodal_eval.media.policy import MediaPolicy
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _reader(content: bytes) -> tuple[str, Any]:
         if prefix.match(content):
             return name, getattr(import_module(f"PIL.{module}"), reader)
     known = ", ".join(name for name, *_ in _FORMATS)
-    raise ImageError(f"the content is in none of the image formats {known}. It starts with {shorten(content[:16])}")
+    raise ImageError(f"the content is in none of the image formats {known}")
 
 
 def _refuse_size(size: tuple[int, int], policy: MediaPolicy) -> None:
@@ -83,7 +84,7 @@ def _decoding(what: str) -> Iterator[None]:
     except ImageError:
         raise
     except Exception as error:  # noqa: BLE001 - decoders of damaged files raise anything
-        raise ImageError(f"{what} cannot be decoded: {type(error).__name__}: {error}") from None
+        raise ImageError(f"{what} cannot be decoded: {fault_text(error)}") from None
 
 
 @contextmanager

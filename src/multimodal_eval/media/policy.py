@@ -12,6 +12,7 @@ from multimodal_eval.core.config import RunConfig
 
 __all__ = ["MediaPolicy", "current_policy", "using"]
 
+OUTSIDE = "Name another folder with --image-root, or use --allow-outside-images"
 MEGAPIXELS = 1_000_000
 MEBIBYTES = 1 << 20
 
@@ -21,7 +22,9 @@ class MediaPolicy:
     """Which sources are opened and how much of them is read.
 
     `root` is the folder that relative paths start from. Paths that lead out of it are refused unless `allow_outside`.
+    `roots` are further folders whose files are read; a relative path is first looked for in these.
     Without a root (a call from Python), any path is accepted. `allow_urls` allows http and https URLs.
+    `advice` ends the message about a path that is refused.
     """
 
     root: Path | None = None
@@ -31,6 +34,8 @@ class MediaPolicy:
     max_bytes: int = 128 * MEBIBYTES  # enough for 40 megapixels of three bytes, uncompressed
     max_seconds: float = 30.0  # for one URL, redirects included
     max_audio_seconds: float = 600.0  # longest audio
+    roots: tuple[Path, ...] = ()
+    advice: str = OUTSIDE
 
 
 _current: ContextVar[MediaPolicy] = ContextVar("media_policy", default=MediaPolicy())  # noqa: B039 - it is frozen
@@ -54,4 +59,5 @@ def using(policy: MediaPolicy) -> Iterator[MediaPolicy]:
 def policy_of(config: RunConfig) -> MediaPolicy:
     """The policy that a run's configuration sets."""
     root = None if config.image_root is None else Path(config.image_root)
-    return MediaPolicy(root, allow_outside=config.allow_outside_images, allow_urls=config.allow_image_urls)
+    roots = tuple(map(Path, config.media_roots))
+    return MediaPolicy(root, allow_outside=config.allow_outside_images, allow_urls=config.allow_image_urls, roots=roots)

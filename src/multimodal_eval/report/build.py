@@ -28,14 +28,24 @@ def report_html(
     sensitivity: Sensitivity | None = None,
     per_group: int = PER_GROUP,
     fetch: bool = False,
+    media_roots: Sequence[Path] = (),
 ) -> str:
     """The report of one run, or of several runs over the same samples, as one self-contained page.
 
     `names` are the displayed names of the runs, and `version` is the version of the program.
     `comparison` and `sensitivity` are the results of the commands with these names. Each group shows up to
     `per_group` samples, at most 200 in total. `fetch` allows fetching images from URLs if the run allowed it.
+    Media are read below `media_roots`; without them as the run asks if the user has made it, else in its folder only.
     """
-    content = content_of(runs, names, comparison=comparison, sensitivity=sensitivity, per_group=per_group, fetch=fetch)
+    content = content_of(
+        runs,
+        names,
+        comparison=comparison,
+        sensitivity=sensitivity,
+        per_group=per_group,
+        fetch=fetch,
+        media_roots=media_roots,
+    )
     return render(content, version)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multimodal_eval.analysis.scored_rows import scored_rows
@@ -59,6 +60,7 @@ def content_of(
     sensitivity: Sensitivity | None = None,
     per_group: int = PER_GROUP,
     fetch: bool = False,
+    media_roots: Sequence[Path] = (),
 ) -> Content:
     """Collect the content; `comparison` and `sensitivity` are the results of the commands with these names."""
     scored = scored_rows(runs, names)
@@ -66,7 +68,7 @@ def content_of(
     shared = [name for name in runs[0].entries if all(name in run.entries for run in runs)]
     main = shared_headline([(run.info, run.outcome) for run in runs])
     chosen = choose(scored, main, per_group)
-    shown = shown_samples(scored, chosen, fetch=fetch)
+    shown = shown_samples(scored, chosen, fetch=fetch, media_roots=media_roots)
     distributions = {
         name: bins
         for name in shared

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import AudioError, ImageError, shorten
+from multimodal_eval.core.records import RunInfo
+from multimodal_eval.data.runs.grants import ADVICE, granted
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.media.files import path_of_file_url, read_file
 from multimodal_eval.media.images import is_url, load_image_any
 from multimodal_eval.media.policy import MediaPolicy, policy_of
@@ -50,10 +54,12 @@ class ShownAudio:
     reason: str | None = None
 
 
-def media_policy(config: RunConfig, *, fetch: bool = False) -> MediaPolicy:
-    """The media policy of the run; URLs are allowed only with `fetch`."""
-    policy = policy_of(config)
-    return replace(policy, allow_urls=fetch and policy.allow_urls)
+def media_policy(folder: RunFolder, info: RunInfo, roots: Sequence[Path] = (), *, fetch: bool = False) -> MediaPolicy:
+    """The media policy that a run is granted (see `data.runs.grants`); URLs are allowed only with `fetch`."""
+    policy = policy_of(granted(folder, info, roots))
+    wants_urls = info.config.allow_image_urls
+    advice = policy.advice if policy == policy_of(info.config) else ADVICE
+    return replace(policy, allow_urls=fetch and wants_urls, advice=advice)
 
 
 def media_name(source: object) -> str:

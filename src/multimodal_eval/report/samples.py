@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -65,12 +66,14 @@ class Shown:
     answers: list[Answer]
 
 
-def shown_samples(scored: Sequence[ScoredRows], chosen: Sequence[Chosen], *, fetch: bool) -> list[list[Shown]]:
+def shown_samples(
+    scored: Sequence[ScoredRows], chosen: Sequence[Chosen], *, fetch: bool, media_roots: Sequence[Path] = ()
+) -> list[list[Shown]]:
     """The samples of each group."""
     rows = sorted({row for group in chosen for row in group.rows})
     contents = [_read(run_rows.run, run_rows.row_numbers[rows].tolist()) for run_rows in scored]
     index = {row: number for number, row in enumerate(rows)}
-    audio, policy = AudioEmbedder(), media_policy(scored[0].run.info.config, fetch=fetch)
+    audio, policy = AudioEmbedder(), media_policy(scored[0].run.folder, scored[0].run.info, media_roots, fetch=fetch)
 
     def shown(row: int, measure: float | None) -> Shown:
         samples = [samples[index[row]] for samples, _ in contents]

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import msgspec
@@ -22,17 +21,16 @@ from multimodal_eval.core.errors import (
     OpenSamplesError,
     RunFolderError,
     UnavailableError,
-    UnknownNameError,
 )
-from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import Source
-from multimodal_eval.core.registry import is_loaded
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers.frames import Table
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.records import parse_map
+from multimodal_eval.data.runs.grants import granted, refuse_requests
+from multimodal_eval.data.runs.own_runs import remember
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder, state_name
 from multimodal_eval.data.runs.storage import Location, located, take_file
@@ -40,6 +38,15 @@ from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import ConfigSource, load_config, overlaid
+from multimodal_eval.run.consent import (
+    kept_settings,
+    missing_plugins_explained,
+    opens_media,
+    refuse_media,
+    refuse_other_definitions,
+    refuse_other_plugins,
+    trusted_plugins,
+)
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.part import Worker
@@ -48,7 +55,6 @@ from multimodal_eval.run.progress_display import shown
 
 _ENGINE_SETTINGS = {"address", "gpus_per_worker"}
 _INPUT_SETTINGS = ("limit", "map", "annotators", "questions", "allow_partial")
-_MEDIA_FIELDS = ("image", "images", "audio", "video", "messages")  # fields that name files
 
 Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]] | Table
 
@@ -171,6 +177,7 @@ def resume(
     location: Location,
     *,
     plugins: Sequence[str | Path] = (),
+    media_roots: Sequence[str | Path] = (),
     accept_open: bool = False,
     allow_empty: bool = False,
     progress: Progress | bool | None = None,
@@ -179,7 +186,8 @@ def resume(
 ) -> Run:
     """Continue an interrupted run, on any engine; the results are those of an uninterrupted run.
 
-    `plugins` are the files that define the run's plug-in metrics: files named in the run are not imported. Open samples
+    `plugins` are the files that define the run's plug-in metrics: files named in the run are not imported.
+    `media_roots` are folders to read its media from; a run that was not made here reads none without them. Open samples
     are scored again; with `accept_open`, those that fail again are stored as errors. With `allow_empty`, a metric may
     be without a single score.
     """
@@ -189,8 +197,8 @@ def resume(
     if info.state == "done":
         refuse_unscored(folder, info, folder.read_results(), allow_empty=allow_empty)
         return Run(location)
+    plan = resumed_plan(location, plugins, media_roots)
     old = None if info.rescored_from is None else Run(info.rescored_from)
-    plan = resumed_plan(location, plugins)
     if allow_empty:
         plan = dataclasses.replace(plan, config=msgspec.structs.replace(plan.config, allow_empty=True))
     with folder.locked(), chosen.executor(plan) as executor, shown(progress) as report:
@@ -203,38 +211,25 @@ def resume(
     return Run(location)
 
 
-def resumed_plan(location: Location, plugins: Sequence[str | Path] = ()) -> Plan:
+def resumed_plan(
+    location: Location, plugins: Sequence[str | Path] = (), media_roots: Sequence[str | Path] = ()
+) -> Plan:
     """The plan of an interrupted run."""
     folder = RunFolder(location)
     info = folder.read_info()
+    imported = trusted_plugins(plugins, info.config)
+    refuse_other_plugins(folder, info, imported)
+    config = msgspec.structs.replace(granted(folder, info, media_roots), plugins=imported)
+    refuse_requests(folder, info, config, media_roots)
     stored = () if info.rescored_from is None else Run(info.rescored_from).info.signatures
-    config = msgspec.structs.replace(info.config, plugins=_trusted(plugins, info.config))
     if info.state != "reading" and not config.metrics:  # without those of the task that the samples do not allow
         names = [name for name in metric_names(config) if name in {*info.metrics, *info.unavailable}]
         config = msgspec.structs.replace(config, metrics=names)
-    with _missing_plugins_explained(folder, info.config):
-        return make_plan(config, stored=stored)
-
-
-def _trusted(plugins: Sequence[str | Path], config: RunConfig) -> list[str]:
-    """The plug-ins of a call, and those of the stored configuration that this process has already imported."""
-    paths = [str(Path(plugin).resolve()) for plugin in plugins]
-    return list(dict.fromkeys([*paths, *(plugin for plugin in config.plugins if is_loaded(plugin))]))
-
-
-@contextmanager
-def _missing_plugins_explained(folder: RunFolder, config: RunConfig) -> Iterator[None]:
-    """Explain an unknown metric whose plug-in was not imported: files named in a run are not trusted."""
-    try:
-        yield
-    except UnknownNameError as unknown:
-        if not config.plugins:
-            raise
-        again = " ".join(f"--plugin {quote(name)}" for name in config.plugins)
-        raise RunFolderError(
-            f"the {unknown.kind} {unknown.name!r} is not registered here. {folder.label} was run with plug-ins, and "
-            f"files named in a run are not imported. If you trust them, name them again: {again}"
-        ) from None
+    with missing_plugins_explained(folder, info.config):
+        plan = make_plan(config, stored=stored)
+    if not media_roots and info.rescored_from is None:
+        refuse_media(folder, info, plan.metrics)
+    return plan
 
 
 def _opened_again(source: Source | None, plan: Plan) -> Input | None:
@@ -246,6 +241,7 @@ def rescore(
     config: ConfigSource,
     *,
     plugins: Sequence[str | Path] = (),
+    media_roots: Sequence[str | Path] = (),
     output: Location | None = None,
     overwrite: bool = False,
     progress: Progress | bool | None = None,
@@ -255,26 +251,29 @@ def rescore(
     """Score the same samples with other weights, tasks or metrics, in a new folder.
 
     Scores with an unchanged signature are reused; only new ones are computed. `plugins` are files that
-    define metrics, in addition to those of `config`: files named in the old run are not imported. `overwrite` replaces
-    a run that is already at `output`.
+    define metrics, in addition to those of `config`: files named in the old run are not imported. `media_roots` are
+    folders to read its media from; a run that was not made here reads none without them. `overwrite` replaces a run
+    that is already at `output`.
     """
     chosen = Engine.of(engine, workers)
     old = run if isinstance(run, Run) else Run(run)
-    plan = rescoring_plan(old, config, plugins)
+    plan = rescoring_plan(old, config, plugins, media_roots)
     path, scratch = _place(output, chosen)
     with _removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
         folder = carry_over(old, plan, path, executor, report, is_durable=scratch is None, overwrite=overwrite)
     return Run(folder.reopened(), scratch)
 
 
-def rescoring_plan(old: Run, config: ConfigSource, plugins: Sequence[str | Path] = ()) -> Plan:
+def rescoring_plan(
+    old: Run, config: ConfigSource, plugins: Sequence[str | Path] = (), media_roots: Sequence[str | Path] = ()
+) -> Plan:
     """The plan with the new settings on top of the old run's; a new task brings its own metrics."""
     changes = msgspec.to_builtins(load_config(config))
     for setting in _INPUT_SETTINGS:
         if setting in changes:
             raise ConfigError(f"{setting!r} is a setting for reading an input, but rescoring uses the samples of RUN")
-    changes["plugins"] = [*changes.get("plugins", []), *_trusted(plugins, old.info.config)]
-    inherited = msgspec.to_builtins(old.info.config)
+    changes["plugins"] = [*changes.get("plugins", []), *trusted_plugins(plugins, old.info.config)]
+    inherited = msgspec.to_builtins(granted(old.folder, old.info, media_roots))
     if changes.get("task", old.info.task) != old.info.task or "tasks" in changes:
         inherited.pop("metrics", None)
     if "metrics" in changes or "metrics" not in inherited:
@@ -284,8 +283,11 @@ def rescoring_plan(old: Run, config: ConfigSource, plugins: Sequence[str | Path]
     options_kept = {name: options for name, options in inherited.get("options", {}).items() if name in names}
     changed = {name: {**options_kept.get(name, {}), **options} for name, options in changes.pop("options", {}).items()}
     settings = overlaid({**inherited, **changes, "options": {**options_kept, **changed}})
-    with _missing_plugins_explained(old.folder, old.info.config):
-        return make_plan(settings, stored=old.info.signatures)
+    refuse_requests(old.folder, old.info, kept_settings(settings, changes, changed), media_roots)
+    with missing_plugins_explained(old.folder, old.info.config):
+        plan = make_plan(settings, stored=old.info.signatures)
+    refuse_other_definitions(old, plan)
+    return plan
 
 
 def carry_over(
@@ -312,6 +314,7 @@ def carry_over(
             f"{old.folder.label} cannot be replaced by a run that uses its scores. Name another folder"
         )
     folder = RunFolder.create(location, info, is_durable=is_durable, overwrite=overwrite)
+    remember(folder, info)
     with folder.locked(), execute.discarded_if_refused(folder):
         _carry_over(old, plan, folder, executor, progress)
     return folder
@@ -324,6 +327,8 @@ def _carry_over(
     info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable), accept_open)
     if info.state == "reading":
         _refuse_unavailable(plan, reusable)
+        if policy_of(plan.config) == policy_of(granted(old.folder, old.info)):  # the user has named no folder
+            refuse_media(old.folder, old.info, [each for each in plan.metrics if each.name not in reusable])
         _refuse_columns(old, plan)
         _take_files(old, folder, reusable)
         info = execute.fit(worker, info, executor, progress)
@@ -364,19 +369,15 @@ def _reusable(old: Run, plan: Plan) -> set[str]:
     """The metrics whose scores would not change: the same settings, corpus and images."""
     before = Worker(plan, old.folder)
     stored, was = old.info.signatures, old.info.config
-    same_media = policy_of(was) == policy_of(plan.config)
+    allowed = granted(old.folder, old.info, plan.config.media_roots)
+    same_media = policy_of(plan.config) in (policy_of(was), policy_of(allowed))
     unweighted = msgspec.structs.replace(plan.config, strata=was.strata)  # strata do not change scores of samples
     return {
         metric.name
         for metric in plan.metrics
-        if (same_media or not _opens_media(metric))
+        if (same_media or not opens_media(metric))
         and stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), unweighted)
     }
-
-
-def _opens_media(metric: Metric) -> bool:
-    """Whether the metric reads media files of the samples."""
-    return any(field in _MEDIA_FIELDS for need in metric.needs for field in need.split("|"))
 
 
 def default_folder(plan: Plan, parent: Path = Path("runs")) -> Path:

@@ -25,9 +25,11 @@ from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.progress import Progress, named, silent
 from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, JsonObject, RunInfo, Source, StoredSignature
+from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
+from multimodal_eval.data.runs.own_runs import remember
 from multimodal_eval.data.runs.part_writer import PartWriter
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -61,6 +63,7 @@ def start(
     """Execute a run in a new folder. A refused input leaves no folder behind; `overwrite` is as in RunFolder.create."""
     info = describe(plan, source.recipe())
     folder = RunFolder.create(location, info, is_durable=is_durable, overwrite=overwrite)
+    remember(folder, info)
     with folder.locked(), discarded_if_refused(folder):
         _read_and_score(Worker(plan, folder), source, executor or _local(), progress)
     return folder
@@ -372,6 +375,7 @@ def describe(plan: Plan, source: Source | None) -> RunInfo:
         seed=plan.config.seed,
         config=plan.config,
         source=source,
+        plugins=plugin_digests(plan.config.plugins),
         **_described(plan),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
@@ -11,7 +10,7 @@ import msgspec
 from multimodal_eval.analysis.slices import check_strata
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
-from multimodal_eval.core.failures import with_versions
+from multimodal_eval.core.failures import compiled_patterns, with_versions
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import Bounds, Metric
 from multimodal_eval.core.metric_table import origin
@@ -112,8 +111,7 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     """
     for plugin in config.plugins:
         load_plugin(plugin)
-    for pattern in config.patterns:
-        _refuse_bad_pattern(pattern)
+    compiled_patterns(config.patterns)  # refuses a bad one
     task = make_task(config)
     if task is None and not config.metrics:
         raise NothingNamedError("name a task (--task captioning) or metrics (--metrics cider)")
@@ -238,13 +236,6 @@ def _left_out_of_presets(config: RunConfig, names: list[str]) -> list[str]:
         for name in PRESETS[preset]
         if name not in names
     ]
-
-
-def _refuse_bad_pattern(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ConfigError(f"the error pattern {pattern!r} is not a regular expression: {error}") from None
 
 
 def _split(names: list[str], config: RunConfig, stored: Collection[str]) -> tuple[list[Metric], dict[str, str]]:

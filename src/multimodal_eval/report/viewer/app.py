@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -38,14 +38,17 @@ ASSETS = {
 }
 
 
-def create_app(folder: Path, *, compare: Compare, accepts_host: Callable[[str], bool]) -> ASGIApp:
+def create_app(
+    folder: Path, *, compare: Compare, accepts_host: Callable[[str], bool], media_roots: Sequence[Path] = ()
+) -> ASGIApp:
     """The viewer of a folder's runs.
 
     `compare` compares finished runs. `accepts_host` checks the Host header of a request (`guard.host_check`).
+    `media_roots` are the folders that media are read from, see `data.runs.grants`.
     """
     templates = _templates()
     runs = RunsFolder(folder)
-    pages = Pages(runs, Store(runs.root), compare, templates, ComparisonCache())
+    pages = Pages(runs, Store(runs.root), compare, templates, ComparisonCache(), tuple(media_roots))
 
     def failed(request: Request, error: Exception) -> Response:
         code, message = _status_and_message(error)

@@ -1,8 +1,9 @@
 """Check requests and add security headers to responses.
 
 The server has no password. These checks keep out other pages in the same browser: the Host header must be one of the
-server's own names (a foreign name that points to this machine is refused), other sites may link to a page but not load
-anything from it, only reading is allowed, and the policy only allows scripts of this package.
+server's own names (a foreign name that points to this machine is refused), other sites and other ports of this machine
+may link to the first page and to nothing else, only reading is allowed, and the policy only allows scripts of this
+package.
 """
 
 from __future__ import annotations
@@ -56,18 +57,30 @@ class Guard:
         hosts = headers.get(b"host", [])
         if len(hosts) != 1 or not self.accepts_host(hosts[0]):
             return 421, "this server does not answer to that host name; see --host in mmeval view --help"
-        if any(site == "cross-site" for site in headers.get(b"sec-fetch-site", [])) and not _is_navigation(headers):
-            return 403, "other sites may not load anything from here"
+        if not _is_from_here(headers, hosts[0]) and not _opens_first_page(scope, headers):
+            address = f"http://{hosts[0]}/"
+            return 403, f"other sites may not load anything from here, nor link to it. Open {address} and start there"
         if scope["method"] not in ("GET", "HEAD"):
-            if any(origin != f"http://{hosts[0]}" for origin in headers.get(b"origin", [])):
-                return 403, "other sites may not send anything here"
             return 405, "this server is read-only"
         return None
 
 
-def _is_navigation(headers: dict[bytes, list[str]]) -> bool:
-    """Whether the user follows a link. The linking page cannot read the response."""
-    return headers.get(b"sec-fetch-mode") == ["navigate"] and headers.get(b"sec-fetch-dest") == ["document"]
+def _is_from_here(headers: dict[bytes, list[str]], host: str) -> bool:
+    """Whether no other page made the request: it is from a page of this server, or the user typed the address.
+
+    Programs and old browsers send none of these headers.
+    """
+    sites, origins = headers.get(b"sec-fetch-site", []), headers.get(b"origin", [])
+    return all(site in ("same-origin", "none") for site in sites) and all(
+        origin == f"http://{host}" for origin in origins
+    )
+
+
+def _opens_first_page(scope: Scope, headers: dict[bytes, list[str]]) -> bool:
+    """Whether the user follows a link to the first page. The linking page cannot read the response."""
+    is_navigation = headers.get(b"sec-fetch-mode") == ["navigate"] and headers.get(b"sec-fetch-dest") == ["document"]
+    is_first = scope["path"] == "/" and not scope.get("query_string")
+    return is_navigation and is_first and scope["method"] in ("GET", "HEAD") and b"origin" not in headers
 
 
 def host_check(host: str, port: int) -> Callable[[str], bool]:

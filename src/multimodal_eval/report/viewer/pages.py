@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
@@ -73,6 +74,7 @@ class Pages:
     compare: Compare
     templates: Environment
     comparisons: ComparisonCache
+    media_roots: tuple[Path, ...] = ()
 
     def _page(self, template: str, **content: Any) -> Response:
         return HTMLResponse(self.templates.get_template(template).render(folder=self.folder, **content))
@@ -183,14 +185,14 @@ class Pages:
         return tuple((at, around[at]) if at in around and at >= 0 else None for at in (position - 1, position + 1))  # type: ignore[return-value]
 
     def media(self, request: Request) -> Response:
-        """A re-encoded image of a sample, or its audio. The run's media policy applies, but URLs are never fetched."""
+        """A re-encoded image of a sample, or its audio. URLs are never fetched."""
         run = self._run(request)
         parameters = dict(refuse_repeated(request))
         kind = parameters.get("kind", "image")
         source = self.store.media(run, whole_number(parameters, "row"), kind, whole_number(parameters, "item"))
         if source is None:
             raise MediaError(f"the sample has no such {kind}")
-        policy = media_policy(run.info.config)
+        policy = media_policy(run.folder, run.info, self.media_roots)
         if kind != "audio":
             size = THUMBNAIL_SIZE if "small" in parameters else IMAGE_SIZE
             media_type, content = image_file(source, policy, size)

@@ -63,7 +63,8 @@ class ViewedRun:
 
     @cached_property
     def run(self) -> Run:
-        """The finished run."""
+        """The finished run. It reads the parts itself, so their links are checked first."""
+        _ = self.scores, self._texts
         return Run(self.folder.path)
 
     @cached_property
@@ -204,9 +205,18 @@ class RunsFolder:
         if path is None:
             raise NoSuchRunError(f"no run is named {name!r} in this folder")
         try:
+            self._refuse_links(path, name)
             return ViewedRun(name, RunFolder(path), RunFolder(path).read_info(), self.root)
         except (OSError, UnicodeError, msgspec.MsgspecError) as fault:
             raise RunFolderError(f"the run {name} cannot be read: {fault}") from None
+
+    def _refuse_links(self, path: Path, name: str) -> None:
+        """Refuse a run in which a link leads out of the viewed folder: results.json, lint.json, state, …"""
+        with os.scandir(path) as entries:
+            links = [entry for entry in entries if entry.is_symlink()]
+        for link in links:
+            if not Path(link.path).resolve().is_relative_to(self.root):
+                raise NoSuchRunError(f"{link.name} of the run {name} points outside the folder")
 
     def _path(self, name: str) -> Path | None:
         """The folder of a run, one or two levels deep; None if there is none or a link leads out of the folder."""

@@ -1,0 +1,112 @@
+"""What a command may read for a run folder that it opens.
+
+A run.json names paths: the folder of the images, models, the input. These are requests. They are granted if the run is
+one of the user's own (`own_runs`); for any other run, files are read only in the run folder and below the folders that
+the command names with --media-root.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from shlex import quote
+
+import msgspec
+
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.records import RunInfo
+from multimodal_eval.data.runs.own_runs import is_own
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.storage import LocalStorage, is_url
+
+ADVICE = "It is read if you allow its folder with --media-root DIR"
+MOST_PIECES = 8  # between colons of an option
+NOWHERE = os.devnull  # has no files below it
+
+
+def granted(folder: RunFolder, info: RunInfo, roots: Sequence[str | Path] = ()) -> RunConfig:
+    """The settings of a run, with the media policy that this command grants instead of the one that the run asks for.
+
+    Without `roots` a run of the user keeps its policy. Any other run may read media in its own folder only. With
+    `roots`, both may read in these folders and in the run folder.
+    """
+    own = is_own(folder, info)
+    if own and not roots:
+        return info.config
+    storage = folder.storage
+    place = str(storage.path.resolve()) if isinstance(storage, LocalStorage) else NOWHERE
+    return msgspec.structs.replace(
+        info.config,
+        image_root=place,
+        media_roots=[str(Path(root).resolve()) for root in roots],
+        allow_outside_images=False,
+        allow_image_urls=own and info.config.allow_image_urls,
+    )
+
+
+def refuse_requests(folder: RunFolder, info: RunInfo, config: RunConfig, roots: Sequence[str | Path] = ()) -> None:
+    """Refuse to read files that somebody else's run names, unless they are below an allowed folder.
+
+    `config` has the settings of the run that stay in use.
+    """
+    if is_own(folder, info):
+        return
+    allowed = [Path(root).resolve() for root in roots]
+    if isinstance(folder.storage, LocalStorage):
+        allowed.append(folder.storage.path.resolve())
+    for what, name in _requests(info, config):
+        path = Path(name).expanduser()
+        if is_url(name) or not any(path.resolve().is_relative_to(root) for root in allowed):
+            place = path.resolve() if path.is_dir() else path.resolve().parent
+            allow = "Start a new run" if is_url(name) else f"If you trust it, allow: --media-root {quote(str(place))}"
+            raise RunFolderError(
+                f"{folder.label} is not in the list of runs that you made on this machine, and it names a file to "
+                f"read: {name} ({what}). {allow}"
+            )
+
+
+def _requests(info: RunInfo, config: RunConfig) -> Iterator[tuple[str, str]]:
+    """The files and folders that a run would read, with the setting that names them."""
+    if info.rescored_from is not None and info.state != "done":
+        yield "the run that it was rescored from", info.rescored_from
+    if info.state == "reading" and info.source is not None and info.rescored_from is None:
+        yield "its data", info.source.data
+        if info.source.predictions is not None:
+            yield "its predictions", info.source.predictions
+        if config.questions is not None:
+            yield "its questions", config.questions
+    if isinstance(config.labels, str):
+        yield "its labels", config.labels
+    for metric, options in config.options.items():
+        for option, value in options.items():
+            for name in _named(value):
+                yield f"the option `{option}` of {metric}", name
+
+
+def _named(value: object) -> Iterator[str]:
+    """The existing files and folders that an option names, also with more before or after: "torch:DIR+int8"."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _named(item)
+    if not isinstance(value, str):
+        return
+    pieces = value.split(":")
+    if len(pieces) > MOST_PIECES:
+        yield value
+        return
+    for start, stop in combinations(range(len(pieces) + 1), 2):
+        name = ":".join(pieces[start:stop])
+        for path in (name, name.rpartition("+")[0]):
+            if path and _exists(path):
+                yield path
+                return
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL, no such user
+        return False
