@@ -9,7 +9,7 @@ from base64 import b64decode
 import pytest
 from PIL import Image
 
-from multimodal_eval.core.config import RunConfig
+from multimodal_eval import evaluate
 from multimodal_eval.media.images import load_image_any
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.report.media import AUDIO_BYTES, THUMBNAIL, AudioEmbedder, media_policy, thumbnail
@@ -69,12 +69,15 @@ def test_an_image_that_cannot_be_shown_has_a_reason(tmp_path, source, reason):
     assert reason in image.reason
 
 
-def test_the_policy_comes_from_the_run():
-    config = RunConfig(image_root="/data", allow_outside_images=True, allow_image_urls=True)
-    policy = media_policy(config)
-    assert (str(policy.root), policy.allow_outside, policy.allow_urls) == ("/data", True, False)
-    assert media_policy(config, fetch=True).allow_urls
-    assert not media_policy(RunConfig(), fetch=True).allow_urls
+def test_the_policy_comes_from_a_run_of_the_user(tmp_path):
+    asked = {"image_root": str(tmp_path), "allow_outside_images": True, "allow_image_urls": True}
+    sample = {"references": ["a dog"], "generated_answer": "a dog"}
+    run = evaluate([sample], metrics=["rouge_l"], output=tmp_path / "run", **asked)
+    policy = media_policy(run.folder, run.info)
+    assert (policy.root, policy.allow_outside, policy.allow_urls) == (tmp_path, True, False)
+    assert media_policy(run.folder, run.info, fetch=True).allow_urls
+    shut = evaluate([sample], metrics=["rouge_l"], output=tmp_path / "shut", image_root=str(tmp_path))
+    assert not media_policy(shut.folder, shut.info, fetch=True).allow_urls
 
 
 def test_a_small_audio_file_is_embedded(tmp_path):

@@ -170,6 +170,9 @@ def test_resume_asks_for_the_plugin_again(interrupted, marker):
 def test_resume_refuses_another_definition(interrupted, tmp_path):
     other = tmp_path / "other.py"
     other.write_text(PLUGIN.read_text().replace("time.sleep(pause)\n", "time.sleep(pause / 2)\n"))
+    with pytest.raises(RunFolderError, match=r"no given file has its content \(SHA-256"):
+        resume(interrupted, plugins=[other])
+    edit(interrupted, lambda info: info.pop("plugins"))  # an older version stored no digests of files
     with pytest.raises(RunFolderError, match="would continue with"):
         resume(interrupted, plugins=[other])
 

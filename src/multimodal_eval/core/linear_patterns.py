@@ -151,11 +151,11 @@ class LinearPattern:
     # matching
 
     def _class_of(self, character: str) -> Set:
-        found = self._classes.get(character)
-        if found is None:
-            found = frozenset(index for index, test in self._characters.values() if test.fullmatch(character))
-            self._classes[character] = found
-        return found
+        kind = self._classes.get(character)
+        if kind is None:
+            kind = frozenset(index for index, test in self._characters.values() if test.fullmatch(character))
+            self._classes[character] = kind
+        return kind
 
     def _step(self, current: Set, kind: Set) -> Set:
         """The places after one character."""
@@ -167,12 +167,12 @@ class LinearPattern:
         return self._kept((current, None, holds), lambda: self._reached(current, holds))
 
     def _kept(self, key: tuple[Set, Set | None, tuple[bool, ...]], compute: Callable[[], Set]) -> Set:
-        found = self._steps.get(key)
-        if found is None:
+        places = self._steps.get(key)
+        if places is None:
             if len(self._steps) >= _KEPT_STEPS:
                 self._steps.clear()
-            found = self._steps[key] = compute()
-        return found
+            places = self._steps[key] = compute()
+        return places
 
     def _after(self, current: Set, kind: Set) -> Set:
         states = (self._states[number] for number in current)

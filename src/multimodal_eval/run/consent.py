@@ -36,16 +36,15 @@ def trusted_plugins(plugins: Sequence[str | Path], config: RunConfig) -> list[st
 
 def refuse_other_plugins(folder: RunFolder, info: RunInfo, plugins: Sequence[str]) -> None:
     """Refuse to continue a run without the plug-ins that it was started with, before any file is imported."""
-    given = {_digest(plugin): plugin for plugin in plugins}
+    given = {_digest(plugin) for plugin in plugins}
     for path, digest in info.plugins.items():
         if digest in given:
             continue
-        same_name = [plugin for plugin in plugins if Path(plugin).name == Path(path).name]
-        if not same_name:
-            raise RunFolderError(f"{folder.label} was started with plug-ins, and {_again(info.config)}")
+        if not plugins:
+            raise RunFolderError(f"{folder.label} was started with plug-ins, and {_again(info)}")
         raise RunFolderError(
-            f"{folder.label} was started with another content of {same_name[0]} (SHA-256 {digest[:16]}…). Restore the "
-            "file, or start a new run"
+            f"{folder.label} was started with the plug-in {path}, and no given file has its content (SHA-256 "
+            f"{digest[:16]}…). Name the file as it was, or start a new run"
         )
 
 
@@ -64,21 +63,21 @@ def refuse_other_definitions(old: Run, plan: Plan) -> None:
 
 
 @contextmanager
-def missing_plugins_explained(folder: RunFolder, config: RunConfig) -> Iterator[None]:
+def missing_plugins_explained(folder: RunFolder, info: RunInfo) -> Iterator[None]:
     """Explain an unknown metric whose plug-in was not imported: files named in a run are not trusted."""
     try:
         yield
     except UnknownNameError as unknown:
-        if not config.plugins:
+        if not info.config.plugins:
             raise
         raise RunFolderError(
             f"the {unknown.kind} {unknown.name!r} is not registered here. {folder.label} was run with plug-ins, and "
-            f"{_again(config)}"
+            f"{_again(info)}"
         ) from None
 
 
-def _again(config: RunConfig) -> str:
-    again = " ".join(f"--plugin {quote(name)}" for name in config.plugins)
+def _again(info: RunInfo) -> str:
+    again = " ".join(f"--plugin {quote(name)}" for name in info.config.plugins or info.plugins)
     return f"files named in a run are not imported. If you trust them, name them again: {again}"
 
 

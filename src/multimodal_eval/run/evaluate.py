@@ -225,7 +225,7 @@ def resumed_plan(
     if info.state != "reading" and not config.metrics:  # without those of the task that the samples do not allow
         names = [name for name in metric_names(config) if name in {*info.metrics, *info.unavailable}]
         config = msgspec.structs.replace(config, metrics=names)
-    with missing_plugins_explained(folder, info.config):
+    with missing_plugins_explained(folder, info):
         plan = make_plan(config, stored=stored)
     if not media_roots and info.rescored_from is None:
         refuse_media(folder, info, plan.metrics)
@@ -284,7 +284,7 @@ def rescoring_plan(
     changed = {name: {**options_kept.get(name, {}), **options} for name, options in changes.pop("options", {}).items()}
     settings = overlaid({**inherited, **changes, "options": {**options_kept, **changed}})
     refuse_requests(old.folder, old.info, kept_settings(settings, changes, changed), media_roots)
-    with missing_plugins_explained(old.folder, old.info.config):
+    with missing_plugins_explained(old.folder, old.info):
         plan = make_plan(settings, stored=old.info.signatures)
     refuse_other_definitions(old, plan)
     return plan

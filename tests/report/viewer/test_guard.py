@@ -176,7 +176,7 @@ def test_nothing_can_be_changed(browser: TestClient, method: str):
         assert browser.request(method, "/run/alba", headers={"origin": origin}).status_code == 403
 
 
-def test_other_sites_may_link_but_not_load(browser: TestClient):
+def test_other_sites_may_link_to_the_first_page_and_load_nothing(browser: TestClient):
     foreign = {"sec-fetch-site": "cross-site"}
     assert (
         browser.get("/", headers={**foreign, "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}).status_code == 403
@@ -189,6 +189,12 @@ def test_other_sites_may_link_but_not_load(browser: TestClient):
     visit = {**foreign, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
     assert browser.get("/", headers=visit).status_code == 200
     assert browser.get("/", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+    for address in ("/?sort=name", "/compare/numbers?run=alba&run=boreas", *pages("alba"), "/assets/style.css"):
+        for site in ("cross-site", "same-site"):  # same-site: another port of this machine
+            assert browser.get(address, headers={**visit, "sec-fetch-site": site}).status_code == 403, address
+        assert browser.get(address, headers={"origin": "http://evil.example"}).status_code == 403, address
+        own = {"sec-fetch-site": "same-origin", "origin": f"http://{HOST}"}
+        assert browser.get(address, headers=own).status_code != 403, address
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def granted(folder: RunFolder, info: RunInfo, roots: Sequence[str | Path] = ()) 
     Without `roots` a run of the user keeps its policy. Any other run may read media in its own folder only. With
     `roots`, both may read in these folders and in the run folder.
     """
-    own = is_own(folder, info)
-    if own and not roots:
+    is_users = is_own(folder, info)
+    if is_users and not roots:
         return info.config
     storage = folder.storage
     place = str(storage.path.resolve()) if isinstance(storage, LocalStorage) else NOWHERE
@@ -43,7 +43,7 @@ def granted(folder: RunFolder, info: RunInfo, roots: Sequence[str | Path] = ()) 
         image_root=place,
         media_roots=[str(Path(root).resolve()) for root in roots],
         allow_outside_images=False,
-        allow_image_urls=own and info.config.allow_image_urls,
+        allow_image_urls=is_users and info.config.allow_image_urls,
     )
 
 

@@ -47,6 +47,11 @@ _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, NotImplementedError,
 _SMALL = 1 << 24  # bytes of a part that may stay in memory
 
 
+def is_content(name: str) -> bool:
+    """Whether a name in a run folder is a file or folder of the run; others belong to the user."""
+    return name in _CONTENT
+
+
 class RunFolder:
     """Reads and writes the files of one run folder: a path, or a URL that fsspec supports.
 

@@ -17,7 +17,7 @@ from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_folder import Kind, RunFolder, run_folders
+from multimodal_eval.data.runs.run_folder import Kind, RunFolder, is_content, run_folders
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 
@@ -213,7 +213,7 @@ class RunsFolder:
     def _refuse_links(self, path: Path, name: str) -> None:
         """Refuse a run in which a link leads out of the viewed folder: results.json, lint.json, state, …"""
         with os.scandir(path) as entries:
-            links = [entry for entry in entries if entry.is_symlink()]
+            links = [entry for entry in entries if entry.is_symlink() and is_content(entry.name)]
         for link in links:
             if not Path(link.path).resolve().is_relative_to(self.root):
                 raise NoSuchRunError(f"{link.name} of the run {name} points outside the folder")
