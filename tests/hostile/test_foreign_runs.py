@@ -22,6 +22,9 @@ from multimodal_eval.data.runs.own_runs import is_own
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import host_check
+from multimodal_eval.run.engine.base import Recipe
+from multimodal_eval.run.evaluate import rescoring_plan
+from multimodal_eval.run.part import Worker
 from tests.hostile.foreign import Place, edited, forget_plugins, mmeval, put, received, texts
 from tests.report.viewer.viewed import HOST, PORT, client, compared, wav
 from tests.run.caption_samples import samples
@@ -381,3 +384,12 @@ def test_a_linked_part_is_not_compared(tmp_path):
     with client(tmp_path / "runs") as browser:
         for route in ("/compare/numbers?run=a&run=b", "/pairs?run=a&run=b", "/run/a"):
             assert browser.get(route).status_code == 404, route
+
+
+def test_workers_get_no_plugin_of_the_run(made, canary, tmp_path):
+    sent = edited(received(made, tmp_path / "sent"), lambda info: info["config"].update(plugins=[str(canary)]))
+    plan = rescoring_plan(Run(sent), {"metrics": ["cider"]})
+    worker = Recipe.of(Worker(plan, Run(sent).folder))
+    assert b"canary" not in worker.config
+    named = rescoring_plan(Run(sent), {"metrics": ["cider"]}, [PLUGIN])
+    assert named.config.plugins == [str(PLUGIN)]

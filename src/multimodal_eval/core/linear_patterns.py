@@ -120,15 +120,29 @@ class _State:
     anchor: int | None = None  # an index of `LinearPattern.anchors`
 
 
+class _Places:
+    """The places that all alternatives have reached, with those after each character that was seen here."""
+
+    __slots__ = ("accepts", "after", "is_end", "states")
+
+    def __init__(self, states: Set, last: int) -> None:
+        self.states = states
+        self.accepts = last in states
+        self.is_end = self.accepts or not states
+        self.after: dict[str, _Places] = {}
+
+
 class LinearPattern:
     """A pattern whose alternatives advance together. `match` is that of `re`, but returns only a bool."""
 
     def __init__(self) -> None:
         self._states: list[_State] = []
-        self._characters: dict[str, tuple[int, re.Pattern[str]]] = {}  # by what they stand for
+        self._characters: dict[str, tuple[int, re.Pattern[str]]] = {}  # by node and flags
         self._anchors: dict[str, tuple[int, re.Pattern[str]]] = {}
         self._classes: dict[str, Set] = {}  # character -> the indices in `_characters` that it matches
         self._steps: dict[tuple[Set, Set | None, tuple[bool, ...]], Set] = {}
+        self._places: dict[Set, _Places] = {}
+        self._kept_places = 0
         self._first, self._last = 0, 0
 
     @classmethod
@@ -141,14 +155,39 @@ class LinearPattern:
 
     def match(self, text: str, /) -> bool:
         """Whether the pattern matches at the start of the text."""
+        if self._anchors:
+            return self._match_with_anchors(text)
+        places = self._at(self._closed(frozenset([self._first]), text, 0))
+        for character in text:
+            if places.is_end:
+                break
+            places = places.after.get(character) or self._advanced(places, character)
+        return places.accepts
+
+    # matching
+
+    def _at(self, states: Set) -> _Places:
+        if states not in self._places:
+            self._places[states] = _Places(states, self._last)
+        return self._places[states]
+
+    def _advanced(self, places: _Places, character: str) -> _Places:
+        """The places after a character that is new here."""
+        if self._kept_places >= _KEPT_STEPS:
+            self._places, self._kept_places = {}, 0
+            places.after.clear()  # the only one that is still in use
+        self._kept_places += 1
+        reached = self._reached(self._after(places.states, self._class_of(character)), ())
+        places.after[character] = following = self._at(reached)
+        return following
+
+    def _match_with_anchors(self, text: str) -> bool:
         current = self._closed(frozenset([self._first]), text, 0)
         for place, character in enumerate(text, 1):
             if self._last in current or not current:
                 break
             current = self._closed(self._step(current, self._class_of(character)), text, place)
         return self._last in current
-
-    # matching
 
     def _class_of(self, character: str) -> Set:
         kind = self._classes.get(character)

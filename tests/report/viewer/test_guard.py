@@ -193,8 +193,8 @@ def test_other_sites_may_link_to_the_first_page_and_load_nothing(browser: TestCl
         for site in ("cross-site", "same-site"):  # same-site: another port of this machine
             assert browser.get(address, headers={**visit, "sec-fetch-site": site}).status_code == 403, address
         assert browser.get(address, headers={"origin": "http://evil.example"}).status_code == 403, address
-        own = {"sec-fetch-site": "same-origin", "origin": f"http://{HOST}"}
-        assert browser.get(address, headers=own).status_code != 403, address
+        from_here = {"sec-fetch-site": "same-origin", "origin": f"http://{HOST}"}
+        assert browser.get(address, headers=from_here).status_code != 403, address
 
 
 @pytest.mark.parametrize(
