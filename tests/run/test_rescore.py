@@ -75,6 +75,7 @@ def test_an_interrupted_rescore_resumes_with_the_stored_samples(tmp_path):
 
 
 EDITED = """
+import os
 from multimodal_eval import metric
 @metric("edited", needs=("generated_answer",))
 def edited(sample):
@@ -82,6 +83,7 @@ def edited(sample):
 @metric("gone", needs=("generated_answer",), version="1")
 def gone(sample):
     return 2.0
+gone.unavailable = lambda: os.environ.get("GONE")
 """
 
 
@@ -107,16 +109,18 @@ def test_an_interrupted_rescore_refuses_a_changed_metric_and_is_kept(interrupted
     scored = sorted((folder / "scores").iterdir())
     assert 0 < len(scored) < 8
     plugin.write_text(plugin.read_text().replace("1.0", "3.0"))
-    with pytest.raises(RunFolderError, match="was started with edited"):
+    with pytest.raises(RunFolderError, match="was started with plug-ins"):
         resume(folder)
+    with pytest.raises(RunFolderError, match="no given file has its content"):
+        resume(folder, plugins=[plugin])
     assert sorted((folder / "scores").iterdir()) == scored
     plugin.write_text(plugin.read_text().replace("3.0", "1.0"))
     assert resume(folder)["edited"]["value"] == 1.0
 
 
-def test_an_interrupted_rescore_needs_no_model_for_reused_scores(interrupted_rescore):
+def test_an_interrupted_rescore_needs_no_model_for_reused_scores(interrupted_rescore, monkeypatch):
     folder, plugin = interrupted_rescore
-    plugin.write_text(EDITED + 'gone.unavailable = lambda: "no model"\n')
+    monkeypatch.setenv("GONE", "no model")
     assert resume(folder, plugins=[plugin])["gone"]["value"] == 2.0
 
 
