@@ -281,6 +281,21 @@ def test_a_list_that_others_can_write_is_not_trusted(tmp_path, monkeypatch):
     assert not is_own(run.folder, run.info)
 
 
+@pytest.mark.parametrize("mask", [0o000, 0o002, 0o022, 0o077])
+def test_the_list_is_private_whatever_the_umask_is(tmp_path, monkeypatch, mask):
+    monkeypatch.setenv("MMEVAL_STATE", str(tmp_path / "new" / "state"))
+    before = os.umask(mask)
+    try:
+        run = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")
+    finally:
+        os.umask(before)
+    monkeypatch.setattr(own_runs, "_made_here", set())
+    assert is_own(run.folder, run.info)
+    assert not any(
+        path.stat().st_mode & 0o077 for path in [tmp_path / "new/state", *(tmp_path / "new/state").rglob("*")]
+    )
+
+
 def test_the_list_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(own_runs, "PER_SHARD", 3)
     run = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")

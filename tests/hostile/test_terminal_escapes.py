@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.visible import protected_streams, unprotected, visible
+from multimodal_eval.data.runs.run import Run
 from tests.hostile.foreign import Printed, edited, mmeval, put, received, texts
 
 # Clear the screen, set the title, write to the clipboard, a link, C1 CSI, bell, backspace, return, DEL, reordering.
@@ -124,6 +125,12 @@ def test_no_control_character_is_printed(monkeypatch, evil, command):
     assert controls_in(printed) == set()
     if "json" in command:
         json.loads(printed.out)
+
+
+def test_the_text_of_a_run_has_no_control_characters(evil):
+    text = repr(Run(evil / "runs" / "c"))
+    assert "\\u001b" in text
+    assert not CONTROLS & set(text) - {"\n"}
 
 
 def test_markup_is_printed_as_text(monkeypatch, evil):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-__all__ = ["protected_streams", "unprotected", "visible"]
+__all__ = ["protect_streams", "protected_streams", "unprotected", "visible"]
 
 # C0 without tab and line feed, DEL, C1, the line and paragraph separators, and the controls that reorder text.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")

@@ -51,8 +51,11 @@ def remember(folder: RunFolder, info: RunInfo) -> None:
         return
     with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home folder
         file = _file(entry)
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state_folder().parent.mkdir(parents=True, exist_ok=True)
+        for parent in (state_folder(), file.parent.parent, file.parent):
+            parent.mkdir(mode=0o700, exist_ok=True)
         new = file.with_suffix(f".{os.getpid()}-{get_ident()}")
+        new.touch(0o600)  # whatever the umask of the user is
         new.write_bytes(msgspec.json.encode(entry))
         new.replace(file)  # readers see the old entry or the new one
         _forget_oldest(file.parent)

@@ -25,6 +25,7 @@ from multimodal_eval.core.records import (
     RunInfo,
 )
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.visible import visible
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.run_text import as_html, as_text, figure_named, figures_of
 from multimodal_eval.data.runs.storage import LocalStorage, Location, below, copy_file, storage_at
@@ -118,7 +119,7 @@ class Run:
         return self.outcome.n
 
     def __repr__(self) -> str:
-        return as_text(self)
+        return visible(as_text(self))
 
     def _repr_html_(self) -> str:
         return as_html(self)

@@ -16,6 +16,7 @@ from typing import Any
 
 from multimodal_eval.core.errors import described
 from multimodal_eval.core.metric_failures import exit_error
+from multimodal_eval.core.visible import protect_streams
 
 _hiding = Lock()  # otherwise concurrent threads would save the hidden state as the original
 
@@ -43,8 +44,9 @@ def _run(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 
 def _initialise() -> None:
-    """Initialise a child process: it ends with its parent, and prints nothing on Ctrl-C."""
+    """Initialise a child process: it ends with its parent, prints nothing on Ctrl-C and no control characters."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    protect_streams()
     Thread(target=_end_with_parent, daemon=True).start()
 
 
