@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -16,9 +15,6 @@ from starlette.testclient import TestClient
 from multimodal_eval import Sample, evaluate, load_run, rescore, resume
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.errors import RunFolderError
-from multimodal_eval.data.runs import own_runs
-from multimodal_eval.data.runs.grants import granted
-from multimodal_eval.data.runs.own_runs import is_own
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import host_check
@@ -248,80 +244,6 @@ def test_a_run_of_the_user_shows_its_media(monkeypatch, sent, tmp_path):
     page = tmp_path / "page.html"
     mmeval(monkeypatch, "report", tmp_path / "made", "-o", page)
     assert page.read_text().count("data:image") >= 1
-
-
-def test_a_moved_copied_or_edited_run_is_not_the_users(tmp_path, monkeypatch):
-    made = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")
-    monkeypatch.setattr(own_runs, "_made_here", set())  # as in another process
-
-    def is_users(folder: Path) -> bool:
-        run = Run(folder)
-        return is_own(run.folder, run.info)
-
-    assert is_users(tmp_path / "made")
-    (tmp_path / "link").symlink_to(tmp_path / "made")
-    assert is_users(tmp_path / "link")  # the same folder
-    assert not is_users(received(tmp_path / "made", tmp_path / "copy"))
-    edited(tmp_path / "made", lambda info: info["config"].update(image_root="/"))
-    assert not is_users(tmp_path / "made")
-    edited(tmp_path / "made", lambda info: info["config"].update(image_root=made.info.config.image_root))
-    assert is_users(tmp_path / "made")
-    edited(tmp_path / "made", lambda info: info.update(created="2020-01-01T00:00:00+00:00"))
-    assert not is_users(tmp_path / "made")
-
-
-def test_a_list_that_others_can_write_is_not_trusted(tmp_path, monkeypatch):
-    run = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")
-    monkeypatch.setattr(own_runs, "_made_here", set())
-    (entry,) = own_runs.state_folder().rglob("*.json")
-    entry.chmod(0o666)
-    assert not is_own(run.folder, run.info)
-    entry.chmod(0o600)
-    entry.write_text("{")
-    assert not is_own(run.folder, run.info)
-
-
-@pytest.mark.parametrize("mask", [0o000, 0o002, 0o022, 0o077])
-def test_the_list_is_private_whatever_the_umask_is(tmp_path, monkeypatch, mask):
-    monkeypatch.setenv("MMEVAL_STATE", str(tmp_path / "new" / "state"))
-    before = os.umask(mask)
-    try:
-        run = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")
-    finally:
-        os.umask(before)
-    monkeypatch.setattr(own_runs, "_made_here", set())
-    assert is_own(run.folder, run.info)
-    assert not any(
-        path.stat().st_mode & 0o077 for path in [tmp_path / "new/state", *(tmp_path / "new/state").rglob("*")]
-    )
-
-
-def test_the_list_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(own_runs, "PER_SHARD", 3)
-    run = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")
-    (entry,) = own_runs.state_folder().rglob("*.json")
-    for number in range(9):
-        (entry.parent / f"old-{number}.json").write_text("{}")
-        os.utime(entry.parent / f"old-{number}.json", (number, number))
-    own_runs.remember(run.folder, run.info)
-    assert sorted(file.name for file in entry.parent.iterdir()) == sorted([entry.name, "old-7.json", "old-8.json"])
-
-
-def test_a_run_does_not_need_the_list(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("MMEVAL_STATE", str(tmp_path / "file"))  # not a folder
-    assert len(evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")) == 4
-
-
-def test_what_is_granted(tmp_path):
-    run = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")
-    assert granted(run.folder, run.info) == run.info.config
-    asked = {"image_root": "/", "allow_outside_images": True, "allow_image_urls": True, "media_roots": ["/"]}
-    foreign = Run(edited(received(run.path, tmp_path / "sent"), lambda info: info["config"].update(asked)))
-    for roots in ([], [str(tmp_path)]):
-        config = granted(foreign.folder, foreign.info, roots)
-        assert (config.image_root, config.media_roots) == (str(tmp_path / "sent"), roots)
-        assert (config.allow_outside_images, config.allow_image_urls) == (False, False)
 
 
 # rescore and resume
