@@ -47,7 +47,7 @@ def test_a_rule_is_found_by_family_and_name() -> None:
     declare()
     assert list(rules_of("loudness")) == ["quiet@1", "loud@1"]
     assert find_rule("loudness", "loud@1").function("a") == "A"
-    assert [found.family for found in rules_named("loud@1")] == ["loudness"]
+    assert [named.family for named in rules_named("loud@1")] == ["loudness"]
     with pytest.raises(UnknownNameError, match=r"rule of loudness.*'lod@1'.*loud@1"):
         find_rule("loudness", "lod@1")
     with pytest.raises(UnknownNameError, match="family of rules"):

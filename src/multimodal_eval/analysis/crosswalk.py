@@ -131,10 +131,10 @@ def crosswalk_of(run: Run, *, examples: int = SHOWN) -> Crosswalk:
 
 def _differences(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """rules x rules x samples: whether two rules score a sample differently, or only one of them scores it."""
-    one, other = values[:, None, :], values[None, :, :]
+    left, right = values[:, None, :], values[None, :, :]
     unscored = np.isnan(values)
     both_unscored = unscored[:, None, :] & unscored[None, :, :]
-    different: NDArray[np.bool_] = (one != other) & ~both_unscored
+    different: NDArray[np.bool_] = (left != right) & ~both_unscored
     return different
 
 

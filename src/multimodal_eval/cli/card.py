@@ -13,7 +13,7 @@ from multimodal_eval.cli.options import plugin_option, register_plugins
 def card(name: str, plugins: tuple[str, ...]) -> None:
     """Show the card of the metric NAME: what it measures, its formula, its limits, its options.
 
-    NAME may also be a rule such as `mmmu-pro@2025`: what it reads or compares, and where it is defined.
+    NAME may also be a rule such as `mmmu-pro@2025`: what it reads or compares, and its origin.
     """
     from rich.markdown import Markdown
 

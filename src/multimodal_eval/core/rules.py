@@ -65,12 +65,12 @@ class Rule:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether the rule is from this package, where its name alone identifies it."""
+        """Whether the rule is from this package; then its name alone identifies it."""
         return self.function.__module__.startswith(f"{BUILT_IN}.")
 
     @property
     def signed(self) -> str:
-        """The name as it stands in a signature."""
+        """The name as in a signature."""
         return self.name if self.code is None else f"{self.name}+{self.code}"
 
     @property
@@ -126,9 +126,9 @@ def rules_of(family: str) -> dict[str, Rule]:
 
 def find_rule(family: str, name: str) -> Rule:
     """The rule with that name; the error suggests similar names."""
-    found = _rules.get(family, {}).get(name)
-    if found is not None:
-        return found
+    registered = _rules.get(family, {}).get(name)
+    if registered is not None:
+        return registered
     known = rules_of(family)
     if name in known:
         return known[name]

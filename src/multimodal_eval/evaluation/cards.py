@@ -47,7 +47,7 @@ def card_text(name: str) -> str:
 
 
 def rule_card(name: str) -> str:
-    """The card of the rules with that name: what each does, where it is defined, and the metrics that take it."""
+    """The card of the rules with that name: what each does, its origin, and the metrics that take it."""
     rules = list(rules_named(name))
     if not rules:
         raise UnknownNameError("rule", name, sorted({known for family in families() for known in rules_of(family)}))

@@ -64,8 +64,8 @@ def default_box(answer: str) -> list[PlacedBox]:
         return [] if match is None else [PlacedBox(_corners(match), "thousandth")]
     boxes = list(_boxes_of(_json(text)))
     if not boxes:
-        places = [found for pattern in (_SQUARE_OR_ROUND, _CORNERS) if (found := pattern.search(text))]
-        boxes = [_corners(found) for found in sorted(places, key=lambda found: found.start())[:1]]
+        places = [match for pattern in (_SQUARE_OR_ROUND, _CORNERS) if (match := pattern.search(text))]
+        boxes = [_corners(place) for place in sorted(places, key=lambda place: place.start())[:1]]
     return [PlacedBox(boxes[0], "fraction" if max(map(abs, boxes[0])) <= 1 else "gold")] if boxes else []
 
 
