@@ -33,6 +33,7 @@ class Refused:
 def checked_part(folder: RunFolder, part: int, metrics: list[Metric]) -> Refused:
     """Ask the metrics about every sample of a part."""
     samples = folder.read_samples(part, _fields(metrics))
+    metrics = _without_repeats(metrics)
     problems: list[Problem] = []
     total = 0
     for sample in samples:
@@ -43,6 +44,16 @@ def checked_part(folder: RunFolder, part: int, metrics: list[Metric]) -> Refused
                 if len(problems) < MAX_KEPT:
                     problems.append(Problem(code=CODE, message=f"{metric.name}: {message}", id=sample.id))
     return Refused(problems, total)
+
+
+def _without_repeats(metrics: list[Metric]) -> list[Metric]:
+    """One of the metrics that differ only in the rule: what a rule does with an answer refuses no sample."""
+    by_key: dict[object, Metric] = {}
+    for metric in metrics:
+        rules = {name for name, option in metric.declared_options.items() if option.rules is not None}
+        options = sorted((name, repr(value)) for name, value in metric.options.items() if name not in rules)
+        by_key.setdefault((metric.variant_of or metric.name, tuple(options)), metric)
+    return list(by_key.values())
 
 
 def _fields(metrics: list[Metric]) -> set[str]:

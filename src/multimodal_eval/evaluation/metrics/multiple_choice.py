@@ -20,15 +20,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import Metric, Scorer
-from multimodal_eval.core.options import Option, Options
+from multimodal_eval.core.options import Option
+from multimodal_eval.core.options import Options as DeclaredOptions
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.rules import find_rule
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import UNREAD, Estimate, Rows, Score, mean_estimate, unscored
 from multimodal_eval.evaluation.choices import GoldError, gold_letters, key_of, options_of, stats_of_key
-from multimodal_eval.evaluation.rules._readings import Reading
+from multimodal_eval.evaluation.rules._readings import Options, Reading
 
 __all__ = ["compute_multiple_choice"]
 
@@ -45,14 +47,14 @@ class MultipleChoiceScorer:
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """One score per sample."""
-        return [self._score(sample) for sample in batch]
+        samples, kind = Batch.of(batch), self.options["gold"]
+        # Several columns of a run may read the same questions under different rules.
+        questions = samples.shared(("questions", kind), lambda: [_question(sample, kind) for sample in samples])
+        return [self._score(sample, *question) for sample, question in zip(samples, questions, strict=True)]
 
-    def _score(self, sample: Sample) -> Score:
-        options = options_of(sample)
-        try:
-            gold = gold_letters(sample, options, self.options["gold"])
-        except GoldError as error:
-            return unscored("degenerate", str(error))
+    def _score(self, sample: Sample, options: Options, gold: Sequence[str] | GoldError) -> Score:
+        if isinstance(gold, GoldError):
+            return unscored("degenerate", str(gold))
         reading: Reading = self.rule(sample.generated_answer or "", options)
         if reading.is_drawn and self.options["random"] == "unscored":
             return unscored("degenerate", DRAWN)
@@ -64,6 +66,15 @@ class MultipleChoiceScorer:
             return Score(value, details=details, warning=warning)
         stats = stats_of_key(key_of(sample, self.options["rotations"]))
         return Score(value, stats=stats, parts={"single": value}, details=details, warning=warning)
+
+
+def _question(sample: Sample, kind: str) -> tuple[Options, Sequence[str] | GoldError]:
+    """The options of a question, and its gold letters or why it has none."""
+    options = options_of(sample)
+    try:
+        return options, gold_letters(sample, options, kind)
+    except GoldError as error:
+        return options, error
 
 
 def _value(reading: Reading, gold: Sequence[str]) -> float:
@@ -81,7 +92,7 @@ class MultipleChoice(Metric):
     bounds = (0, 1)
     placement = "process"
     summary = "Whether the letter that a named rule reads out of the answer is the right one."
-    options = Options(
+    options = DeclaredOptions(
         rule=Option(str, "mmeval@1", rules="choice", help="how the letter is read"),
         random=Option(
             str,
