@@ -77,9 +77,8 @@ def is_own(folder: RunFolder, info: RunInfo) -> bool:
 
 def _entry(folder: RunFolder, info: RunInfo) -> _Entry:
     """What identifies a run: its place, and all that run.json says from the start to the end of the run."""
-    address = folder.address
-    if "://" not in address:
-        address = os.path.realpath(address)
+    location = folder.location  # not `address`, which writes a run that is still in memory
+    address = location if isinstance(location, str) else os.path.realpath(location)
     address = address.encode("utf-8", "backslashreplace").decode()  # any bytes can name a folder
     settings = (address, info.created, info.config, info.source, info.rescored_from, info.plugins)
     return _Entry(address, sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest())
