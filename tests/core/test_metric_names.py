@@ -30,9 +30,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "metric-names.md"
         ("spice", "SPICE is not here: it needs a scene graph parser in Java. The nearest here: 'meteor' or 'chair_i'."),
         ("bertscore", "BERTScore is not here: "),
         ("BLEURT", "The nearest here: 'semantic_similarity'."),
-        ("fid", "FID is not here: it scores generated images, and this package scores text. Known: bleu"),
-        ("cidr", "Did you mean 'cider'? Known: bleu, "),
-        ("xyz", "no metric is named 'xyz'. Known: bleu, "),
+        ("fid", "FID is not here: it scores generated images, and this package scores text. Known: acc_at_iou"),
+        ("cidr", "Did you mean 'cider'? Known: acc_at_iou, "),
+        ("xyz", "no metric is named 'xyz'. Known: acc_at_iou, "),
     ],
 )
 def test_an_unknown_metric_is_explained(name, message):
