@@ -18,6 +18,7 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.failures import FIRST, NEWEST, SETS, compiled_patterns, expanded, label, with_versions
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import to_batch, to_table
+from tests.edited_runs import write_json
 from tests.golden.load import golden
 
 FAILURES = (
@@ -188,11 +189,11 @@ def test_a_run_of_an_earlier_version_keeps_its_patterns(tmp_path):
     assert "errors" not in run["rouge_l"]["signature"]
     info = json.loads((run.path / "run.json").read_text())
     del info["config"]["error_patterns"]  # as it was stored
-    (run.path / "run.json").write_text(json.dumps(info))
+    write_json(run.path / "run.json", info)
     assert load_run(run.path)["rouge_l"]["n_scored"] == 3
     again = rescore(load_run(run.path), {"by": ["id"]})
     assert again["rouge_l"] == run["rouge_l"]
-    (run.path / "run.json").write_text(json.dumps({**info, "state": "scoring"}))
+    write_json(run.path / "run.json", {**info, "state": "scoring"})
     next((run.path / "scores").iterdir()).unlink()
     assert resume(run.path)["rouge_l"] == run["rouge_l"]
     assert RunFolder(run.path).read_info().config.patterns == expanded([FIRST])

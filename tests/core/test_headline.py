@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, evaluate, load_run, rescore
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.headline import headline_of, leading_metric, shared_headline
-from multimodal_eval.core.records import to_json
+from tests.edited_runs import write_json
 
 SAMPLES = [
     Sample("1", generated_answer="a red dog", references=["a red dog runs"], group="x"),
@@ -68,7 +68,7 @@ def test_a_run_of_an_older_version_gets_the_same_rule(tmp_path):
         content = msgspec.to_builtins(record)
         del content["headline"]
         content.pop("kinds", None)
-        (tmp_path / "run" / name).write_bytes(to_json(content))
+        write_json(tmp_path / "run" / name, content)
     old = load_run(tmp_path / "run")
     assert (old.info.headline, old.outcome.headline) == (None, None)
     assert old.headline == headline_of(old.info) == "cider_d"

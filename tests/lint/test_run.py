@@ -11,6 +11,7 @@ import pytest
 from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.data.runs import storage
 from multimodal_eval.run import plan as planning
+from tests.edited_runs import stored_json, write_json
 
 NOUNS = ["dog", "cat", "horse", "bird", "cow"]
 
@@ -33,7 +34,7 @@ def codes(run):
 
 def test_a_run_is_linted_at_its_end(tmp_path):
     run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
-    stored = json.loads((tmp_path / "run" / "lint.json").read_text())
+    stored = stored_json(tmp_path / "run" / "lint.json")
     assert stored == run.lint()
     assert stored["n"] == 50
     assert codes(run) == ["EMPTY_ANSWER", "DUPLICATE_ANSWERS", "TRUNCATED"]
@@ -56,7 +57,8 @@ def test_a_missing_or_invalid_file_is_rebuilt(tmp_path):
     before = file.read_bytes()
     for content in (None, b"{", b'{"format": 0, "findings": []}'):
         file.unlink() if content is None else file.write_bytes(content)
-        assert load_run(run.path).lint() == json.loads(before)
+        assert load_run(run.path).lint() == stored_json(file)
+        assert file.read_bytes() == before
         assert file.read_bytes() == before
 
 
@@ -73,7 +75,7 @@ def test_a_read_only_folder_is_linted(tmp_path, monkeypatch):
     assert not (tmp_path / "run" / "lint.json").exists()
 
 
-def test_a_run_killed_between_results_and_lint_becomes_complete(tmp_path, monkeypatch):
+def test_a_run_killed_before_lint_becomes_complete(tmp_path, monkeypatch):
     evaluate(samples(), metrics=["cider"], output=tmp_path / "whole")
 
     def killed(*arguments, **settings):
@@ -83,7 +85,7 @@ def test_a_run_killed_between_results_and_lint_becomes_complete(tmp_path, monkey
         patched.setattr("multimodal_eval.data.runs.run_lint.lint_of", killed)
         with pytest.raises(KeyboardInterrupt):
             evaluate(samples(), metrics=["cider"], output=tmp_path / "broken")
-    assert (tmp_path / "broken" / "results.json").exists()
+    assert not (tmp_path / "broken" / "results.json").exists()  # it is the last file
     assert not (tmp_path / "broken" / "lint.json").exists()
     resume(tmp_path / "broken")
     for name in ("results.json", "lint.json"):
@@ -99,7 +101,7 @@ def test_parts_scored_now_are_not_read_again(tmp_path, monkeypatch):
     monkeypatch.undo()
     before = (tmp_path / "run" / "lint.json").read_bytes()
     info = json.loads((tmp_path / "run" / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(json.dumps(info | {"state": "scoring"}))
+    write_json(tmp_path / "run" / "run.json", info | {"state": "scoring"})
     (tmp_path / "run" / "lint.json").unlink()
     (tmp_path / "run" / "scores" / "part-00003.parquet").unlink()
     assert resume(run.path).path == run.path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from multimodal_eval.core.metric_table import origin
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import planned
+from tests.edited_runs import rewrite_json
 from tests.report.viewer.viewed import client
 from tests.run.caption_samples import samples
 from tests.run.stopping_executor import StoppedError, StoppingExecutor
@@ -55,10 +55,7 @@ def runs(tmp_path: Path, marker: Path) -> list[str]:
 
 
 def edit(folder: Path, change) -> None:
-    path = folder / "run.json"
-    info = json.loads(path.read_text())
-    change(info)
-    path.write_text(json.dumps(info))
+    rewrite_json(folder / "run.json", change)
 
 
 def mmeval(*arguments: str):

@@ -63,7 +63,7 @@ def test_a_run_at_a_url_equals_the_local_run(data, tmp_path, base):
     local = evaluate(data, **SETTINGS, output=tmp_path / "run")
     remote = evaluate(data, **SETTINGS, output=f"{base}/run/")
     assert content(f"{base}/run") == content(tmp_path / "run")
-    assert len(content(tmp_path / "run")) == 2 + 2 * 4 + 2  # results and lint, parts, the states of two metrics
+    assert len(content(tmp_path / "run")) == 3 + 2 * 4 + 2  # results, manifest and lint, parts, two states
     opened = load_run(f"{base}/run")
     assert opened.results == remote.results == local.results
     assert opened.scores().equals(local.scores())

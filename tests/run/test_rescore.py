@@ -9,6 +9,7 @@ import pytest
 from multimodal_eval import Sample, evaluate, metric, rescore, resume
 from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.run import plan as planning
+from tests.edited_runs import write_json
 from tests.run.caption_samples import samples
 from tests.run.stopping_executor import StoppedError
 
@@ -66,7 +67,7 @@ def test_an_interrupted_rescore_resumes_with_the_stored_samples(tmp_path):
     whole = rescore(first, {"by": ["id"]}, output=tmp_path / "whole")
     rescore(first, {"by": ["id"]}, output=tmp_path / "broken")
     info = json.loads((tmp_path / "broken" / "run.json").read_text())
-    (tmp_path / "broken" / "run.json").write_text(json.dumps({**info, "state": "reading"}))
+    write_json(tmp_path / "broken" / "run.json", {**info, "state": "reading"})
     (tmp_path / "broken" / "results.json").unlink()
     (tmp_path / "broken" / "scores" / "part-00000.parquet").unlink()
     data.unlink()

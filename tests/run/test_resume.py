@@ -17,6 +17,7 @@ from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.evaluate import planned
+from tests.edited_runs import write_json
 from tests.registry_state import restored_registries
 from tests.run.caption_samples import METRICS, PLUGIN, samples
 from tests.run.stopping_executor import StoppedError, StoppingExecutor
@@ -64,7 +65,7 @@ def test_resuming_with_a_changed_metric_is_refused(tmp_path):
     info = json.loads((tmp_path / "run" / "run.json").read_text())
     info["state"] = "scoring"
     info["signatures"]["cider"]["text"] += "|older"
-    (tmp_path / "run" / "run.json").write_text(json.dumps(info))
+    write_json(tmp_path / "run" / "run.json", info)
     with pytest.raises(RunFolderError, match="older"):
         resume(tmp_path / "run")
 
@@ -72,7 +73,7 @@ def test_resuming_with_a_changed_metric_is_refused(tmp_path):
 def test_samples_in_memory_cannot_be_read_again(tmp_path):
     evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     info = json.loads((tmp_path / "run" / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(json.dumps({**info, "state": "reading"}))
+    write_json(tmp_path / "run" / "run.json", {**info, "state": "reading"})
     with pytest.raises(RunFolderError, match="Start a new run"):
         resume(tmp_path / "run")
 
@@ -87,7 +88,7 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path):
 def test_a_run_in_use_by_another_process_is_refused(tmp_path):
     run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     info = json.loads((tmp_path / "run" / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(json.dumps({**info, "state": "scoring"}))
+    write_json(tmp_path / "run" / "run.json", {**info, "state": "scoring"})
     with run.folder.locked(), pytest.raises(RunFolderError, match="another process"):
         resume(tmp_path / "run")
     resume(tmp_path / "run")

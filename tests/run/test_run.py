@@ -11,6 +11,7 @@ import multimodal_eval
 from multimodal_eval import Sample, evaluate, load_run, metric
 from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.run import plan as planning
+from tests.edited_runs import stored_json
 from tests.run.caption_samples import METRICS, PLUGIN, samples
 
 
@@ -22,7 +23,7 @@ def test_the_content_of_the_folder(tmp_path):
     assert info["counts"]["samples"] == 50
     assert set(info["signatures"]) == set(METRICS)
     assert info["versions"]["multimodal_eval"] == multimodal_eval.__version__
-    assert json.loads((tmp_path / "run" / "results.json").read_text()) == run.results
+    assert stored_json(tmp_path / "run" / "results.json") == run.results
     assert list(run.samples()) == samples()
     table = run.scores()
     assert table.column("id").to_pylist() == [sample.id for sample in samples()]

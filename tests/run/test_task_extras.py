@@ -9,6 +9,7 @@ import pytest
 from multimodal_eval import Sample, evaluate, load_run, rescore, resume
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS, evaluate_sample
 from multimodal_eval.evaluation.tasks_config import TASKS
+from tests.edited_runs import write_json
 
 EXTRAS = ["vqa_accuracy", "exact_match"]
 SETTINGS = {"task": "vqa", "skip_unavailable": True}
@@ -39,7 +40,7 @@ def test_a_run_without_references_leaves_them_out(tmp_path):
     info = json.loads((run.path / "run.json").read_text())
     for part in (run.path / "scores").iterdir():
         part.unlink()
-    (run.path / "run.json").write_text(json.dumps({**info, "state": "scoring"}))
+    write_json(run.path / "run.json", {**info, "state": "scoring"})
     assert resume(run.path).results == run.results
     assert not {*EXTRAS} & {*rescore(load_run(run.path), {"by": ["id"]}).metrics}
 
@@ -60,7 +61,7 @@ def test_an_interrupted_run_of_an_earlier_version_resumes_without_them(tmp_path)
     info["means"] = [name for name in info["means"] if name not in EXTRAS]
     for part in (run.path / "scores").iterdir():
         part.unlink()
-    (run.path / "run.json").write_text(json.dumps({**info, "state": "scoring"}))
+    write_json(run.path / "run.json", {**info, "state": "scoring"})
     assert not {*EXTRAS} & {*resume(run.path).metrics}
 
 

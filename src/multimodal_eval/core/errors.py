@@ -13,6 +13,7 @@ MultimodalEvalError            exit 1
 │   └── ModelError             a model whose files cannot be used
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
 │   ├── MissingFileError       a missing file of a run folder
+│   ├── DamagedFileError       a file of a run folder that differs from its checksum
 │   └── OpenSamplesError       samples without a result after all retries; the run can be resumed
 ├── FetchError                 a resource that could not be fetched or does not match its checksum
 ├── MediaError                 a file of a sample that cannot or may not be opened
@@ -36,6 +37,7 @@ from multimodal_eval.core.metric_names import metric_advice
 __all__ = [
     "AudioError",
     "ConfigError",
+    "DamagedFileError",
     "DuplicateNameError",
     "FetchError",
     "ImageError",
@@ -203,6 +205,17 @@ class RunFolderError(MultimodalEvalError):
 
 class MissingFileError(RunFolderError):
     """A missing file of a run folder."""
+
+
+class DamagedFileError(RunFolderError):
+    """A file of a run folder that differs from its checksum. `name` is relative to the folder."""
+
+    def __init__(self, folder: str, name: str, problem: str, advice: str) -> None:
+        self.folder, self.name, self.problem, self.advice = folder, name, problem, advice
+        super().__init__(f"{folder}/{name} {problem}. {advice}")
+
+    def __reduce__(self) -> tuple[Any, ...]:  # so that it can be pickled
+        return type(self), (self.folder, self.name, self.problem, self.advice)
 
 
 class OpenSamplesError(RunFolderError):

@@ -1,4 +1,4 @@
-"""The content of run.json, results.json and lint.json as types. Only this module knows their keys.
+"""The content of run.json, results.json, manifest.json and lint.json as types. Only this module knows their keys.
 
 Fields without a default are always written; a field with its default value is omitted.
 """
@@ -15,10 +15,12 @@ from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.failures import FIRST
 from multimodal_eval.core.metric import Bounds, Direction, Kind
 
-RUN_FORMAT = 2  # of run.json; format 1 has no `means` and can still be read
+RUN_FORMAT = 3  # of run.json; format 1 has no `means`, formats 1 and 2 have no checksums
+CHECKED_FORMAT = 3  # the first format with checksums
 RESULTS_FORMAT = 1
+MANIFEST_FORMAT = 1
 LINT_FORMAT = 3
-READABLE_FORMATS = (1, 2)
+READABLE_FORMATS = (1, 2, 3)
 
 COMPOSITE = "composite_score"  # the name of the composite among the metrics of a run
 
@@ -233,6 +235,16 @@ class LintReport(msgspec.Struct, frozen=True):
     findings: list[Finding]
 
 
+# manifest.json
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of manifest.json."""
+
+    format: int = MANIFEST_FORMAT
+    files: dict[str, str]  # name -> sha256
+
+
 # reading and writing
 
 
@@ -250,13 +262,27 @@ def read_run_info(content: bytes, label: str) -> RunInfo:
     file = f"{label}/run.json"
     version = _decoded(content, _Format, file).format
     if version not in READABLE_FORMATS:
-        known = " and ".join(map(str, READABLE_FORMATS))
-        raise RunFolderError(f"{label} has format {version}; this version reads formats {known}")
+        raise RunFolderError(
+            f"{label} has format {version}; this version reads formats {READABLE_FORMATS[0]} to {READABLE_FORMATS[-1]}"
+        )
     info = _decoded(content, RunInfo, file)
     if info.config.error_patterns is None:  # from a version that had only one set of patterns
         first = msgspec.structs.replace(info.config, error_patterns=[FIRST])
         info = msgspec.structs.replace(info, config=first)
     return info
+
+
+def run_format(content: bytes) -> int:
+    """The format in a run.json; 0 if it cannot be read."""
+    try:
+        return msgspec.json.decode(content, type=_Format).format or 0
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return 0
+
+
+def read_manifest(content: bytes, label: str) -> Manifest:
+    """manifest.json; `label` names the run folder in messages."""
+    return _decoded(content, Manifest, f"{label}/manifest.json")
 
 
 def read_results(content: bytes, label: str) -> Results:

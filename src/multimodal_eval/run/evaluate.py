@@ -29,6 +29,7 @@ from multimodal_eval.data.readers.frames import Table
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.records import parse_map
+from multimodal_eval.data.runs.damage import faults
 from multimodal_eval.data.runs.grants import granted, refuse_requests
 from multimodal_eval.data.runs.own_runs import remember
 from multimodal_eval.data.runs.run import Run
@@ -52,6 +53,7 @@ from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.repair import repair
 
 _ENGINE_SETTINGS = {"address", "gpus_per_worker"}
 _INPUT_SETTINGS = ("limit", "map", "annotators", "questions", "allow_partial")
@@ -186,6 +188,7 @@ def resume(
 ) -> Run:
     """Continue an interrupted run, on any engine; the results are those of an uninterrupted run.
 
+    Damaged files are computed again, also those of a finished run.
     `plugins` are the files that define the run's plug-in metrics: files named in the run are not imported.
     `media_roots` are folders to read its media from; a run that was not made here reads none without them. Open samples
     are scored again; with `accept_open`, those that fail again are stored as errors. With `allow_empty`, a metric may
@@ -194,7 +197,7 @@ def resume(
     chosen = Engine.of(engine, workers)
     folder = RunFolder(location)
     info = folder.read_info()
-    if info.state == "done":
+    if info.state == "done" and not any(faults(folder)):
         refuse_unscored(folder, info, folder.read_results(), allow_empty=allow_empty)
         return Run(location)
     plan = resumed_plan(location, plugins, media_roots)
@@ -313,9 +316,11 @@ def carry_over(
         raise RunFolderError(
             f"{old.folder.label} cannot be replaced by a run that uses its scores. Name another folder"
         )
-    folder = RunFolder.create(location, info, is_durable=is_durable, overwrite=overwrite)
-    remember(folder, info)
-    with folder.locked(), execute.discarded_if_refused(folder):
+    with (
+        RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder,
+        execute.discarded_if_refused(folder),
+    ):
+        remember(folder, info)
         _carry_over(old, plan, folder, executor, progress)
     return folder
 
@@ -333,6 +338,7 @@ def _carry_over(
         _take_files(old, folder, reusable)
         info = execute.fit(worker, info, executor, progress)
     else:  # scored parts are kept if something is refused
+        repair(worker, info, partial(_opened_again, info.source, plan), executor, progress)
         execute.refuse_changed(worker, info)
         _refuse_unavailable(plan, reusable)
     execute.finish(worker, info, executor, progress)
@@ -362,6 +368,7 @@ def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
     files = [f"samples/{name}" for name in old.folder.storage.names("samples")]
     files += [state_name(metric) for metric in reusable if old.folder.has_state(metric)]
     for name in files:
+        folder.checksums.copied(name, old.folder.checksums)
         take_file(old.folder.storage, folder.storage, name)
 
 

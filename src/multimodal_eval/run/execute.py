@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from shlex import quote
 from typing import Any
 
 import msgspec
@@ -24,9 +23,18 @@ from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.progress import Progress, named, silent
-from multimodal_eval.core.records import COMPOSITE, RUN_FORMAT, Counts, JsonObject, RunInfo, Source, StoredSignature
+from multimodal_eval.core.records import (
+    COMPOSITE,
+    RUN_FORMAT,
+    Counts,
+    InputFile,
+    JsonObject,
+    RunInfo,
+    Source,
+    StoredSignature,
+)
 from multimodal_eval.core.registry import plugin_digests
-from multimodal_eval.data.readers.inputs import Input
+from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.data.runs.own_runs import remember
@@ -37,6 +45,7 @@ from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.composite_score import composite_signature
 from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
 from multimodal_eval.run.grouping import refuse_missing_keys
+from multimodal_eval.run.incomplete import refuse_incomplete, refuse_open
 from multimodal_eval.run.isolation import has_died, noting_death, score_without_crashes
 from multimodal_eval.run.nothing_scored import refuse_missing_fields, refuse_unscored
 from multimodal_eval.run.parallel import ReadInput, read_in_parallel
@@ -45,7 +54,6 @@ from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.sample_checks import refuse_bad_samples
 from multimodal_eval.run.sums import TreeSum
 
-UNSCORED = "UNSCORED"  # the code of a sample without a required score
 # Packages whose version may change a score or the stored files.
 PACKAGES = ("numpy", "scipy", "pyarrow", "msgspec", "onnxruntime", "tokenizers", "pillow")
 
@@ -61,12 +69,19 @@ def start(
     overwrite: bool | None = None,
 ) -> RunFolder:
     """Execute a run in a new folder. A refused input leaves no folder behind; `overwrite` is as in RunFolder.create."""
-    info = describe(plan, source.recipe())
-    folder = RunFolder.create(location, info, is_durable=is_durable, overwrite=overwrite)
-    remember(folder, info)
-    with folder.locked(), discarded_if_refused(folder):
+    info = msgspec.structs.replace(describe(plan, source.recipe()), input=_named_files(source))
+    with (
+        RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder,
+        discarded_if_refused(folder),
+    ):
+        remember(folder, info)
         _read_and_score(Worker(plan, folder), source, executor or _local(), progress)
     return folder
+
+
+def _named_files(source: Input) -> list[InputFile]:
+    """The input files as they were named: a resumed run opens them by their absolute paths."""
+    return [InputFile(path=str(file.path)) for file in source.files] if isinstance(source, FileInput) else []
 
 
 def continue_run(
@@ -79,6 +94,8 @@ def continue_run(
     accept_open: bool = False,
 ) -> None:
     """Continue a run from the state of its folder; committed parts are kept. `source` is opened only if needed."""
+    from multimodal_eval.run.repair import repair
+
     executor, worker = executor or _local(), Worker(plan, folder, accept_open=accept_open)
     folder.clear_temporary()
     info = folder.read_info()
@@ -90,6 +107,7 @@ def continue_run(
         folder.clear_samples()
         _read_and_score(worker, opened, executor, progress)
     else:
+        repair(worker, info, source, executor, progress)
         refuse_changed(worker, info)
         finish(worker, info, executor, progress)
 
@@ -114,15 +132,23 @@ def read_input(worker: Worker, source: Input, executor: Executor, progress: Prog
     refuse_empty(summary, _name(source))
     read.columns.check_columns([*summary.fields, *summary.metadata])
     counts = Counts(summary.samples, summary.blank_answers, summary.unmatched_data, summary.unmatched_predictions)
+    info = worker.folder.read_info()
     info = msgspec.structs.replace(
-        worker.folder.read_info(),
-        input=read.files or source.describe(),
+        info,
+        input=_as_named(read.files or source.describe(), info.input),
         counts=counts,
         input_notes=summary.notes,
         parts=read.parts,
     )
     worker.folder.write_info(info)
     return info
+
+
+def _as_named(files: list[InputFile], named: list[InputFile]) -> list[InputFile]:
+    """The files with the names that they had when the run was started."""
+    if len(files) != len(named):
+        return files
+    return [msgspec.structs.replace(file, path=name.path) for file, name in zip(files, named, strict=True)]
 
 
 def _read_here(worker: Worker, source: Input, progress: Progress) -> ReadInput:
@@ -169,6 +195,7 @@ def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -
         if large:
             progress("merging", worker.buckets, worker.buckets)
     info = msgspec.structs.replace(info, state="scoring", signatures=signatures(worker))
+    folder.record_checksums()
     folder.write_info(info)
     return info
 
@@ -250,44 +277,22 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
             done += size
             progress("scoring", done, total)
     folder.clear_temporary()  # from processes that crashed while writing
-    _refuse_open(worker, left)
-    _refuse_incomplete(plan, folder, info)
+    refuse_open(worker, left)
+    refuse_incomplete(plan, folder, info)
     align_columns(folder, len(info.parts))
     results = results_of(plan, folder, info)
-    folder.write_results(results)
     if plan.task is not None and plan.task.headline is not None:
         from multimodal_eval.analysis.classification import store_classification
 
-        store_classification(Run(folder), plan.task.headline)
+        store_classification(Run.with_results(folder, info, results), plan.task.headline)
     if not plan.config.skip_lint:
         folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), worker.facts))
     folder.clear_scratch()
+    if info.format != RUN_FORMAT:  # continued from an earlier version
+        info = msgspec.structs.replace(info, format=RUN_FORMAT, **_described(plan))
     folder.write_info(msgspec.structs.replace(info, state="done", finished=_now(), headline=results.headline))
+    folder.write_results(results)  # last: with it, the run is finished
     refuse_unscored(folder, info, results, allow_empty=plan.config.allow_empty)
-
-
-def _refuse_open(worker: Worker, left: Sequence[OpenPart]) -> None:
-    """Refuse to finish a run with open samples, whose failures say nothing about the samples themselves."""
-    if left:
-        count = sum(part.samples for part in left)
-        plugins = "".join(f" --plugin {quote(plugin)}" for plugin in worker.plan.config.plugins)
-        raise OpenSamplesError(
-            f"samples without a result so far: {count:,} ({left[0].reason}). All other scores are kept. "
-            f"Score only these samples again with: mmeval score --resume {worker.folder.label}{plugins}; "
-            "with --accept-open, those that fail again are stored as errors"
-        )
-
-
-def _refuse_incomplete(plan: Plan, folder: RunFolder, info: RunInfo) -> None:
-    """Refuse a run in which a sample has no score for a metric that must score all samples."""
-    problems = Problems()
-    for name in plan.config.complete:
-        for part in range(len(info.parts)):
-            rows = folder.read_part("scores", part, ["id", name, f"{name}:reason"])
-            for row in rows.filter(rows.column(name).is_null()).to_pylist():
-                reason = row[f"{name}:reason"]
-                problems.add(UNSCORED, f"{name} must score every sample: {reason}", id=row["id"], value=reason)
-    problems.raise_if_any()
 
 
 def _counting(stage: str, total: int, progress: Progress) -> Callable[[int], None]:

@@ -24,6 +24,7 @@ from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scores import Scores, code_of, joined
 from multimodal_eval.core.scoring import score_rows, with_failures_marked
 from multimodal_eval.data.readers.inputs import Input
+from multimodal_eval.data.runs.pieces import with_checksum, without_checksum
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.score_table import columns_of, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import composite_of_columns
@@ -267,10 +268,10 @@ class Worker:
 
     def exclude(self, part: int, rows: Mapping[str, Sequence[int]]) -> None:
         """Store the rows of a part that crash a metric, by metric; `score_again` skips them."""
-        self.folder.write_pieces(_part_of(_CRASHING, part), [msgspec.json.encode(rows)])
+        self.folder.write_pieces(_part_of(_CRASHING, part), [with_checksum(msgspec.json.encode(rows))])
 
     def _crashing_rows(self, part: int) -> dict[str, list[int]]:
-        stored = self.folder.read_piece(_part_of(_CRASHING, part), 0)
+        stored = without_checksum(self.folder.read_piece(_part_of(_CRASHING, part), 0))
         return {} if stored is None else msgspec.json.decode(stored, type=dict[str, list[int]])
 
     def _scored(self, metric: Metric, samples: Batch, crashing: Collection[int] = ()) -> Scores:
@@ -309,7 +310,7 @@ class Worker:
         if (open_part := _open_part(fresh)) is not None:
             if not self.accept_open:
                 kept = {name: list(scores) for name, scores in fresh.items()}
-                folder.write_pieces(_part_of(_OPEN, part), [msgspec.json.encode(kept, enc_hook=str)])
+                folder.write_pieces(_part_of(_OPEN, part), [with_checksum(msgspec.json.encode(kept, enc_hook=str))])
                 return open_part
             fresh = {name: Scores.of(list(map(_given_up, scores))) for name, scores in fresh.items()}
         columns: dict[str, pa.Array] = key_columns(samples, 0)
@@ -328,7 +329,7 @@ class Worker:
             columns |= score_columns(COMPOSITE, composite_of_columns(task, scores, len(samples)))
         if not self.plan.config.skip_lint:  # before the part counts as done
             facts = facts_of(samples, self.plan.config.patterns)
-            folder.write_pieces(_part_of(_FACTS, part), [facts.tobytes()])
+            folder.write_pieces(_part_of(_FACTS, part), [with_checksum(facts.tobytes())])
         folder.write_part("scores", part, pa.table(columns))
         return None
 
@@ -353,7 +354,7 @@ class Worker:
         return Scores.of([fresh[index[row]] if row in index else score for row, score in enumerate(kept)])
 
     def _kept_scores(self, part: int) -> dict[str, list[Score]]:
-        stored = self.folder.read_piece(_part_of(_OPEN, part), 0)
+        stored = without_checksum(self.folder.read_piece(_part_of(_OPEN, part), 0))
         try:
             return {} if stored is None else msgspec.json.decode(stored, type=dict[str, list[Score]])
         except msgspec.DecodeError:  # then all samples of the part are scored
@@ -361,7 +362,7 @@ class Worker:
 
     def facts(self, part: int) -> Facts | None:
         """The facts for lint that were stored when the part was scored."""
-        stored = self.folder.read_piece(_part_of(_FACTS, part), 0)
+        stored = without_checksum(self.folder.read_piece(_part_of(_FACTS, part), 0))
         return None if stored is None else np.frombuffer(stored, dtype=FACTS)
 
     def _earlier_scores(self, part: int) -> pa.Table | None:

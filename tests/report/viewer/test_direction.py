@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from multimodal_eval.core.sample import Sample
@@ -11,6 +9,7 @@ from multimodal_eval.run.evaluate import evaluate
 
 pytest.importorskip("duckdb")
 pytest.importorskip("starlette")
+from tests.edited_runs import rewrite_json
 from tests.report.viewer.viewed import client  # needs the packages checked above
 
 
@@ -21,9 +20,9 @@ def test_the_smallest_difference_is_a_loss_only_if_higher_is_better(tmp_path, di
     for name in ("alba", "boreas"):
         samples = [Sample(str(number), references=["a cat"], generated_answer=f"a {name}") for number in range(4)]
         evaluate(samples, output=tmp_path / name, metrics=["rouge_l"])
-        file = tmp_path / name / "results.json"
-        results = json.loads(file.read_text(encoding="utf-8"))
-        results["metrics"]["rouge_l"]["direction"] = direction
-        file.write_text(json.dumps(results), encoding="utf-8")
+        rewrite_json(
+            tmp_path / name / "results.json",
+            lambda results: results["metrics"]["rouge_l"].update(direction=direction),
+        )
     page = client(tmp_path).get("/pairs?run=alba&run=boreas").text
     assert f'<option value="">{first}</option>' in page

@@ -41,7 +41,9 @@ def test_any_number_of_workers_gives_the_same_bytes(tmp_path, mixture):
     run(tmp_path / "inline", Inline(), metrics, options=options)
     expected = content(tmp_path / "inline")
     assert sum(name.startswith("scores") for name in expected) == 9
-    assert {Path(name).parts[0] for name in expected} <= {"samples", "scores", "state", "results.json", "lint.json"}
+    assert {Path(name).parts[0] for name in expected} <= {
+        *("samples", "scores", "state", "manifest.json", "results.json", "lint.json")
+    }
     for workers in (1, 2, 3, 7) if mixture == "threads" else (1, 3):
         run(tmp_path / str(workers), Local(workers), metrics, options=options)
         assert content(tmp_path / str(workers)) == expected

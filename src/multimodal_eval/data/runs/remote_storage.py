@@ -77,6 +77,11 @@ class RemoteStorage:
             self.filesystem.makedirs(self.root, exist_ok=True)
         return is_new
 
+    @contextmanager
+    def made(self) -> Iterator[bool]:
+        """Create the folder, without a lock."""
+        yield self.make()
+
     def exists(self, name: str) -> bool:
         """Whether the file exists."""
         return self._is_file(name)

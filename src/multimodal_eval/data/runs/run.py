@@ -26,6 +26,7 @@ from multimodal_eval.core.records import (
 )
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.visible import visible
+from multimodal_eval.data.runs.damage import warn_if_unchecked
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.run_text import as_html, as_text, figure_named, figures_of
 from multimodal_eval.data.runs.storage import LocalStorage, Location, below, copy_file, storage_at
@@ -46,9 +47,17 @@ class Run:
         self.info: RunInfo = self.folder.read_info()
         self.outcome: Results = self.folder.read_results()
         check_together(self.info, self.outcome, self.folder.label)
+        warn_if_unchecked(self.folder, self.info)
         self._scratch = scratch
         if scratch is not None:  # a run without an output folder exists as long as this object
             weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+
+    @classmethod
+    def with_results(cls, folder: RunFolder, info: RunInfo, results: Results) -> Run:
+        """A run whose results are not stored yet."""
+        run = cls.__new__(cls)
+        run.folder, run.info, run.outcome, run._scratch = folder, info, results, None
+        return run
 
     @property
     def path(self) -> Path:

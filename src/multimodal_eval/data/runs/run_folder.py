@@ -4,43 +4,49 @@ run.json                     description: settings, input, versions, signatures,
 samples/part-00000.parquet   the checked samples
 state/METRIC.bin             corpus statistics
 scores/part-00000.parquet    one row per sample; the part is finished if this file exists
-results.json                 the aggregates
+manifest.json                the checksums of the files in samples/, state/ and scores/
+results.json                 the aggregates, and the checksum of the manifest; written last
 lint.json                    warnings about the scores
 report.html                  the HTML report, if a command has written one
 classification.json          classes, confusions and annotators, if the composite is a macro F1
 scores.jsonl                 the scores as JSON lines, if a command has written them
+checksums/                   the checksums of files that are not in the manifest yet
 scratch/                     intermediate files of the workers; removed when the run is finished
 replaced.partial/            the run that this one replaces; put back if the new input is refused, removed later
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from itertools import accumulate
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal
+from typing import Any, TypeVar
+from weakref import WeakMethod
 
 import msgspec
 
 from multimodal_eval.core import records
 from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.errors import MissingFileError, RunFolderError, described
+from multimodal_eval.core.errors import DamagedFileError, MissingFileError, RunFolderError
 from multimodal_eval.core.record_checks import check_info, check_results
 from multimodal_eval.core.records import LintReport, Results, RunInfo, to_json
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.runs import checksums, part_files
+from multimodal_eval.data.runs.checksums import Checksums, sealed, sha256, sha256_of_file
+from multimodal_eval.data.runs.part_files import Kind, faults_named, part_name, to_parquet
+from multimodal_eval.data.runs.pieces import packed, piece_of
 from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, below, storage_at
 from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
 
-Kind = Literal["samples", "scores"]
+T = TypeVar("T")
 
 _SCRATCH = "scratch"
 _REPLACED = f"replaced{TEMPORARY}"
 _CONTENT = {  # what a run folder consists of; files with other names belong to the user
     *("run.json", "samples", "state", "scores", "results.json", "lint.json", "report.html", "classification.json"),
-    *("scores.jsonl", _SCRATCH),
+    *("scores.jsonl", checksums.MANIFEST, checksums.FOLDER, _SCRATCH),
 }
 # What pyarrow raises for a damaged file: its own exceptions are ValueErrors, OSErrors, KeyErrors and the like.
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, NotImplementedError, OSError, OverflowError, MemoryError)
@@ -63,6 +69,9 @@ class RunFolder:
         self.is_kept = is_durable  # a temporary folder is removed with its run
         self._was_there = False
         self._single: dict[Kind, Any] = {}  # the only part, if this object has written it: it need not be read again
+        self.checksums = Checksums(self.storage)
+        if isinstance(self.storage, TemporaryStorage):
+            self.storage.after_sync = WeakMethod(self._add_checksums)  # weak: large tables are freed at once
 
     def __reduce__(self) -> tuple[type[RunFolder], tuple[str]]:
         return RunFolder, (self.address,)
@@ -71,19 +80,41 @@ class RunFolder:
     def create(
         cls, location: Location, info: RunInfo, *, is_durable: bool = True, overwrite: bool | None = None
     ) -> RunFolder:
-        """Create the folder of a new run.
+        """Create the folder of a new run, like `created`, without keeping it locked."""
+        with cls.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder:
+            return folder
+
+    @classmethod
+    @contextmanager
+    def created(
+        cls, location: Location, info: RunInfo, *, is_durable: bool = True, overwrite: bool | None = None
+    ) -> Iterator[RunFolder]:
+        """The folder of a new run, locked before anything is written: of several processes, one gets the folder.
 
         An existing folder is an error, unless it is empty, or a run that `overwrite` replaces. The old run is kept
         aside until all samples of the new one are scored. None is False, but messages do not offer it.
         """
         folder = cls(location, is_durable=is_durable)
-        if folder.storage.is_taken():
-            if not overwrite:
-                raise RunFolderError(folder._is_taken(offers_overwriting=overwrite is not None))
-            folder._set_aside()
-        folder._was_there = not folder.storage.make()
-        folder.write_info(info)
-        return folder
+        folder._refuse_taken(overwrite)
+        with folder.storage.made() as is_new:
+            if folder._refuse_taken(overwrite):  # again: another process may have been faster
+                folder._set_aside()
+            folder._was_there = not is_new
+            folder.write_info(info)
+            yield folder
+
+    def _refuse_taken(self, overwrite: bool | None) -> bool:
+        """Whether there is a run to replace. Only a run folder may be replaced."""
+        if not self.storage.is_taken():
+            return False
+        if not overwrite:
+            raise RunFolderError(self._is_taken(offers_overwriting=overwrite is not None))
+        try:
+            self.read_info()
+        except RunFolderError as error:
+            if not isinstance(error, DamagedFileError):
+                raise RunFolderError(f"only a run folder can be overwritten: {error}") from None
+        return True
 
     def _is_taken(self, *, offers_overwriting: bool) -> str:
         resume = f"continue it with: mmeval score --resume {quote(self.label)}"
@@ -94,16 +125,11 @@ class RunFolder:
         return f"{self.label} already exists. Name another folder with -o, or {resume}"
 
     def _set_aside(self) -> None:
-        """Move the run in this folder to a subfolder. Only a run folder that no process uses may be replaced."""
-        try:
-            self.read_info()
-        except RunFolderError as error:
-            raise RunFolderError(f"only a run folder can be overwritten: {error}") from None
-        with self.locked():
-            self.storage.remove(_REPLACED)  # of a process that was killed
-            for name in self.storage.names():
-                if name in _CONTENT:
-                    self.storage.move(name, f"{_REPLACED}/{name}")
+        """Move the run in this folder to a subfolder."""
+        self.storage.remove(_REPLACED)  # of a process that was killed
+        for name in self.storage.names():
+            if name in _CONTENT:
+                self.storage.move(name, f"{_REPLACED}/{name}")
 
     @property
     def location(self) -> Location:
@@ -173,7 +199,7 @@ class RunFolder:
     def read_info(self) -> RunInfo:
         """The content of run.json."""
         try:
-            content = self.storage.read_bytes("run.json")
+            content = self.checksums.read_json("run.json")
         except MissingFileError:
             raise RunFolderError(f"{self.label} is not a run folder: it has no run.json") from None
         info = records.read_run_info(content, self.label)
@@ -187,7 +213,7 @@ class RunFolder:
     def read_results(self) -> Results:
         """The content of results.json."""
         try:
-            content = self.storage.read_bytes("results.json")
+            content = self.checksums.read_json(checksums.RESULTS)
         except MissingFileError:
             raise RunFolderError(
                 f"{self.label} is not finished. Continue it with: mmeval score --resume {self.label}"
@@ -197,14 +223,30 @@ class RunFolder:
         return results
 
     def write_results(self, results: Results) -> None:
-        """Replace results.json."""
-        self._write_json("results.json", results)
+        """Replace manifest.json, then results.json. Both are the last files of a run."""
+        content = to_json(results)
+        if self.defers:  # the manifest is written with the files, if ever
+            self.storage.write_bytes(checksums.RESULTS, sealed(content))
+        if not self.defers:
+            self.storage.write_bytes(checksums.RESULTS, sealed(content, self.checksums.record()))
+
+    def _add_checksums(self) -> None:
+        """Add what a temporary folder lacks as long as its files are in memory: checksums, and their manifest."""
+        if self.storage.exists(checksums.RESULTS):
+            self.write_results(self.read_results())
+        else:
+            self.checksums.note_all()
+
+    def record_checksums(self) -> None:
+        """Write the checksums of the files so far to manifest.json, where they survive a failure of the machine."""
+        if not self.defers:
+            self.checksums.record()
 
     def read_lint(self) -> LintReport | None:
-        """The content of lint.json; None if it is missing, or from a version with other rules."""
+        """The content of lint.json; None if it is missing, damaged, or from a version with other rules."""
         try:
-            return records.read_lint(self.storage.read_bytes("lint.json"))
-        except MissingFileError:
+            return records.read_lint(self.checksums.read_json("lint.json"))
+        except (MissingFileError, DamagedFileError):
             return None
 
     def write_lint(self, lint: LintReport) -> None:
@@ -214,7 +256,7 @@ class RunFolder:
     def read_classification(self) -> dict[str, Any] | None:
         """The content of classification.json; None if it is missing."""
         try:
-            return msgspec.json.decode(self.storage.read_bytes("classification.json"), type=dict[str, Any])
+            return msgspec.json.decode(self.checksums.read_json("classification.json"), type=dict[str, Any])
         except MissingFileError:
             return None
         except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError) as error:
@@ -225,67 +267,56 @@ class RunFolder:
         self._write_json("classification.json", report)
 
     def _write_json(self, name: str, content: object) -> None:
-        self.storage.write_bytes(name, to_json(content))
+        self.storage.write_bytes(name, sealed(to_json(content)))
 
     # parts
 
     def part(self, kind: Kind, number: int) -> Path:
         """The path of a part on this machine."""
-        return self.path / _part(kind, number)
+        return self.path / part_name(kind, number)
 
     def write_part(self, kind: Kind, number: int, table: Any) -> None:
         """Commit a part."""
-        import pyarrow.parquet as pq
-
         self._single.pop(kind, None)
-        may_wait = self.defers and number == 0 and table.nbytes <= _SMALL
-        if not may_wait:
+        name = part_name(kind, number)
+        if self.defers and number == 0 and table.nbytes <= _SMALL:
+            self.storage.write_later(name, lambda path: path.write_bytes(to_parquet(table)))
+        else:
             self.sync()
-        write = self.storage.write_later if may_wait else self.storage.write
-        write(_part(kind, number), lambda path: pq.write_table(table, path, compression="zstd"))
+            self.storage.write(name, partial(self._write_table, name, table))
+            self.checksums.trust(name)
         if number == 0:
             self._single[kind] = table
 
+    def _write_table(self, name: str, table: Any, path: Path) -> None:
+        """Write a part. Its checksum is noted before the file gets its name."""
+        content = to_parquet(table)
+        self.checksums.note(name, sha256(content))
+        path.write_bytes(content)
+
     def read_part(self, kind: Kind, number: int, columns: list[str] | None = None) -> Any:
         """A part as a table, with all columns or only the given ones that it has."""
-        import pyarrow.parquet as pq
-
         table = self._single.get(kind) if number == 0 else None
         if table is not None:
             return table if columns is None else table.select([name for name in columns if name in table.column_names])
-        try:
-            with self.storage.open(_part(kind, number)) as source, pq.ParquetFile(source) as file:
-                present = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
-                return file.read(columns=present)
-        except _UNREADABLE as error:
-            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {described(error)}") from None
+        return self._read(part_name(kind, number), lambda source: part_files.read_table(source, columns))
 
     def part_schema(self, kind: Kind, number: int) -> Any:
         """The columns of a part, as an Arrow schema."""
-        import pyarrow.parquet as pq
-
         if number == 0 and (table := self._single.get(kind)) is not None:
             return table.schema
-        try:
-            with self.storage.open(_part(kind, number)) as source:
-                return pq.read_schema(source)
-        except _UNREADABLE as error:
-            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {described(error)}") from None
+        return self._read(part_name(kind, number), part_files.read_schema)
 
     def has_values(self, kind: Kind, number: int, columns: Collection[str]) -> bool:
         """Whether a part has a value in one of these columns, from the statistics in its footer."""
-        import pyarrow.parquet as pq
-
         if number == 0 and (table := self._single.get(kind)) is not None:
             return any(table.column(name).null_count < len(table) for name in columns if name in table.column_names)
-        try:
-            with self.storage.open(_part(kind, number)) as source:
-                metadata = pq.read_metadata(source)
-        except _UNREADABLE as error:
-            raise RunFolderError(f"{self.label}/{_part(kind, number)} cannot be read: {described(error)}") from None
-        groups = map(metadata.row_group, range(metadata.num_row_groups))
-        chunks = (group.column(index) for group in groups for index in range(group.num_columns))
-        return any(_has_value(chunk) for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns)
+        return self._read(part_name(kind, number), lambda source: part_files.has_values(source, columns))
+
+    def _read(self, name: str, read: Callable[[part_files.Source], T]) -> T:
+        """Read a file that agrees with its checksum."""
+        with self.checksums.opened(name) as source, faults_named(partial(self.checksums.damaged, name)):
+            return read(source)
 
     def read_samples(self, number: int, fields: Collection[str] | None = None) -> list[Sample]:
         """The samples of a part, with all fields or only ids and the given ones."""
@@ -302,13 +333,14 @@ class RunFolder:
 
     def committed(self, number: int) -> bool:
         """Whether a part is scored."""
-        return self.storage.exists(_part("scores", number))
+        return self.storage.exists(part_name("scores", number))
 
     def clear_samples(self) -> None:
         """Remove the parts of an input that was not read completely."""
         self._single.pop("samples", None)
-        self.storage.remove("samples")
-        self.storage.remove("state")
+        for folder in ("samples", "state", checksums.FOLDER):
+            self.storage.remove(folder)
+        self.checksums.forget_manifest()
         self.clear_scratch()
 
     def clear_temporary(self) -> None:
@@ -326,30 +358,32 @@ class RunFolder:
 
     def write_state(self, metric: str, write: Write) -> None:
         """Commit the state of a metric."""
-        write_file = self.storage.write_later if self.defers else self.storage.write
-        write_file(state_name(metric), write)
+        name = state_name(metric)
+        if self.defers:
+            self.storage.write_later(name, write)
+        else:
+            self.storage.write(name, partial(self._write_state, name, write))
+            self.checksums.trust(name)
+
+    def _write_state(self, name: str, write: Write, path: Path) -> None:
+        write(path)
+        self.checksums.note(name, sha256_of_file(path))
 
     def state_copy(self, metric: str) -> AbstractContextManager[Path]:
         """The state of a metric as a local file to read."""
-        return self.storage.local_copy(state_name(metric))
+        return self.checksums.local_copy(state_name(metric))
 
     # intermediate files of the workers
 
     def write_pieces(self, name: str, pieces: Sequence[bytes], *, is_temporary: bool = False) -> None:
-        """Write some pieces for other workers to one file: the offsets of the pieces and the end, then the pieces.
-
-        Temporary pieces are not needed by a resumed run.
-        """
-        head = struct.pack(f"<{len(pieces) + 1}Q", *accumulate(map(len, pieces), initial=8 * (len(pieces) + 1)))
-        content = b"".join([head, *pieces])
-        self.storage.write_bytes(f"{_SCRATCH}/{name}", content, is_temporary=is_temporary)
+        """Write some pieces for other workers to one file. Temporary ones are not needed by a resumed run."""
+        self.storage.write_bytes(f"{_SCRATCH}/{name}", packed(pieces), is_temporary=is_temporary)
 
     def read_piece(self, name: str, number: int) -> bytes | None:
         """Read only one of the pieces; None if there is no file with that name."""
         file = f"{_SCRATCH}/{name}"
         try:
-            start, stop = struct.unpack("<2Q", self.storage.read_range(file, 8 * number, 8 * (number + 2)))
-            return self.storage.read_range(file, start, stop) if stop > start else b""
+            return piece_of(number, partial(self.storage.read_range, file))
         except MissingFileError:
             return None
 
@@ -360,16 +394,6 @@ class RunFolder:
     def clear_scratch(self) -> None:
         """Remove all intermediate files."""
         self.storage.remove(_SCRATCH)
-
-
-def _has_value(chunk: Any) -> bool:
-    """Whether a column chunk of Parquet has a value, as far as its statistics say."""
-    statistics = chunk.statistics
-    return statistics is None or not statistics.has_null_count or statistics.null_count < chunk.num_values
-
-
-def _part(kind: Kind, number: int) -> str:
-    return f"{kind}/part-{number:05d}.parquet"
 
 
 def state_name(metric: str) -> str:

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Protocol
@@ -52,6 +52,9 @@ class Storage(Protocol):
 
     def make(self) -> bool:
         """Create the folder, if the filesystem has folders. False if it is there already."""
+
+    def made(self) -> AbstractContextManager[bool]:
+        """Create the folder like `make` and keep it locked."""
 
     def exists(self, name: str) -> bool:
         """Whether the file exists."""
@@ -193,9 +196,28 @@ class LocalStorage:
 
     def make(self) -> bool:
         """Create the folder and its parents."""
-        is_new = not self.path.is_dir()
-        self.path.mkdir(parents=True, exist_ok=True)
-        return is_new
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir()
+        except FileExistsError:
+            if self.path.is_dir():
+                return False
+            raise
+        return True
+
+    @contextmanager
+    def made(self) -> Iterator[bool]:
+        """Create the folder and lock it; again if another process removes it before it is locked."""
+        is_new = self.make()
+        while True:
+            with ExitStack() as stack:
+                try:
+                    stack.enter_context(self.locked())
+                except FileNotFoundError:
+                    is_new = self.make()
+                    continue
+                yield is_new
+                return
 
     def exists(self, name: str) -> bool:
         """Whether the file exists."""
@@ -287,9 +309,13 @@ class LocalStorage:
         handle = os.open(self.path, os.O_RDONLY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if not os.path.samestat(os.fstat(handle), self.path.stat()):  # removed and created again
+                raise FileNotFoundError(self.path)
+        except BaseException as error:
             os.close(handle)
-            raise RunFolderError(f"{self.path} is in use by another process") from None
+            if isinstance(error, BlockingIOError):
+                raise RunFolderError(f"{self.path} is in use by another process") from None
+            raise
         try:
             yield
         finally:

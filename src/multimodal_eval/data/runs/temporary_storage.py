@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
+from weakref import WeakMethod
 
 from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Write
 
@@ -22,6 +23,7 @@ class TemporaryStorage(LocalStorage):
         self._bytes = 0
         self._defers = True
         self._lock = RLock()  # several threads may write
+        self.after_sync: WeakMethod[Callable[[], None]] | None = None  # called once, when all files are on the disk
 
     @property
     def defers(self) -> bool:
@@ -43,6 +45,11 @@ class TemporaryStorage(LocalStorage):
         return True
 
     @contextmanager
+    def made(self) -> Iterator[bool]:
+        """The folder is created with its first file, and nobody else knows it."""
+        yield True
+
+    @contextmanager
     def locked(self) -> Iterator[None]:
         """No lock: nobody else knows the folder."""
         yield
@@ -50,10 +57,13 @@ class TemporaryStorage(LocalStorage):
     def sync(self) -> None:
         """Write all files that are only in memory."""
         with self._lock:
-            self._defers = False
+            was_deferring, self._defers = self._defers, False
             super().make()
             for name in self._pending:
                 self._write_out(name)
+            call = None if self.after_sync is None else self.after_sync()
+            if was_deferring and call is not None:
+                call()
 
     def _write_out(self, name: str) -> None:
         if name in self._contents:

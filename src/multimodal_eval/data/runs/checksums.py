@@ -1,0 +1,303 @@
+"""Checksums of the files of a run folder, so that damage is noticed instead of changing a score.
+
+A JSON file ends with the sha256 of everything before it. The sha256 of all other data files are in manifest.json, whose
+own sha256 is in results.json. Until a run is finished, the checksum of each file is in a small file below checksums/,
+which is written just before the file itself: a file whose writing was interrupted never counts as complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from shlex import quote
+from typing import IO, Any
+
+import msgspec
+
+from multimodal_eval.core.errors import DamagedFileError, MissingFileError
+from multimodal_eval.core.records import CHECKED_FORMAT, RUN_FORMAT, Manifest, read_manifest, run_format, to_json
+from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Storage
+from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
+
+MANIFEST, RESULTS = "manifest.json", "results.json"
+FOLDER = "checksums"
+DATA_FOLDERS = ("samples", "scores", "state")
+_SEAL = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
+_END = b"\n}\n"
+_DIFFERS = "is damaged and cannot be read: its checksum differs"
+_MOST_CHECKED = 200_000
+# Local files that agree with their checksum, by path, inode, size, time and checksum: each is read once per process.
+_checked: set[tuple[object, ...]] = set()
+
+
+def sha256(content: Any) -> str:
+    """The checksum of bytes or of an Arrow buffer."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sha256_of_file(path: Path) -> str:
+    """The checksum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sealed(content: bytes, manifest: str | None = None) -> bytes:
+    """The JSON of an object with its checksum at the end, after that of the manifest if there is one."""
+    body = content.removesuffix(_END)
+    if manifest is not None:
+        body += b',\n  "manifest": "%s"' % manifest.encode()
+    return body + b',\n  "sha256": "%s"' % sha256(body).encode() + _END
+
+
+def is_intact(content: bytes) -> bool | None:
+    """Whether JSON agrees with the checksum at its end; None if there is none."""
+    seal = _SEAL.search(content, max(0, len(content) - 128))
+    return None if seal is None else seal[1].decode() == sha256(content[: seal.start()])
+
+
+class _Seal(msgspec.Struct):
+    manifest: str | None = None
+
+
+class Checksums:
+    """Notes and compares the checksums of the files in one folder."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._written: dict[str, str] = {}  # by this object
+        self._manifest: Manifest | None = None
+        self._is_loaded = False
+        self._compared: set[str] = set()  # files that are not local
+
+    # JSON files
+
+    def read_json(self, name: str) -> bytes:
+        """A JSON file that agrees with its checksum. Files of earlier versions have none."""
+        content = self._storage.read_bytes(name)
+        intact = is_intact(content)
+        if intact is None:
+            version = run_format(content) if name == "run.json" else self._format()
+            intact = not CHECKED_FORMAT <= version <= RUN_FORMAT
+        if not intact:
+            raise self.damaged(name)
+        return content
+
+    def _format(self) -> int:
+        """The format of the run; 0 without a run.json."""
+        try:
+            return run_format(self._storage.read_bytes("run.json"))
+        except MissingFileError:
+            return 0
+
+    def damaged(self, name: str, problem: str = _DIFFERS) -> DamagedFileError:
+        """The error for a damaged file, with what to do."""
+        advice = f"Recompute it with: mmeval score --resume {quote(self._storage.label)}"
+        if name == "run.json":
+            advice = "Restore it from a copy, or score the samples again"
+        return DamagedFileError(self._storage.label, name, problem, advice)
+
+    # other files
+
+    def note(self, name: str, digest: str) -> None:
+        """Store the checksum of a file that will be written next."""
+        self._written[name] = digest
+        self._storage.write_bytes(_note_of(name), digest.encode(), is_temporary=True)
+
+    def note_all(self) -> None:
+        """Store the checksums of all files as they are now."""
+        for name in self.data_files():
+            with self._storage.local_copy(name) as path:
+                self.note(name, sha256_of_file(path))
+
+    def trust(self, name: str) -> None:
+        """Remember that this process has just written a file and need not compare it."""
+        self._remember(name, self._written[name])
+
+    def check(self, name: str) -> None:
+        """Raise an error if a file differs from its checksum. A file that did not change is not read again."""
+        with self.opened(name):
+            pass
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Path | IO[bytes]]:
+        """A checked file: its path, or a file object."""
+        if isinstance(self._storage, LocalStorage):
+            with self._present(name), self._storage.local_copy(name) as path:
+                self._compare_local(name, path)
+                yield path
+        elif name in self._compared:
+            with self._storage.open(name) as file:
+                yield file
+        else:
+            with self._present(name):
+                content = self._storage.read_bytes(name)
+            self._compare_content(name, sha256(content))
+            yield BytesIO(content)
+
+    @contextmanager
+    def local_copy(self, name: str) -> Iterator[Path]:
+        """A checked file as a local path."""
+        with self._present(name), self._storage.local_copy(name) as path:
+            if isinstance(self._storage, LocalStorage):
+                self._compare_local(name, path)
+            else:
+                self._compare_content(name, sha256_of_file(path))
+            yield path
+
+    def copied(self, name: str, source: Checksums) -> None:
+        """Store the checksum of a file that will be copied from another run, after comparing it there."""
+        source.check(name)
+        self.note(name, source._newest(name))
+
+    def _compare_content(self, name: str, digest: str) -> None:
+        noted = self._noted(name)
+        self._compare(name, digest, self._recorded(name) + ([] if noted is None else [noted]))
+        self._compared.add(name)
+
+    @contextmanager
+    def _present(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except MissingFileError as missing:
+            if str(missing).endswith("is missing") and self._is_recorded(name):
+                raise MissingFileError(
+                    f"{missing}. Recompute it with: mmeval score --resume {quote(self._storage.label)}"
+                ) from None
+            raise
+
+    def _is_recorded(self, name: str) -> bool:
+        return bool(self._recorded(name)) or self._noted(name) is not None
+
+    def _compare_local(self, name: str, path: Path) -> None:
+        """Compare a file, unless this process has compared it since it was last written."""
+        if isinstance(self._storage, TemporaryStorage) and self._storage.defers:
+            return
+        recorded = self._recorded(name)
+        noted = None if self._were_checked(name, recorded) else self._noted(name)
+        if self._were_checked(name, recorded if noted is None else [noted]):
+            return
+        digest = sha256_of_file(path)
+        self._compare(name, digest, recorded if noted is None else [*recorded, noted])
+        self._remember(name, digest)
+
+    def _were_checked(self, name: str, digests: Iterable[str]) -> bool:
+        return any(self._identity(name, digest) in _checked for digest in digests)
+
+    def _compare(self, name: str, digest: str, expected: Collection[str]) -> None:
+        if digest in expected:
+            return
+        if expected:
+            raise self.damaged(name)
+        if self._format() >= CHECKED_FORMAT:
+            raise self.damaged(name, "has no checksum")
+
+    def _recorded(self, name: str) -> list[str]:
+        """The checksums of a file in this object and in the manifest. Another process may have written it later."""
+        manifest = self.manifest()
+        recorded = [self._written.get(name), None if manifest is None else manifest.files.get(name)]
+        return [digest for digest in recorded if digest is not None]
+
+    def _noted(self, name: str) -> str | None:
+        try:
+            return self._storage.read_bytes(_note_of(name)).decode(errors="replace")
+        except MissingFileError:
+            return None
+
+    def _identity(self, name: str, digest: str) -> tuple[object, ...] | None:
+        if not isinstance(self._storage, LocalStorage):
+            return None
+        path = self._storage.path / name
+        try:
+            status = path.stat()
+        except OSError:
+            return None
+        return (str(path.absolute()), status.st_ino, status.st_size, status.st_mtime_ns, digest)
+
+    def _remember(self, name: str, digest: str) -> None:
+        identity = self._identity(name, digest)
+        if identity is None:
+            self._compared.add(name)
+            return
+        if len(_checked) >= _MOST_CHECKED:
+            _checked.clear()
+        _checked.add(identity)
+
+    # manifest.json
+
+    def manifest(self) -> Manifest | None:
+        """The content of manifest.json, if it is the one that results.json names; None if there is none."""
+        if not self._is_loaded:
+            self._manifest = self._loaded()
+            self._is_loaded = True
+        return self._manifest
+
+    def _loaded(self) -> Manifest | None:
+        named = self.named_manifest()
+        try:
+            content = self._storage.read_bytes(MANIFEST)
+        except MissingFileError:
+            if named is not None:
+                raise self.damaged(MANIFEST, "is missing") from None
+            return None
+        if not is_intact(content) or named not in (None, sha256(content)):
+            raise self.damaged(MANIFEST)
+        return read_manifest(content, self._storage.label)
+
+    def named_manifest(self) -> str | None:
+        """The checksum of manifest.json in results.json; None if there is none."""
+        try:
+            content = self._storage.read_bytes(RESULTS)
+        except MissingFileError:
+            return None
+        return msgspec.json.decode(content, type=_Seal).manifest if is_intact(content) else None
+
+    def record(self) -> str:
+        """Write manifest.json with the checksums of all data files, and return the checksum of the manifest."""
+        manifest = Manifest(files={name: self._newest(name) for name in self.data_files()})
+        content = sealed(to_json(manifest))
+        self._storage.write_bytes(MANIFEST, content)
+        self._manifest, self._is_loaded = manifest, True
+        self._storage.remove(FOLDER)
+        return sha256(content)
+
+    def record_as_is(self) -> str:
+        """Write manifest.json with the checksums of all data files as they are now, and return its checksum."""
+        self._manifest = Manifest(files={name: self._current(name) for name in self.data_files()})
+        self._storage.remove(FOLDER)
+        return self.record()
+
+    def known(self, name: str) -> str | None:
+        """The checksum that a file should have, as far as it is known."""
+        noted = self._noted(name)
+        return noted if noted is not None else next(iter(reversed(self._recorded(name))), None)
+
+    def _current(self, name: str) -> str:
+        with self._storage.local_copy(name) as path:
+            return sha256_of_file(path)
+
+    def _newest(self, name: str) -> str:
+        recorded = None if self._manifest is None else self._manifest.files.get(name)
+        digest = self._noted(name) or recorded
+        return digest or self._current(name)  # of a version without checksums
+
+    def data_files(self) -> list[str]:
+        """The files that the manifest covers."""
+        return [
+            f"{folder}/{name}"
+            for folder in DATA_FOLDERS
+            for name in self._storage.names(folder)
+            if not name.endswith(TEMPORARY)
+        ]
+
+    def forget_manifest(self) -> None:
+        """Remove manifest.json, which does not agree with its checksum."""
+        self._storage.remove(MANIFEST)
+        self._manifest, self._is_loaded = None, True
+
+
+def _note_of(name: str) -> str:
+    return f"{FOLDER}/{name.replace('/', '.')}"

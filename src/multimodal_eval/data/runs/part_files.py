@@ -1,0 +1,71 @@
+"""Parts of a run as Parquet files. Every page has a checksum, which is compared whenever the page is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from multimodal_eval.core.errors import DamagedFileError
+
+Kind = Literal["samples", "scores"]
+Source = Path | IO[bytes]
+
+
+def part_name(kind: Kind, number: int) -> str:
+    """The file of a part in a run folder."""
+    return f"{kind}/part-{number:05d}.parquet"
+
+
+def to_parquet(table: Any) -> Any:
+    """A table as the content of a Parquet file, in an Arrow buffer."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    return sink.getvalue()
+
+
+def read_table(source: Source, columns: list[str] | None) -> Any:
+    """A table with all columns or only the given ones that it has."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(source, page_checksum_verification=True) as file:
+        present = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
+        return file.read(columns=present)
+
+
+def read_schema(source: Source) -> Any:
+    """The columns of a file."""
+    import pyarrow.parquet as pq
+
+    return pq.read_schema(source)
+
+
+def has_values(source: Source, columns: Collection[str]) -> bool:
+    """Whether a file has a value in one of these columns, from the statistics in its footer."""
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_metadata(source)
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    chunks = (group.column(index) for group in groups for index in range(group.num_columns))
+    return any(_has_value(chunk) for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns)
+
+
+def _has_value(chunk: Any) -> bool:
+    """Whether a column chunk has a value, as far as its statistics say."""
+    statistics = chunk.statistics
+    return statistics is None or not statistics.has_null_count or statistics.null_count < chunk.num_values
+
+
+@contextmanager
+def faults_named(damaged: Callable[[str], DamagedFileError]) -> Iterator[None]:
+    """Convert what Arrow raises for a file that is not valid to the error of `damaged`."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (ArrowException, OSError, ValueError) as error:
+        raise damaged(f"cannot be read: {type(error).__name__}: {error}") from None
