@@ -31,7 +31,9 @@ from multimodal_eval.cli.schema import schema
 from multimodal_eval.cli.score import score
 from multimodal_eval.cli.sensitivity import sensitivity
 from multimodal_eval.cli.validate import validate
+from multimodal_eval.cli.verify import verify
 from multimodal_eval.cli.view import view
+from multimodal_eval.cli.warnings import show_warnings_plainly
 from multimodal_eval.core.visible import protect_streams, protected_streams
 
 _COMPLETION = {"_MMEVAL_COMPLETE"}  # variables of the shell's completion, which ends with `sys.exit`
@@ -72,6 +74,7 @@ for command in (
     view,
     lint,
     validate,
+    verify,
     demo,
     ls,
     card,
@@ -88,6 +91,7 @@ def main() -> None:
 
     protect_streams()  # also for the messages below, warnings and tracebacks
     os.environ.setdefault("PYTHON_COLORS", "0")  # Python would colour a traceback with escape sequences
+    show_warnings_plainly()
     gc.set_threshold(50_000)  # samples and scores contain no cycles; by default, 5 % of a run would look for some
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, or not a file

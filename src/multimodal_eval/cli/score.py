@@ -135,9 +135,13 @@ def _refuse_settings(params: Params) -> None:
 def _resumed(folder: Any, params: Params) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.data.runs.damage import faults
+    from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.run.evaluate import resume, resumed_plan
 
     check_names(params["fail_under"], resumed_plan(folder, params["plugins"], params["media_roots"]).names)
+    for fault in faults(RunFolder(folder)):
+        click.echo(f"{fault.name} {fault.problem}. It is computed again", err=True)
     settings = {name: params[name] for name in ("plugins", "media_roots", "accept_open", "allow_empty")}
     settings["engine"] = engine_of(params)
     with progress_bar() as progress:

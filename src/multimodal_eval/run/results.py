@@ -15,6 +15,8 @@ from multimodal_eval.analysis.averaging import NOTHING_SCORED, Aggregate, Averag
 from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores, selected
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
 from multimodal_eval.core.aggregates import estimate_of
+from multimodal_eval.core.arrow import integer_values
+from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import Kind, Metric
 from multimodal_eval.core.records import (
@@ -39,10 +41,7 @@ SHOWN_REASONS = 5
 def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
     """The content of results.json."""
     parts, total = len(info.parts), sum(info.parts)
-    averaging = Averaging(
-        cluster_codes(read_scores(folder, parts, ["group"]).column("group")),
-        read_strata(folder, parts, plan.config.strata),
-    )
+    averaging = _averaging(folder, info)
     slices = _SliceTables(_slices(folder, parts, plan.config.by))
     names = column_names(folder, parts)
     metrics: dict[str, MetricEntry] = {}
@@ -80,6 +79,35 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
         notes=list(plan.notes),
         kinds=_kinds(plan, metrics),
     )
+
+
+def recomputed(
+    folder: RunFolder, info: RunInfo, metrics: Mapping[str, Metric | None]
+) -> tuple[dict[str, Entry], dict[str, dict[str, Slice]]]:
+    """The entries of some metrics and their slices, from the stored scores; None is a composite that is a mean."""
+    parts, averaging = len(info.parts), _averaging(folder, info)
+    names = column_names(folder, parts)
+    slices = _SliceTables(_slices(folder, parts, info.config.by))
+    entries: dict[str, Entry] = {}
+    for name, metric in metrics.items():
+        column = read_column(folder, parts, names, name, info.bounds_of(name))
+        aggregate = mean_estimate if metric is None else metric.aggregate
+        aggregate_part = _mean_of_part if metric is None or name == COMPOSITE else metric.aggregate_part
+        entries[name] = _entry(column, aggregate, averaging, aggregate_part)
+        slices.add(column, aggregate, averaging, aggregate_part)
+    return entries, slices.entries()
+
+
+def _averaging(folder: RunFolder, info: RunInfo) -> Averaging:
+    """The groups and strata of all rows, which must be in the order of the input."""
+    table = read_scores(folder, len(info.parts), ["row", "group"])
+    if not np.array_equal(integer_values(table.column("row")), np.arange(sum(info.parts))):
+        raise RunFolderError(
+            f"the rows in {folder.label}/scores are not those of the input, in its order: parts have been exchanged "
+            "or removed. Score the samples again"
+        )
+    strata = read_strata(folder, len(info.parts), info.config.strata)
+    return Averaging(cluster_codes(table.column("group")), strata)
 
 
 def _kinds(plan: Plan, entries: Mapping[str, MetricEntry]) -> dict[str, Kind]:

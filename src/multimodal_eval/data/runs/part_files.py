@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from multimodal_eval.core.errors import DamagedFileError
+from multimodal_eval.core.errors import DamagedFileError, described
 
 Kind = Literal["samples", "scores"]
 Source = Path | IO[bytes]
+# What pyarrow raises for a damaged file: its own exceptions are ValueErrors, OSErrors, KeyErrors and the like.
+_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, NotImplementedError, OSError, OverflowError, MemoryError)
 
 
 def part_name(kind: Kind, number: int) -> str:
@@ -63,9 +65,7 @@ def _has_value(chunk: Any) -> bool:
 @contextmanager
 def faults_named(damaged: Callable[[str], DamagedFileError]) -> Iterator[None]:
     """Convert what Arrow raises for a file that is not valid to the error of `damaged`."""
-    from pyarrow import ArrowException
-
     try:
         yield
-    except (ArrowException, OSError, ValueError) as error:
-        raise damaged(f"cannot be read: {type(error).__name__}: {error}") from None
+    except _UNREADABLE as error:
+        raise damaged(f"cannot be read: {described(error)}") from None

@@ -48,8 +48,6 @@ _CONTENT = {  # what a run folder consists of; files with other names belong to 
     *("run.json", "samples", "state", "scores", "results.json", "lint.json", "report.html", "classification.json"),
     *("scores.jsonl", checksums.MANIFEST, checksums.FOLDER, _SCRATCH),
 }
-# What pyarrow raises for a damaged file: its own exceptions are ValueErrors, OSErrors, KeyErrors and the like.
-_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, NotImplementedError, OSError, OverflowError, MemoryError)
 _SMALL = 1 << 24  # bytes of a part that may stay in memory
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -16,8 +16,9 @@ import msgspec
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.records import RunInfo
+from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_folder import Kind, RunFolder, is_content, run_folders
+from multimodal_eval.data.runs.run_folder import RunFolder, is_content, run_folders
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 
@@ -77,16 +78,25 @@ class ViewedRun:
         """The score files of the committed parts, by part number."""
         return {number: path for number, path in self._parts("scores").items() if number < len(self.sizes)}
 
+    def score_files(self, numbers: Iterable[int] | None = None) -> list[Path]:
+        """The score files of the committed parts, or of the given parts, after comparing them with their checksums."""
+        return list(self._checked("scores", self.scores, numbers).values())
+
     @cached_property
     def _texts(self) -> dict[int, Path]:
         return self._parts("samples")
 
     def samples(self, numbers: Iterable[int] | None = None) -> dict[int, Path]:
-        """The sample files of the committed parts, or of the given parts."""
-        try:
-            return {number: self._texts[number] for number in (self.scores if numbers is None else numbers)}
-        except KeyError as missing:
-            raise RunFolderError(f"the run {self.name} has no samples for its part {missing}") from None
+        """The sample files of the committed parts, or of the given parts, after comparing them with their checksums."""
+        return self._checked("samples", self._texts, numbers)
+
+    def _checked(self, kind: Kind, files: Mapping[int, Path], numbers: Iterable[int] | None) -> dict[int, Path]:
+        chosen = list(self.scores if numbers is None else numbers)
+        for number in chosen:
+            if number not in files:
+                raise RunFolderError(f"the run {self.name} has no {kind} for its part {number}")
+            self.folder.checksums.check(part_name(kind, number))
+        return {number: files[number] for number in chosen}
 
     def _parts(self, kind: str) -> dict[int, Path]:
         """The existing parts, by number. A link that leads out of the folder is refused."""
@@ -132,7 +142,7 @@ class ViewedRun:
     @cached_property
     def sample_columns(self) -> frozenset[str]:
         """The sample columns, the same in all parts. Run folders of older versions have fewer."""
-        first = next(iter(self.samples()))
+        first = next(iter(self.scores))
         return frozenset(self._schema("samples", first).names)
 
     def _schema(self, kind: Kind, number: int) -> Any:

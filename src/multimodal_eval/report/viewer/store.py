@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from multimodal_eval.core.errors import UnknownNameError
+from multimodal_eval.core.errors import MultimodalEvalError, UnknownNameError
 from multimodal_eval.report.viewer.conditions import all_of, lowered, of_metadata, of_scores, of_search, order
 from multimodal_eval.report.viewer.database import Database, Session, Sql, parquet, quoted
 from multimodal_eval.report.viewer.runs import NoSuchRunError, ViewedRun
@@ -75,7 +76,7 @@ class Store:
             Thread(target=self._load, args=(run,), daemon=True).start()
 
     def _load(self, run: ViewedRun) -> None:
-        with self._database.session(seconds=None) as session:
+        with suppress(MultimodalEvalError), self._database.session(seconds=None) as session:
             _scores(session, run)
 
     def rows(self, run: ViewedRun, query: SampleQuery, size: int) -> tuple[list[int], int]:
@@ -136,7 +137,7 @@ class Store:
         part = _part(run, row)
         with self._database.session() as session:
             sample = _single_row(session, run.samples([part])[part], _without_content(run), row)
-            return sample, _single_row(session, run.scores[part], "*", row)
+            return sample, _single_row(session, run.score_files([part])[0], "*", row)
 
     def media(self, run: ViewedRun, row: int, kind: str, item: int = 0) -> str | bytes | None:
         """The name or the content of an image or audio of a row. `item` is the index in `images`."""
@@ -269,7 +270,7 @@ def _statuses(run: ViewedRun) -> list[str]:
 
 def _scores(session: Session, run: ViewedRun, parts: Sequence[int] | None = None) -> Sql:
     """The narrow columns of a run, from memory if they are cached, otherwise from the files of the given parts."""
-    files = parquet([run.scores[part] for part in parts or run.scores], union=not run.is_done)
+    files = parquet(run.score_files(parts), union=not run.is_done)
     if not run.is_done:
         return files
     whole = parquet(run.scores.values())

@@ -1,0 +1,155 @@
+"""Verify run folders: all checksums, and the results against the stored scores. Nothing named in a run is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isclose
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from multimodal_eval.analysis.aligned_scores import metric_of
+from multimodal_eval.core.arrow import integer_values
+from multimodal_eval.core.errors import MultimodalEvalError, UnavailableError
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.records import CHECKED_FORMAT, Entry, Figure, RunInfo
+from multimodal_eval.data.runs.checksums import RESULTS
+from multimodal_eval.data.runs.damage import Fault, faults
+from multimodal_eval.data.runs.part_files import Kind, part_name
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.run.results import recomputed
+
+__all__ = ["Verification", "verify_run"]
+
+_RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # other versions of NumPy may add in another order
+_NUMBERS = ("value", "stderr", "low", "high")
+_OTHERS = ("method", "n_scored", "n_total", "unscored", "reasons", "warnings")
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The damaged files of a run, and what could not be verified."""
+
+    run: str
+    state: str
+    files: int  # with a checksum
+    faults: tuple[Fault, ...]
+    notes: tuple[str, ...]
+
+
+def verify_run(location: Location, *, deep: bool = False) -> Verification:
+    """Compare all files of a run with their checksums.
+
+    With `deep`, also recompute the results from the stored scores, as far as the metrics are registered here or means.
+    """
+    folder = RunFolder(location)
+    damaged = list(faults(folder))
+    if any(fault.name == "run.json" for fault in damaged):
+        return Verification(folder.label, "unknown", 0, tuple(damaged), ())
+    info = folder.read_info()
+    notes: list[str] = []
+    if info.format < CHECKED_FORMAT:
+        notes.append("it is from a version without checksums")
+    if deep and damaged:
+        notes.append("the results are not recomputed, because files are damaged")
+    elif deep and info.state != "done":
+        notes.append("it is not finished and has no results yet")
+    elif deep:
+        damaged += _deep_faults(folder, info, notes)
+    files = 0 if info.format < CHECKED_FORMAT else len(folder.checksums.data_files())
+    return Verification(folder.label, info.state, files, tuple(damaged), tuple(notes))
+
+
+def _deep_faults(folder: RunFolder, info: RunInfo, notes: list[str]) -> Iterator[Fault]:
+    try:
+        wrong = list(_wrong_rows(folder, info))
+        yield from wrong
+        if not wrong:
+            yield from _wrong_results(Run.with_results(folder, info, folder.read_results()), notes)
+    except MultimodalEvalError as error:
+        yield Fault(RESULTS, f"cannot be recomputed: {error}")
+
+
+def _wrong_rows(folder: RunFolder, info: RunInfo) -> Iterator[Fault]:
+    """Parts with other rows than their number says, or whose ids differ between samples and scores."""
+    first = 0
+    kinds: tuple[Kind, ...] = ("samples", "scores")
+    for part, size in enumerate(info.parts):
+        samples, scores = (folder.read_part(kind, part, ["row", "id"]) for kind in kinds)
+        for kind, table in zip(kinds, (samples, scores), strict=True):
+            rows = integer_values(table.column("row"))
+            if not np.array_equal(rows, np.arange(first, first + size)):
+                yield Fault(part_name(kind, part), f"must have the rows {first:,} to {first + size - 1:,}")
+        if not samples.column("id").equals(scores.column("id")):
+            yield Fault(part_name("scores", part), "has other ids than the samples")
+        first += size
+
+
+def _wrong_results(run: Run, notes: list[str]) -> Iterator[Fault]:
+    """Entries of results.json that differ from the stored scores."""
+    stored, info = run.outcome, run.info
+    if stored.n != sum(info.parts):
+        yield Fault(RESULTS, f"has {stored.n:,} samples, but run.json {sum(info.parts):,}")
+    metrics: dict[str, Metric | None] = {}
+    for name, entry in stored.entries.items():
+        if name in info.unavailable:
+            continue
+        signature = info.signatures.get(name)
+        if signature is None or signature.text != entry.signature:
+            yield Fault(RESULTS, f"{name} has another signature than in run.json")
+            continue
+        try:
+            metrics[name] = metric_of(run, name)
+        except UnavailableError as error:
+            notes.append(f"{name} is not recomputed: {error}")
+    entries, slices = recomputed(run.folder, info, metrics)
+    for name, computed in entries.items():
+        yield from _differences(name, stored.entries[name], computed)
+    if slices.keys() != stored.slices.keys():
+        yield Fault(RESULTS, "has other slices than run.json")
+        return
+    for column, values in slices.items():
+        for value, part in values.items():
+            known = stored.slices[column].get(value)
+            if known is None or known.n != part.n:
+                yield Fault(RESULTS, f"the slice {column}={value} must have {part.n:,} samples")
+                continue
+            for name, computed in part.metrics.items():
+                yield from _differences(f"{name} of {column}={value}", known.metrics.get(name), computed)
+
+
+def _differences(name: str, stored: Entry | None, entry: Entry) -> Iterator[Fault]:
+    if stored is None:
+        yield Fault(RESULTS, f"{name} is missing")
+        return
+    yield from _figure_differences(name, stored, entry)
+    for field in _OTHERS:
+        if getattr(stored, field) != getattr(entry, field):
+            yield _difference(f"{name}.{field}", getattr(stored, field), getattr(entry, field))
+    if stored.parts.keys() != entry.parts.keys():
+        yield _difference(f"{name}.parts", list(stored.parts), list(entry.parts))
+        return
+    for part, figure in entry.parts.items():
+        yield from _figure_differences(f"{name}.{part}", stored.parts[part], figure)
+
+
+def _figure_differences(name: str, stored: Figure, figure: Figure) -> Iterator[Fault]:
+    for field in _NUMBERS:
+        before, now = getattr(stored, field), getattr(figure, field)
+        if before != now and (
+            before is None or now is None or not isclose(before, now, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+        ):
+            yield _difference(f"{name}.{field}", before, now)
+
+
+def _difference(name: str, stored: object, computed: object) -> Fault:
+    before, now = (msgspec.json.encode(_plain(value)).decode() for value in (stored, computed))
+    return Fault(RESULTS, f"{name} is {before}, but the scores give {now}")
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value
