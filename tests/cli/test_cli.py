@@ -38,6 +38,7 @@ def test_score_prints_a_table_and_keeps_the_run(folder):
     assert run.name.endswith("-metrics")
     assert {path.name for path in run.iterdir()} == {
         "run.json",
+        "manifest.json",
         "results.json",
         "lint.json",
         "report.html",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -42,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch) -> Path:
         for n in range(25)
     ]
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = {"metrics": ["cider", "rouge_l", "bleu"], "by": ["side"], "progress": False}
+    settings: dict[str, Any] = {"metrics": ["cider", "rouge_l", "bleu"], "by": ["side"], "progress": False}
     for name in ("first", "second"):
         evaluate("data.jsonl", output=f"runs/{name}", **settings)
     return tmp_path

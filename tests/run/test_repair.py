@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +20,7 @@ from tests.edited_runs import without_checksums, write_json
 from tests.run.stopping_executor import StoppedError, StoppingExecutor
 
 COUNT = 30
-SETTINGS = {"metrics": ["cider", "rouge_l"], "progress": False}
+SETTINGS: dict[str, Any] = {"metrics": ["cider", "rouge_l"], "progress": False}
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-
 _ABOUT_RUNS = ".* is from a version without checksums"
 
 

@@ -236,7 +236,7 @@ class RunFolder:
             self.checksums.note_all()
 
     def record_checksums(self) -> None:
-        """Write the checksums of the files so far to manifest.json, where they survive a failure of the machine."""
+        """Write the checksums of the files so far to manifest.json. A failure of the machine keeps it."""
         if not self.defers:
             self.checksums.record()
 
