@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.cli.command_line import mmeval
+from tests.edited_runs import stored_json
 
 ROWS = [
     {"id": "a", "references": ["a red dog runs", "the dog"], "generated_answer": "a red dog", "system": "x"},
@@ -68,7 +69,7 @@ def test_score_as_json_and_jsonl(folder):
     out = mmeval("score", "data.jsonl", "--metrics", "cider", "-o", "run", "--format", "json", "--jsonl").stdout
     results = json.loads(out)
     assert results["metrics"]["cider"]["n_scored"] == 2
-    stored = json.loads((folder / "run" / "results.json").read_text())
+    stored = stored_json(folder / "run" / "results.json")
     findings = json.loads((folder / "run" / "lint.json").read_text())["findings"]
     assert {**stored, "run": "run", "lint": findings} == results
     rows = [json.loads(line) for line in (folder / "run" / "scores.jsonl").read_text().splitlines()]

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.cli.command_line import mmeval
+from tests.edited_runs import stored_json
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_lint(folder):
     out = mmeval("lint", "run").stdout
     assert "scored like words of the answer" in " ".join(out.split())
     assert "s3" in out
-    stored = json.loads((folder / "run" / "lint.json").read_text())
+    stored = stored_json(folder / "run" / "lint.json")
     assert json.loads(mmeval("lint", "run", "--format", "json").stdout) == stored
     done = mmeval("lint", "run", "--fail-on", "truncated,MARKUP", code=3)
     assert "lint warnings: MARKUP" in done.stderr
