@@ -13,6 +13,7 @@ from multimodal_eval.analysis.classification import classification_of, derived_c
 from multimodal_eval.contests.clarity.contest import prepare, score_tasks
 from multimodal_eval.core.errors import RunFolderError
 from tests.contests.clarity.make_data import FOLDER
+from tests.edited_runs import stored_json, write_json
 
 ROWS = [
     {"id": "1", "generated_answer": "red", "expected_answer": "red", "annotations": {"a": "red", "b": "blue"}},
@@ -23,7 +24,7 @@ TASK = {"colours": {"metrics": ["f1_strict", "f1_any_match"], "headline": "f1_an
 
 def test_a_run_whose_composite_is_a_macro_f1_stores_the_report(tmp_path):
     run = evaluate(ROWS, task="colours", tasks=TASK, output=tmp_path / "run")
-    stored = json.loads((tmp_path / "run" / "classification.json").read_text())
+    stored = stored_json(tmp_path / "run" / "classification.json")
     report = classification_of(run)
     assert stored == json.loads(msgspec.json.encode(report))
     assert (report.task, report.files, report.official) == ("colours", [], "any_match")
@@ -63,6 +64,6 @@ def test_the_report_of_clarity_is_computed_once_after_the_run(tmp_path, monkeypa
 
 def test_a_file_that_is_not_a_report(tmp_path):
     run = evaluate(ROWS, task="colours", tasks=TASK, output=tmp_path / "run")
-    (tmp_path / "run" / "classification.json").write_text('{"task": 3}')
+    write_json(tmp_path / "run" / "classification.json", {"task": 3})
     with pytest.raises(RunFolderError, match=r"classification.json cannot be read"):
         classification_of(run)

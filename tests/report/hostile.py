@@ -11,7 +11,7 @@ import pyarrow as pa
 from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison, System
 from multimodal_eval.analysis.sensitivity import PartWeight, RunSensitivity, Sensitivity
 from multimodal_eval.core.conversation import Message, MessagePart
-from multimodal_eval.core.records import LintReport, Results, RunInfo
+from multimodal_eval.core.records import RUN_FORMAT, LintReport, Results, RunInfo
 from multimodal_eval.core.sample import Box, Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.data.runs.run import Run
@@ -103,7 +103,7 @@ def hostile_run(folder: Path) -> Run:
         "signatures": signatures,
         "state": "done",
     }
-    common = {"format": 2, "source": None}
+    common = {"format": RUN_FORMAT, "source": None}
     stored = RunFolder.create(folder, msgspec.convert({**common, **info}, RunInfo))
     stored.write_part("samples", 0, to_table(samples, 0))
     columns = key_columns(samples, 0)

@@ -19,6 +19,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_table import SCHEMA
 from multimodal_eval.report.inputs import MAX_BOXES, MAX_MESSAGES, shown_inputs
 from multimodal_eval.report.samples import MAX_IMAGES
+from tests.edited_runs import accept_changes
 from tests.report.viewer.viewed import client
 
 NEW = ("choices", "images", "images_bytes", "video", "video_bytes", "messages", "boxes", "epoch")
@@ -156,6 +157,7 @@ def test_a_run_folder_without_these_columns_can_be_viewed(tmp_path: Path):
     run = evaluate(samples, metrics=["rouge_l"], output=tmp_path / "old")
     part = run.folder.part("samples", 0)
     pq.write_table(pq.read_table(part, columns=[name for name in SCHEMA.names if name not in NEW]), part)
+    accept_changes(run.path)
     browser = client(tmp_path)
     for address in ("/samples/old", "/sample/old?row=0", "/export/samples.csv/old", "/run/old"):
         assert browser.get(address).status_code == 200, address
@@ -171,6 +173,7 @@ def test_invalid_columns_are_shown_unchanged(tmp_path: Path):
         index = table.column_names.index(name)
         table = table.set_column(index, table.schema.field(name), [[value]])
     pq.write_table(table, part)
+    accept_changes(run.path)
     browser = client(tmp_path)
     page = browser.get("/sample/odd?row=0").text
     for expected in ("&lt;script&gt;alert(1)&lt;/script&gt;", "[[1, 2]]", "{&#34;role&#34;: 1}"):

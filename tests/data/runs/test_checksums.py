@@ -127,6 +127,18 @@ def test_page_checksums_notice_damage_after_the_file_was_compared(tmp_path):
         folder.read_part("scores", 1)
 
 
+@pytest.mark.parametrize("place", ["disk", "url"])
+def test_another_process_may_write_the_manifest_later(tmp_path, place):
+    location = tmp_path / "run" if place == "disk" else f"memory://{uuid4().hex}"
+    driver, worker = RunFolder.create(location, run_info()), RunFolder(location)
+    for part in (1, 2):
+        driver.write_part("samples", part, pa.table({"id": [str(part)]}))
+    checksums._checked.clear()
+    assert len(worker.read_part("samples", 1)) == 1  # by its note: there is no manifest yet
+    driver.record_checksums()
+    assert len(worker.read_part("samples", 2)) == 1
+
+
 def test_a_file_is_read_once_for_its_checksum(tmp_path, monkeypatch):
     run = evaluate(ROWS, metrics=["cider"], output=tmp_path / "run")
     checksums._checked.clear()
