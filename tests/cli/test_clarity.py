@@ -268,7 +268,7 @@ def test_a_killed_run_has_its_tables_when_it_is_resumed(folder, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             score_tasks(prepared, folder / "broken")
     resumed = resume(folder / "broken")
-    assert json.loads((folder / "broken" / "classification.json").read_text()) == whole
+    assert resumed.folder.read_classification() == whole
     assert resumed["f1_strict"] == load_run(folder / "whole")["f1_strict"]
 
 

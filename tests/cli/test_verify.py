@@ -115,7 +115,10 @@ def other_part(results):
         (other_value, "rouge_l.value is 0.5, but the scores give "),
         (other_slice, "cider of side=1.n_scored is 3, but the scores give 12"),
         (other_part, "bleu.bleu_1.low is 0.25, but the scores give "),
-        (lambda results: results.update(n=24), "has 24 samples, but run.json 25"),
+        (
+            lambda results: results.update(n=24),
+            "cannot be recomputed: runs/first/results.json is damaged: 'cider' has 25 samples instead of 24",
+        ),
         (lambda results: results["metrics"]["cider"].update(signature="x"), "cider has another signature than in"),
         (lambda results: results["slices"].clear(), "has other slices than run.json"),
     ],

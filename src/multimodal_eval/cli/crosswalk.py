@@ -51,7 +51,7 @@ SHOWN_TEXT = 60  # letters of an answer
 @report_option
 @format_option
 def crosswalk(data: Path, predictions: Path | None, **params: Any) -> None:
-    """Score the same answers under every rule of a metric, and show how the rules differ.
+    """Score the same answers under every rule of a metric.
 
     RUN is a run folder, whose samples are used; DATA and PREDICTIONS are files as for `mmeval score`. Caption metrics
     are scored under every tokenizer: `whitespace` is what programs do that pass raw captions.

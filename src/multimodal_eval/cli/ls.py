@@ -67,7 +67,7 @@ def tasks() -> None:
 @ls.command()
 @plugin_option
 def rules(plugins: tuple[str, ...]) -> None:
-    """List the named rules by which answers are read and compared, with the metrics that take them."""
+    """List the rules by which answers are read and compared."""
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text, console
