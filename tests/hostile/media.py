@@ -1,0 +1,78 @@
+"""Damaged images and audio files: each is loaded within the limits, or refused with a reason."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from multimodal_eval.media.audio import load_audio
+from multimodal_eval.media.images import load_image_any
+from multimodal_eval.media.policy import MediaPolicy
+from tests.hostile.campaign import FaultError, campaign, tried
+from tests.hostile.mutations import damaged
+from tests.media.image_files import encoded, gif_with_a_larger_frame, gradient, png_bomb, webp_bomb
+from tests.media.wav_files import EXTENSIBLE, FLOAT, pcm16, wav
+
+POLICY = MediaPolicy(max_pixels=1_000_000, max_bytes=1 << 22, max_audio_seconds=60)
+
+
+@cache
+def images() -> tuple[bytes, ...]:
+    """Small images of every format, in several modes and with several options."""
+    plain = [encoded(gradient(31, 17), kind) for kind in ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")]
+    modes = [encoded(gradient(9, 9, mode), "PNG") for mode in ("1", "L", "LA", "P", "RGBA", "I;16")]
+    jpegs = [encoded(gradient(40, 40), "JPEG", progressive=True), encoded(gradient(40, 40, "CMYK"), "JPEG")]
+    tiffs = [
+        encoded(gradient(20, 20, mode), "TIFF", compression=compression)
+        for mode in ("RGB", "L")
+        for compression in ("tiff_lzw", "tiff_deflate", "packbits", "jpeg")
+    ]
+    animated = encoded(gradient(8, 8), "GIF", save_all=True, append_images=[gradient(8, 8, "L").convert("RGB")])
+    webp = [encoded(gradient(20, 20), "WEBP", lossless=True), encoded(gradient(20, 20, "RGBA"), "WEBP")]
+    return (*plain, *modes, *jpegs, *tiffs, animated, *webp, png_bomb(), webp_bomb(), gif_with_a_larger_frame(9_000))
+
+
+@cache
+def audio_files() -> tuple[bytes, ...]:
+    """Short WAV files of every kind."""
+    samples = pcm16(*range(-800, 800))
+    extensible = struct.pack("<HHI", 22, 16, 3) + b"\x01\0\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71"
+    return (
+        wav(samples),
+        wav(samples, channels=2),
+        wav(samples[:-2], bits=24, channels=1),
+        wav(samples, bits=8, channels=4),
+        wav(struct.pack("<400f", *(number / 400 for number in range(400))), tag=FLOAT, bits=32),
+        wav(samples, tag=EXTENSIBLE, extended=extensible),
+        wav(samples, length=0xFFFFFFFF, riff=0xFFFFFFFF),
+        b"fLaC" + bytes(200),
+        b"OggS" + bytes(200),
+        b"ID3" + bytes(200),
+    )
+
+
+@campaign("images", cases=4_000)
+def attack_images(random: Random, folder: Path) -> str | None:
+    file = folder / "image"
+    file.write_bytes(damaged(random, random.choice(images())))
+    loaded = []
+    verdict = tried(lambda: loaded.append(load_image_any(file, policy=POLICY)))
+    for image in loaded:
+        if image.mode != "RGB" or image.width * image.height > POLICY.max_pixels:
+            raise FaultError(f"an image of {image.size} in mode {image.mode}")
+    return verdict
+
+
+@campaign("audio", cases=4_000)
+def attack_audio(random: Random, folder: Path) -> str | None:
+    file = folder / "audio"
+    file.write_bytes(damaged(random, random.choice(audio_files())))
+    loaded = []
+    verdict = tried(lambda: loaded.append(load_audio(file, policy=POLICY)))
+    for audio in loaded:
+        seconds = len(audio.samples) / audio.rate
+        if not 0 < seconds <= POLICY.max_audio_seconds or abs(audio.samples).max() > 1:
+            raise FaultError(f"audio of {seconds} s at {audio.rate} Hz")
+    return verdict
