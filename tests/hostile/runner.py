@@ -1,4 +1,4 @@
-"""Runs campaigns in child processes with limits on time and memory, counts their cases, and keeps the folders of faults."""
+"""Runs campaigns in child processes with limits on time and memory. Counts cases and keeps the folders of faults."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def _try_cases(name: str, seed: int, case: int, last: int, scratch: str, reports
             report = ("done", verdict)
         except FaultError as fault:
             report = ("fault", str(fault))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever our code raises is a fault
             report = ("fault", "".join(traceback.format_exception(error))[-TAIL:])
         reports.send(report)
         reports.send(("peak", str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)))
