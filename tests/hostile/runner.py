@@ -159,7 +159,8 @@ class _Child:
     def _fault(self, tally: Tally, keep: Path, text: str) -> None:
         folder = keep / f"{self.campaign.name}-{self.seed}-{self.case}"
         shutil.rmtree(folder, ignore_errors=True)
-        source = self.scratch / "case"
+        reported = self.scratch / f"fault-{self.case}"  # a living process has set it aside
+        source = reported if reported.exists() else self.scratch / "case"
         if source.exists():
             shutil.copytree(source, folder, symlinks=True, ignore_dangling_symlinks=True)
         folder.mkdir(parents=True, exist_ok=True)
@@ -202,6 +203,8 @@ def _try_cases(name: str, seed: int, case: int, last: int, scratch: str, reports
             report = ("fault", str(fault))
         except BaseException as error:  # noqa: BLE001 - whatever our code raises is a fault
             report = ("fault", "".join(traceback.format_exception(error))[-TAIL:])
+        if report[0] == "fault" and folder.exists():
+            folder.rename(Path(scratch) / f"fault-{number}")
         reports.send(report)
         reports.send(("peak", str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)))
 

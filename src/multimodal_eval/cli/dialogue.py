@@ -40,7 +40,7 @@ def dialogue() -> None:
     GOLD:   {"d1": {"type": "Image2Text", "replies": [["a cat", "It is a cat."], …]}, …}
     OUTPUT: {"d1": ["a cat", …], …}      PPL: {"d1": [1.7, …], …}
     SUBMISSION: a folder or a zip with output.json and ppl_output.json
-    
+
     Each file may also be a list: [{"id": "d1", "answers": ["a cat", …]}, …]
     """
 

@@ -101,8 +101,13 @@ def raw_get(browser: TestClient, target: str) -> tuple[int, str]:
     }
     answer: dict[str, Any] = {"status": 0, "body": b""}
 
+    requests = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        for message in requests:
+            return message
+        await asyncio.Event().wait()  # the client stays until it has the whole answer
+        return {"type": "http.disconnect"}
 
     async def send(message: Any) -> None:
         if message["type"] == "http.response.start":

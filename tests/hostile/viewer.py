@@ -1,0 +1,242 @@
+"""Requests to the viewer: SQL in filters, paths out of the folder, texts that run as code, cells that run as formulas.
+
+Each request has an expected answer: no server error, nothing from outside the folder, no element or attribute that a text
+brought along, and for filters exactly the samples that Python finds.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+from urllib.parse import quote
+
+from starlette.testclient import TestClient
+
+from tests.hostile.campaign import FaultError, campaign, shared
+from tests.hostile.mutations import TEXTS as ODD_TEXTS
+from tests.report.hostile import TEXTS, hostile_run
+from tests.report.test_hostile_texts import TAGS, Elements
+from tests.report.viewer.viewed import client, make_runs, raw_get, samples
+
+SECRET = "the-secret-of-this-machine"
+SQL = (
+    "'",
+    '"',
+    "''",
+    '""',
+    ";",
+    "--",
+    "/*",
+    "*/",
+    ")",
+    "(",
+    " or 1=1",
+    " union select * from read_text('{secret}')",
+    " and 1=0",
+    "%",
+    "_",
+    "\\",
+    "$$",
+    "?",
+    "$1",
+    "{{",
+    "E'\\x27'",
+    "; copy (select 1) to '{folder}/pwned.csv'",
+    "; attach '{folder}/pwned.db'",
+    "; install httpfs",
+    "; pragma version",
+    " or row in (select row from samples)",
+    "a red",
+    "star",
+    "x",
+    "\n",
+    "\u0130",
+    "ß",
+    "\u212a",
+)
+CODE = ("Parser Error", "Binder Error", "Catalog Error", "Conversion Error", "Traceback", "Invalid Input Error")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+ROUTES = ("/run/", "/samples/", "/sample/", "/media/", "/progress/", "/export/run.json/", "/export/samples.csv/")
+STEPS = ("..", "%2e%2e", "%252e%252e", "..;", "....", "..\\", "%5c..", ".", "~", "alba", "%00", "%c0%ae%c0%ae", "\u2025")
+
+
+@cache
+def site() -> tuple[TestClient, Path]:
+    """Runs in a folder, and beside the folder a run and files that no request may reach."""
+    folder = shared() / "site" / "runs"
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        make_runs(folder)
+        hostile_run(folder / "hostile")
+        outside = folder.parent / "outside"
+        shutil.copytree(folder / "alba", outside)
+        text = (outside / "results.json").read_text(encoding="utf-8")
+        (outside / "results.json").write_text(text.replace("rouge_l", SECRET), encoding="utf-8")
+        (folder.parent / "secret.txt").write_text(SECRET, encoding="utf-8")
+    return client(folder), folder
+
+
+def request(folder: Path, address: str) -> tuple[int, str]:
+    """The answer of the viewer, after the checks that hold for every request."""
+    browser, runs = site()
+    (folder / "request.txt").write_text(address, encoding="utf-8", errors="surrogatepass")
+    status, body = raw_get(browser, address)
+    if status >= 500 or status == 0:
+        raise FaultError(f"{address}: status {status}\n{body[-2000:]}")
+    if SECRET in body or "root:x:0" in body:
+        raise FaultError(f"{address}: shows what is outside the folder")
+    if leaked := [code for code in CODE if code in body]:
+        raise FaultError(f"{address}: {leaked}\n{body[-2000:]}")
+    if strays := [path.name for path in runs.rglob("*pwned*")]:
+        raise FaultError(f"{address}: wrote {strays}")
+    return status, body
+
+
+@campaign("sql", cases=250)
+def attack_filters(random: Random, folder: Path) -> str | None:
+    _, runs = site()
+    text = "".join(random.choice(SQL) for _ in range(random.randint(1, 5)))
+    text = text.replace("{secret}", str(runs.parent / "secret.txt")).replace("{folder}", str(runs))
+    if random.random() < 0.5:
+        return _search(folder, text, random.choice(("answer", "question", "references", "id")))
+    name, value = quote(text, safe=""), quote(random.choice(("", "ru", "1", text)), safe="")
+    parameters = random.choice(
+        (
+            f"meta={name}&value={value}",
+            f"meta=language&value={name}",
+            f"sort={name}",
+            f"status={name}",
+            f"in={name}&q=a",
+            f"min.{name}=0",
+            f"max.rouge_l={name}",
+            f"offset={name}",
+            f"sort=rouge_l&desc={name}",
+            f"row={name}",
+        )
+    )
+    route = random.choice(("/samples/alba", "/sample/alba", "/export/samples.csv/alba", "/pairs", "/"))
+    both = "run=alba&run=boreas&" if route == "/pairs" else ""
+    status, _ = request(folder, f"{route}?{both}{parameters}")
+    return f"status {status}"
+
+
+@cache
+def stored() -> list[dict[str, Any]]:
+    media = shared() / "media"
+    media.mkdir(exist_ok=True)
+    return [
+        {
+            "id": sample.id,
+            "answer": sample.generated_answer or "",
+            "question": sample.question or "",
+            "references": "\n".join(sample.references or ()),
+        }
+        for sample in samples(0, media)
+    ]
+
+
+def _search(folder: Path, text: str, field: str) -> str:
+    status, body = request(folder, f"/export/samples.json/alba?q={quote(text, safe='')}&in={field}")
+    if status != 200:
+        return f"status {status}"
+    shown = {row["id"] for row in json.loads(body)}
+    wanted = {row["id"] for row in stored() if text.strip().lower() in row[field].lower()}
+    if text.isascii() and shown != wanted:
+        raise FaultError(f"a search for {text!r} in {field} shows {len(shown)} samples, not {len(wanted)}")
+    return "searched"
+
+
+@campaign("paths", cases=600)
+def attack_paths(random: Random, folder: Path) -> str | None:
+    site()
+    steps = [random.choice(STEPS) for _ in range(random.randint(1, 6))]
+    ending = random.choice(("outside", "secret.txt", "etc/passwd", "media/red.png", "results.json", "", "alba/run.json"))
+    separator = random.choice(("/", "/", "/", "//", "%2f", "\\", "%5c", "/./"))
+    path = separator.join((*steps, ending))
+    if random.random() < 0.3:
+        path = random.choice(("/", "%2f", "file:", "//", "C:")) + path
+    route = random.choice((*ROUTES, "/assets/", "/"))
+    query = random.choice(("", "?row=0", "?row=1&which=image", f"?run={quote(path)}&run=alba"))
+    status, _ = request(folder, f"{route}{path}{query}")
+    if random.random() < 0.3:
+        status, _ = request(folder, f"/compare/numbers?run={path}&run=alba")
+    return f"status {status}"
+
+
+@campaign("elements", cases=50)
+def attack_elements(random: Random, folder: Path) -> str | None:
+    """Texts in every parameter and in every field of a run: no page has an element that a text brought along."""
+    text = hostile_text(random)[:450]
+    code = quote(text, safe="", errors="replace")
+    address = random.choice(
+        (
+            f"/samples/hostile?q={code}&meta={code}&value={code}",
+            f"/run/{code}",
+            f"/?q={code}&task={code}&state={code}",
+            f"/samples/hostile?sort={code}",
+            f"/samples/hostile?min.{code}=1",
+            f"/sample/hostile?row={random.randrange(60)}&q={code}",
+            f"/pairs?run=hostile&run={code}",
+            f"/compare?run=alba&run={code}",
+            "/run/hostile",
+            f"/samples/hostile?offset={random.randrange(60)}",
+        )
+    )
+    status, body = request(folder, address)
+    if "<html" in body:
+        elements = Elements(body)
+        if strange := elements.tags - TAGS:
+            raise FaultError(f"{address}: elements {strange}")
+        if elements.bad or elements.scripts != 2:
+            raise FaultError(f"{address}: {elements.bad}, {elements.scripts} scripts")
+    return f"status {status}"
+
+
+def hostile_text(random: Random) -> str:
+    """Pieces of texts that try to leave their place in a page."""
+    pieces = []
+    for _ in range(random.randint(1, 3)):
+        text = random.choice((*TEXTS, *ODD_TEXTS))
+        start = random.randrange(len(text) + 1)
+        pieces.append(text if random.random() < 0.5 else text[start : start + random.randint(1, 40)])
+    return random.choice(("", "\n", '"', "'", ">", "<!--", "`", "\0", "&")).join(pieces)
+
+
+@campaign("cells", cases=50)
+def attack_cells(random: Random, folder: Path) -> str | None:
+    """Every CSV export: no text cell starts like a formula."""
+    code = quote(hostile_text(random)[:200], safe="", errors="replace")
+    address = random.choice(
+        (
+            f"/export/samples.csv/hostile?q={code}",
+            "/export/samples.csv/hostile",
+            f"/export/samples.csv/hostile?sort=meteor&offset={random.randrange(5)}",
+            "/export/run.csv/hostile",
+            "/export/run.csv/hostile?table=slices",
+            "/runs.csv",
+            "/compare/numbers.csv?run=alba&run=boreas",
+            f"/pairs.csv?run=alba&run=boreas&metric={random.choice(('rouge_l', 'bleu', 'cider_d'))}",
+        )
+    )
+    status, body = request(folder, address)
+    if status != 200:
+        return f"status {status}"
+    for row in csv.reader(io.StringIO(body, newline="")):
+        for cell in row:
+            if cell.lstrip(" ").startswith(FORMULA) and not _is_number(cell):
+                raise FaultError(f"{address}: the cell {cell[:100]!r} is a formula")
+    return "read"
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
