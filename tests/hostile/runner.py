@@ -190,7 +190,8 @@ def _try_cases(name: str, seed: int, case: int, last: int, scratch: str, reports
         "COLUMNS": "80",
     }
     campaign = all_campaigns()[name]
-    _limit_memory(campaign.memory)
+    if campaign.memory is not None:
+        _limit_memory(campaign.memory)
     reports.send(("ready", ""))
     for number in range(case, last):
         folder = Path(scratch) / "case"

@@ -1,7 +1,7 @@
 """Requests to the viewer: SQL in filters, paths out of the folder, texts that run as code, cells that run as formulas.
 
-Each request has an expected answer: no server error, nothing from outside the folder, no element or attribute that a text
-brought along, and for filters exactly the samples that Python finds.
+Each request has an expected answer: no server error, nothing from outside the folder, no element or attribute that a
+text brought along, and for filters exactly the samples that Python finds.
 """
 
 from __future__ import annotations
@@ -63,7 +63,21 @@ SQL = (
 CODE = ("Parser Error", "Binder Error", "Catalog Error", "Conversion Error", "Traceback", "Invalid Input Error")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 ROUTES = ("/run/", "/samples/", "/sample/", "/media/", "/progress/", "/export/run.json/", "/export/samples.csv/")
-STEPS = ("..", "%2e%2e", "%252e%252e", "..;", "....", "..\\", "%5c..", ".", "~", "alba", "%00", "%c0%ae%c0%ae", "\u2025")
+STEPS = (
+    "..",
+    "%2e%2e",
+    "%252e%252e",
+    "..;",
+    "....",
+    "..\\",
+    "%5c..",
+    ".",
+    "~",
+    "alba",
+    "%00",
+    "%c0%ae%c0%ae",
+    "\u2025",
+)
 
 
 @cache
@@ -156,7 +170,9 @@ def _search(folder: Path, text: str, field: str) -> str:
 def attack_paths(random: Random, folder: Path) -> str | None:
     site()
     steps = [random.choice(STEPS) for _ in range(random.randint(1, 6))]
-    ending = random.choice(("outside", "secret.txt", "etc/passwd", "media/red.png", "results.json", "", "alba/run.json"))
+    ending = random.choice(
+        ("outside", "secret.txt", "etc/passwd", "media/red.png", "results.json", "", "alba/run.json")
+    )
     separator = random.choice(("/", "/", "/", "//", "%2f", "\\", "%5c", "/./"))
     path = separator.join((*steps, ending))
     if random.random() < 0.3:
