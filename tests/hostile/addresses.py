@@ -102,8 +102,9 @@ def _notation(random: Random, address: str) -> str:
     """The address in one of the ways that some program accepts."""
     parsed = ip_address(address)
     if isinstance(parsed, IPv6Address):
-        forms = (f"[{parsed}]", f"[{parsed.exploded}]", str(parsed), f"[{parsed}%25eth0]", f"[{parsed}%lo]")
-        return random.choice(forms)
+        return random.choice(
+            (f"[{parsed}]", f"[{parsed.exploded}]", str(parsed), f"[{parsed}%25eth0]", f"[{parsed}%lo]")
+        )
     number, parts = int(parsed), address.split(".")
     octets = list(map(int, parts))
     forms = (

@@ -62,18 +62,18 @@ def commands() -> tuple[tuple[tuple[str, ...], click.Command], ...]:
     """Every command with its names."""
     from multimodal_eval.cli.main import cli
 
-    found: list[tuple[tuple[str, ...], click.Command]] = []
+    listed: list[tuple[tuple[str, ...], click.Command]] = []
 
     def walk(names: tuple[str, ...], command: click.Command) -> None:
         if names:
-            found.append((names, command))
+            listed.append((names, command))
         if isinstance(command, click.Group):
             for name, child in command.commands.items():
                 if name not in LEFT_OUT:
                     walk((*names, name), child)
 
     walk((), cli)
-    return tuple(found)
+    return tuple(listed)
 
 
 @cache

@@ -18,7 +18,7 @@ from tests.report import hostile
 from tests.report.visits import DESKTOP, Visit, served
 
 # What a text may have turned into. Texts in other attributes than those of `LINKS` are only shown.
-FOUND = """() => {
+TRACES = """() => {
     const LINKS = ["href", "src", "action", "formaction", "data", "xlink:href", "srcdoc"];
     const runs = attribute => attribute.name.startsWith("on")
         || (LINKS.includes(attribute.name) && /^\\s*(javascript:|data:text|https?:|[/][/])/i.test(attribute.value));
@@ -53,9 +53,9 @@ def _visit(address: str) -> None:
     seen = Visit(chromium(), address, viewport=DESKTOP)
     try:
         seen.page.locator("details").evaluate_all("elements => elements.forEach(details => details.open = true)")
-        found: dict[str, Any] = seen.page.evaluate(FOUND)
-        if any(found.values()):
-            raise FaultError(f"{address}: {found}")
+        traces: dict[str, Any] = seen.page.evaluate(TRACES)
+        if any(traces.values()):
+            raise FaultError(f"{address}: {traces}")
         if seen.dialogs or seen.elsewhere:
             raise FaultError(f"{address}: dialogs {seen.dialogs}, requests {seen.elsewhere}")
     finally:

@@ -1,0 +1,43 @@
+"""The files that pin versions agree, and no file names a package registry."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+from tools.floors import floors
+
+ROOT = Path(__file__).parents[2]
+CI = ROOT / ".ci" / "requirements.txt"
+
+
+def pins(path: Path) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text))
+
+
+def test_the_hashed_requirements_are_the_constraints_and_the_build_requirements():
+    assert pins(CI) == pins(ROOT / "constraints.txt") | pins(ROOT / ".ci" / "build.in")
+
+
+def test_every_hashed_requirement_has_a_hash_and_no_address():
+    text = CI.read_text(encoding="utf-8")
+    for block in re.split(r"\n(?=\S)", text.strip()):
+        assert re.fullmatch(r"[a-z0-9._-]+==\S+( \\\n    --hash=sha256:[0-9a-f]{64})+", block), block[:100]
+
+
+def test_the_build_requirements_are_the_same_everywhere():
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    assert dict(requirement.split("==") for requirement in required).items() <= pins(ROOT / ".ci" / "build.in").items()
+
+
+def test_no_constraint_is_lower_than_a_floor():
+    pinned = pins(ROOT / "constraints.txt")
+    lowest = floors(["view", "remote", "ray"])
+    assert len(lowest) > 15
+    for name, floor in lowest.items():
+        assert version(pinned[name]) >= version(floor), name
