@@ -254,11 +254,13 @@ class RunFolder:
     def read_classification(self) -> dict[str, Any] | None:
         """The content of classification.json; None if it is missing."""
         try:
-            return msgspec.json.decode(self.checksums.read_json("classification.json"), type=dict[str, Any])
+            content = msgspec.json.decode(self.checksums.read_json("classification.json"), type=dict[str, Any])
         except MissingFileError:
             return None
         except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError) as error:
             raise RunFolderError(f"{self.label}/classification.json cannot be read: {error}") from None
+        content.pop("sha256", None)
+        return content
 
     def write_classification(self, report: Mapping[str, Any]) -> None:
         """Replace classification.json."""
