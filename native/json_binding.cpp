@@ -27,6 +27,12 @@ nb::list repeated_keys(nb::handle data, bool line_delimited) {
     return out;
 }
 
+std::size_t count_values(nb::handle data) {
+    Buffer buffer(data);
+    nb::gil_scoped_release unlocked;
+    return mmeval::count_values(buffer.text());
+}
+
 nb::tuple array_elements(nb::handle data, std::size_t start, std::size_t limit) {
     Buffer buffer(data);
     mmeval::ElementBatch batch;
@@ -45,6 +51,7 @@ nb::tuple array_elements(nb::handle data, std::size_t start, std::size_t limit) 
 void bind_json(nb::module_& module) {
     module.def("repeated_keys", &repeated_keys, nb::arg("data"), nb::arg("line_delimited"),
                "(offset, key) of every repeated key in an object of the JSON text.");
+    module.def("count_values", &count_values, nb::arg("data"), "About how many values the JSON text contains.");
     module.def("array_elements", &array_elements, nb::arg("data"), nb::arg("start"), nb::arg("limit"),
                "(elements, next, lines_passed, closed, broken): the positions of the next elements of a JSON array.");
 }

@@ -14,6 +14,10 @@ public:
     ScannedBlock scan(std::string_view block) {
         const char *begin = block.data(), *const end = begin + block.size();
         for (std::int32_t line = 0; begin < end; ++line) {
+            if (*begin == '\n') {  // blank
+                ++begin;
+                continue;
+            }
             const auto* newline = static_cast<const char*>(std::memchr(begin, '\n', static_cast<std::size_t>(end - begin)));
             const char* const stop = newline == nullptr ? end : newline;
             read_from(begin, stop);

@@ -1,7 +1,8 @@
 #include "json_scan.h"
 
+#include <algorithm>
 #include <cstring>
-#include <unordered_set>
+#include <set>
 
 namespace mmeval {
 namespace {
@@ -74,7 +75,11 @@ std::size_t behind_string(std::string_view text, std::size_t at, bool stop_at_ne
     return text.size();
 }
 
-// The keys of one object. A linear search is fastest until there are many keys.
+// Deeper text is refused by every decoder, so its keys need no check.
+constexpr std::size_t kDeepest = 100'000;
+
+// The keys of one object. A linear search is fastest until there are many keys. The tree of many keys is never slow: an
+// input could contain keys with equal hashes.
 class KeySet {
 public:
     bool insert(std::string_view key) {
@@ -95,7 +100,7 @@ public:
 private:
     static constexpr std::size_t kFew = 24;
     std::vector<std::string_view> few_;
-    std::unordered_set<std::string_view> many_;
+    std::set<std::string_view> many_;
 };
 
 }  // namespace
@@ -104,12 +109,16 @@ std::vector<RepeatedKey> repeated_keys(std::string_view text, bool line_delimite
     std::vector<RepeatedKey> repeated;
     std::vector<KeySet> sets;                                // one per open object, reused
     std::vector<char> open;                                  // '{' or '['
-    std::unordered_set<std::string> unescaped;               // owns the keys with escapes
+    std::set<std::string> unescaped;                         // owns the keys with escapes
     std::size_t objects = 0;
     bool key_next = false;
     for (std::size_t i = 0; i < text.size();) {
         switch (text[i]) {
             case '{':
+                if (open.size() == kDeepest) {
+                    i = line_delimited ? std::min(text.find('\n', i), text.size()) : text.size();
+                    break;
+                }
                 open.push_back('{');
                 if (sets.size() == objects) sets.emplace_back();
                 sets[objects++].clear();
@@ -117,6 +126,10 @@ std::vector<RepeatedKey> repeated_keys(std::string_view text, bool line_delimite
                 ++i;
                 break;
             case '[':
+                if (open.size() == kDeepest) {
+                    i = line_delimited ? std::min(text.find('\n', i), text.size()) : text.size();
+                    break;
+                }
                 open.push_back('[');
                 key_next = false;
                 ++i;
@@ -149,6 +162,7 @@ std::vector<RepeatedKey> repeated_keys(std::string_view text, bool line_delimite
             case '\n':
                 if (line_delimited) {
                     open.clear();
+                    unescaped.clear();
                     objects = 0;
                     key_next = false;
                 }
@@ -158,6 +172,20 @@ std::vector<RepeatedKey> repeated_keys(std::string_view text, bool line_delimite
         }
     }
     return repeated;
+}
+
+std::size_t count_values(std::string_view text) {
+    std::size_t values = 1;
+    for (std::size_t i = 0; i < text.size();) {
+        const char c = text[i];
+        if (c == '"') {
+            i = behind_string(text, i, false);
+            continue;
+        }
+        values += c == ',' || c == '[' || c == '{';
+        ++i;
+    }
+    return values;
 }
 
 ElementBatch array_elements(std::string_view text, std::size_t start, std::size_t limit) {

@@ -30,6 +30,9 @@ struct ElementBatch {
 // a broken record cannot hide later ones.
 std::vector<RepeatedKey> repeated_keys(std::string_view text, bool line_delimited);
 
+// About how many values the text contains, for an estimate of the memory that it takes once it is decoded.
+std::size_t count_values(std::string_view text);
+
 // Up to `limit` elements of a JSON array, scanning from `start`, which is after '[' or an element.
 ElementBatch array_elements(std::string_view text, std::size_t start, std::size_t limit);
 

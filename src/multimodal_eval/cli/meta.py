@@ -53,6 +53,7 @@ def meta(data: Any, format_: str, **params: Any) -> None:
     Flickr8k (ExpertAnnotations.txt or CrowdFlowerAnnotations.txt, and Flickr8k.token.txt; plain or .gz).
     """
     from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.data.readers import limits
     from multimodal_eval.run.meta import Request, meta_evaluate
 
     request = Request(
@@ -65,7 +66,7 @@ def meta(data: Any, format_: str, **params: Any) -> None:
         limit=params["limit"],
         allow_partial=params["allow_partial"],
     )
-    with progress_bar() as progress:
+    with limits.using(params["max_expansion"], params["max_record_mb"]), progress_bar() as progress:
         results = meta_evaluate(data, request, progress=progress)
     if format_ == "json":
         from multimodal_eval.core.records import to_json

@@ -117,6 +117,16 @@ def input_options(command: Command) -> Command:
     """Options for reading the input."""
     for option in (
         click.option(
+            "--max-record-mb",
+            type=click.IntRange(1, 2000),
+            help="Refuse a record, or a page of Parquet, that takes more memory.  [default: 512]",
+        ),
+        click.option(
+            "--max-expansion",
+            type=click.IntRange(1),
+            help="Refuse a file whose content is this many times larger, as in a decompression bomb.  [default: 100]",
+        ),
+        click.option(
             "--allow-partial", is_flag=True, help="Score the ids that match, and count the others as unscored."
         ),
         click.option("--limit", type=click.IntRange(1), help="Read only the first N samples."),

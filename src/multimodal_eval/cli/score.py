@@ -177,6 +177,8 @@ def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
         labels=None if params["labels"] is None else str(params["labels"]),
         unknown_labels=params["unknown_labels"],
         limit=params["limit"],
+        max_expansion=params["max_expansion"],
+        max_record_mb=params["max_record_mb"],
         allow_partial=params["allow_partial"],
         allow_empty=params["allow_empty"],
         image_root=None if params["image_root"] is None else str(params["image_root"]),

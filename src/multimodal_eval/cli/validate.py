@@ -25,6 +25,7 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.show import console
     from multimodal_eval.cli.terminal import warning
+    from multimodal_eval.data.readers import limits
     from multimodal_eval.data.readers.column_names import peeked
     from multimodal_eval.data.readers.inputs import FileInput
     from multimodal_eval.data.readers.problems import Problems
@@ -36,8 +37,8 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     columns = parse_map(dict(params["mapping"]))
     source = FileInput(data, predictions, columns, params["allow_partial"], annotators, params["questions"])
     problems, summary = Problems(), Summary()
-    with progress_bar() as progress:
-        for _ in source.parts(problems, summary, 10_000, limit):
+    with limits.using(params["max_expansion"], params["max_record_mb"]), progress_bar() as progress:
+        for _ in source.check(problems, summary, limit):
             progress("reading", summary.samples, None)
     problems.raise_if_any()
     refuse_empty(summary, str(data))

@@ -49,6 +49,8 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     by: list[str] = []
     strata: StrataConfig | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_expansion: Annotated[int, msgspec.Meta(ge=1)] | None = None  # content per byte of a file; None: 100
+    max_record_mb: Annotated[int, msgspec.Meta(ge=1, le=2000)] | None = None  # memory of one record; None: 512
     seed: int = 0
     error_patterns: list[str] | None = None  # regular expressions, or `default`; None: only the default
     plugins: list[str] = []

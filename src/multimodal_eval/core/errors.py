@@ -254,9 +254,12 @@ def did_you_mean(name: object, known: Sequence[str]) -> str:
 
 def shorten(value: Any, limit: int = 60) -> str:
     """A value for a message: its repr, cut at `limit` characters."""
-    if isinstance(value, str | bytes) and len(value) > 4 * limit:
+    if isinstance(value, str | bytes | list | tuple) and len(value) > 4 * limit:
         value = value[: 4 * limit]
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers of thousands of digits
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

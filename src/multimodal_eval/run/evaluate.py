@@ -56,7 +56,7 @@ from multimodal_eval.run.progress_display import shown
 from multimodal_eval.run.repair import repair
 
 _ENGINE_SETTINGS = {"address", "gpus_per_worker"}
-_INPUT_SETTINGS = ("limit", "map", "annotators", "questions", "allow_partial")
+_INPUT_SETTINGS = ("limit", "map", "annotators", "questions", "allow_partial", "max_expansion", "max_record_mb")
 
 Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]] | Table
 

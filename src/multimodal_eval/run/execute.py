@@ -34,6 +34,7 @@ from multimodal_eval.core.records import (
     StoredSignature,
 )
 from multimodal_eval.core.registry import plugin_digests
+from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
@@ -127,7 +128,9 @@ def _local() -> Executor:
 
 def read_input(worker: Worker, source: Input, executor: Executor, progress: Progress) -> RunInfo:
     """Check the whole input and store its samples in parts, before anything is scored."""
-    read = read_in_parallel(worker, source, executor, progress) or _read_here(worker, source, progress)
+    config = worker.plan.config
+    with limits.using(config.max_expansion, config.max_record_mb):
+        read = read_in_parallel(worker, source, executor, progress) or _read_here(worker, source, progress)
     summary = read.summary
     refuse_empty(summary, _name(source))
     read.columns.check_columns([*summary.fields, *summary.metadata])

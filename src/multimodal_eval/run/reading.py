@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.config import RunConfig
+from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.files import describe_file
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.ranges import RangeReader, id_hashes
@@ -68,6 +69,11 @@ def perform(folder: RunFolder, config: RunConfig, item: ReadItem) -> Any:
     """Do one task and return its result. None if it, or another one before it, has a doubt."""
     if is_stopped(folder):
         return None
+    with limits.using(config.max_expansion, config.max_record_mb):
+        return _performed(folder, config, item)
+
+
+def _performed(folder: RunFolder, config: RunConfig, item: ReadItem) -> Any:
     try:
         match item:
             case ReadTask():

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.data.readers import limits
 
 BLOCK = 1 << 20
 PIECE = 1 << 14  # small, so that little of a damaged stream is lost
-LONGEST_RECORD = 1 << 26
 BOM = b"\xef\xbb\xbf"
 COMPRESSED = (".gz", ".zst")
 
@@ -36,6 +36,7 @@ class Block:
     first_line: int
     offset: int
     ends_in_newline: bool
+    budget: limits.Budget | None = None  # of a compressed file
 
 
 def bare_suffix(path: Path) -> str:
@@ -47,18 +48,18 @@ def bare_suffix(path: Path) -> str:
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes, decompressed according to its suffix."""
+def open_bytes(path: Path, *, whole: bool = False) -> Iterator[IO[bytes]]:
+    """Open a file for reading bytes, decompressed according to its suffix; `whole`: all of it will be in memory."""
     suffix = path.suffix.lower()
     try:
         if suffix == ".gz":
             with gzip.open(path, "rb") as stream:
-                yield cast(IO[bytes], stream)
+                yield limits.bounded(cast(IO[bytes], stream), str(path), path.stat().st_size, whole=whole)
         elif suffix == ".zst":
             import pyarrow as pa
 
             with pa.OSFile(str(path)) as file, pa.CompressedInputStream(file, "zstd") as stream:
-                yield cast(IO[bytes], _Unbuffered(stream))
+                yield limits.bounded(_Unbuffered(stream), str(path), path.stat().st_size, whole=whole)
         else:
             with path.open("rb") as stream:
                 yield stream
@@ -107,7 +108,7 @@ def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
 def line_blocks(stream: IO[bytes], file: str) -> Iterator[Block]:
     """The stream in blocks of complete lines; the last may lack its newline."""
     line, offset, rest = 1, 0, b""
-    first = True
+    budget, first = limits.budget_of(stream), True
     for chunk in _chunks(stream):
         data = rest + chunk
         if first:
@@ -118,21 +119,15 @@ def line_blocks(stream: IO[bytes], file: str) -> Iterator[Block]:
         cut = data.rfind(b"\n", len(rest)) + 1 if len(rest) < len(data) else 0
         if cut == 0:
             rest = data
-            if len(rest) > LONGEST_RECORD:
-                problem = Problem(
-                    code="TOO_LONG",
-                    message=f"a record is longer than {LONGEST_RECORD >> 20} MB",
-                    file=file,
-                    line=line,
-                )
-                raise InputError([problem])
+            if len(rest) > limits.current().text_bytes:
+                limits.refuse_text(file, line)
             continue
-        yield Block(data[:cut], line, offset, True)
+        yield Block(data[:cut], line, offset, True, budget)
         line += data.count(b"\n", 0, cut)
         offset += cut
         rest = data[cut:]
     if rest:
-        yield Block(rest, line, offset, False)
+        yield Block(rest, line, offset, False, budget)
 
 
 def refuse_utf16(head: bytes, file: str) -> None:

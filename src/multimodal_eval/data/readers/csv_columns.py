@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from multimodal_eval._native import cut_csv
-from multimodal_eval.data.readers.blocks import BLOCK, BOM, LONGEST_RECORD, DamagedStreamError, open_bytes
+from multimodal_eval.data.readers import limits
+from multimodal_eval.data.readers.blocks import BLOCK, BOM, DamagedStreamError, open_bytes
 from multimodal_eval.data.readers.formats import read_delimited, record_of_cells
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.scanned import Line, Rest, Scanned, Scanners
@@ -36,6 +37,7 @@ class CsvBlock:
     first_line: int
     header: list[str]
     delimiter: str
+    budget: limits.Budget | None  # of a compressed file
 
     def scan(self, scanners: Scanners) -> tuple[Any, ...]:
         """The items of `Scanned`."""
@@ -52,6 +54,8 @@ class CsvBlock:
         """The record of a line; None if it has too many or too few cells."""
         place, _, begin, end = line
         cells = next(_rows(self.data[begin:end].decode(), self.delimiter))
+        if self.budget is not None:
+            self.budget.spend(len(cells))
         return record_of_cells(self.header, cells, problems, self.file, self.first_line + place)
 
 
@@ -89,6 +93,7 @@ class _Cutter:
         self._path, self._delimiter = path, delimiter
         self.skip = skip  # records that are still to be skipped
         self.line = 1
+        self._budget: limits.Budget | None = None
 
     def blocks(self) -> Iterator[CsvBlock]:
         """The blocks; an exception if the rest is unusual."""
@@ -105,7 +110,7 @@ class _Cutter:
                 data = data[end:]
             end, lines, _, is_valid = cut_csv(data, self._delimiter, is_last, _ALL)
             if end:
-                yield CsvBlock(str(self._path), data[:end], self.line, header, self._delimiter)
+                yield CsvBlock(str(self._path), data[:end], self.line, header, self._delimiter, self._budget)
                 self.line += lines
             rest = data[end:]
             if not is_valid or len(rest) > _LONGEST:
@@ -121,6 +126,7 @@ class _Cutter:
         decoder = codecs.getincrementaldecoder("utf-8")()
         chunk, pending = b"-", b""
         with open_bytes(self._path) as stream:
+            self._budget = limits.budget_of(stream)
             while chunk:
                 chunk = stream.read(BLOCK)
                 data = pending + chunk
@@ -141,5 +147,5 @@ class _Cutter:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
-    csv.field_size_limit(LONGEST_RECORD)
+    csv.field_size_limit(limits.current().text_bytes)
     return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)

@@ -156,14 +156,19 @@ def checked_annotations(field: str, value: Any) -> Columns:
 
 def checked_value(field: str, value: Any) -> Any:
     """A value of any type: text in it is checked and normalised, and numbers must be finite."""
-    if type(value) is str:
+    kind = type(value)
+    if kind is str:
         return checked_text(field, value)
+    if kind is list:
+        return [checked_value(field, item) for item in value]
+    if kind is bool or value is None:
+        return value
     if isinstance(value, Mapping):
         return {checked_text(field, str(key)): checked_value(field, item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [checked_value(field, item) for item in value]
     if is_number(value):
-        if not isfinite(value):
+        if not isinstance(value, Integral) and not isfinite(value):
             raise RefusedError("NONFINITE", f"`{field}` is {value}")
         return value if type(value) in (int, float) else value.item() if hasattr(value, "item") else value
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value

@@ -12,38 +12,45 @@ from pathlib import Path
 from typing import IO, Any
 
 from multimodal_eval.core.errors import InputError, Problem, shorten
+from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.blocks import (
     BLOCK,
-    LONGEST_RECORD,
     DamagedStreamError,
     bare_suffix,
     open_bytes,
     refuse_utf16,
 )
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_array, read_jsonl
+from multimodal_eval.data.readers.parquet_pages import rows_together
+from multimodal_eval.data.readers.parquet_rows import parquet_errors, python_rows
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.vqa_files import has_questions, read_vqa
 
 Reader = Callable[[Path, Problems], Iterator[Record]]
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 BATCH = 8192  # rows of Parquet
+_SHOWN_COLUMNS = 20  # with the same name
+_SHOWN_NAME = 200
 
 
 def read_delimited(path: Path, problems: Problems, delimiter: str, first_line: int = 0) -> Iterator[Record]:
     """(first line, cells by column) of every row from `first_line` on; all cells are text."""
     file, last_good = str(path), 0
-    csv.field_size_limit(LONGEST_RECORD)
+    csv.field_size_limit(limits.current().text_bytes)
     try:
         with open_bytes(path) as stream:
-            text = io.TextIOWrapper(_raw(stream, file), encoding="utf-8-sig", newline="")
+            text = _BoundedLines(io.TextIOWrapper(_raw(stream, file), encoding="utf-8-sig", newline=""), file)
             rows = csv.reader(text, delimiter=delimiter, strict=True)
             header = next(rows, None)
             if header is None:
                 return
             if not _header_is_fine(header, file, problems):
                 return
-            start = rows.line_num + 1
+            start, budget = rows.line_num + 1, limits.budget_of(stream)
             for cells in rows:
+                text.used = 0
+                if budget is not None:
+                    budget.spend(len(cells))
                 line, start = start, rows.line_num + 1
                 is_skipped = line < first_line
                 if cells and (record := record_of_cells(header, cells, None if is_skipped else problems, file, line)):
@@ -57,6 +64,28 @@ def read_delimited(path: Path, problems: Problems, delimiter: str, first_line: i
         problems.add(code, f"{fault}; the last good record starts on line {last_good}", file=file, line=last_good + 1)
     except DamagedStreamError as damage:
         problems.add(damage.code, f"{damage}; the last good record starts on line {last_good}", file=file)
+
+
+class _BoundedLines:
+    """The lines of a text. `used` counts the characters of the current record, which must not become too long."""
+
+    def __init__(self, text: io.TextIOWrapper, file: str) -> None:
+        self._text, self._file, self._line = text, file, 0
+        self._most = limits.current().text_bytes
+        self.used = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._text.readline(self._most + 1)
+        if not line:
+            raise StopIteration
+        self._line += 1
+        self.used += len(line)
+        if self.used > self._most:
+            limits.refuse_text(self._file, self._line)
+        return line
 
 
 def record_of_cells(
@@ -94,10 +123,14 @@ def _raw(stream: IO[bytes], file: str) -> io.BufferedReader:
 
 
 def _header_is_fine(header: list[str], file: str, problems: Problems) -> bool:
-    repeated = [name for name, count in Counter(header).items() if count > 1]
-    for name in repeated:
-        columns = [str(index) for index, column in enumerate(header, 1) if column == name]
-        message = f"the header names {name!r} more than once, in columns {' and '.join(columns)}"
+    repeated = {name: list[str]() for name, count in Counter(header).items() if count > 1}
+    for index, column in enumerate(header, 1) if repeated else ():
+        if column in repeated and len(repeated[column]) <= _SHOWN_COLUMNS:
+            repeated[column].append(str(index))
+    for name, columns in repeated.items():
+        more = " …" if len(columns) > _SHOWN_COLUMNS else ""
+        shown = shorten(name, _SHOWN_NAME)
+        message = f"the header names {shown} more than once, in columns {' and '.join(columns[:_SHOWN_COLUMNS])}{more}"
         problems.add("DUPLICATE", message, file=file, line=1, field=name)
     return not repeated
 
@@ -124,7 +157,6 @@ def read_parquet(
 
     Row numbers count from the first of the row groups. They are read in batches.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     file = str(path)
@@ -132,12 +164,20 @@ def read_parquet(
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK) as parquet:
             if not _header_is_fine(parquet.schema_arrow.names, file, problems):
                 return
-            row = 1
-            for batch in parquet.iter_batches(batch_size=BATCH, row_groups=row_groups):
+            row, budget = 1, limits.Budget(file, path.stat().st_size)
+            together = rows_together(parquet, path, row_groups, BATCH)
+            for batch in parquet.iter_batches(batch_size=together, row_groups=row_groups):
                 skipped = min(max(0, first_row - row), len(batch))
-                yield from enumerate(batch.slice(skipped).to_pylist(), row + skipped)
+                records = python_rows(batch.slice(skipped), file, row + skipped, budget)
+                for number, record in enumerate(records, row + skipped):
+                    if isinstance(record, Problem):
+                        problems.note(record)
+                    else:
+                        yield number, record
                 row += len(batch)
-    except (pa.ArrowInvalid, OSError) as fault:
+    except InputError:
+        raise
+    except parquet_errors() as fault:
         code = "TRUNCATED" if "magic bytes" in str(fault) or "size" in str(fault) else "SYNTAX"
         problems.add(code, f"not a readable Parquet file: {fault}", file=file)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.records import InputFile, Source
@@ -24,8 +25,12 @@ from multimodal_eval.data.readers.records import ColumnMap, Fields, RecordChecke
 from multimodal_eval.data.readers.summary import Summary, note_unused
 from multimodal_eval.data.readers.vqa_files import questions_beside, read_vqa, result_columns, with_questions
 
+if TYPE_CHECKING:
+    from multimodal_eval.data.readers.columns import Piece
+
 _COCO_RESULTS: ColumnMap = {"id": ("image_id",), "generated_answer": ("caption",)}
 _SHOWN_UNMATCHED = 10
+_CHECKED_TOGETHER = 1000
 
 
 @dataclass
@@ -84,13 +89,26 @@ class FileInput:
         if not self.has_columns:
             yield from map(SamplePart, parts_of(self.samples(problems, summary, limit), most))
             return
-        from multimodal_eval.data.readers.columns import ColumnReader, column_parts
+        from multimodal_eval.data.readers.columns import column_parts
+
+        yield from column_parts(self._pieces(problems, summary, limit), most)
+
+    def check(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[None]:
+        """Check all samples and keep none; `summary.samples` counts those read so far."""
+        samples = self._pieces(problems, summary, limit) if self.has_columns else self.samples(problems, summary, limit)
+        for number, _ in enumerate(samples):
+            if self.has_columns or number % _CHECKED_TOGETHER == 0:
+                yield
+
+    def _pieces(self, problems: Problems, summary: Summary, limit: int | None) -> Iterator[Piece]:
+        """The samples as columns, then the problems that need all of them."""
+        from multimodal_eval.data.readers.columns import ColumnReader
 
         checker, files = self._checker(self.data_files, problems), self.data_files.files
         reader = ColumnReader(files, checker, problems, limit)
-        for part in column_parts(reader.pieces(), most):
-            summary.samples += len(part)
-            yield part
+        for piece in reader.pieces():
+            summary.samples += len(piece)
+            yield piece
         reader.seen.note_duplicates(problems, lambda: _ids_again(files, checker, limit))
         summary.add(checker)
         note_unused("map", checker.unused_map, checker, problems, summary)

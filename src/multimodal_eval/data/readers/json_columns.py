@@ -37,8 +37,11 @@ class JsonBlock:
     def record(self, line: Line, problems: Problems, last_good: int) -> Columns | None:
         """The record of a line, or None; `last_good` is the number of the last line that is a record."""
         place, _, begin, end = line
+        text = self.block.data[begin:end]
+        if self.block.budget is not None:
+            self.block.budget.spend_json(text)
         return record_of_line(
-            self.block.data[begin:end],
+            text,
             self.file,
             problems,
             line=self.first_line + place,

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from multimodal_eval._native import array_elements, repeated_keys
+from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.blocks import (
     BOM,
     COMPRESSED,
@@ -49,6 +50,7 @@ def record_of_line(
     """The fields of one line, `start` bytes into the file. None if it is blank or has problems, which are recorded."""
     if not text or text.isspace():
         return None
+    limits.check_json(text, file, line)
     repeated = repeated_by_line(text, line, line_delimited=True)
     if repeated:
         note_repeated_keys(problems, file, repeated)
@@ -76,6 +78,9 @@ def records_of_block(block: Block, path: Path, problems: Problems, last_good: in
         if line in repeating:
             note_repeated_keys(problems, file, {line: repeating[line]})
             continue
+        limits.check_json(text, file, line)
+        if block.budget is not None:
+            block.budget.spend_json(text)
         try:
             fields = decode(text)
         except DECODE_ERRORS as error:
@@ -90,7 +95,7 @@ def records_of_block(block: Block, path: Path, problems: Problems, last_good: in
 def _mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
     """The whole file: memory-mapped, or decompressed into memory."""
     if path.suffix.lower() in COMPRESSED:
-        with open_bytes(path) as stream:
+        with open_bytes(path, whole=True) as stream:
             yield stream.read()
     elif path.stat().st_size == 0:
         yield b""
@@ -111,6 +116,7 @@ def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
     decode = _DECODER.decode
     file = str(path)
     last_good = 0
+    budget = limits.Budget(file, path.stat().st_size) if path.suffix.lower() in COMPRESSED else None
     try:
         with _mapped(path) as text:
             refuse_utf16(bytes(text[:8]), file)
@@ -121,8 +127,13 @@ def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
             while not closed:
                 elements, position, passed, closed, broken = array_elements(text, position, _BATCH)
                 for begin, end, before in elements:
-                    raw = bytes(text[begin:end])
                     here = line + before
+                    if end - begin > limits.current().text_bytes:
+                        limits.refuse_text(file, here)
+                    raw = bytes(text[begin:end])
+                    limits.check_json(raw, file, here)
+                    if budget is not None:
+                        budget.spend_json(raw)
                     repeated = repeated_by_line(raw, here, line_delimited=False)
                     if repeated:
                         note_repeated_keys(problems, file, repeated)
@@ -169,7 +180,10 @@ def _after_bracket(text: bytes | mmap.mmap) -> tuple[int, int]:
 def read_json_object(path: Path, problems: Problems) -> Columns | None:
     """The object in a file; None if it cannot be read or repeats a key."""
     raw = _document(path, str(path), problems)
-    return None if raw is None else _decoded(raw, str(path), problems, Columns)
+    if raw is None:
+        return None
+    limits.check_json(raw, str(path), None, "the document", free=path.stat().st_size)  # a plain file is no bomb
+    return _decoded(raw, str(path), problems, Columns)
 
 
 def read_json_value(source: Path | bytes, file: str, problems: Problems) -> Columns | list[Any] | None:
@@ -311,8 +325,10 @@ def _constant(text: bytes) -> str | None:
 def repeated_by_line(text: bytes, first_line: int, *, line_delimited: bool) -> dict[int, list[str]]:
     """The keys that an object repeats, by line. The decoder would silently keep the last value."""
     repeated: dict[int, list[str]] = {}
+    line, counted = first_line, 0
     for offset, key in repeated_keys(text, line_delimited):
-        repeated.setdefault(first_line + text.count(b"\n", 0, offset), []).append(key)
+        line, counted = line + text.count(b"\n", counted, offset), offset
+        repeated.setdefault(line, []).append(key)
     return repeated
 
 

@@ -10,6 +10,7 @@ Columns = dict[str, object]  # an unchecked record: column -> value
 Record = tuple[int, Columns]  # line or row number, and the columns
 
 MAX_KEPT = 1000  # a file with a billion bad lines must not fill the memory
+MAX_COUNTED = 500_000  # nor take hours
 
 
 class Problems:
@@ -21,9 +22,22 @@ class Problems:
 
     def add(self, code: str, message: str, **where: Any) -> None:
         """Add one problem; `where` are the other fields of `Problem`."""
+        if self.is_full:
+            self._count()
+        else:
+            self.note(Problem(code=code, message=message, **where))
+
+    def note(self, problem: Problem) -> None:
+        """Add one problem."""
+        self._count()
+        if not self.is_full:
+            self.kept.append(problem)
+
+    def _count(self) -> None:
         self.total += 1
-        if len(self.kept) < MAX_KEPT:
-            self.kept.append(Problem(code=code, message=message, **where))
+        if self.total >= MAX_COUNTED:
+            message = f"reading stopped after {self.total:,} problems"
+            raise InputError([*self.kept, Problem(code="TOO_MANY", message=message)], self.total)
 
     @property
     def is_full(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from multimodal_eval._native import count_records, text_hash
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.blocks import (
     BLOCK,
     BOM,
-    LONGEST_RECORD,
     Block,
     bare_suffix,
     line_blocks,
@@ -101,7 +101,7 @@ def _json_blocks(part: Range, skip: int) -> Iterator[JsonBlock]:
             skip -= skipped
             data = data[offset:]
         if data:
-            rest = Block(data, block.first_line, block.offset, block.ends_in_newline)
+            rest = replace(block, data=data)
             yield JsonBlock(str(part.file.path), rest)
 
 
@@ -119,7 +119,7 @@ def blocks_of(part: Range) -> Iterator[Block]:
             cut = chunk.rfind(b"\n") + 1
             if cut == 0:
                 rest += chunk
-                if len(rest) > LONGEST_RECORD - 2 * BLOCK:
+                if len(rest) > limits.current().text_bytes - 2 * BLOCK:
                     raise TooLongError
                 continue
             yield Block(rest + chunk[:cut], 1, 0, True)
