@@ -10,7 +10,7 @@ import gzip
 import json
 import lzma
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,13 +34,10 @@ def _written(path: Path, content: bytes) -> list[Path]:
     return [path]
 
 
-def _gz(path: Path, pieces: Iterable[bytes]) -> list[Path]:
-    with gzip.open(path, "wb", compresslevel=9) as stream:
-        for piece in pieces:
-            stream.write(piece)
-            if path.stat().st_size > SIZE - (1 << 20):
-                break
-    return [path]
+def _gz(path: Path, *pieces: tuple[bytes, int]) -> list[Path]:
+    """Some pieces, each repeated, in a member of its own: so the file is written at once."""
+    content = b"".join(gzip.compress(piece, 9) * times for piece, times in pieces)
+    return _written(path, content)
 
 
 def _zst(path: Path, piece: bytes, times: int) -> list[Path]:
@@ -119,42 +116,42 @@ def zst_of_records_with_lists(folder: Path) -> list[Path]:
 
 @bomb
 def gz_of_zeros(folder: Path) -> list[Path]:
-    return _gz(folder / "a.jsonl.gz", (ZEROS for _ in range(7000)))
+    return _gz(folder / "a.jsonl.gz", (ZEROS, 7000))
 
 
 @bomb
 def gz_of_blank_lines(folder: Path) -> list[Path]:
-    return _gz(folder / "a.jsonl.gz", (b"\n" * (1 << 20) for _ in range(7000)))
+    return _gz(folder / "a.jsonl.gz", (b"\n" * (1 << 20), 7000))
 
 
 @bomb
 def gz_of_short_lines(folder: Path) -> list[Path]:
-    return _gz(folder / "a.jsonl.gz", (b"1\n" * (1 << 19) for _ in range(4500)))
+    return _gz(folder / "a.jsonl.gz", (b"1\n" * (1 << 19), 4500))
 
 
 @bomb
 def gz_of_equal_records(folder: Path) -> list[Path]:
-    return _gz(folder / "a.jsonl.gz", (SHORT * 20_000 for _ in range(4500)))
+    return _gz(folder / "a.jsonl.gz", (SHORT * 20_000, 2500))
 
 
 @bomb
 def gz_of_csv_zeros(folder: Path) -> list[Path]:
-    return _gz(folder / "a.csv.gz", [b"id,generated_answer\n", *(ZEROS for _ in range(4500))])
+    return _gz(folder / "a.csv.gz", (b"id,generated_answer\n", 1), (ZEROS, 4500))
 
 
 @bomb
 def gz_of_csv_quoted(folder: Path) -> list[Path]:
-    return _gz(folder / "a.csv.gz", [b'id,generated_answer\na,"', *(ZEROS for _ in range(4500))])
+    return _gz(folder / "a.csv.gz", (b'id,generated_answer\na,"', 1), (ZEROS, 4500))
 
 
 @bomb
 def gz_of_csv_commas(folder: Path) -> list[Path]:
-    return _gz(folder / "a.csv.gz", [b"id,generated_answer\n", *(b"," * (1 << 20) for _ in range(4500))])
+    return _gz(folder / "a.csv.gz", (b"id,generated_answer\n", 1), (b"," * (1 << 20), 4500))
 
 
 @bomb
 def gz_of_csv_header(folder: Path) -> list[Path]:
-    return _gz(folder / "a.csv.gz", (ZEROS for _ in range(4500)))
+    return _gz(folder / "a.csv.gz", (ZEROS, 4500))
 
 
 @bomb
@@ -183,13 +180,13 @@ def zst_of_many_frames(folder: Path) -> list[Path]:
 @bomb
 def gz_of_coco(folder: Path) -> list[Path]:
     item = b'{"image_id":1,"caption":""},' * 40_000
-    return _gz(folder / "a.json.gz", [b'{"annotations":[', *(item for _ in range(600)), b"{}]}"])
+    return _gz(folder / "a.json.gz", (b'{"annotations":[', 1), (item, 600), (b"{}]}", 1))
 
 
 @bomb
 def gz_of_vqa(folder: Path) -> list[Path]:
     item = b'{"question_id":1,"answers":[]},' * 40_000
-    return _gz(folder / "a.json.gz", [b'{"annotations":[', *(item for _ in range(600)), b"{}]}"])
+    return _gz(folder / "a.json.gz", (b'{"annotations":[', 1), (item, 600), (b"{}]}", 1))
 
 
 @bomb
@@ -507,6 +504,13 @@ def parquet_of_long_bytes(folder: Path) -> list[Path]:
 def parquet_of_compressible_pages(folder: Path) -> list[Path]:
     table = pa.table({"id": pa.array(["x" * 900_000] * 300), "answer": pa.array(["x" * 900_000] * 300)})
     return _parquet(folder / "a.parquet", table, 16, use_dictionary=False)
+
+
+@bomb
+def parquet_of_prefixes(folder: Path) -> list[Path]:
+    table = pa.table({"id": pa.array(["x" * 900_000] * 200), "answer": pa.array(["x" * 900_000] * 200)})
+    prefixes = {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY", "write_statistics": False}
+    return _parquet(folder / "a.parquet", table, 40, **prefixes)
 
 
 @bomb

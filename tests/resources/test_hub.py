@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+from hashlib import sha256
 
 import pytest
 from click.testing import CliRunner
 
 from multimodal_eval.cli.main import cli
-from multimodal_eval.core.errors import FetchError, UnavailableError
+from multimodal_eval.core.errors import FetchError, ModelError, UnavailableError
 from multimodal_eval.models.source import fetchable, find_model
-from multimodal_eval.resources.fetch import fetch_named, verify_named
-from multimodal_eval.resources.hub import MANIFEST, HubModel, fetch_from_hub, find_snapshot, hub_model, verify_snapshot
+from multimodal_eval.resources.fetch import fetch_named
+from multimodal_eval.resources.hub import MANIFEST, HubModel, fetch_from_hub, find_snapshot, hub_model
 from multimodal_eval.resources.store import home
+from multimodal_eval.resources.verification import verified
 from tests.golden.clip.images import TINY_CLIP, golden_image
 from tests.resources.hub_server import COMMIT, hub_server
 
 NAME = "someone/tiny-clip"
 FILES = {path.name: path.read_bytes() for path in TINY_CLIP.iterdir()}
+LISTED = "\n".join(f"{name} {sha256(FILES[name]).hexdigest()}" for name in sorted(FILES))
+DIGEST = sha256(LISTED.encode()).hexdigest()[:8]  # of the names and digests of all files
 
 
 @pytest.fixture
@@ -54,9 +58,9 @@ def test_a_model_is_fetched_once_and_found_offline(hub, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     for name in (NAME, f"hf:{NAME}", f"hf:{NAME}@{COMMIT}", f"hf:{NAME}@main"):
         model = find_model(name)
-        assert (model.label, model.folder) == (f"{NAME}@{COMMIT[:8]}", folder)
+        assert (model.label, model.folder) == (f"{NAME}@{COMMIT[:8]}.{DIGEST}", folder)
     assert fetch_named(f"hf:{NAME}@{COMMIT}")[1] is True, "a commit never changes: no request"
-    verify_named(f"hf:{NAME}")
+    assert [verdict.state for verdict in verified([f"hf:{NAME}"])] == ["intact"]
 
 
 def test_another_revision(hub):
@@ -172,8 +176,54 @@ def test_an_incomplete_copy_is_replaced(hub):
     (folder / "config.json").unlink()
     assert (fetch_named(NAME)[2] / "config.json").is_file()
     (folder / "config.json").write_bytes(b"?" * len(FILES["config.json"]))
-    with pytest.raises(FetchError, match="has changed since"):
-        verify_named(NAME)
+    (verdict,) = verified()
+    assert (verdict.name, verdict.state, verdict.is_fine) == (f"hf:{NAME}", "damaged", False)
+    assert (fetch_named(NAME)[2] / "config.json").read_bytes() == FILES["config.json"], "a damaged copy is replaced"
+    assert [verdict.state for verdict in verified([f"hf:{NAME}@{COMMIT}"])] == ["intact"]
+    (folder / "config.json").write_bytes(b"")
+    assert [verdict.state for verdict in verified()] == ["incomplete"]
+
+
+def zeroed(path):
+    """Set the second half of a file to zero. Its size stays."""
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2] + bytes(len(content) - len(content) // 2))
+
+
+@pytest.mark.parametrize("file", sorted(FILES))
+def test_a_file_that_changed_after_the_fetch_is_never_used(hub, file):
+    folder = fetch_named(NAME)[2]
+    model = find_model(NAME)
+    zeroed(folder / file)
+    with pytest.raises(ModelError, match=r"has changed since it was fetched.*mmeval fetch hf:someone/tiny-clip"):
+        model.file(file)
+    with pytest.raises(ModelError, match="has changed since"):
+        model.verify()
+    if file == "model.safetensors":
+        from multimodal_eval.models.encoders import open_image_text_encoder
+
+        with pytest.raises(ModelError, match="has changed since"):
+            open_image_text_encoder(NAME)
+
+
+def test_the_label_of_a_model_contains_the_digest_of_its_files(hub):
+    before = find_model(fetch_named(NAME)[0].split(" ")[0]).label
+    manifest = find_model(NAME).folder / MANIFEST
+    manifest.write_text(manifest.read_text().replace(sha256(FILES["config.json"]).hexdigest(), "0" * 64))
+    assert find_model(NAME).label != before, "a manifest that was changed together with a file gives another label"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"\xff", b"[" * 100_000, b'{"files": {"../../x": {"sha256": "", "size": 1}}}']
+)
+def test_a_broken_manifest(hub, content):
+    folder = fetch_named(NAME)[2]
+    (folder / MANIFEST).write_bytes(content)
+    with pytest.raises(FetchError, match=r"the manifest .*"):
+        find_model(NAME)
+    assert [verdict.state for verdict in verified()] == ["damaged"]
+    fetch_named(f"hf:{NAME}@{COMMIT}")
+    assert [verdict.state for verdict in verified()] == ["intact"]
 
 
 def test_an_unknown_model_and_an_unreachable_hub(hub, monkeypatch):
@@ -202,12 +252,13 @@ def test_the_cache_of_huggingface_hub_is_read(tmp_path, monkeypatch):
         (root / "blobs" / str(number)).write_bytes(content)
         (root / "snapshots" / COMMIT / name).symlink_to(f"../../blobs/{number}")
     model = find_model(NAME)
-    assert model.label == f"{NAME}@{COMMIT[:8]}"
+    assert model.label == f"{NAME}@{COMMIT[:8]}.{DIGEST}"
     from multimodal_eval.models.encoders import open_image_text_encoder
 
     assert open_image_text_encoder(NAME).encode_texts(["a dog"]).shape == (1, 16)
-    with pytest.raises(FetchError, match="not fetched by mmeval"):
-        verify_snapshot(find_snapshot(HubModel(NAME)))
+    (verdict,) = verified([NAME])
+    assert (verdict.state, verdict.is_fine) == ("not fetched by mmeval", True)
+    assert list(verified()) == []
 
 
 def test_names():
@@ -240,3 +291,32 @@ def test_score_fetches_missing_models_with_fetch(hub, tmp_path):
     again = CliRunner().invoke(cli, [*command[:-3], str(tmp_path / "again"), "--format", "json", "--fetch"])
     assert again.exit_code == 0, again.output
     assert not hub.asked, "a model that is here needs no request"
+
+
+def test_fetch_verify_lists_every_model_without_the_network(hub, monkeypatch):
+    run = CliRunner().invoke
+    empty = run(cli, ["fetch", "--verify"])
+    assert (empty.exit_code, empty.output) == (0, "nothing was fetched on this machine\n")
+    folder = fetch_named(NAME)[2]
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    intact = run(cli, ["fetch", "--verify"])
+    assert (intact.exit_code, intact.output) == (0, f"hf:{NAME}: intact\n")
+    zeroed(folder / "model.safetensors")
+    for arguments in (["--verify"], ["--verify", f"hf:{NAME}"], ["--verify", f"hf:{NAME}@{COMMIT}"]):
+        damaged = run(cli, ["fetch", *arguments])
+        assert damaged.exit_code == 1
+        assert "damaged: the checksum of model.safetensors differs" in damaged.output
+        assert f"repair it with: mmeval fetch hf:{NAME}" in damaged.output
+    missing = run(cli, ["fetch", "--verify", "navec-ru"])
+    assert (missing.exit_code, "navec-ru: not fetched" in missing.output) == (1, True)
+    assert run(cli, ["fetch"]).exit_code == 2
+
+
+def test_changed_weights_are_refused_when_they_are_opened(hub):
+    folder = fetch_named(NAME)[2]
+    zeroed(folder / "model.safetensors")
+    from multimodal_eval.models.encoders import check_image_text_encoder, open_image_text_encoder
+
+    check_image_text_encoder(f"hf:{NAME}@{COMMIT}")  # reads no weights
+    with pytest.raises(ModelError, match="has changed since it was fetched"):
+        open_image_text_encoder(f"hf:{NAME}@{COMMIT}")

@@ -8,30 +8,56 @@ import click
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True)
-@click.option("--verify", "verifying", is_flag=True, help="Verify the checksums of files already on this machine.")
+@click.argument("names", nargs=-1)
+@click.option(
+    "--verify",
+    "verifying",
+    is_flag=True,
+    help="Fetch nothing: verify the checksums of NAMES, or of everything on this machine. Exit 1 if one differs.",
+)
 def fetch(names: tuple[str, ...], verifying: bool) -> None:
     """Fetch resources by name (see `mmeval ls resources`), or Hugging Face models: hf:ORG/NAME[@REVISION].
 
     \b
     mmeval fetch ru          what Russian synonyms need
     mmeval fetch ruwordnet   says how to get RuWordNet
+    mmeval fetch --verify    checks all that was fetched, without the network
 
     Scoring needs no network afterwards. $HF_ENDPOINT sets another address for the hub.
     """
-    from multimodal_eval.resources.fetch import expanded, verify_named
+    from multimodal_eval.resources.fetch import expanded
     from multimodal_eval.resources.ruwordnet import NAME, find_ruwordnet, instructions
 
+    if not names and not verifying:
+        raise click.UsageError("name what to fetch; `mmeval ls resources` lists it")
     fetched = [name for name in expanded(names) if name != NAME]
-    for line in fetch_all(fetched):
-        click.echo(line)
     if verifying:
-        for name in fetched:
-            verify_named(name)
+        if fetched or not names:
+            _verify(fetched)
+    else:
+        for line in fetch_all(fetched):
+            click.echo(line)
     if NAME in names:
         click.echo(instructions(), nl=False)
         if find_ruwordnet() is None:
             raise click.exceptions.Exit(1)
+
+
+def _verify(names: list[str]) -> None:
+    """Print one line per resource; exit 1 if one must be fetched again."""
+    from multimodal_eval.resources.verification import verified
+
+    verdicts = []
+    for verdict in verified(names):
+        verdicts.append(verdict)
+        click.echo(f"{verdict.name}: {verdict.state}{': ' if verdict.reason else ''}{verdict.reason}")
+    if not verdicts:
+        click.echo("nothing was fetched on this machine")
+    failures = [verdict.name for verdict in verdicts if not verdict.is_fine]
+    for name in failures:
+        click.echo(f"repair it with: mmeval fetch {name}", err=True)
+    if failures:
+        raise click.exceptions.Exit(1)
 
 
 def fetch_all(names: Iterable[str]) -> Iterable[str]:

@@ -9,6 +9,8 @@ import click
 
 from multimodal_eval.cli.options import annotators_option, empty_option, input_options, questions_option
 
+_SHOWN_COLUMNS = 100
+
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
@@ -52,7 +54,9 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     for field, count in summary.fields.items():
         out.print(f"  {field:<18} {count:>12,}")
     if summary.metadata:
-        out.print(f"  metadata columns: {', '.join(sorted(summary.metadata))}")
+        names = sorted(summary.metadata)
+        more = f", … ({len(names):,} in total)" if len(names) > _SHOWN_COLUMNS else ""
+        out.print(f"  metadata columns: {', '.join(names[:_SHOWN_COLUMNS])}{more}")
     if summary.blank_answers:
         out.print(warning(f"{summary.blank_answers:,} blank answers: they get each metric's worst value"))
     without_references = missing_references(summary.fields, kinds)

@@ -6,10 +6,11 @@ Finding a model does not load it. A missing model is reported before a run start
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
 import msgspec
@@ -19,7 +20,7 @@ from multimodal_eval.models.formats.safetensors import SafetensorsFile
 from multimodal_eval.resources.catalogue import CATALOGUE, Resource
 from multimodal_eval.resources.digests import sha256_of
 from multimodal_eval.resources.formats import UNSAFE, WEIGHTS
-from multimodal_eval.resources.hub import find_snapshot, hub_model
+from multimodal_eval.resources.hub import find_snapshot, hub_model, recorded_digests
 from multimodal_eval.resources.store import folder_of, is_here
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -37,6 +38,8 @@ class Model:
     folder: Path
     revision: str
     resource: Resource | None = None  # the catalogue entry
+    pinned: Mapping[str, str] = field(default_factory=dict, compare=False)  # the SHA-256 of each fetched file
+    origin: str = ""  # the argument of `mmeval fetch`
 
     @property
     def label(self) -> str:
@@ -68,27 +71,25 @@ class Model:
         return path
 
     def _verify(self, name: str, path: Path) -> None:
-        """Refuse a file of the catalogue whose content differs from the pinned checksum."""
-        resource = self.resource
-        pinned = {} if resource is None else {f.name: f.sha256 for f in (*resource.files, *resource.derived)}
-        if name in pinned and sha256_of(path) != [pinned[name]]:
+        """Refuse a fetched file whose content is not that of the catalogue or of the manifest."""
+        if name in self.pinned and sha256_of(path) != [self.pinned[name]]:
             raise ModelError(
                 f"{path} has changed since it was fetched: its checksum differs. "
-                f"Delete {self.folder} and get it again with: mmeval fetch {self.name}"
+                f"Get it again with: mmeval fetch {self.origin}"
             )
 
     def verify(self) -> None:
         """Verify all its files, for a library that opens them itself."""
         self.check()
-        for file in (*self.resource.files, *self.resource.derived) if self.resource is not None else ():
-            self.file(file.name)
+        for name in self.pinned:
+            self.file(name)
 
     def json(self, name: str) -> dict[str, object]:
         """The content of one of its JSON files, which must hold an object."""
         path = self.file(name)
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as fault:
+        except (ValueError, RecursionError, OSError) as fault:
             raise ModelError(f"{path} is not valid JSON: {fault}") from None
         if not isinstance(content, dict):
             raise ModelError(f"{path} must hold a JSON object. Got {type(content).__name__} instead.")
@@ -97,9 +98,9 @@ class Model:
     def read(self, name: str, kind: type[S]) -> S:
         """One of its JSON files as a record. Settings that the record does not name are ignored."""
         content = self.json(name)
-        for field in msgspec.structs.fields(kind):
-            if field.required and field.encode_name not in content:
-                raise ModelError(f"the model {self.name!r} lacks the setting {field.encode_name!r} in its {name}")
+        for setting in msgspec.structs.fields(kind):
+            if setting.required and setting.encode_name not in content:
+                raise ModelError(f"the model {self.name!r} lacks the setting {setting.encode_name!r} in its {name}")
         return as_record(content, kind, str(self.folder / name))
 
 
@@ -124,7 +125,8 @@ def find_model(name: str) -> Model:
     """
     if name in CATALOGUE:
         resource = CATALOGUE[name]
-        return Model(name, folder_of(resource), resource.fingerprint, resource)
+        pinned = {file.name: file.sha256 for file in (*resource.files, *resource.derived)}
+        return Model(name, folder_of(resource), resource.fingerprint, resource, pinned, name)
     folder = Path(name)
     if folder.is_dir():
         return Model(folder.resolve().name, folder, _digest_of_folder(folder))
@@ -136,7 +138,10 @@ def find_model(name: str) -> Model:
     snapshot = find_snapshot(hub)
     if snapshot is None:
         raise UnavailableError(f"the model {hub.repository!r} is not on this machine. Get it with: mmeval fetch {hub}")
-    return Model(hub.repository, snapshot.folder, snapshot.commit[:8])
+    recorded = recorded_digests(snapshot)
+    digest = _digest_of_folder(snapshot.folder) if recorded is None else _digest_of(recorded)
+    revision = f"{snapshot.commit[:8]}.{digest}"
+    return Model(hub.repository, snapshot.folder, revision, pinned=recorded or {}, origin=str(hub))
 
 
 def fetchable(name: str) -> tuple[str, ...]:
@@ -159,9 +164,14 @@ def _digest_of_folder(folder: Path) -> str:
         hint = f" {unsafe} may run code when it is opened. Convert it to safetensors." if unsafe else ""
         raise ModelError(f"{folder} has no weights in a supported format ({', '.join(WEIGHTS)}).{hint}")
     names = [path.relative_to(folder).as_posix() for path in files]
-    lines = [f"{name} {digest}" for name, digest in zip(names, sha256_of(*files), strict=True)]
+    return _digest_of(dict(zip(names, sha256_of(*files), strict=True)))
+
+
+def _digest_of(files: Mapping[str, str]) -> str:
+    """One digest of the digests of some files, by name."""
+    lines = [f"{name} {files[name]}" for name in sorted(files) if not _is_ignored(PurePosixPath(name))]
     return sha256("\n".join(lines).encode()).hexdigest()[:8]
 
 
-def _is_ignored(path: Path) -> bool:
+def _is_ignored(path: PurePath) -> bool:
     return path.suffix in (*UNSAFE, ".md") or path.name.startswith((".", "LICENSE", "NOTICE", "README"))

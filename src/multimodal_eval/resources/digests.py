@@ -1,19 +1,21 @@
 """SHA-256 of large files, computed once.
 
 `$MMEVAL_HOME/digests.json` keeps them together with the size, the times of change and the inode of the file; a file
-that differs in one of these is read again. `store.verify` reads every file in any case.
+that differs in one of these is read again. `verification` reads every file in any case.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import file_digest
 from pathlib import Path
 
 import msgspec
 
+from multimodal_eval.resources.catalogue import File
 from multimodal_eval.resources.store import home
 
 _RECENT = 2 * 10**9  # nanoseconds: a second change within one tick of the clock would leave the times as they are
@@ -52,6 +54,14 @@ def sha256_of(*files: Path) -> list[str]:
     if is_changed:
         _write(kept, path)
     return digests
+
+
+def is_intact(folder: Path, files: Iterable[File]) -> bool:
+    """Whether every file is in the folder with its size and its SHA-256."""
+    paths = [(folder / file.name, file) for file in files]
+    if not all(path.is_file() and path.stat().st_size == file.size for path, file in paths):
+        return False
+    return sha256_of(*(path for path, _ in paths)) == [file.sha256 for _, file in paths]
 
 
 def _state(file: Path) -> _State:

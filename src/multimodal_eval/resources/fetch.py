@@ -31,9 +31,10 @@ from multimodal_eval.resources.catalogue import (
     Resource,
     Url,
 )
-from multimodal_eval.resources.hub import HubModel, fetch_from_hub, find_snapshot, hub_model, verify_snapshot
+from multimodal_eval.resources.digests import is_intact
+from multimodal_eval.resources.hub import MANIFEST, HubModel, fetch_from_hub, find_snapshot, hub_model, recorded_files
 from multimodal_eval.resources.package_index import download
-from multimodal_eval.resources.store import check_file, folder_of, is_here, verify
+from multimodal_eval.resources.store import check_file, folder_of, is_here
 from multimodal_eval.resources.web import Progress, copy_checked, hub_address, reading
 
 _CHUNK = 1 << 20
@@ -48,24 +49,14 @@ def fetch_named(name: str, progress: Progress = lambda name, done, total: None) 
     """Fetch a resource or model; return its description, whether it was already here, and its folder."""
     if name in CATALOGUE:
         resource = CATALOGUE[name]
-        already = is_here(resource)
+        already = _is_whole(resource)
         return f"{resource.name} ({resource.licence})", already, fetch(resource, progress)
     model = _hub_model(name)
     local = find_snapshot(model)
-    if local is not None and model.is_pinned:
+    if local is not None and model.is_pinned and _is_snapshot_whole(local.folder):
         return str(model), True, local.folder
     fetched = fetch_from_hub(model, progress)  # a branch may have new commits
     return f"{model} at {fetched.commit[:8]}", local is not None and local.folder == fetched.folder, fetched.folder
-
-
-def verify_named(name: str) -> None:
-    """Check the checksums of a resource or model on this machine."""
-    if name in CATALOGUE:
-        verify(CATALOGUE[name])
-        return
-    snapshot = find_snapshot(_hub_model(name))
-    if snapshot is not None:
-        verify_snapshot(snapshot)
 
 
 def _hub_model(name: str) -> HubModel:
@@ -75,10 +66,29 @@ def _hub_model(name: str) -> HubModel:
     return model
 
 
+def _is_whole(resource: Resource) -> bool:
+    """Whether the resource is here and nothing in it has changed."""
+    if isinstance(resource.source, Packaged):
+        return is_here(resource)
+    folder = folder_of(resource)
+    derived = [file for file in resource.derived if (folder / file.name).exists()]
+    return is_intact(folder, [*resource.files, *derived])
+
+
+def _is_snapshot_whole(folder: Path) -> bool:
+    """Whether nothing in the snapshot has changed; one without a manifest has nothing to compare with."""
+    if not (folder / MANIFEST).is_file():
+        return True
+    try:
+        return is_intact(folder, recorded_files(folder))
+    except FetchError:  # the manifest itself is damaged
+        return False
+
+
 def fetch(resource: Resource, progress: Progress = lambda name, done, total: None) -> Path:
     """The folder of the resource, fetched if it is missing. An interrupted fetch leaves nothing behind."""
     target = folder_of(resource)
-    if is_here(resource):
+    if _is_whole(resource):
         return target
     if isinstance(resource.source, Packaged):
         raise FetchError(f"{resource.name} is part of the package, but is not in {target}. Reinstall the package")
@@ -91,7 +101,7 @@ def fetch(resource: Resource, progress: Progress = lambda name, done, total: Non
             check_file(resource, file, staging / file.name)
         if resource.prepare:
             pkgutil.resolve_name(resource.prepare)(staging, progress)
-        if target.exists():  # an incomplete older copy
+        if target.exists():  # an incomplete or damaged older copy
             shutil.rmtree(target)
         staging.rename(target)
     return target

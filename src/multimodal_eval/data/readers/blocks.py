@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.data.readers import limits
@@ -54,7 +54,7 @@ def open_bytes(path: Path, *, whole: bool = False) -> Iterator[IO[bytes]]:
     try:
         if suffix == ".gz":
             with gzip.open(path, "rb") as stream:
-                yield limits.bounded(cast(IO[bytes], stream), str(path), path.stat().st_size, whole=whole)
+                yield limits.bounded(stream, str(path), path.stat().st_size, whole=whole)
         elif suffix == ".zst":
             import pyarrow as pa
 

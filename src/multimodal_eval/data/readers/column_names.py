@@ -22,6 +22,7 @@ from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.formats import is_textual, reader_of
 from multimodal_eval.data.readers.json_file import read_coco_annotations
+from multimodal_eval.data.readers.parquet_rows import parquet_errors
 from multimodal_eval.data.readers.problems import Problems
 
 Kind = Literal["text", "texts", "other", "null"]  # "texts" is a list of strings
@@ -249,7 +250,7 @@ def _kinds_of_schema(path: Path) -> dict[str, Kind]:
 
     try:
         schema = pq.read_schema(path)
-    except pa.ArrowException:
+    except parquet_errors():
         return {}
     kinds: dict[str, Kind] = {}
     for column in schema:

@@ -64,6 +64,8 @@ def record_of_line(
 
 def records_of_block(block: Block, path: Path, problems: Problems, last_good: int) -> Iterator[Record]:
     """(line number, fields) of every line of a block with a record; `last_good` is the last one before the block."""
+    if block.data.isspace():
+        return
     decode = _DECODER.decode
     file = str(path)
     repeating = repeated_by_line(block.data, block.first_line, line_delimited=True)

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import IO, NoReturn
+from typing import IO, NoReturn, Protocol, cast
 
 from multimodal_eval.core.errors import InputError, Problem
 
 __all__ = [
     "Budget",
+    "ByteStream",
     "Limits",
     "bounded",
     "budget_of",
@@ -103,16 +104,25 @@ class Budget:
         self.spend(count_values(text))
 
 
+class ByteStream(Protocol):
+    """What the readers need of a stream."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes; all of them without a size."""
+
+
 class _Bounded:
     """A decompressed stream that ends with an error after `most` bytes."""
 
-    def __init__(self, stream: IO[bytes], most: int, size: int, file: str) -> None:
+    def __init__(self, stream: ByteStream, most: int, size: int, file: str) -> None:
         self._stream, self._left, self._most, self._size, self._file = stream, most, most, size, file
         self.budget = Budget(file, size)
 
     def read(self, size: int = -1) -> bytes:
-        """Some bytes, which are never more than the limit and one byte."""
-        data = self._stream.read(self._left + 1 if size < 0 else size)
+        """Some bytes; all of them if no size is given."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(MB), b""))
+        data = self._stream.read(size)
         self._left -= len(data)
         if self._left < 0:
             refuse_expansion(self._file, self._most, self._size)
@@ -123,14 +133,14 @@ class _Bounded:
         return True
 
 
-def bounded(stream: IO[bytes], file: str, size: int, *, whole: bool = False) -> IO[bytes]:
+def bounded(stream: ByteStream, file: str, size: int, *, whole: bool = False) -> IO[bytes]:
     """The decompressed content of a file of `size` bytes, as a stream that raises an InputError if it is too long.
 
     `whole`: all of it will be in memory at once.
     """
     limits = current()
     most = limits.document_bytes(size) if whole else limits.stream_bytes(size)
-    return _Bounded(stream, most, size, file)  # type: ignore[return-value]
+    return cast(IO[bytes], _Bounded(stream, most, size, file))
 
 
 def budget_of(stream: IO[bytes]) -> Budget | None:

@@ -12,7 +12,7 @@ from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.blocks import BLOCK
 from multimodal_eval.data.readers.formats import BATCH, read_parquet
-from multimodal_eval.data.readers.parquet_pages import rows_together
+from multimodal_eval.data.readers.parquet_pages import check_weight, rows_together
 from multimodal_eval.data.readers.parquet_rows import parquet_errors, python_rows
 from multimodal_eval.data.readers.problems import Columns, Problems
 from multimodal_eval.data.readers.scanned import Line, Rest, Scanned, Scanners
@@ -63,13 +63,16 @@ def parquet_blocks(path: Path, row_groups: Sequence[int] | None = None, skip: in
     """The rows of a file, or of some row groups, after the first `skip`. Row numbers count from the first row group."""
     import pyarrow.parquet as pq
 
-    row, budget = 1, limits.Budget(str(path), path.stat().st_size)
+    size = path.stat().st_size
+    row, weight, budget = 1, 0, limits.Budget(str(path), size)
     try:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK) as parquet:
             names = parquet.schema_arrow.names
             if names and len(set(names)) == len(names):
                 together = rows_together(parquet, path, row_groups, BATCH)
                 for batch in parquet.iter_batches(batch_size=together, row_groups=row_groups):
+                    weight += batch.nbytes
+                    check_weight(path, size, weight)
                     start = min(max(0, skip + 1 - row), len(batch))
                     step = max(1, BATCH * _LARGE // max(_LARGE, batch.nbytes))
                     for place in range(start, len(batch), step):

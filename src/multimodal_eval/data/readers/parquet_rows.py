@@ -64,7 +64,7 @@ def _one_row(row: pa.RecordBatch, file: str, number: int) -> Columns | Problem:
 
 def _memory(batch: pa.RecordBatch) -> int:
     """About how many bytes the rows take as Python objects."""
-    return 2 * batch.nbytes + sum(_VALUE * _leaves(column) for column in batch.columns)
+    return 2 * int(batch.nbytes) + sum(_VALUE * _leaves(column) for column in batch.columns)
 
 
 def _leaves(array: Any) -> int:

@@ -68,6 +68,7 @@ _JSON_CELLS = ("annotations", "boxes", "choices", "logprobs", "messages", "metad
 _LATER_FIELDS = ("boxes", "choices", "messages")  # a file may use these names for something else
 _NUMBER_CELLS: dict[str, tuple[Callable[[str], float], ...]] = {"epoch": (int, float), "perplexity": (float,)}
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_MOST_COMPARED = 1000  # columns whose names are compared with those of the fields
 
 
 def parsed_cell(field: str, cell: str, *, alone: bool) -> Any:
@@ -372,7 +373,7 @@ class RecordChecker:
         """Columns kept as metadata whose names look like a misspelt field."""
         return [
             f"the column {column!r} is kept as metadata. Did you mean {near[0]!r}? Then use --map {near[0]}={column}"
-            for column in self.metadata_columns
+            for column in self.metadata_columns[:_MOST_COMPARED]
             if (near := get_close_matches(column, FIELDS, n=1, cutoff=0.8))
         ]
 

@@ -25,6 +25,7 @@ from multimodal_eval.data.readers.blocks import (
 from multimodal_eval.data.readers.csv_columns import csv_records
 from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.formats import DELIMITERS, reader_of
+from multimodal_eval.data.readers.parquet_rows import parquet_errors
 from multimodal_eval.data.readers.problems import Problems
 
 SPLIT = 16 << 20  # bytes
@@ -185,12 +186,11 @@ def _line_after(stream: IO[bytes], offset: int) -> int:
 
 
 def _row_groups(file: DataFile) -> list[Range]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         metadata = pq.read_metadata(file.path)
-    except pa.ArrowException as error:
+    except parquet_errors() as error:
         raise MiscountedError from error
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     return [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.clip.lazy_images import LazyImage
 from multimodal_eval.models.encoders import ImageTextEncoder
-from multimodal_eval.models.lookup import ModelEntry
+from multimodal_eval.models.lookup import ModelEntry, model_faults
 from multimodal_eval.models.source import TORCH, find_model
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ class CachedImageTextEncoder:
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """One row per text."""
         contents = [b"text:" + text.encode("utf-8", "surrogatepass") for text in texts]
-        return self.cache.vectors(contents, lambda missing: self.inner.encode_texts([texts[i] for i in missing]))
+        return self.cache.vectors(contents, lambda missing: self._texts([texts[i] for i in missing]))
 
     def encode_images(self, images: Sequence[LazyImage]) -> Vectors:
         """One row per image. An image that cannot be opened gets NaN, and its `fault` is set."""
         import numpy as np
 
         contents = [b"image:" + image.key for image in images]
-        rows = self.cache.rows(contents, lambda missing: self.inner.encode_images([images[i] for i in missing]))
+        rows = self.cache.rows(contents, lambda missing: self._images([images[i] for i in missing]))
         vectors = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
         for position, row in enumerate(rows):  # if no image can be opened, the rows of NaN have no known width
             vectors[position, : len(row)] = row
@@ -60,6 +60,15 @@ class CachedImageTextEncoder:
             image.fault = faults.get(image.key)
         return vectors
 
+    def _texts(self, texts: list[str]) -> Vectors:
+        with model_faults(self.label):
+            return self.inner.encode_texts(texts)
+
+    def _images(self, images: list[LazyImage]) -> Vectors:
+        with model_faults(self.label):
+            return self.inner.encode_images(images)
+
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
         """Whether each text is longer than the encoder reads."""
-        return self.inner.are_cut(texts)
+        with model_faults(self.label):
+            return self.inner.are_cut(texts)

@@ -60,12 +60,20 @@ def check(model: Model) -> None:
         )
 
 
-def _exports(model: Model) -> dict[str, Path] | None:
+def _exports(model: Model) -> dict[str, str] | None:
+    """The names of the ONNX files of both towers."""
     for pattern in ONNX_TOWERS:
-        paths = {tower: model.folder / pattern.format(tower) for tower in ("text", "vision")}
-        if all(path.is_file() for path in paths.values()):
-            return paths
+        names = {tower: pattern.format(tower) for tower in ("text", "vision")}
+        if all((model.folder / name).is_file() for name in names.values()):
+            return names
     return None
+
+
+def _verified(model: Model, name: str) -> Path:
+    """The ONNX file of a tower. The files with the weights of a large one are verified too."""
+    for path in (model.folder / name).parent.glob(f"{Path(name).name}_data*"):
+        model.file(path.relative_to(model.folder).as_posix())
+    return model.file(name)
 
 
 class OnnxClip:
@@ -85,8 +93,10 @@ class OnnxClip:
         else:
             exports = _exports(model)
             assert exports is not None
-            self.text_tower = _Tower(open_exported(exports["text"], 1), _EXPORTED_OUTPUTS["text"])
-            self.vision_tower = _Tower(open_exported(exports["vision"], 1), _EXPORTED_OUTPUTS["vision"])
+            self.text_tower = _Tower(open_exported(_verified(model, exports["text"]), 1), _EXPORTED_OUTPUTS["text"])
+            self.vision_tower = _Tower(
+                open_exported(_verified(model, exports["vision"]), 1), _EXPORTED_OUTPUTS["vision"]
+            )
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """One unit vector per text."""

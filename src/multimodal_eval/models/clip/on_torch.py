@@ -77,6 +77,7 @@ class TorchClip:
 
         torch = _torch(model.name)
         library = require("transformers", extra="torch", purpose=f"the encoder 'torch:{model.name}'")
+        model.verify()
         texts = ClipTexts(model)
         kind = {"clip": library.CLIPModel, "siglip": library.SiglipModel}[texts.family]
         towers = kind.from_pretrained(str(model.folder), local_files_only=True, use_safetensors=True)

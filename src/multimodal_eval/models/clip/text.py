@@ -15,6 +15,7 @@ import msgspec
 
 from multimodal_eval.models.clip.graphs import ClipConfig
 from multimodal_eval.models.source import Model
+from multimodal_eval.models.tokenizer_file import open_tokenizer
 
 _LEGACY_END = 2
 _SETTINGS = "tokenizer_config.json"
@@ -39,14 +40,12 @@ class ClipTexts:
     """The tokenizer of one model."""
 
     def __init__(self, model: Model) -> None:
-        from tokenizers import Tokenizer
-
         config = ClipConfig.of(model)
         has_settings = (model.folder / _SETTINGS).is_file()
         settings = model.read(_SETTINGS, _TokenizerConfig) if has_settings else _TokenizerConfig()
         self.family, self.end = config.family, config.text.eos_token_id
         self.longest = min(config.text.max_position_embeddings, int(settings.model_max_length or 1 << 30))
-        self.tokenizer = Tokenizer.from_file(str(model.file("tokenizer.json")))
+        self.tokenizer = open_tokenizer(model)
         self.tokenizer.enable_truncation(self.longest)
         self.tokenizer.no_padding()
         self.without_punctuation = settings.tokenizer_class in ("SiglipTokenizer", "SiglipTokenizerFast")

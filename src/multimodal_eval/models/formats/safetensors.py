@@ -42,7 +42,7 @@ class _Entry(msgspec.Struct, frozen=True):
     def tensor(self, start: int) -> Tensor:
         """The tensor with its offset in the file."""
         first, last = self.data_offsets
-        if last - first != prod(self.shape) * WIDTHS[self.dtype] or first < 0:
+        if min(self.shape, default=0) < 0 or first < 0 or last - first != prod(self.shape) * WIDTHS[self.dtype]:
             raise ValueError("the length of a tensor does not match its shape")
         return Tensor(self.dtype, self.shape, start + first, last - first)
 
@@ -65,7 +65,7 @@ class SafetensorsFile:
             header.pop("__metadata__", None)
             entries = msgspec.convert(header, dict[str, _Entry])
             self.tensors = {name: entry.tensor(8 + size) for name, entry in entries.items()}
-        except (OSError, struct.error, ValueError, KeyError, TypeError, AttributeError) as fault:
+        except (OSError, struct.error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
             raise ModelError(f"{path} is not a safetensors file: {fault}") from None
         end = max((tensor.offset + tensor.length for tensor in self.tensors.values()), default=0)
         if end > path.stat().st_size:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from multimodal_eval.core.errors import ConfigError, ModelError
 from multimodal_eval.models.language.tokens import Reading, windows
-from multimodal_eval.models.lookup import ModelEntry, ModelKind
+from multimodal_eval.models.lookup import ModelEntry, ModelKind, model_faults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,8 +119,12 @@ class CachedCausalLM:
         contents = [json.dumps([*settings, *pair]).encode() for pair in zip(all_contexts, texts, strict=True)]
         return self.cache.rows(
             contents,
-            lambda missing: self._scored([texts[i] for i in missing], [all_contexts[i] for i in missing], reading),
+            lambda missing: self._guarded([texts[i] for i in missing], [all_contexts[i] for i in missing], reading),
         )
+
+    def _guarded(self, texts: list[str], contexts: list[str], reading: Reading) -> list[Floats]:
+        with model_faults(self.label):
+            return self._scored(texts, contexts, reading)
 
     def _scored(self, texts: list[str], contexts: list[str], reading: Reading) -> list[Floats]:
         import numpy as np

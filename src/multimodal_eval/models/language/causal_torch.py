@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval.core.optional import require
 from multimodal_eval.models.batching import equal_lengths
-from multimodal_eval.models.language.tokens import FILE, Tokens
+from multimodal_eval.models.language.tokens import Tokens
 from multimodal_eval.models.source import Model
+from multimodal_eval.models.tokenizer_file import FILE
 
 if TYPE_CHECKING:
     import numpy as np

@@ -104,6 +104,7 @@ class TorchConversationLM:
     def _opened(self, model: Model) -> tuple[Any, Any]:
         library = require("transformers", extra="torch", purpose=f"the model {model.name!r}")
         kind = getattr(library, "AutoModelForMultimodalLM", None) or library.AutoModelForImageTextToText
+        model.verify()
         folder, safe = str(model.folder), {"trust_remote_code": False, "local_files_only": True}
         try:
             processor = library.AutoProcessor.from_pretrained(folder, **safe)

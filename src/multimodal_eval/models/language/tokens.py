@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.models.tokenizer_file import open_tokenizer
 
 if TYPE_CHECKING:
     from multimodal_eval.models.source import Model
 
-FILE = "tokenizer.json"
 WINDOW = 2048
 STRIDE = 1024
 
@@ -61,9 +61,7 @@ class Tokens:
     """A tokenizer of the tokenizers library. "<|im_end|>" in an answer is treated as plain text."""
 
     def __init__(self, model: Model) -> None:
-        from tokenizers import Tokenizer
-
-        self.tokenizer = Tokenizer.from_file(str(model.file(FILE)))
+        self.tokenizer = open_tokenizer(model)
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
         self.tokenizer.encode_special_tokens = True

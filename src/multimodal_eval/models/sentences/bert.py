@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,6 +23,7 @@ from multimodal_eval.models.batching import equal_lengths, run_in_parallel
 from multimodal_eval.models.formats.onnx_graph import Graph, open_session
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
 from multimodal_eval.models.source import CONFIG, Model
+from multimodal_eval.models.tokenizer_file import open_tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 256  # that sentence-transformers reads with this family, unless the model says otherwise
 TOKENS_PER_BATCH = 512
+_MODULES = "modules.json"
 
 
 class BertConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,16 +62,17 @@ def can_run(model: Model) -> bool:
         return False
     if not all((model.folder / name).is_file() for name in ("model.safetensors", "tokenizer.json")):
         return False
-    return _is_plain(model.folder / "modules.json") and _pools_the_mean(model)
+    return _is_plain(model) and _pools_the_mean(model)
 
 
-def _is_plain(modules: Path) -> bool:
+def _is_plain(model: Model) -> bool:
     """Whether only pooling and normalisation follow the transformer."""
+    if not (model.folder / _MODULES).is_file():
+        return True
+    modules = model.file(_MODULES)
     try:
         kinds = [str(entry["type"]).rpartition(".")[2] for entry in json.loads(modules.read_text("utf-8"))]
-    except FileNotFoundError:
-        return True
-    except (OSError, ValueError, KeyError, TypeError) as fault:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as fault:
         raise ModelError(f"{modules} cannot be read: {fault}") from None
     return kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
 
@@ -94,13 +96,7 @@ def check(model: Model) -> None:
 
 
 def _tokenizer(model: Model, config: BertConfig) -> Any:
-    from tokenizers import Tokenizer
-
-    path = model.file("tokenizer.json")
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as fault:  # noqa: BLE001 - the library raises nothing narrower
-        raise ModelError(f"{path} is not a tokenizer: {fault}") from None
+    tokenizer = open_tokenizer(model)
     tokenizer.no_padding()
     tokenizer.enable_truncation(_max_tokens(model, config))
     return tokenizer

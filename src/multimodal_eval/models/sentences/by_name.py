@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.encoders import SentenceEncoder
-from multimodal_eval.models.lookup import ModelEntry
+from multimodal_eval.models.lookup import ModelEntry, model_faults
 from multimodal_eval.models.source import INT8, TORCH, Model, find_model
 from multimodal_eval.resources.catalogue import CATALOGUE
 
@@ -71,11 +71,13 @@ class CachedSentenceEncoder:
     def _encoded(self, texts: list[str]) -> Vectors:
         import numpy as np
 
-        vectors = self.inner.encode(texts)
+        with model_faults(self.label):
+            vectors = self.inner.encode(texts)
         if not np.isfinite(vectors).all():
             raise ModelError(f"the encoder {self.label} returns vectors with NaN or infinity: its weights are broken")
         return vectors
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
         """Whether each text is longer than the encoder reads."""
-        return self.inner.are_cut(texts)
+        with model_faults(self.label):
+            return self.inner.are_cut(texts)

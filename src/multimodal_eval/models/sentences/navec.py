@@ -15,6 +15,7 @@ import gzip
 import re
 import struct
 import tarfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,8 +63,10 @@ class NavecFile:
             self.indexes = np.frombuffer(vectors, np.uint8, rows * parts, 16).reshape(rows, parts)
             codes = np.frombuffer(vectors, "<f4", centroids * width, 16 + rows * parts)
             self.codes = codes.reshape(parts, centroids, width // parts)
-        except (OSError, tarfile.TarError, ValueError, struct.error, EOFError) as fault:
+        except (OSError, tarfile.TarError, ValueError, ZeroDivisionError, struct.error, EOFError, zlib.error) as fault:
             raise ModelError(f"{path} is not a navec archive: {fault}") from None
+        if parts and rows and int(self.indexes.max()) >= centroids:
+            raise ModelError(f"{path} has an index beyond its {centroids} centroids")
         if not rows == count == len(self.words):
             raise ModelError(f"{path} holds {rows} vectors for {len(self.words)} words")
 
