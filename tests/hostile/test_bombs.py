@@ -247,3 +247,12 @@ def test_the_setting_of_a_configuration_reaches_the_reader(tmp_path, monkeypatch
         evaluate(path, config={**settings, "max_expansion": 2})
     run = evaluate(path, config={**settings, "max_expansion": size // path.stat().st_size + 1})
     assert run.info.counts.samples == 2000
+
+
+@pytest.mark.parametrize("digits", [309, 400, 4000])
+def test_an_integer_beyond_floating_point_numbers_is_refused(tmp_path, digits):
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(b'{"id": "a", "answer": "b", "n": [%s]}\n' % (b"9" * digits))
+    problem = refusal(path)
+    assert (problem.code, problem.field) == ("NONFINITE", "n")
+    assert problem.message == "`n` is too large to be finite"

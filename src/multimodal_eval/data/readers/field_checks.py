@@ -168,10 +168,18 @@ def checked_value(field: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [checked_value(field, item) for item in value]
     if is_number(value):
-        if not isinstance(value, Integral) and not isfinite(value):
-            raise RefusedError("NONFINITE", f"`{field}` is {value}")
+        _refuse_nonfinite(field, value)
         return value if type(value) in (int, float) else value.item() if hasattr(value, "item") else value
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+
+
+def _refuse_nonfinite(field: str, value: Any) -> None:
+    try:
+        if isfinite(value):
+            return
+    except OverflowError:  # an integer
+        raise RefusedError("NONFINITE", f"`{field}` is too large to be finite") from None
+    raise RefusedError("NONFINITE", f"`{field}` is {value}")
 
 
 def checked_media(field: str, value: Any) -> Any:

@@ -10,8 +10,10 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from struct import Struct
 from typing import IO, TYPE_CHECKING
 
 from multimodal_eval.data.readers import limits
@@ -151,10 +153,11 @@ def _longest(file: IO[bytes], page: _Page, codec: int) -> int:
             content = pa.decompress(content, page.size, _CODECS.get(codec, ""), asbytes=True)
     except (pa.ArrowException, ValueError, OSError):
         return page.size
-    longest = position = 0
-    while position + 4 <= len(content):
-        length = int.from_bytes(content[position : position + 4], "little")
-        longest = max(longest, length)
+    longest, position, last, length_at = 0, 0, len(content) - 4, Struct("<I").unpack_from
+    while position <= last:
+        (length,) = length_at(content, position)
+        if length > longest:
+            longest = length
         position += 4 + length
     return min(longest, page.size)
 
@@ -164,19 +167,37 @@ def rows_together(parquet: pq.ParquetFile, path: Path, row_groups: Sequence[int]
 
     A header that cannot be read is a ValueError: what it hides could be anything.
     """
-    size = path.stat().st_size
+    state = path.stat()
+    footer = _footer(str(path), state.st_size, state.st_mtime_ns, limits.current())
     repeats = [parquet.schema.column(index).max_repetition_level > 0 for index in range(len(parquet.schema))]
     weight = longest = 0
     with path.open("rb") as stream:
-        groups = _row_groups(stream)
-        for number in range(len(groups)) if row_groups is None else row_groups:
-            if number >= len(groups):
+        for number in range(len(footer.groups)) if row_groups is None else row_groups:
+            if number >= len(footer.groups):
                 break
-            group = _GroupSizes(str(path), size, number)
-            group.measure(stream, groups[number], repeats)
+            group = footer.measured.get(number)
+            if group is None:
+                group = _GroupSizes(str(path), state.st_size, number)
+                group.measure(stream, footer.groups[number], repeats)
+                footer.measured[number] = group
             weight, longest = weight + group.weight, max(longest, group.per_row)
-            check_weight(path, size, weight)
+            check_weight(path, state.st_size, weight)
     return max(1, min(most, _TOGETHER // max(1, longest)))
+
+
+@dataclass(slots=True)
+class _Footer:
+    """The row groups of a file, and the sizes of those that were measured."""
+
+    groups: list[_Group]
+    measured: dict[int, _GroupSizes] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=4)
+def _footer(path: str, size: int, changed: int, limit: limits.Limits) -> _Footer:
+    """The footer of a file, read once: a file of many row groups is opened for each range of them."""
+    with Path(path).open("rb") as stream:
+        return _Footer(_row_groups(stream))
 
 
 def check_weight(path: Path, size: int, weight: int) -> None:
