@@ -11,4 +11,5 @@ void bind_text(nanobind::module_& module);
 void bind_meteor(nanobind::module_& module);
 void bind_edit_distance(nanobind::module_& module);
 void bind_stats(nanobind::module_& module);
+void bind_overlap(nanobind::module_& module);
 void bind_lint(nanobind::module_& module);

@@ -149,6 +149,26 @@ public:
     void image(std::size_t number) { finish(number, 10.0); }
 };
 
+// CIDEr-D with other penalties: for the repetition of words, and for a length that differs in proportion to the reference's.
+class CiderR : public CiderScorer {
+public:
+    // `repetition` has the penalty of each reference, in the order in which they come.
+    CiderR(double* out, int orders, const double* repetition) : CiderScorer(out, orders), repetition_(repetition) {}
+    void reference(const Counter& counts, std::size_t words) {
+        ++references_;
+        const double length = static_cast<double>(grams_of(words, 2)) + 1, delta = length - (bigrams_ + 1);
+        const double by_length = std::pow(kE, -(delta * delta) / (length * length));
+        const double penalty = std::pow(*repetition_++, kRepetitionWeight) * std::pow(by_length, kLengthWeight);
+        for (int n = 0; n < orders_; ++n)
+            sums_[n] += similarity(counts, n, [](double c, double r) { return std::min(c, r) * r; }) * penalty;
+    }
+    void image(std::size_t number) { finish(number, 10.0); }
+
+private:
+    static constexpr double kRepetitionWeight = 0.8, kLengthWeight = 0.2;
+    const double* repetition_;
+};
+
 class Bleu {
 public:
     Bleu(double* scores, double* stats) : scores_(scores), stats_(stats) {}

@@ -11,6 +11,7 @@
 #include "ngram_weights.h"
 #include "parallel.h"
 #include "ptb_tokenizer.h"
+#include "repetition.h"
 
 namespace mmeval {
 namespace {
@@ -271,6 +272,26 @@ void Captions::cider_d(const FrequencyTable& df, int orders, double* out) const 
 
 void Captions::cider(const FrequencyTable& df, int orders, double* out) const {
     for_each_shard([&](const Shard& shard) { score(shard, &df, PlainCider(out, orders)); });
+}
+
+std::vector<double> Captions::Shard::repetition_penalties() const {
+    RepetitionPenalty penalty(vocabulary);
+    std::vector<double> penalties;
+    penalties.reserve(token_ends.size());
+    for (std::size_t image = 0; image < images(); ++image) {
+        const std::size_t first = first_text(image);
+        penalty.candidate(tokens_of(first));
+        for (std::size_t text = first + 1; text < image_ends[image]; ++text)
+            penalties.push_back(penalty.reference(tokens_of(text)));
+    }
+    return penalties;
+}
+
+void Captions::cider_r(const FrequencyTable& df, int orders, double* out) const {
+    for_each_shard([&](const Shard& shard) {
+        const std::vector<double> repetition = shard.repetition_penalties();
+        score(shard, &df, CiderR(out, orders, repetition.data()));
+    });
 }
 
 void Captions::bleu(double* scores, double* stats) const {

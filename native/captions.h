@@ -70,6 +70,7 @@ public:
     // `orders` (1 to 4) is the longest n-gram.
     void cider(const FrequencyTable& df, int orders, double* out) const;
     void cider_d(const FrequencyTable& df, int orders, double* out) const;
+    void cider_r(const FrequencyTable& df, int orders, double* out) const;
     void rouge_l(double* out) const;
     void bleu(double* scores, double* stats) const;  // images x 4 and images x kBleuStats
     void bleu_and_cider_d(const FrequencyTable& df, double* scores, double* stats, double* cider_d) const;
@@ -110,6 +111,7 @@ private:
         void number_all();
         void split_at_blanks(std::size_t first_token);
         DocumentFrequencies table() const;
+        std::vector<double> repetition_penalties() const;  // of all references, in their order
         template <typename... Scorers>
         void walk(const Ngrams& ngrams, std::size_t begin, std::size_t end, Counter& counts,
                   Scorers&... scorers) const;

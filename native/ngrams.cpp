@@ -13,16 +13,24 @@ std::uint64_t mix(std::uint64_t x) {
     return x ^ (x >> 29);
 }
 
-// The first eight bytes; a shorter string is padded with zeros.
+// The first eight bytes; a shorter string is padded with zeros. Reads of shorter strings overlap instead of looping.
 std::uint64_t head_of(std::string_view text) {
-    std::uint64_t head = 0;
-    if (text.size() >= 8) {
+    const std::size_t size = text.size();
+    const auto byte = [&](std::size_t i) {
+        return static_cast<std::uint64_t>(static_cast<unsigned char>(text[i])) << (8 * i);
+    };
+    if (size >= 8) {
+        std::uint64_t head;
         std::memcpy(&head, text.data(), 8);
-    } else {
-        for (std::size_t i = 0; i < text.size(); ++i)
-            head |= static_cast<std::uint64_t>(static_cast<unsigned char>(text[i])) << (8 * i);
+        return head;
     }
-    return head;
+    if (size >= 4) {
+        std::uint32_t first, last;
+        std::memcpy(&first, text.data(), 4);
+        std::memcpy(&last, text.data() + size - 4, 4);
+        return first | static_cast<std::uint64_t>(last) << (8 * (size - 4));
+    }
+    return size == 0 ? 0 : byte(0) | byte(size / 2) | byte(size - 1);
 }
 
 std::uint64_t hash_of(std::string_view text, std::uint64_t head) {

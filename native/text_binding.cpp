@@ -224,6 +224,7 @@ void bind_text(nb::module_& module) {
              nb::arg("buckets"))
         .def("cider", &with_frequencies<&Captions::cider>, nb::arg("df"), nb::arg("n") = mmeval::kOrders)
         .def("cider_d", &with_frequencies<&Captions::cider_d>, nb::arg("df"), nb::arg("n") = mmeval::kOrders)
+        .def("cider_r", &with_frequencies<&Captions::cider_r>, nb::arg("df"), nb::arg("n") = mmeval::kOrders)
         .def("rouge_l", &rouge_l)
         .def("bleu", &bleu, "(images x 4 scores, images x 10 statistics)")
         .def("bleu_and_cider_d", &bleu_and_cider_d, nb::arg("df"), "(bleu's scores and statistics, cider_d's scores)");

@@ -42,18 +42,6 @@ bool is_separated(char c) {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_point(char c) { return c == '.' || c == ','; }
 
-std::string replaced(const std::string& text, std::string_view old, std::string_view fresh) {
-    if (text.find(old) == std::string::npos) return text;
-    std::string out;
-    std::size_t from = 0;
-    for (std::size_t at; (at = text.find(old, from)) != std::string::npos; from = at + old.size()) {
-        out.append(text, from, at - from);
-        out.append(fresh);
-    }
-    out.append(text, from, std::string::npos);
-    return out;
-}
-
 // One left-to-right pass over pairs of neighbours: if `fits(a, b)`, writes a and b with the requested spaces and
 // continues after the pair, like a regular expression's substitution.
 template <typename Fits>
@@ -78,6 +66,39 @@ std::string pass(const std::string& text, Fits fits, bool space_before, bool spa
 
 }  // namespace
 
+std::string replaced(const std::string& text, std::string_view old, std::string_view fresh) {
+    if (text.find(old) == std::string::npos) return text;
+    std::string out;
+    std::size_t from = 0;
+    for (std::size_t at; (at = text.find(old, from)) != std::string::npos; from = at + old.size()) {
+        out.append(text, from, at - from);
+        out.append(fresh);
+    }
+    out.append(text, from, std::string::npos);
+    return out;
+}
+
+std::string surround_separators(const std::string& text) {
+    std::string apart;
+    apart.reserve(text.size() + text.size() / 4);
+    for (const char c : text) {
+        if (is_separated(c)) {
+            apart += ' ';
+            apart += c;
+            apart += ' ';
+        } else {
+            apart += c;
+        }
+    }
+    return apart;
+}
+
+std::string separate_points_and_dashes(const std::string& text) {
+    std::string apart = pass(text, [](char a, char b) { return !is_digit(a) && is_point(b); }, false, true, true);
+    apart = pass(apart, [](char a, char b) { return is_point(a) && !is_digit(b); }, true, true, false);
+    return pass(apart, [](char a, char b) { return is_digit(a) && b == '-'; }, false, true, true);
+}
+
 void whitespace_tokenize(std::string_view text, TokenBuffer& out) {
     std::size_t begin = 0, at = 0;
     while (at < text.size()) {
@@ -98,21 +119,7 @@ void mteval_tokenize(std::string_view text, TokenBuffer& out) {
         line = replaced(replaced(line, "&quot;", "\""), "&amp;", "&");
         line = replaced(replaced(line, "&lt;", "<"), "&gt;", ">");
     }
-    std::string apart = " ";
-    for (const char c : line) {
-        if (is_separated(c)) {
-            apart += ' ';
-            apart += c;
-            apart += ' ';
-        } else {
-            apart += c;
-        }
-    }
-    apart += ' ';
-    apart = pass(apart, [](char a, char b) { return !is_digit(a) && is_point(b); }, false, true, true);
-    apart = pass(apart, [](char a, char b) { return is_point(a) && !is_digit(b); }, true, true, false);
-    apart = pass(apart, [](char a, char b) { return is_digit(a) && b == '-'; }, false, true, true);
-    whitespace_tokenize(apart, out);
+    whitespace_tokenize(separate_points_and_dashes(surround_separators(' ' + line + ' ')), out);
 }
 
 void unicode_tokenize(std::string_view text, TokenBuffer& out) {
