@@ -7,9 +7,9 @@ NB_MODULE(_native, module) {
     bind_json_columns(module);
     bind_table_columns(module);
     bind_text(module);
+    bind_overlap(module);
     bind_meteor(module);
     bind_edit_distance(module);
     bind_stats(module);
-    bind_overlap(module);
     bind_lint(module);
 }

@@ -63,6 +63,27 @@ nb::tuple chrf(nb::object candidates, nb::object references, std::size_t char_or
                       });
 }
 
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// A score for each row of sums, which may have further columns.
+template <typename Score>
+Array of_sums(Matrix sums, std::size_t statistics, Score score) {
+    const std::size_t rows = sums.shape(0), columns = sums.shape(1);
+    if (columns < statistics) throw nb::value_error("there are too few statistics");
+    auto out = std::make_unique<double[]>(rows);
+    {
+        nb::gil_scoped_release unlocked;
+        for (std::size_t row = 0; row < rows; ++row) out[row] = score(sums.data() + row * columns);
+    }
+    return array_of(std::move(out), rows, 0);
+}
+
+Array chrf_of_sums(Matrix sums, std::size_t char_order, std::size_t word_order, double beta, bool lowercase, bool whitespace,
+                   bool eps_smoothing) {
+    const mmeval::ChrfOptions options{char_order, word_order, beta, lowercase, whitespace, eps_smoothing};
+    return of_sums(sums, options.statistics(), [&](const double* stats) { return chrf_from_stats(stats, options); });
+}
+
 nb::tuple ter(nb::object candidates, nb::object references, bool normalized, bool no_punct, bool asian_support,
               bool case_sensitive) {
     const mmeval::TerOptions options{normalized, no_punct, asian_support, case_sensitive};
@@ -95,6 +116,13 @@ nb::tuple sentence_bleu(nb::object candidates, nb::object references, std::strin
                       [&](const mmeval::Texts& texts, std::size_t stride, double* scores, double* stats) {
                           mmeval::sentence_bleu(texts, options, stride, scores, stats);
                       });
+}
+
+Array bleu_of_sums(Matrix sums, std::string_view smooth_method, double smooth_value, std::size_t max_ngram_order,
+                   bool effective_order) {
+    const mmeval::BleuOptions options{nullptr,         false, effective_order, smoothing_named(smooth_method), smooth_value,
+                                      max_ngram_order};
+    return of_sums(sums, options.statistics(), [&](const double* stats) { return sacrebleu_from_stats(stats, options); });
 }
 
 template <typename Tokenize>
@@ -131,6 +159,10 @@ void bind_overlap(nb::module_& module) {
     module.def("sentence_bleu", &sentence_bleu, nb::arg("candidates"), nb::arg("references"), nb::arg("tokenizer"),
                nb::arg("lowercase"), nb::arg("smooth_method"), nb::arg("smooth_value"), nb::arg("max_ngram_order"),
                nb::arg("effective_order"));
+    module.def("chrf_of_sums", &chrf_of_sums, nb::arg("sums"), nb::arg("char_order"), nb::arg("word_order"),
+               nb::arg("beta"), nb::arg("lowercase"), nb::arg("whitespace"), nb::arg("eps_smoothing"));
+    module.def("bleu_of_sums", &bleu_of_sums, nb::arg("sums"), nb::arg("smooth_method"), nb::arg("smooth_value"),
+               nb::arg("max_ngram_order"), nb::arg("effective_order"));
     module.def("sacrebleu_tokens",
                [](nb::list texts, std::string_view tokenizer) { return tokens_of(texts, sacrebleu_tokenizer(tokenizer)); },
                nb::arg("texts"), nb::arg("tokenizer"));

@@ -167,6 +167,22 @@ def sentence_bleu(
     max_ngram_order: int,
     effective_order: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def chrf_of_sums(
+    sums: NDArray[np.float64],
+    char_order: int,
+    word_order: int,
+    beta: float,
+    lowercase: bool,
+    whitespace: bool,
+    eps_smoothing: bool,
+) -> NDArray[np.float64]: ...
+def bleu_of_sums(
+    sums: NDArray[np.float64],
+    smooth_method: str,
+    smooth_value: float,
+    max_ngram_order: int,
+    effective_order: bool,
+) -> NDArray[np.float64]: ...
 def sacrebleu_tokens(texts: list[str], tokenizer: str) -> list[list[str]]: ...
 def ter_tokens(
     texts: list[str], normalized: bool, no_punct: bool, asian_support: bool, case_sensitive: bool

@@ -52,8 +52,10 @@ def show_run(run: Run) -> None:
     if lint and run.is_kept:
         out.print(f"  samples and reasons: mmeval lint {as_text(run.folder.label)}", soft_wrap=True)
     out.print("\nsignatures", style="bold")
-    for signature in run.info.signatures.values():
+    for name, signature in run.info.signatures.items():
         out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
+        if name in run.entries and (origin := run.entries[name].origin_signature):
+            out.print(f"    in its original program: {as_text(origin)}", style="dim", soft_wrap=True)
     if run.is_kept:
         out.print(f"\nrun folder: {as_text(run.folder.label)}", soft_wrap=True)
 

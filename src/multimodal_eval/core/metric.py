@@ -190,6 +190,10 @@ class Metric:
         """Every setting that changes this metric's values."""
         return Signature(self.name, self.version, signed_values(self.declared_options, self.options))
 
+    def origin_signature(self, rows: Rows) -> str | None:
+        """The signature that the metric's original program prints for these rows; None if it has none."""
+        return None
+
     def unavailable(self) -> str | None:
         """Why the metric cannot run on this machine and what to do about it, or None."""
         return None

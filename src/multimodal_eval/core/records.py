@@ -71,12 +71,18 @@ class Entry(Figure, frozen=True, kw_only=True, omit_defaults=True):
         """Whether higher or lower values are better."""
         return "higher"
 
+    @property
+    def origin_signature(self) -> str | None:
+        """The signature of the metric's original program, if that has signatures."""
+        return None
+
 
 class MetricEntry(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """A metric of a run; the signature is None if it could not run."""
 
     direction: Direction
     signature: str | None
+    origin_signature: str | None = None
 
 
 class CompositeEntry(Entry, frozen=True, kw_only=True, omit_defaults=True):

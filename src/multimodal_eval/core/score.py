@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -51,6 +52,14 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Summed:
+    """How an estimate comes from the sums of its rows' statistics: a test can then swap rows of two systems exactly."""
+
+    stats: NDArray[np.float64]  # rows x statistics
+    scores: Callable[[NDArray[np.float64]], NDArray[np.float64]]  # one score for each row of sums
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """An aggregate and one influence value per row.
 
@@ -63,6 +72,8 @@ class Estimate:
 
     `strata` are the rows' stratum codes if the estimate is a weighted sum over independently sampled strata;
     `contributions` are then the rows' contributions, whose mean is the estimate.
+
+    With `summed`, a paired test computes the estimate again in every round; otherwise it uses the influence values.
     """
 
     value: float
@@ -72,6 +83,7 @@ class Estimate:
     is_mean: bool = True
     strata: NDArray[np.int64] | None = None
     contributions: NDArray[np.float64] | None = None
+    summed: Summed | None = None
 
     def minus(self, other: Estimate) -> Estimate:
         """The difference of two estimates over the same rows."""

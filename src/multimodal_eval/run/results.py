@@ -51,6 +51,7 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
             **fields_of(_entry(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric))),
             direction=metric.direction,
             signature=info.signatures[metric.name].text,
+            origin_signature=metric.origin_signature(Rows(column.values[column.scored], column.stats)),
         )
         slices.add(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric))
     for name, reason in plan.unavailable.items():

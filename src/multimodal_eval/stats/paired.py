@@ -18,7 +18,7 @@ from math import ceil, fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.core.score import Estimate
+from multimodal_eval.core.score import Estimate, Summed
 from multimodal_eval.stats.intervals import (
     LEVEL,
     ROUNDING,
@@ -72,6 +72,11 @@ def compare(
     p_values = randomization_p_values(
         [pseudo_values(difference) for difference in differences], clusters, rounds=rounds, seed=seed, threads=threads
     )
+    for number, (first, second) in enumerate(zip(a, b, strict=True)):
+        if first.summed is not None and second.summed is not None:
+            p_values[number] = swapped_p_value(
+                first.summed, second.summed, clusters, rounds=rounds, seed=seed, threads=threads
+            )
     return [
         _comparison(difference, p_value, clusters, level, effect)
         for difference, p_value in zip(differences, p_values, strict=True)
@@ -119,6 +124,31 @@ def randomization_p_values(
     sums = flipped_sums(np.ascontiguousarray(units), rounds, seed & (2**64 - 1), threads)
     as_far = (np.abs(sums) >= observed - slack).sum(axis=0)
     return [float((1 + count) / (rounds + 1)) for count in as_far.tolist()]
+
+
+def swapped_p_value(
+    a: Summed,
+    b: Summed,
+    clusters: Codes | None = None,
+    *,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    threads: int = 1,
+) -> float:
+    """p = (1 + #{|D*| >= |D|}) / (rounds + 1) for two scores that are functions of summed statistics.
+
+    D* is the difference of the scores after a random half of the clusters (or samples) are swapped between the systems.
+    """
+    from multimodal_eval._native import flipped_sums
+
+    halves = [cluster_sums(column, clusters) for column in (b.stats - a.stats).T / 2]
+    centre = (b.stats.sum(axis=0) + a.stats.sum(axis=0)) / 2
+    units = np.ascontiguousarray(np.column_stack(halves))
+    sums = flipped_sums(units, rounds, seed & (2**64 - 1), threads)
+    observed = units.sum(axis=0)[None, :]
+    (difference,) = np.abs(b.scores(centre + observed) - a.scores(centre - observed))
+    differences = np.abs(b.scores(centre + sums) - a.scores(centre - sums))
+    return float((1 + (differences >= difference - ROUNDING * max(1.0, difference)).sum()) / (rounds + 1))
 
 
 def detectable_effect(stderr: float, units: int | None = None, *, level: float = LEVEL, power: float = POWER) -> float:
