@@ -85,6 +85,13 @@ inline void append_arrow(mmeval::Texts& texts, const ArrowArray& strings, std::i
     texts.ends.push_back(texts.bytes.size());
 }
 
+// The bytes of consecutive texts.
+inline std::size_t size_of(const ArrowArray& strings, std::int64_t begin, std::int64_t end) {
+    if (begin == end) return 0;
+    const std::int32_t* ends = offsets(strings);
+    return static_cast<std::size_t>(ends[end] - ends[begin]);
+}
+
 // For each row the candidate, then its references; a null candidate is an empty text, and a null list has no texts.
 inline mmeval::Texts texts_of_arrow(nanobind::handle candidates, nanobind::handle references) {
     const ArrowColumn first(candidates), second(references);
@@ -98,6 +105,7 @@ inline mmeval::Texts texts_of_arrow(nanobind::handle candidates, nanobind::handl
     const std::int32_t* list_ends = offsets(lists);
     out.ends.reserve(static_cast<std::size_t>(texts.length + list_ends[lists.length] - list_ends[0]));
     out.image_ends.reserve(static_cast<std::size_t>(texts.length));
+    out.bytes.reserve(size_of(texts, 0, texts.length) + size_of(items, list_ends[0], list_ends[lists.length]));
     for (std::int64_t row = 0; row < texts.length; ++row) {
         append_arrow(out, texts, row);
         if (!is_null(lists, row))

@@ -12,4 +12,5 @@ void bind_overlap(nanobind::module_& module);
 void bind_meteor(nanobind::module_& module);
 void bind_edit_distance(nanobind::module_& module);
 void bind_stats(nanobind::module_& module);
+void bind_speech(nanobind::module_& module);
 void bind_lint(nanobind::module_& module);

@@ -11,5 +11,6 @@ NB_MODULE(_native, module) {
     bind_meteor(module);
     bind_edit_distance(module);
     bind_stats(module);
+    bind_speech(module);
     bind_lint(module);
 }
