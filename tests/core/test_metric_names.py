@@ -28,7 +28,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "metric-names.md"
         ("CLIPScore", "Did you mean 'clipscore' (as Hessel et al. define it, 0 to 2.5) or 'clip_score'"),
         ("VQA-Accuracy", "Did you mean 'vqa_accuracy'?"),
         ("spice", "SPICE is not here: it needs a scene graph parser in Java. The nearest here: 'meteor' or 'chair_i'."),
-        ("bertscore", "BERTScore is not here: "),
+        ("MoverScore", "MoverScore is not here: "),
         ("BLEURT", "The nearest here: 'semantic_similarity'."),
         ("fid", "FID is not here: it scores generated images, and this package scores text. Known: acc_at_iou"),
         ("cidr", "Did you mean 'cider'? Known: acc_at_iou, "),

@@ -88,6 +88,13 @@ TASKS: dict[str, Task] = {
         Task("mcq", ["multiple_choice"]),
         Task("pope", ["yes_no"]),
         Task("mme", ["yes_no"], options={"yes_no": {"rule": "mme@2023", "pairs": "group", "unread": "left_out"}}),
+        Task("docvqa", ["anls", "exact_match"]),
+        Task("chartqa", ["relaxed_accuracy", "exact_match"]),
+        Task("textvqa", ["vqa_accuracy"], options={"vqa_accuracy": {"rule": "vqa@evalai"}}),
+        Task("ocr", ["ocrbench", "anls"]),
+        Task("grounding", ["acc_at_iou", "iou", "point_in_box"]),
+        Task("asr", ["wer", "cer"]),
+        Task("translation", ["sacrebleu", "chrf", "ter"]),
     )
 }
 
