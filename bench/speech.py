@@ -36,7 +36,7 @@ _COMMON = (
     "were when we there can an your which their said if do will each about how up out them then she many some so these"
 ).split()
 _OTHERS = (
-    "colour organisation centre travelling twenty thirty-five hundred thousand million dollars percent won't it's they're "
+    "colour organisation centre travelling twenty thirty-five hundred thousand million dollars percent won't it's "
     "Mr. Dr. 1,000 $20 3.5 1960s gonna because question answer morning government president analysis programme "
     "international development understanding recognise language evening children interesting machine weather"
 ).split()

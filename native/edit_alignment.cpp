@@ -117,10 +117,10 @@ void EditAligner::trace(Span reference, Span hypothesis) {
 
 // The middle of the hypothesis, and the first position in the reference through which a best alignment goes.
 EditAligner::Split EditAligner::split(Span reference, Span hypothesis, std::size_t most, bool is_exact) {
-    Split found{};
+    Split best{};
     std::size_t guess = is_exact ? most : std::min(most, kFirstGuess);
-    while (!find_split(reference, hypothesis, guess, found)) guess = std::min(most, 2 * guess);
-    return found;
+    while (!find_split(reference, hypothesis, guess, best)) guess = std::min(most, 2 * guess);
+    return best;
 }
 
 // False if the distance is greater than `most`.

@@ -48,6 +48,13 @@ ANSWERS = [
     Sample(id="4", generated_answer="eine Katze", references=["ein Hund"] * 4),
 ]
 
+TRANSCRIPTS = [
+    Sample(id="1", generated_answer="the cat sat on mat", references=["the cat sat on the mat"]),
+    Sample(id="2", generated_answer="Twenty-five dollars!", references=["$25", "twenty five dollars"]),
+    Sample(id="3", generated_answer="it is a naïve colour", expected_answer="it's a naive color"),
+    Sample(id="4", generated_answer="no", references=["no"]),
+]
+
 TOKENS = [
     Sample(id="1", generated_answer="a red dog", logprobs=[-2.0, -0.5, -1.0]),
     Sample(id="2", generated_answer="two cats sleep", perplexity=12.5),
@@ -103,6 +110,7 @@ EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["anls", "anls_star", "contains", "gqa", "ocrbench", "relaxed_accuracy"], ANSWERS),
     **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], IMAGES),
     **dict.fromkeys(["acc_at_iou", "iou", "point_in_box"], REGIONS),
+    **dict.fromkeys(["cer", "mer", "wer", "wil"], TRANSCRIPTS),
     "contextual_relevance": QUESTIONS,
     "perplexity": TOKENS,
     "hidden_metric": SURPRISES,

@@ -99,21 +99,24 @@ def chunks_of_alignment(alignment: str) -> list[AlignedChunk]:
 
 def error_rate(counts: Vector) -> Vector:
     """(S + D + I) / (H + S + D): errors per unit of the reference; without any, the number of insertions."""
-    return counts[:, 1:].sum(axis=1) / _lengths(counts)
+    rates: Vector = counts[:, 1:].sum(axis=1) / _lengths(counts)
+    return rates
 
 
 def match_error_rate(counts: Vector) -> Vector:
     """(S + D + I) / (H + S + D + I): the share of errors in the alignment; 0 if both texts are empty."""
-    return counts[:, 1:].sum(axis=1) / _at_least_one(counts.sum(axis=1))
+    rates: Vector = counts[:, 1:].sum(axis=1) / _at_least_one(counts.sum(axis=1))
+    return rates
 
 
 def information_lost(counts: Vector) -> Vector:
     """1 - H/N * H/P, where the reference has N units and the transcript P; 0 if both are empty."""
     hits, substitutions, deletions, insertions = counts.T
     reference, transcript = hits + substitutions + deletions, hits + substitutions + insertions
-    preserved = (hits / _at_least_one(reference)) * (hits / _at_least_one(transcript))
+    preserved: Vector = (hits / _at_least_one(reference)) * (hits / _at_least_one(transcript))
     preserved[(reference == 0) & (transcript == 0)] = 1
-    return 1 - preserved
+    lost: Vector = 1 - preserved
+    return lost
 
 
 def value_of(candidate: str, references: Sequence[str], metric: str, rule: str, rate: Rate, unit: Unit) -> float:
@@ -197,7 +200,8 @@ def corpus_match_error_rate(rows: Rows) -> Estimate:
         import numpy as np
 
         total = max(float(sums.sum()), 1.0)
-        return (np.array([0.0, 1, 1, 1]) - match_error_rate(sums[None])[0]) / total
+        slopes: Vector = (np.array([0.0, 1, 1, 1]) - match_error_rate(sums[None])[0]) / total
+        return slopes
 
     return _estimate(rows, match_error_rate, gradient)
 
@@ -234,7 +238,8 @@ def _rate_gradient(counted: Vector) -> Callable[[Vector], Vector]:
         length = float(sums[:3].sum())
         if length == 0:  # the rate is a number of insertions
             return counted
-        return (counted - (counted @ sums) / length * np.array([1.0, 1, 1, 0])) / length
+        slopes: Vector = (counted - (counted @ sums) / length * np.array([1.0, 1, 1, 0])) / length
+        return slopes
 
     return gradient
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from multimodal_eval._native import TranscriptRules, Transcripts
 from multimodal_eval.core.batch import Batch
@@ -55,13 +55,13 @@ def transcripts_of(samples: Sequence[Sample], rule: str) -> Transcripts:
     return batch.shared(("transcripts", rule), lambda: _normalized_transcripts(*texts_of(batch), rule))
 
 
-def _normalized_transcripts(candidates: object, references: object, rule: str) -> Transcripts:
-    found = find_rule(FAMILY, rule)
-    if found.is_built_in:
+def _normalized_transcripts(candidates: Any, references: Any, rule: str) -> Transcripts:
+    definition = find_rule(FAMILY, rule)
+    if definition.is_built_in:
         return Transcripts(_rules(), candidates, references, rule)
     texts = candidates if isinstance(candidates, list) else candidates.to_pylist()
     lists = references if isinstance(references, list) else references.to_pylist()
-    function = found.function
+    function = definition.function
     return Transcripts(
         _rules(),
         [function(text or "") for text in texts],
