@@ -7,6 +7,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -62,8 +63,9 @@ def fetched(tmp_path, monkeypatch):
     """The folder of fetched resources, with small fakes of Russian data, which hide the installed packages."""
     rows = [(synset, lemma, "~ru~") for synset, lemmas in SYNSETS.items() for lemma in lemmas]
     database = write(tmp_path / "wikiwordnet.db", WIKTIONARY, "synsets VALUES (?, ?, ?)", rows)
-    files = {"opencorpora-ru": File("", "words.dawg", "", 0)}
-    files["wiktionary-ru"] = File("", database.name, "", database.stat().st_size)
+    files = {"opencorpora-ru": File("", "words.dawg", sha256(b"").hexdigest(), 0)}
+    digest = sha256(database.read_bytes()).hexdigest()
+    files["wiktionary-ru"] = File("", database.name, digest, database.stat().st_size)
     for name, file in files.items():
         resource = replace(get_resource(name), files=(file,), installed="")
         monkeypatch.setitem(CATALOGUE, name, resource)
@@ -229,3 +231,11 @@ def test_the_schema_of_the_real_ruwordnet(tmp_path, fetched):
     rows = [("1", "ДОМ", "ДОМ", "a"), ("2", "ЗДАНИЕ", "ЗДАНИЕ", "a")]
     write(path, "", "sense (id, name, lemma, synset_id) VALUES (?, ?, ?, ?)", rows)
     assert are_synonyms(get_synonyms(f"ruwordnet:{path}", "ru"), "дом", "здание")
+
+
+def test_data_that_changed_after_the_fetch_are_refused(fetched):
+    resource = get_resource("wiktionary-ru")
+    path = folder_of(resource) / resource.files[0].name
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(UnavailableError, match=r"have changed since they were fetched.*mmeval fetch wiktionary-ru"):
+        get_synonyms("default", "ru")

@@ -21,5 +21,5 @@ def open_tokenizer(model: Model) -> Any:
         return Tokenizer.from_file(str(path))
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as fault:  # noqa: BLE001 - the library raises nothing narrower, and panics are no Exceptions
+    except BaseException as fault:  # noqa: BLE001 - the library raises nothing narrower, and a panic is not an Exception
         raise ModelError(f"{path} is not a tokenizer: {fault}") from None

@@ -21,7 +21,7 @@ from multimodal_eval.data.readers.blocks import (
     refuse_utf16,
 )
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_array, read_jsonl
-from multimodal_eval.data.readers.parquet_pages import rows_together
+from multimodal_eval.data.readers.parquet_pages import plan_reading
 from multimodal_eval.data.readers.parquet_rows import parquet_errors, python_rows
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.vqa_files import has_questions, read_vqa
@@ -165,8 +165,8 @@ def read_parquet(
             if not _header_is_fine(parquet.schema_arrow.names, file, problems):
                 return
             row, budget = 1, limits.Budget(file, path.stat().st_size)
-            together = rows_together(parquet, path, row_groups, BATCH)
-            for batch in parquet.iter_batches(batch_size=together, row_groups=row_groups):
+            plan = plan_reading(parquet, path, row_groups, BATCH)
+            for batch in parquet.iter_batches(batch_size=plan.rows, row_groups=plan.groups):
                 skipped = min(max(0, first_row - row), len(batch))
                 records = python_rows(batch.slice(skipped), file, row + skipped, budget)
                 for number, record in enumerate(records, row + skipped):
@@ -175,6 +175,8 @@ def read_parquet(
                     else:
                         yield number, record
                 row += len(batch)
+            if plan.fault is not None:
+                raise plan.fault
     except InputError:
         raise
     except parquet_errors() as fault:

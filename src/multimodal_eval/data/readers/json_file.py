@@ -184,7 +184,7 @@ def read_json_object(path: Path, problems: Problems) -> Columns | None:
     raw = _document(path, str(path), problems)
     if raw is None:
         return None
-    limits.check_json(raw, str(path), None, "the document", free=path.stat().st_size)  # a plain file is no bomb
+    limits.check_json(raw, str(path), None, "the document", free=path.stat().st_size)  # a plain file cannot be a bomb
     return _decoded(raw, str(path), problems, Columns)
 
 

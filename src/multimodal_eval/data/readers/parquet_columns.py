@@ -12,7 +12,7 @@ from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.blocks import BLOCK
 from multimodal_eval.data.readers.formats import BATCH, read_parquet
-from multimodal_eval.data.readers.parquet_pages import check_weight, rows_together
+from multimodal_eval.data.readers.parquet_pages import check_weight, plan_reading
 from multimodal_eval.data.readers.parquet_rows import parquet_errors, python_rows
 from multimodal_eval.data.readers.problems import Columns, Problems
 from multimodal_eval.data.readers.scanned import Line, Rest, Scanned, Scanners
@@ -69,8 +69,8 @@ def parquet_blocks(path: Path, row_groups: Sequence[int] | None = None, skip: in
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK) as parquet:
             names = parquet.schema_arrow.names
             if names and len(set(names)) == len(names):
-                together = rows_together(parquet, path, row_groups, BATCH)
-                for batch in parquet.iter_batches(batch_size=together, row_groups=row_groups):
+                plan = plan_reading(parquet, path, row_groups, BATCH)
+                for batch in parquet.iter_batches(batch_size=plan.rows, row_groups=plan.groups):
                     weight += batch.nbytes
                     check_weight(path, size, weight)
                     start = min(max(0, skip + 1 - row), len(batch))
@@ -78,7 +78,8 @@ def parquet_blocks(path: Path, row_groups: Sequence[int] | None = None, skip: in
                     for place in range(start, len(batch), step):
                         yield ParquetBlock(str(path), batch.slice(place, step), row + place, budget)
                     row += len(batch)
-                return
+                if plan.fault is None:
+                    return
     except InputError:
         raise
     except parquet_errors():

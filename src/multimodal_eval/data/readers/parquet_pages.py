@@ -18,12 +18,12 @@ from typing import IO, TYPE_CHECKING
 
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.limits import MB
-from multimodal_eval.data.readers.thrift import Fields, Thrift, integer, structure, structures
+from multimodal_eval.data.readers.thrift import BrokenThriftError, Fields, Thrift, integer, structure, structures
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-__all__ = ["check_weight", "rows_together"]
+__all__ = ["ReadPlan", "check_weight", "plan_reading"]
 
 _KINDS = _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _BY_DICTIONARY = (2, 8)  # encodings whose values are in the dictionary
@@ -162,27 +162,36 @@ def _longest(file: IO[bytes], page: _Page, codec: int) -> int:
     return min(longest, page.size)
 
 
-def rows_together(parquet: pq.ParquetFile, path: Path, row_groups: Sequence[int] | None, most: int) -> int:
-    """How many rows may be decoded together, at most `most`. Row groups that would take too much memory are refused.
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """How to read row groups: which, how many rows at once, and what is wrong with the next one."""
 
-    A header that cannot be read is a ValueError: what it hides could be anything.
+    groups: list[int]
+    rows: int
+    fault: ValueError | None = None
+
+
+def plan_reading(parquet: pq.ParquetFile, path: Path, row_groups: Sequence[int] | None, most: int) -> ReadPlan:
+    """How to read some row groups, at most `most` rows at once. Those that would take too much memory are refused.
+
+    A row group whose headers cannot be read is not read, and neither are those after it: they could hide anything.
     """
     state = path.stat()
     footer = _footer(str(path), state.st_size, state.st_mtime_ns, limits.current())
     repeats = [parquet.schema.column(index).max_repetition_level > 0 for index in range(len(parquet.schema))]
+    chosen = list(range(len(footer.groups)) if row_groups is None else row_groups)
     weight = longest = 0
+    fault = None
     with path.open("rb") as stream:
-        for number in range(len(footer.groups)) if row_groups is None else row_groups:
-            if number >= len(footer.groups):
+        for place, number in enumerate(chosen):
+            try:
+                group = footer.sizes(number, stream, str(path), state.st_size, repeats)
+            except BrokenThriftError as error:
+                chosen, fault = chosen[:place], error
                 break
-            group = footer.measured.get(number)
-            if group is None:
-                group = _GroupSizes(str(path), state.st_size, number)
-                group.measure(stream, footer.groups[number], repeats)
-                footer.measured[number] = group
             weight, longest = weight + group.weight, max(longest, group.per_row)
             check_weight(path, state.st_size, weight)
-    return max(1, min(most, _TOGETHER // max(1, longest)))
+    return ReadPlan(chosen, max(1, min(most, _TOGETHER // max(1, longest))), fault)
 
 
 @dataclass(slots=True)
@@ -190,7 +199,17 @@ class _Footer:
     """The row groups of a file, and the sizes of those that were measured."""
 
     groups: list[_Group]
-    measured: dict[int, _GroupSizes] = field(default_factory=dict)
+    _sizes: dict[int, _GroupSizes] = field(default_factory=dict)
+
+    def sizes(self, number: int, stream: IO[bytes], file: str, size: int, repeats: Sequence[bool]) -> _GroupSizes:
+        """The sizes of one row group."""
+        if number not in self._sizes:
+            if number >= len(self.groups):
+                raise BrokenThriftError("the footer has too few row groups")
+            sizes = _GroupSizes(file, size, number)
+            sizes.measure(stream, self.groups[number], repeats)
+            self._sizes[number] = sizes
+        return self._sizes[number]
 
 
 @lru_cache(maxsize=4)
