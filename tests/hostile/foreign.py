@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ import pytest
 from multimodal_eval.cli.main import main
 from multimodal_eval.core import registry
 from multimodal_eval.core.metric_table import origin
+from tests.edited_runs import rewrite_json
 
 Place = tuple[str | int, ...]  # of a value in a JSON document
 
@@ -47,11 +47,8 @@ def mmeval(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Printed:
 
 
 def edited(folder: Path, change: Callable[[Any], object], file: str = "run.json") -> Path:
-    """Change a JSON document of a run folder."""
-    path = folder / file
-    content = json.loads(path.read_text(encoding="utf-8"))
-    change(content)
-    path.write_text(json.dumps(content), encoding="utf-8")
+    """Change a JSON document of a run folder, with a checksum that fits: whoever sends a run can compute it."""
+    rewrite_json(folder / file, change)
     return folder
 
 

@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from multimodal_eval.data.runs.checksums import sealed
+
 # Values of every kind that a JSON document may hold, also ones that no run has.
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2, 10**6, 10**9, 2**63, 10**40, -(2**63), 0.5, -1e308, 1e-320, 1e308),
@@ -59,7 +61,12 @@ def mutated_json(content: bytes, chance: random.Random) -> tuple[str, bytes]:
             inner.append(value) if isinstance(inner, list) else inner.update({"added": value})
         else:
             parent[key] = value
-    return "; ".join(changes), json.dumps(document).encode()
+    content = json.dumps(document, indent=2).encode() + b"\n"
+    # Half of the documents have a checksum that fits: whoever sends a run can compute it.
+    if chance.random() < 0.5 and isinstance(document, dict) and len(document) > 1:
+        document.pop("sha256", None)
+        return "; ".join([*changes, "sealed"]), sealed(json.dumps(document, indent=2).encode() + b"\n")
+    return "; ".join(changes), content
 
 
 def mutated_bytes(content: bytes, chance: random.Random) -> tuple[str, bytes]:

@@ -12,6 +12,7 @@ from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.data.readers.records import parse_map
 from tests.data.readers.reading import GOOD, problems_of, read, write
+from tests.edited_runs import accept_changes
 
 ROWS = [
     ("NONFINITE", '{"id": "b", "perplexity": NaN}'),
@@ -201,6 +202,7 @@ def test_a_stored_score_outside_its_range_is_refused(tmp_path):
     part = run.folder.part("scores", 0)
     table = pq.read_table(part)
     pq.write_table(table.set_column(table.column_names.index("half"), "half", pa.array([0.5, -3.0])), part)
+    accept_changes(tmp_path / "run")
     with pytest.raises(InputError, match="RANGE") as refused:
         rescore(tmp_path / "run", {"metrics": ["half"]})
     assert refused.value.problems[0].id == "b"

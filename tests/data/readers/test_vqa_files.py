@@ -12,6 +12,7 @@ from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
+from tests.edited_runs import write_json
 
 HEAD = {"info": {"version": "2.0"}, "data_type": "mscoco", "license": {"name": "CC"}, "data_subtype": "val2014"}
 NAMES = ("v2_mscoco_val2014_annotations.json", "v2_OpenEnded_mscoco_val2014_questions.json", "results.json")
@@ -178,7 +179,7 @@ def test_a_run_that_was_interrupted_while_reading_finds_the_questions_again(file
     run = evaluate(files[0], files[2], questions="q.json", output=tmp_path / "run")
     info = json.loads((run.path / "run.json").read_text())
     assert info["config"]["questions"] == str(questions)
-    (run.path / "run.json").write_text(json.dumps({**info, "state": "reading"}))
+    write_json(run.path / "run.json", {**info, "state": "reading"})
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     again = resume(run.path)
