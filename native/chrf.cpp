@@ -112,6 +112,7 @@ double Chrf::choose(std::size_t references, double* stats) const {
 void Chrf::score(const Texts& texts, std::size_t stride, double* scores, double* stats) {
     for (std::size_t sample = 0; sample < texts.images(); ++sample, stats += stride) {
         const std::size_t first = texts.first_text(sample), end = texts.image_ends[sample];
+        words_.start();
         symbols_.resize(end - first);
         for (std::size_t text = first; text < end; ++text) read(texts[text], symbols_[text - first]);
         each_.assign((end - first - 1) * options_.statistics(), 0.0);

@@ -8,7 +8,7 @@
 
 #include "captions.h"
 #include "ngram_matcher.h"
-#include "ngrams.h"
+#include "sample_words.h"
 
 namespace mmeval {
 
@@ -43,7 +43,7 @@ private:
     double choose(std::size_t references, double* stats) const;
 
     ChrfOptions options_;
-    Vocabulary words_;
+    SampleWords words_;
     NgramMatcher matcher_;
     std::string lowered_;
     std::vector<Symbols> symbols_;

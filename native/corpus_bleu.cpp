@@ -7,6 +7,7 @@
 
 #include "ngram_matcher.h"
 #include "python_text.h"
+#include "sample_words.h"
 
 namespace mmeval {
 namespace {
@@ -54,7 +55,7 @@ double sacrebleu_from_stats(const double* stats, const BleuOptions& options) {
 }
 
 void sentence_bleu(const Texts& texts, const BleuOptions& options, std::size_t stride, double* scores, double* stats) {
-    Vocabulary vocabulary;
+    SampleWords vocabulary;
     NgramMatcher matcher;
     TokenBuffer tokens;
     std::string lowered;
@@ -62,6 +63,7 @@ void sentence_bleu(const Texts& texts, const BleuOptions& options, std::size_t s
     std::vector<Span> references;
     for (std::size_t sample = 0; sample < texts.images(); ++sample, stats += stride) {
         const std::size_t first = texts.first_text(sample), end = texts.image_ends[sample];
+        vocabulary.start();
         words.resize(end - first);
         references.clear();
         for (std::size_t text = first; text < end; ++text) {

@@ -5,6 +5,8 @@
 namespace mmeval {
 namespace {
 
+constexpr std::size_t kAhead = 16;  // n-grams that are prefetched
+
 template <typename Grams>
 void fill_with_positions(Grams& grams, std::size_t size) {
     grams.resize(size);
@@ -31,7 +33,7 @@ void NgramMatcher::advance() {
     shared_with_any_ = 0;
     for (std::size_t number = 0; number < counts_.size(); ++number)
         shared_with_any_ += std::min(counts_[number], most_[number]);
-    // An n-gram that no reference has is not the start of a longer one that a reference has.
+    // If no reference has an n-gram, none has a longer one that starts with it.
     grams_.erase(std::remove_if(grams_.begin(), grams_.end(), [&](const Gram& gram) { return most_[gram.number] == 0; }),
                  grams_.end());
 }
@@ -40,7 +42,9 @@ void NgramMatcher::count_candidate() {
     while (!grams_.empty() && grams_.back().position + order_ > candidate_.size) grams_.pop_back();
     numbers_.start(grams_.size());
     counts_.clear();
-    for (Gram& gram : grams_) {
+    for (std::size_t i = 0; i < grams_.size(); ++i) {
+        Gram& gram = grams_[i];
+        if (numbers_.is_large() && i + kAhead < grams_.size()) numbers_.fetch(key(candidate_, grams_[i + kAhead]));
         gram.number = numbers_.add(key(candidate_, gram));
         if (gram.number == counts_.size()) {
             counts_.push_back(1);
@@ -56,7 +60,9 @@ void NgramMatcher::count_reference(std::size_t reference) {
     Grams& grams = reference_grams_[reference];
     while (!grams.empty() && grams.back().position + order_ > text.size) grams.pop_back();
     std::size_t kept = 0, shared = 0;
-    for (const Gram& gram : grams) {
+    for (std::size_t i = 0; i < grams.size(); ++i) {
+        const Gram gram = grams[i];
+        if (numbers_.is_large() && i + kAhead < grams.size()) numbers_.fetch(key(text, grams[i + kAhead]));
         const std::uint32_t number = numbers_.find(key(text, gram));
         if (number == kMissing) continue;
         shared += used_[number]++ < counts_[number];

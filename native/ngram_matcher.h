@@ -20,7 +20,7 @@ public:
 
     // How many n-grams of this order the candidate shares with a reference: the sum of the smaller counts.
     std::size_t shared_with(std::size_t reference) const { return shared_[reference]; }
-    // The same, where each n-gram counts as often as in the reference that has most of it.
+    // The same with the largest count of each n-gram in any reference.
     std::size_t shared_with_any() const { return shared_with_any_; }
 
 private:

@@ -40,8 +40,11 @@ inline void append(mmeval::Texts& texts, nanobind::handle text) {
 inline mmeval::Texts texts_of_lists(nanobind::list candidates, nanobind::list references) {
     if (candidates.size() != references.size())
         throw nanobind::value_error("candidates and references differ in length");
+    constexpr std::size_t kFirst = 64;  // samples after which the size of the rest is estimated
     mmeval::Texts texts;
+    texts.image_ends.reserve(candidates.size());
     for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (i == kFirst) texts.bytes.reserve(texts.bytes.size() / kFirst * candidates.size() / 8 * 9);
         append(texts, candidates[i]);
         for (nanobind::handle reference : nanobind::cast<nanobind::list>(references[i])) append(texts, reference);
         texts.image_ends.push_back(texts.ends.size());

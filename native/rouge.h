@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "captions.h"
-#include "ngrams.h"
 #include "span.h"
 
 namespace mmeval {
@@ -33,8 +32,8 @@ private:
     template <typename Score>
     void best_of(double* out, Score score) const;
 
-    Vocabulary words_;
-    std::vector<std::uint32_t> tokens_;
+    std::size_t most_words_ = 0;  // different ones in a sample
+    std::vector<std::uint32_t> tokens_;  // numbers of words, from 0 in each sample
     std::vector<std::uint64_t> line_ends_;    // in tokens; lines without words are left out
     std::vector<std::uint64_t> text_ends_;    // in lines
     std::vector<std::uint64_t> sample_ends_;  // in texts

@@ -92,8 +92,8 @@ bool ShiftedEdits::find_best(Best& best) {
     return best.gain != -kInfinite;
 }
 
-// `target` is where the reference has the words. They move if they are wrong where they are, and the reference has no
-// match there yet.
+// `target` is the place of the words in the reference. They move if some of them are wrong at their place, and the
+// reference has no match at the other one yet.
 void ShiftedEdits::try_pair(std::size_t start, std::size_t target, std::size_t length, Best& best) {
     if (candidate_errors_[start + length] == candidate_errors_[start]) return;
     if (reference_errors_[target + length] == reference_errors_[target]) return;
@@ -224,7 +224,7 @@ char ShiftedEdits::operation(std::size_t row, std::size_t column) const {
     return here.is_right >> (column - 1) & 1 ? kDelete : kInsert;
 }
 
-// Walks back from the end, and notes for every word whether it is wrong, and for every word of the reference where it is.
+// Walks back from the end, and notes for every word whether it is wrong, and for every word of the reference its place.
 void ShiftedEdits::trace() {
     candidate_errors_.assign(candidate_.size() + 1, 0);
     reference_errors_.assign(reference_.size() + 1, 0);

@@ -29,7 +29,7 @@ private:
     // Of the column of one candidate word, 64 reference words at a time, as in Myers (1999) and Hyyro (2003).
     struct Column {
         std::uint64_t up, down;             // where the distance rises or falls towards the next reference word
-        std::uint64_t is_diagonal, is_right;  // where it equals the one diagonally before, or is 1 more than the one before
+        std::uint64_t is_diagonal, is_right;  // equal to the one diagonally before; 1 more than the one before
         std::int64_t distance;
     };
 
@@ -54,7 +54,7 @@ private:
     std::int64_t distance_by_columns(std::size_t begin, std::size_t end) const;
     std::int64_t distance_by_rows(std::size_t begin, std::size_t end);
 
-    std::vector<std::uint32_t> candidate_, reference_;  // numbers of words; kMissing if the reference has not the word
+    std::vector<std::uint32_t> candidate_, reference_;  // numbers of words; kMissing if it is not in the reference
     KeyNumbers numbers_;
     std::vector<std::uint32_t> place_begins_, places_;  // by number: where the reference has the word
     bool uses_columns_ = false;

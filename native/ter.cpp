@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "ngrams.h"
+#include "sample_words.h"
 #include "shifted_edits.h"
 
 namespace mmeval {
 
 void score_ter(const Texts& texts, const TerOptions& options, std::size_t stride, double* scores, double* stats) {
-    Vocabulary vocabulary;
+    SampleWords vocabulary;
     TerTokenizer tokenize(options);
     ShiftedEdits edits;
     TokenBuffer tokens;
@@ -31,6 +31,7 @@ void score_ter(const Texts& texts, const TerOptions& options, std::size_t stride
     std::vector<std::uint32_t> candidate, reference;
     for (std::size_t sample = 0; sample < texts.images(); ++sample, stats += stride) {
         const std::size_t first = texts.first_text(sample), end = texts.image_ends[sample];
+        vocabulary.start();
         read(first, false, candidate);
         std::size_t fewest = static_cast<std::size_t>(-1), lengths = 0;
         for (std::size_t text = first + 1; text < end; ++text) {

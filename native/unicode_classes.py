@@ -1,4 +1,4 @@
-"""Write unicode_classes.h: the categories and letter cases of characters that sacrebleu, rouge-score and Python look at.
+"""Write unicode_classes.h: the categories and letter cases of characters that sacrebleu and Python look at.
 
     python native/unicode_classes.py > native/unicode_classes.h
 

@@ -41,8 +41,34 @@ void UnionLcs::fill_rows(Span candidate, std::size_t begin, std::size_t end) {
     }
 }
 
+// A reference of at most 64 words: a row is one machine word, and all rows are kept.
+void UnionLcs::add_short(Span candidate) {
+    block_.resize(candidate.size + 1);
+    std::uint64_t row = block_[0] = ~std::uint64_t{0}, any = 0;
+    for (std::size_t j = 0; j < candidate.size; ++j) {
+        const std::uint64_t here = positions_[slots_[candidate.data[j]]];
+        any |= here;
+        row = (row + (row & here)) | (row & ~here);
+        block_[j + 1] = row;
+    }
+    if (any == 0) return;
+    for (std::size_t i = reference_.size, j = candidate.size; i > 0 && j > 0;) {
+        const std::uint64_t bit = std::uint64_t{1} << (i - 1);
+        if (positions_[slots_[candidate.data[j - 1]]] & bit) {
+            is_shared_[i - 1] = true;
+            --i;
+            --j;
+        } else if (block_[j] & bit) {
+            --i;
+        } else {
+            --j;
+        }
+    }
+}
+
 void UnionLcs::add(Span candidate) {
     if (reference_.size == 0 || candidate.size == 0) return;
+    if (width_ == 1) return add_short(candidate);
     const auto step = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(candidate.size))));
     const std::size_t blocks = (candidate.size + step - 1) / step;
     kept_.resize(blocks * width_);

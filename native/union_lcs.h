@@ -23,6 +23,7 @@ public:
 private:
     using Row = std::uint64_t*;
 
+    void add_short(Span candidate);
     void next_row(const std::uint64_t* row, Row out, std::uint32_t word) const;
     void fill_rows(Span candidate, std::size_t begin, std::size_t end);
 

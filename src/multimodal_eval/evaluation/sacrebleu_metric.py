@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.metric import Metric, Scorer
+from multimodal_eval.core.metric import Bounds, Metric, Scorer
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Summed
 from multimodal_eval.core.scores import Scores
@@ -31,7 +31,7 @@ class SacrebleuMetric(Metric):
     """
 
     needs = ("generated_answer", "references")
-    bounds = (0, 100)
+    bounds: Bounds = (0, 100)
 
     def sentence_scores(self, candidates: Texts, references: TextLists) -> tuple[Vector, Vector]:
         """The score and the statistics of each sample."""
@@ -53,7 +53,7 @@ class SacrebleuMetric(Metric):
         """The settings in sacrebleu's signature, between `nrefs` and `version`."""
         raise NotImplementedError
 
-    def one(self, candidate: str, references: Sequence[str]) -> float:
+    def score_text(self, candidate: str, references: Sequence[str]) -> float:
         """The score of one text against its references."""
         require_references(self.name, references)
         return float(self.sentence_scores([candidate], [list(references)])[0][0])

@@ -1,4 +1,4 @@
-"""CIDEr-R: by hand, against its formulas, and recorded values of another implementation. CIDEr-D of pix2struct's test."""
+"""CIDEr-R: by hand, against its formulas, and recorded values. CIDEr-D of pix2struct's test."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ def table(corpus):
 
 
 def test_a_value_worked_out_by_hand():
-    # "red" is in 2 of 3 images; "dog" in 1. The answer says "dog" twice: norms of unigrams sqrt(r² + 4d²) and sqrt(r² + d²).
+    # "red" is in 2 of 3 images; "dog" in 1. The answer has "dog" twice: norms sqrt(r² + 4d²) and sqrt(r² + d²).
     red, dog = log(3 / 2), log(3)
     unigrams = (red * red + dog * dog) / ((red**2 + 4 * dog**2) * (red**2 + dog**2)) ** 0.5
     bigrams = dog * dog / (2 * dog**2) ** 0.5 / dog  # "red dog" is shared, "dog dog" is not
     # Repetition: 1 for red, 1/2 for dog. Length: 3 words for 2.
     penalty = (1 * 1 / 2) ** (0.8 / 2) * exp(-((1 / 2) ** 2) * 0.2)
     expected = 10 * penalty * (unigrams + bigrams) / 4
-    assert cider_r("red dog dog", ["red dog"], table(CORPUS), tokenizer="whitespace") == pytest.approx(expected, rel=1e-12)
+    assert cider_r("red dog dog", ["red dog"], table(CORPUS), tokenizer="whitespace") == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_recorded_values():
@@ -45,7 +47,9 @@ def test_recorded_values():
         ["red", "a red car"],
     ]
     captions = Captions(candidates, references, "whitespace")
-    assert captions.cider_r(captions.document_frequencies()).tolist() == pytest.approx([2.5114048009633905, 1.9769661428080885, 2.0324990118890045], rel=1e-12)
+    assert captions.cider_r(captions.document_frequencies()).tolist() == pytest.approx(
+        [2.5114048009633905, 1.9769661428080885, 2.0324990118890045], rel=1e-12
+    )
 
 
 word = st.sampled_from("a b the dog dog's o'clock 3.5 x_y ё -".split())

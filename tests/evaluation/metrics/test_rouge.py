@@ -120,7 +120,8 @@ def test_a_naive_version_agrees(candidate, references, stemmer):
 
 
 @given(
-    st.lists(st.sampled_from("abcd"), min_size=60, max_size=300), st.lists(st.sampled_from("abce"), min_size=60, max_size=300)
+    st.lists(st.sampled_from("abcd"), min_size=60, max_size=300),
+    st.lists(st.sampled_from("abce"), min_size=60, max_size=300),
 )
 @settings(max_examples=30, deadline=None)
 def test_sentences_longer_than_a_machine_word(left, right):

@@ -84,8 +84,12 @@ def test_sentence_bleu_as_in_its_tests(options, expected):
     assert sacrebleu(candidate, [reference], **options) == pytest.approx(expected, abs=1e-3)
 
 
-RISK = "risk assessment must be made of those who are qualified and expertise in the sector - these are the scientists ."
-TAKEN = "risk assessment has to be undertaken by those who are qualified and expert in that area - that is the scientists ."
+RISK = (
+    "risk assessment must be made of those who are qualified and expertise in the sector - these are the scientists ."
+)
+TAKEN = (
+    "risk assessment has to be undertaken by those who are qualified and expert in that area - that is the scientists ."
+)
 OBAMA = "Die Beziehung zwischen Obama und Netanjahu ist nicht gerade freundlich."
 FRIENDLY = "Das Verhältnis zwischen Obama und Netanyahu ist nicht gerade freundschaftlich."
 
@@ -156,8 +160,8 @@ def test_the_words_of_ter_as_in_its_tests(text, options, words):
 # The package itself
 
 PIECES = (
-    "the The cat dog's 3.5 1,000 10-20 (hi) hi. ,, - &amp; &quot; <skipped> ΟΔΟΣ. ΑΣ İ straße 美众院 りの 、 ！ （ 한국 😀 ½ ٣٤ "
-    "\u3000 \xa0 \n -\n \n- 's jim's “q” … – € 50% _ ʰΣ it's, \u2028"
+    "the The cat dog's 3.5 1,000 10-20 (hi) hi. ,, - &amp; &quot; <skipped> ΟΔΟΣ. ΑΣ İ straße 美众院 りの 、 "
+    "！ （ 한국 😀 ½ ٣٤ \u3000 \xa0 \n -\n \n- 's jim's “q” … – € 50% _ ʰΣ it's, \u2028"
 ).split(" ")
 piece = st.sampled_from(PIECES)
 text = st.one_of(

@@ -72,9 +72,7 @@ class Chrf(SacrebleuMetric):
 
         gradient = np.zeros(len(sums))
         factor: float = self.options["beta"] ** 2
-        used = [
-            (order, *counts) for order, counts in enumerate(self._counts(sums)) if counts[0] > 0 and counts[1] > 0
-        ]
+        used = [(order, *counts) for order, counts in enumerate(self._counts(sums)) if counts[0] > 0 and counts[1] > 0]
         if not any(match for *_, match in used):
             return gradient
         if self.options["eps_smoothing"]:
@@ -124,4 +122,4 @@ register(compute_chrf)
 
 def chrf(candidate: str, references: Sequence[str], **options: bool | int) -> float:
     """chrF of one text against its references, 0 to 100. The options are those of the metric."""
-    return compute_chrf.configure(options).one(candidate, references)
+    return compute_chrf.configure(options).score_text(candidate, references)

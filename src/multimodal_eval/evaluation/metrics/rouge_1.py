@@ -1,6 +1,7 @@
 """ROUGE-1 as the package rouge-score computes it: how many words do answer and reference share?
 
-Each word counts at most as often as both texts have it. With the number shared, of the answer and of the reference:
+Each word counts at most as often as both texts have it. With the number of words that are shared, of the answer and of
+the reference:
 
     P = shared / answer        R = shared / reference        F = 2 P R / (P + R)
 

@@ -1,6 +1,7 @@
 """ROUGE-2 as the package rouge-score computes it: how many pairs of neighbouring words do answer and reference share?
 
-Each pair of neighbouring words counts at most as often as both texts have it. With the number shared, of the answer and of the reference:
+Each pair of neighbouring words counts at most as often as both texts have it. With the number of pairs that are
+shared, of the answer and of the reference:
 
     P = shared / answer        R = shared / reference        F = 2 P R / (P + R)
 

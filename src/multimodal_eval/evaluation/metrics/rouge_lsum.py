@@ -1,8 +1,8 @@
 """ROUGE-Lsum as the package rouge-score computes it: which words of the reference are in the same order in the answer?
 
 The lines of a text are its sentences. For each sentence of the reference, the words that are in a longest common
-subsequence with any sentence of the answer count, each word at most as often as both texts have it. Precision, recall and
-F-measure follow as in ROUGE-1. With several references, the one with the largest F counts.
+subsequence with any sentence of the answer count, each word at most as often as both texts have it. Precision, recall
+and F-measure follow as in ROUGE-1. With several references, the one with the largest F counts.
 
 This is not `rouge_l`, which is coco-caption's: that one takes the text as a single sentence, has other words, weights
 recall by beta = 1.2, and takes the best precision and the best recall of different references.

@@ -146,4 +146,4 @@ register(compute_sacrebleu)
 
 def sacrebleu(candidate: str, references: Sequence[str], **options: bool | float | str) -> float:
     """BLEU of one sentence against its references, 0 to 100. The options are those of the metric."""
-    return compute_sacrebleu.configure(options).one(candidate, references)
+    return compute_sacrebleu.configure(options).score_text(candidate, references)

@@ -88,4 +88,4 @@ register(compute_ter)
 
 def ter(candidate: str, references: Sequence[str], **options: bool) -> float:
     """TER of one text against its references, in percent. The options are those of the metric."""
-    return compute_ter.configure(options).one(candidate, references)
+    return compute_ter.configure(options).score_text(candidate, references)
