@@ -167,7 +167,7 @@ def long_values(folder, **options):
     return path
 
 
-ENCODINGS = (
+ENCODINGS: tuple[dict[str, object], ...] = (
     {},
     {"data_page_version": "2.0"},
     {"use_dictionary": False, "data_page_size": 1 << 17, "write_batch_size": 1},

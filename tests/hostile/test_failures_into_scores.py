@@ -171,7 +171,11 @@ def test_a_correct_aggregate_is_unchanged() -> None:
 
 
 def test_a_refused_aggregate_keeps_the_scores(tmp_path: Path) -> None:
-    file = plugin(tmp_path, aggregating("return Estimate(7.0, rows.values)"))
+    mark = tmp_path / "mark"  # the plug-in keeps its content, as a resumed run requires
+    statement = (
+        f"import pathlib; return Estimate(0.5 if pathlib.Path({str(mark)!r}).exists() else 7.0, rows.values * 0)"
+    )
+    file = plugin(tmp_path, aggregating(statement))
     arguments = [
         "score",
         str(data_file(tmp_path)),
@@ -187,7 +191,7 @@ def test_a_refused_aggregate_keeps_the_scores(tmp_path: Path) -> None:
     assert done.stderr.startswith("error: AGGREGATE: m: the value 7.0 is outside [0, 1].")
     assert f"continue with: mmeval score --resume {tmp_path / 'run'} --plugin {file}" in done.stderr
     assert not (tmp_path / "run" / "results.json").exists()
-    plugin(tmp_path, aggregating("return Estimate(0.5, rows.values * 0)"))
+    mark.touch()
     assert called("score", "--resume", str(tmp_path / "run"), "--plugin", str(file)).returncode == 0
 
 

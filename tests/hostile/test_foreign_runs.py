@@ -282,7 +282,7 @@ def test_metrics_that_read_media_ask_for_their_folder(tmp_path, home):
     evaluate(rows, metrics=["brightness", "rouge_l"], plugins=[BRIGHTNESS], output=tmp_path / "made")
     sent = received(tmp_path / "made", tmp_path / "sent")
     assert rescore(sent, {"metrics": ["brightness"]}, plugins=[BRIGHTNESS])["brightness"]["n_scored"] == 1  # reused
-    edited(sent, lambda info: info["signatures"].pop("brightness"))
+    edited(sent, lambda info: info["signatures"]["brightness"]["settings"].update(version="0"))
     with pytest.raises(RunFolderError, match=r"brightness must read them\. Name their folder: --media-root DIR"):
         rescore(sent, {"metrics": ["brightness"]}, plugins=[BRIGHTNESS])
     again = rescore(sent, {"metrics": ["brightness"]}, plugins=[BRIGHTNESS], media_roots=[home])

@@ -80,7 +80,8 @@ def _faults(folder: Path, chance: random.Random) -> list[str]:
             faults.append(f"{how}\n  {command}: {type(error).__name__}: {str(error)[:300]}")
             continue
         is_fault = done.returncode not in (0, 1, 2, 3) or "Traceback" in done.stderr or "BUG:" in done.stderr
-        if is_fault or (done.returncode in (1, 2) and not done.stderr.startswith(("error:", "Usage:"))):
+        is_told = any(line.startswith(("error:", "Usage:")) for line in done.stderr.splitlines())
+        if is_fault or (done.returncode in (1, 2) and not is_told):
             faults.append(f"{how}\n  {command}: {done.returncode} {done.stderr[-300:]}")
         if command.startswith("ls runs") and done.returncode:
             faults.append(f"{how}\n  ls runs failed: {done.stderr[-300:]}")

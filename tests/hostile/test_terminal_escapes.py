@@ -26,7 +26,20 @@ PAYLOAD = (
 )
 STORED = PAYLOAD.replace("\0", "")  # samples with a NUL are refused
 CONTROLS = {*map(chr, range(32)), *map(chr, range(0x7F, 0xA0)), *"\u2028\u2029\u202a\u202b\u202c\u202d\u202e"}
-KEPT = {"format", "state", "status", "direction", "method", "kinds", "means", "path", "image_root", "data", "code"}
+KEPT = {
+    "format",
+    "state",
+    "status",
+    "direction",
+    "method",
+    "kinds",
+    "means",
+    "path",
+    "image_root",
+    "data",
+    "code",
+    "headline",
+}
 
 
 @pytest.fixture
@@ -65,14 +78,20 @@ def _poison(content: object) -> None:
             for key in place:
                 value = value[key]  # type: ignore[index]
             put(content, place, f"{value}{PAYLOAD}")
+    if isinstance(content, dict) and isinstance(content.get("metrics"), list):  # names without a signature are refused
+        content["metrics"] = [str(name).removesuffix(PAYLOAD) for name in content["metrics"]]
 
 
 def _rename(content: Any) -> None:
     """Put the payload into names: of the task, and of a metric and its slices."""
     content["task"] = f"task{PAYLOAD}"
+    content["headline"] = f"{content['headline']}{PAYLOAD}"
     if isinstance(content["metrics"], dict):
         content["metrics"] = {f"{name}{PAYLOAD}": entry for name, entry in content["metrics"].items()}
         content["slices"] = {f"{column}{PAYLOAD}": values for column, values in content["slices"].items()}
+    else:
+        content["metrics"] = [f"{name}{PAYLOAD}" for name in content["metrics"]]
+        content["signatures"] = {f"{name}{PAYLOAD}": entry for name, entry in content["signatures"].items()}
 
 
 def _misplace(content: Any) -> None:

@@ -110,13 +110,16 @@ def hostile_run(folder: Path) -> Run:
     for index, name in enumerate(names):
         columns |= score_columns(name, [_score(number, index, text) for number, text in enumerate(texts)])
     stored.write_part("scores", 0, pa.table(columns))
-    by_type = {text: {"n": 1, "metrics": dict.fromkeys(names, entry)} for text in texts}
+    by_type = {text: {"n": len(PAYLOADS), "metrics": dict.fromkeys(names, entry)} for text in texts}
     columns = {f"column {text}": {ALL: {"n": len(PAYLOADS), "metrics": {names[0]: entry}}} for text in texts[::4]}
     results = {
         "task": ALL,
         "n": len(PAYLOADS),
-        "metrics": {name: {**entry, "direction": "higher"} for name in metrics},
-        "composite": entry,
+        "metrics": {
+            **{text: {**entry, "direction": "higher", "signature": None} for text in texts},
+            **{name: {**entry, "direction": "higher", "signature": f"{name}|{ALL}"} for name in metrics},
+        },
+        "composite": {**entry, "signature": f"composite_score|{ALL}"},
         "slices": {"dialogue_type": by_type, **columns},
         "notes": texts,
     }

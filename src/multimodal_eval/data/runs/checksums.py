@@ -257,7 +257,10 @@ class Checksums:
             content = self._storage.read_bytes(RESULTS)
         except MissingFileError:
             return None
-        return msgspec.json.decode(content, type=_Seal).manifest if is_intact(content) else None
+        try:
+            return msgspec.json.decode(content, type=_Seal).manifest if is_intact(content) else None
+        except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError):
+            raise self.damaged(RESULTS, "is not valid JSON") from None
 
     def record(self) -> str:
         """Write manifest.json with the checksums of all data files, and return the checksum of the manifest."""

@@ -196,7 +196,11 @@ class LocalStorage:
 
     def make(self) -> bool:
         """Create the folder and its parents."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            self.path.parent.stat()  # a loop of links is another error
+            raise
         try:
             self.path.mkdir()
         except FileExistsError:
