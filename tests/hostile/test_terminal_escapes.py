@@ -39,6 +39,8 @@ KEPT = {
     "data",
     "code",
     "headline",
+    "manifest",
+    "sha256",
 }
 
 
