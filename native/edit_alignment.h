@@ -59,7 +59,7 @@ private:
     std::vector<EditRun> edits_;
     std::vector<EditRun> backwards_;
 
-    // Where each number is in the reference, 64 positions per word: a table, or a hash table per word.
+    // The places of each number in the reference, 64 positions per word: a table, or a hash table per word.
     bool is_dense_ = true;
     std::size_t words_ = 0;
     std::vector<std::uint64_t> dense_;

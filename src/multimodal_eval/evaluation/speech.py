@@ -78,7 +78,7 @@ class SpeechEdits:
 def align(
     candidate: str, reference: str, *, rule: str = DEFAULT_RULE, unit: Unit = "words"
 ) -> tuple[SpeechEdits, list[AlignedChunk]]:
-    """The edits between a transcript and a reference, and where they are."""
+    """The edits between a transcript and a reference, with their places."""
     pair = transcripts([candidate], [[reference]], rule).edits(unit == "characters")
     edits = SpeechEdits(*map(int, pair.counts()[0].tolist()))
     return edits, chunks_of_alignment(pair.alignments()[0] or f"{edits.hits}H")
