@@ -105,7 +105,7 @@ YES_NO = [
 EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["bleu", "cider", "cider_d", "cider_r", "meteor", "rouge_l"], CAPTIONS),
     **dict.fromkeys(["chrf", "rouge_1", "rouge_2", "rouge_lsum", "sacrebleu", "ter"], CAPTIONS),
-    **dict.fromkeys(["hallucination_metric", "semantic_similarity"], CAPTIONS),
+    **dict.fromkeys(["bertscore", "hallucination_metric", "semantic_similarity"], CAPTIONS),
     **dict.fromkeys(["exact_match", "vqa_accuracy"], ANSWERS),
     **dict.fromkeys(["anls", "anls_star", "contains", "gqa", "ocrbench", "relaxed_accuracy"], ANSWERS),
     **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], IMAGES),

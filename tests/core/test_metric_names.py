@@ -29,6 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "metric-names.md"
         ("VQA-Accuracy", "Did you mean 'vqa_accuracy'?"),
         ("spice", "SPICE is not here: it needs a scene graph parser in Java. The nearest here: 'meteor' or 'chair_i'."),
         ("MoverScore", "MoverScore is not here: "),
+        ("BERT-Score", "Did you mean 'bertscore' (its F1; precision and recall are its parts)?"),
         ("BLEURT", "The nearest here: 'semantic_similarity'."),
         ("fid", "FID is not here: it scores generated images, and this package scores text. Known: acc_at_iou"),
         ("cidr", "Did you mean 'cider'? Known: acc_at_iou, "),

@@ -64,6 +64,7 @@ ALIASES: dict[str, dict[str, str]] = {
     },
     "RefCLIPScore": {"ref_clipscore": "as Hessel et al. define it"},
     "RefCLIP-S": {"ref_clipscore": "as Hessel et al. define it"},
+    "BERTScore": {"bertscore": "its F1; precision and recall are its parts"},
     "SBERT": {"semantic_similarity": "cosine of sentence embeddings"},
     "cosine similarity": {"semantic_similarity": "cosine of sentence embeddings"},
     "CHAIR": {"chair_i": "share of mentioned objects", "chair_s": "share of captions"},

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
@@ -36,7 +37,7 @@ def half_cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
 class SentenceEncoderMetric(ModelMetric):
     """A metric with the option `encoder`."""
 
-    bounds = (0, 1)
+    bounds: Bounds = (0, 1)
     options = Options(
         encoder=Option(
             Name, DEFAULT_SENTENCE_ENCODER, help="a sentence encoder: a name known to `mmeval fetch`, or a folder"

@@ -155,6 +155,21 @@ def _sentence_bert(weights: SafetensorsFile, config: BertConfig, *, int8: bool) 
     All texts of a batch have the same number of tokens, so there is no padding and no mask.
     """
     graph = Graph(weights, int8=int8)
+    x = _hidden_states(graph, config, config.num_hidden_layers)
+    pooled = graph.op("ReduceMean", x, graph.integers(1), keepdims=0)
+    norm = graph.op("ReduceL2", pooled, graph.integers(1), keepdims=1)
+    return graph.model({"ids": ("INT64", ["texts", "length"])}, {"embeddings": graph.op("Div", pooled, norm)})
+
+
+def token_graph(weights: SafetensorsFile, config: BertConfig, layers: int, *, int8: bool) -> bytes:
+    """Input: `ids` (texts, length). Output: `states` (texts, length, width) after the first `layers` layers."""
+    graph = Graph(weights, int8=int8)
+    states = _hidden_states(graph, config, layers)
+    return graph.model({"ids": ("INT64", ["texts", "length"])}, {"states": states})
+
+
+def _hidden_states(graph: Graph, config: BertConfig, layers: int) -> str:
+    """The vectors of the tokens of `ids` after some layers; after 0 layers, the embeddings."""
     width, heads, epsilon = config.hidden_size, config.num_attention_heads, config.layer_norm_eps
     shape = graph.op("Shape", "ids")
     length = graph.op("Slice", shape, graph.integers(1), graph.integers(2))
@@ -173,7 +188,7 @@ def _sentence_bert(weights: SafetensorsFile, config: BertConfig, *, int8: bool) 
     x = graph.op("Add", words, graph.op("Add", positions, first_type))
     x = graph.layer_norm(x, "embeddings.LayerNorm", epsilon)
     x = graph.op("Reshape", x, graph.integers(-1, width))
-    for number in range(config.num_hidden_layers):
+    for number in range(layers):
         layer = f"encoder.layer.{number}"
         q, k, v = (graph.linear(x, f"{layer}.attention.self.{part}") for part in ("query", "key", "value"))
         mixed = graph.op("Reshape", graph.attention(q, k, v, folded, heads), graph.integers(-1, width))
@@ -182,6 +197,4 @@ def _sentence_bert(weights: SafetensorsFile, config: BertConfig, *, int8: bool) 
         inner = graph.op("Gelu", graph.linear(x, f"{layer}.intermediate.dense"))
         x = graph.op("Add", x, graph.linear(inner, f"{layer}.output.dense"))
         x = graph.layer_norm(x, f"{layer}.output.LayerNorm", epsilon)
-    pooled = graph.op("ReduceMean", graph.op("Reshape", x, folded), graph.integers(1), keepdims=0)
-    norm = graph.op("ReduceL2", pooled, graph.integers(1), keepdims=1)
-    return graph.model({"ids": ("INT64", ["texts", "length"])}, {"embeddings": graph.op("Div", pooled, norm)})
+    return graph.op("Reshape", x, folded)

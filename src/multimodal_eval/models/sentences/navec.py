@@ -107,12 +107,16 @@ class NavecEncoder:
 
         vectors = np.zeros((len(texts), len(self.common)), np.float32)
         for number, text in enumerate(texts):
-            rows = [row for word in words_of(text) if (row := self._row(word)) is not None]
+            rows = self.rows_of(text)
             if rows:
                 mean = self.weights[rows] @ (self.file.vectors(rows) - self.common)
                 norm = np.linalg.norm(mean)
                 vectors[number] = mean / norm if norm > 0 else 0
         return vectors
+
+    def rows_of(self, text: str) -> list[int]:
+        """The rows of the known words of a text."""
+        return [row for word in words_of(text) if (row := self._row(word)) is not None]
 
     def _row(self, word: str) -> int | None:
         """The row of the word, or of its spelling without ё."""

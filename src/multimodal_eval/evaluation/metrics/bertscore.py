@@ -1,0 +1,285 @@
+"""BERTScore: does each token of the answer have a similar one in a reference, and the other way round?
+
+With x a token of the reference, y a token of the answer, their unit vectors in context, and weights w:
+
+    precision = sum over y of w(y) * max over x of (x . y) / sum over y of w(y)
+    recall    = sum over x of w(x) * max over y of (x . y) / sum over x of w(x)
+    bertscore = 2 * precision * recall / (precision + recall)
+
+The weights are 1, or the idf of the token. Those of [CLS] and [SEP] are 0, but another token may match them, as in the
+package bert-score. A similarity below 0 counts as 0, as it does there for a text that is padded. The best of several
+references counts, separately for each of the three values.
+
+Reference:
+    Zhang, Kishore, Wu, Weinberger and Artzi (2020). BERTScore: Evaluating Text Generation with BERT. ICLR.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from hashlib import sha256
+from math import log
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from multimodal_eval.core.errors import ConfigError, InputError, Problem
+from multimodal_eval.core.options import Name, Option, Options
+from multimodal_eval.core.registry import register
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score, unscored
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.evaluation.encoder_metric import UNKNOWN, SentenceEncoderMetric
+from multimodal_eval.evaluation.model_metric import TEXT_CUT
+from multimodal_eval.evaluation.score_baselines import Baseline, baseline_of, baselines_label
+from multimodal_eval.models.encoders import open_token_encoder
+from multimodal_eval.text.languages import UNFIT, fits
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from multimodal_eval.models.encoders import TextTokens, TokenEncoder
+
+    Vectors = NDArray[np.float32]
+    Weights = NDArray[np.float64]
+
+__all__ = ["TokenFrequencies", "TokenMatch", "compute_bertscore", "greedy_match"]
+
+LETTERS_AT_ONCE = 200_000  # of the texts whose vectors are in memory: about 80 MB with all-MiniLM
+NO_WEIGHT = "every token of the references is in all references of the run, so that its idf is 0"
+
+
+class TokenMatch(NamedTuple):
+    """Precision, recall and their harmonic mean."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def greedy_match(
+    candidate: Vectors, reference: Vectors, candidate_weights: Weights, reference_weights: Weights
+) -> TokenMatch:
+    """Match each token with the most similar one of the other text.
+
+    Rows are unit vectors. The weights of each text are 0 or more, and one at least is not 0.
+    """
+    similarities = (candidate @ reference.T).clip(0, 1)
+    precision = _weighted_mean(similarities.max(axis=1), candidate_weights)
+    recall = _weighted_mean(similarities.max(axis=0), reference_weights)
+    total = precision + recall
+    return TokenMatch(precision, recall, 2 * precision * recall / total if total else 0.0)
+
+
+def _weighted_mean(values: Vectors, weights: Weights) -> float:
+    return min(1.0, float(values @ weights) / float(weights.sum()))  # sums may exceed 1 in the last digit
+
+
+class TokenFrequencies(msgspec.Struct, frozen=True, dict=True):
+    """In how many references each token occurs: tokens in ascending order with their counts. `+` merges shards."""
+
+    references: int = 0
+    counts: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, references: Iterable[Iterable[int]]) -> TokenFrequencies:
+        """Count the references, each given by its tokens. Repetitions within a reference count once."""
+        sets = [set(tokens) for tokens in references]
+        return cls(len(sets), tuple(sorted(Counter(token for tokens in sets for token in tokens).items())))
+
+    def __add__(self, other: TokenFrequencies) -> TokenFrequencies:
+        counts = Counter(dict(self.counts))
+        counts.update(dict(other.counts))
+        return TokenFrequencies(self.references + other.references, tuple(sorted(counts.items())))
+
+    @cached_property
+    def _by_token(self) -> dict[int, int]:
+        return dict(self.counts)
+
+    def idf(self, token: int) -> float:
+        """log((M + 1) / (df + 1)) with M references."""
+        return log((self.references + 1) / (self._by_token.get(token, 0) + 1))
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal frequencies."""
+        return sha256(msgspec.msgpack.encode(self)).hexdigest()[:8]
+
+
+class BertScore(SentenceEncoderMetric):
+    """F1 of the greedy matching between the tokens of the answer and of a reference, by their vectors in context."""
+
+    name = "bertscore"
+    version = "1"
+    needs = ("generated_answer", "references")
+    summary = __doc__ or ""
+    state_type = TokenFrequencies
+    options = Options(
+        SentenceEncoderMetric.options,
+        layer=Option(
+            int | None, None, help="the layer whose vectors are compared: 0 (embeddings) to the last, the default"
+        ),
+        idf=Option(bool, False, help="whether tokens are weighted by how few references of the run have them"),
+        rescale=Option(
+            Name | None, None, help="a file with a baseline for each layer, in the format of bert-score: LAYER,P,R,F"
+        ),
+    )
+
+    def check_options(self) -> None:
+        """Refuse a negative layer. Rescaled scores have no lower bound that holds for every baseline."""
+        layer = self.options["layer"]
+        if layer is not None and layer < 0:
+            raise ConfigError(f"the option `layer` of {self.name} must be 0 or more. Got {layer} instead.")
+        self.bounds = (0, 1) if self.options["rescale"] is None else (None, 1)
+
+    def check_models(self) -> None:
+        """Check the encoder, its layer and the baselines."""
+        super().check_models()
+        if self.options["layer"] is not None or self.options["rescale"] is not None:
+            self.baseline(self.layer(self.token_encoder()))
+
+    def signature(self, state: Any = None) -> Signature:
+        """The encoder with its revision, the layer, and digests of the frequencies and baselines."""
+        layer, idf, rescale = (self.options[name] for name in ("layer", "idf", "rescale"))
+        settings = {
+            "encoder": self.options["encoder"],
+            **self.known_labels(),
+            "layer": "last" if layer is None else layer,
+            "idf": "no" if not idf else "corpus" if state is None else f"corpus@{state.digest}",
+            "rescale": "no" if rescale is None else baselines_label(rescale),
+        }
+        return Signature(self.name, self.version, settings)
+
+    def token_encoder(self) -> TokenEncoder:
+        """The encoder of tokens, loaded once per process."""
+        return open_token_encoder(self.options["encoder"])
+
+    def layer(self, encoder: TokenEncoder) -> int:
+        """The layer that the option names; a ConfigError if the encoder does not have it."""
+        layer = self.options["layer"]
+        if layer is None:
+            return encoder.layers
+        if layer > encoder.layers:
+            has = f"has the layers 0 to {encoder.layers}" if encoder.layers else "has only layer 0"
+            raise ConfigError(f"the encoder {encoder.label} {has}. Got layer {layer} for {self.name} instead.")
+        return int(layer)
+
+    def baseline(self, layer: int) -> Baseline | None:
+        """The baseline of the layer; None if scores are not rescaled."""
+        path = self.options["rescale"]
+        return None if path is None else baseline_of(path, layer)
+
+    @property
+    def fits(self) -> bool:
+        """Whether tokens are weighted by their idf."""
+        return bool(self.options["idf"])
+
+    @property
+    def corpus_key(self) -> tuple[Any, ...]:
+        """The encoder, whatever the layer."""
+        return ("bertscore", self.options["encoder"])
+
+    def fit(self, samples: Iterable[Sample]) -> TokenFrequencies | None:
+        """Count in how many references each token occurs."""
+        if not self.fits:
+            return None
+        references = [text for sample in samples for text in _references(sample)]
+        encoder = self.token_encoder()
+        return TokenFrequencies.of(set(ids) - encoder.special for ids in encoder.token_ids(references))
+
+    def check_state(self, state: TokenFrequencies) -> None:
+        """Refuse a corpus in which every weight would be 0."""
+        if all(count == state.references for _, count in state.counts):
+            message = (
+                f"{self.name} with idf weights tokens by how few references they occur in, and all references of the "
+                "corpus have the same tokens: every weight would be 0."
+            )
+            hint = "Score more samples together, or set the option `idf: false`."
+            raise InputError([Problem(code="CORPUS_TOO_SMALL", message=message, hint=hint)])
+
+    def open(self, state: TokenFrequencies | None) -> _Scorer:
+        """Load the encoder and the baseline."""
+        return _Scorer(self, state)
+
+
+def _references(sample: Sample) -> list[str]:
+    return [text for text in sample.reference_texts if text.strip()]
+
+
+class _Scorer:
+    def __init__(self, metric: BertScore, frequencies: TokenFrequencies | None) -> None:
+        self.metric, self.frequencies, self.encoder = metric, frequencies, metric.token_encoder()
+        self.layer = metric.layer(self.encoder)
+        self.baseline = metric.baseline(self.layer)
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        """Encode the texts of many samples together, each text once, but not more than fit into memory."""
+        frequencies = self.frequencies
+        if frequencies is None and self.metric.fits:  # a single sample: its references are the corpus
+            frequencies = self.metric.fit(batch)
+        scores: list[Score] = []
+        for texts_by_sample in _chunks([sample.generated_answer or "", *_references(sample)] for sample in batch):
+            distinct = list(dict.fromkeys(text for texts in texts_by_sample for text in texts))
+            tokens = dict(zip(distinct, self.encoder.encode(distinct, self.layer), strict=True))
+            weights = {text: self._weights(tokens[text].ids, frequencies) for text in distinct}
+            scores += [self._score(texts, tokens, weights) for texts in texts_by_sample]
+        return scores
+
+    def _weights(self, ids: Sequence[int], frequencies: TokenFrequencies | None) -> Weights:
+        import numpy as np
+
+        special = self.encoder.special
+        if frequencies is None:
+            return np.array([float(token not in special) for token in ids])
+        return np.array([0.0 if token in special else frequencies.idf(token) for token in ids])
+
+    def _score(self, texts: list[str], tokens: Mapping[str, TextTokens], weights: Mapping[str, Weights]) -> Score:
+        answer, *references = texts
+        if not references:
+            return unscored("missing_input", "every reference is blank")
+        if not answer.strip():
+            return self._rescaled(TokenMatch(0.0, 0.0, 0.0))
+        usable = [text for text in references if weights[text].any()]
+        if not usable:
+            has_tokens = any(set(tokens[text].ids) - self.encoder.special for text in references)
+            return unscored("degenerate", NO_WEIGHT if has_tokens else UNKNOWN)
+        if self.encoder.skips_unknown and not len(tokens[answer].ids):
+            return unscored("degenerate", UNKNOWN)
+        if not weights[answer].any():
+            return self._rescaled(TokenMatch(0.0, 0.0, 0.0))
+        left = tokens[answer].vectors, weights[answer]
+        matches = [greedy_match(left[0], tokens[text].vectors, left[1], weights[text]) for text in usable]
+        best = usable[max(range(len(matches)), key=lambda number: matches[number].f1)]
+        languages = self.encoder.languages
+        is_unfit = not (fits(answer, languages) and fits(best, languages))
+        is_cut = tokens[answer].is_cut or tokens[best].is_cut
+        return self._rescaled(
+            TokenMatch(*map(max, zip(*matches, strict=True))),
+            details={"compared_with": best} if len(references) > 1 else None,
+            warning=UNFIT if is_unfit else TEXT_CUT if is_cut else None,
+        )
+
+    def _rescaled(self, match: TokenMatch, details: dict[str, str] | None = None, warning: str | None = None) -> Score:
+        precision, recall, f1 = match if self.baseline is None else self.baseline.rescaled(match)
+        return Score(f1, parts={"precision": precision, "recall": recall}, details=details, warning=warning)
+
+
+def _chunks(texts_by_sample: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+    """Consecutive samples, until their texts have too many letters."""
+    chunk: list[list[str]] = []
+    letters = 0
+    for texts in texts_by_sample:
+        chunk.append(texts)
+        letters += sum(map(len, texts))
+        if letters > LETTERS_AT_ONCE:
+            yield chunk
+            chunk, letters = [], 0
+    if chunk:
+        yield chunk
+
+
+compute_bertscore = BertScore()
+register(compute_bertscore)
