@@ -31,7 +31,7 @@ def test_a_layer_is_read_and_rescales(tmp_path):
         (b"LAYER,P,R,F\n4,0.1,0.2,nan\n", "three numbers below 1"),
         (b"LAYER,P,R,F\n-1,0.1,0.2,0.3\n", "three numbers below 1"),
         (b"LAYER,P,R,F\ninf,0.1,0.2,0.3\n", "three numbers below 1"),
-        (b"LAYER,P,R,F\n4,0.1,0.2,0.3\n\n4,0.1,0.2,0.3\n", ":4: layer 4 has a line already"),
+        (b"LAYER,P,R,F\n4,0.1,0.2,0.3\n\n4,0.1,0.2,0.3\n", ":4: layer 4 is there twice"),
         (b"LAYER,P,R,F\n3,0.1,0.2,0.3\n5,0.1,0.2,0.3\n", r"has no line for layer 4\. Its layers: 3, 5"),
         (b"\xff\xfe\x00", "not text in UTF-8"),
         (b" " * 1_000_001, "another kind of file"),

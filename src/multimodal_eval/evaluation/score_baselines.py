@@ -79,7 +79,7 @@ def _parsed(path: str, changed: int, size: int) -> tuple[str, dict[int, Baseline
     for number, cells in rows[1:]:
         layer, baseline = _row(path, number, cells)
         if layer in baselines:
-            raise ConfigError(f"{path}:{number}: layer {layer} has a line already")
+            raise ConfigError(f"{path}:{number}: layer {layer} is there twice")
         baselines[layer] = baseline
     if not baselines:
         raise ConfigError(f"the baseline file {path} has no line after its header")

@@ -54,8 +54,8 @@ def test_a_match_worked_out_by_hand():
 
 
 def test_opposite_tokens_match_with_0():
-    one, weight = np.array([[1, 0]], np.float32), np.ones(1)
-    assert greedy_match(one, -one, weight, weight) == (0, 0, 0)
+    token, weight = np.array([[1, 0]], np.float32), np.ones(1)
+    assert greedy_match(token, -token, weight, weight) == (0, 0, 0)
 
 
 def naive_match(candidate, reference, candidate_weights, reference_weights):

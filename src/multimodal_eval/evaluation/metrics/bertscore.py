@@ -1,4 +1,4 @@
-"""BERTScore: does each token of the answer have a similar one in a reference, and the other way round?
+"""BERTScore: how similar are the tokens of the answer and of a reference, in their contexts?
 
 With x a token of the reference, y a token of the answer, their unit vectors in context, and weights w:
 

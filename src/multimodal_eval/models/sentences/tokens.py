@@ -44,7 +44,7 @@ class _Positions(msgspec.Struct, frozen=True):
 
 
 class _TokenizerConfig(msgspec.Struct, frozen=True):
-    """The setting of tokenizer_config.json that limits the length; a huge float stands for no limit."""
+    """The setting of tokenizer_config.json that limits the length; a huge float means no limit."""
 
     model_max_length: float | None = None
 
@@ -64,7 +64,8 @@ def unit_rows(vectors: Vectors) -> Vectors:
 
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     norms[norms == 0] = 1
-    return np.divide(vectors, norms, dtype=np.float32)
+    rows: Vectors = vectors / norms.astype(np.float32)
+    return rows
 
 
 class BertTokens:
