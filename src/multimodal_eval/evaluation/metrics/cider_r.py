@@ -11,7 +11,7 @@ The clipped tf-idf similarity of CIDEr-D, with two other penalties instead of it
 
 Reference:
     Oliveira dos Santos, Colombini and Avila (2021). CIDEr-R: Robust Consensus-based Image Description Evaluation.
-    W-NUT. arXiv:2109.13701; the implementation is the authors' in ruotianluo/coco-caption, pull request 1.
+    W-NUT. arXiv:2109.13701; penalties and weights as in the authors' code, with lengths in words as in sacreeos 1.0.2.
 """
 
 from __future__ import annotations
