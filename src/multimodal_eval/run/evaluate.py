@@ -54,6 +54,7 @@ from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names, needed_resources
 from multimodal_eval.run.progress_display import shown
 from multimodal_eval.run.repair import repair
+from multimodal_eval.run.signatures import stored_signature
 
 _ENGINE_SETTINGS = {"address", "gpus_per_worker"}
 _INPUT_SETTINGS = ("limit", "map", "annotators", "questions", "allow_partial", "max_expansion", "max_record_mb")
@@ -383,7 +384,7 @@ def _reusable(old: Run, plan: Plan) -> set[str]:
         metric.name
         for metric in plan.metrics
         if (same_media or not opens_media(metric))
-        and stored.get(metric.name) == execute.stored_signature(metric, before.state(metric), unweighted)
+        and stored.get(metric.name) == stored_signature(metric, before.state(metric), unweighted)
     }
 
 

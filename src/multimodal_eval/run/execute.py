@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -14,24 +14,17 @@ from typing import Any
 import msgspec
 
 from multimodal_eval import __version__
-from multimodal_eval.analysis.slices import ColumnsSeen, strata_settings
-from multimodal_eval.core.config import RunConfig
+from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, RunFolderError
-from multimodal_eval.core.failures import label
 from multimodal_eval.core.machine import package_version
-from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.metric_failures import blamed_on
-from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.progress import Progress, named, silent
 from multimodal_eval.core.records import (
-    COMPOSITE,
     RUN_FORMAT,
     Counts,
     InputFile,
-    JsonObject,
     RunInfo,
     Source,
-    StoredSignature,
 )
 from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.data.readers import limits
@@ -43,7 +36,6 @@ from multimodal_eval.data.runs.part_writer import PartWriter
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.evaluation.composite_score import composite_signature
 from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
 from multimodal_eval.run.grouping import refuse_missing_keys
 from multimodal_eval.run.incomplete import refuse_incomplete, refuse_open
@@ -53,6 +45,7 @@ from multimodal_eval.run.parallel import ReadInput, read_in_parallel
 from multimodal_eval.run.part import OpenPart, States, Stored, Worker
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.sample_checks import refuse_bad_samples
+from multimodal_eval.run.signatures import signatures
 from multimodal_eval.run.sums import TreeSum
 
 # Packages whose version may change a score or the stored files.
@@ -307,34 +300,6 @@ def _counting(stage: str, total: int, progress: Progress) -> Callable[[int], Non
         progress(stage, done, total)
 
     return tick
-
-
-def signatures(worker: Worker) -> dict[str, StoredSignature]:
-    """The signatures of all metrics and of the composite."""
-    plan = worker.plan
-    by_name = {metric.name: stored_signature(metric, worker.state(metric), plan.config) for metric in plan.metrics}
-    if plan.composite and plan.task is not None:
-        signature = composite_signature(plan.task).extended(**strata_settings(plan.config.strata))
-        by_name[COMPOSITE] = StoredSignature(str(signature), signature.to_dict())
-    return by_name
-
-
-def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSignature:
-    """The signature as stored in run.json, with the options as they were given."""
-    signature = metric.signature(state)
-    if metric.variant_of is not None:
-        signature = msgspec.structs.replace(signature, metric=metric.variant_of)
-    errors = label(config.error_patterns)  # which samples are scored depends on them
-    signature = signature if errors is None else signature.extended(errors=errors)
-    signature = signature.extended(**strata_settings(config.strata))
-    options = signed_values(metric.declared_options, metric.options)
-    return StoredSignature(str(signature), _as_stored(signature.to_dict()), _as_stored(options))
-
-
-def _as_stored(values: Mapping[str, Any]) -> JsonObject:
-    """Values as they are read back from run.json: a tuple becomes a list."""
-    content: JsonObject = msgspec.json.decode(msgspec.json.encode(dict(values), enc_hook=str))
-    return content
 
 
 def refuse_changed(worker: Worker, info: RunInfo) -> None:

@@ -12,7 +12,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from multimodal_eval.core.errors import MissingFileError, RunFolderError
-from multimodal_eval.data.runs.run_folder import RunFolder, run_folders
+from multimodal_eval.data.runs.folders import run_folders
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import below, storage_at
 from tests.run_info import run_info
 

@@ -37,7 +37,7 @@ from multimodal_eval.data.runs import checksums, part_files
 from multimodal_eval.data.runs.checksums import Checksums, sealed, sha256, sha256_of_file
 from multimodal_eval.data.runs.part_files import Kind, faults_named, part_name, to_parquet
 from multimodal_eval.data.runs.pieces import packed, piece_of
-from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, below, storage_at
+from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, storage_at
 from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
 
 T = TypeVar("T")
@@ -222,11 +222,8 @@ class RunFolder:
 
     def write_results(self, results: Results) -> None:
         """Replace manifest.json, then results.json. Both are the last files of a run."""
-        content = to_json(results)
-        if self.defers:  # the manifest is written with the files, if ever
-            self.storage.write_bytes(checksums.RESULTS, sealed(content))
-        if not self.defers:
-            self.storage.write_bytes(checksums.RESULTS, sealed(content, self.checksums.record()))
+        manifest = None if self.defers else self.checksums.record()  # in memory: written with the files, if ever
+        self.storage.write_bytes(checksums.RESULTS, sealed(to_json(results), manifest))
 
     def _add_checksums(self) -> None:
         """Add what a temporary folder lacks as long as its files are in memory: checksums, and their manifest."""
@@ -399,15 +396,3 @@ class RunFolder:
 def state_name(metric: str) -> str:
     """The file of a metric's state in a run folder."""
     return f"state/{metric}.bin"
-
-
-def run_folders(parent: Location) -> Iterator[tuple[str, RunFolder]]:
-    """The run folders in a folder, by name, including those one level deeper (one run per task)."""
-    base = storage_at(parent)
-    for name in base.names():
-        if base.exists(f"{name}/run.json"):
-            yield name, RunFolder(below(base.location, name))
-            continue
-        for inner in base.names(name):
-            if base.exists(f"{name}/{inner}/run.json"):
-                yield f"{name}/{inner}", RunFolder(below(base.location, f"{name}/{inner}"))

@@ -16,9 +16,10 @@ import msgspec
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.records import RunInfo
+from multimodal_eval.data.runs.folders import run_folders
 from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_folder import RunFolder, is_content, run_folders
+from multimodal_eval.data.runs.run_folder import RunFolder, is_content
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 

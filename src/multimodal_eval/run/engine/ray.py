@@ -26,8 +26,8 @@ from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, Una
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.optional import require
 from multimodal_eval.run.engine.base import AHEAD, BEFORE_SCORING, Crashed, Recipe, Work, ahead_of, in_order
-from multimodal_eval.run.execute import stored_signature
 from multimodal_eval.run.part import Worker
+from multimodal_eval.run.signatures import stored_signature
 
 # A part that cannot be scored is bisected and scored again; a failure to read or to gather statistics ends the run.
 RETRIES: dict[Work, int] = {**dict.fromkeys(BEFORE_SCORING, 3), "score": 1, "probe": 1, "score_again": 1}

@@ -1,0 +1,45 @@
+"""The signatures of a run, as stored in run.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from multimodal_eval.analysis.slices import strata_settings
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.failures import label
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.options import signed_values
+from multimodal_eval.core.records import COMPOSITE, JsonObject, StoredSignature
+from multimodal_eval.evaluation.composite_score import composite_signature
+from multimodal_eval.run.part import Worker
+
+
+def signatures(worker: Worker) -> dict[str, StoredSignature]:
+    """The signatures of all metrics and of the composite."""
+    plan = worker.plan
+    by_name = {metric.name: stored_signature(metric, worker.state(metric), plan.config) for metric in plan.metrics}
+    if plan.composite and plan.task is not None:
+        signature = composite_signature(plan.task).extended(**strata_settings(plan.config.strata))
+        by_name[COMPOSITE] = StoredSignature(str(signature), signature.to_dict())
+    return by_name
+
+
+def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSignature:
+    """The signature as stored in run.json, with the options as they were given."""
+    signature = metric.signature(state)
+    if metric.variant_of is not None:
+        signature = msgspec.structs.replace(signature, metric=metric.variant_of)
+    errors = label(config.error_patterns)  # which samples are scored depends on them
+    signature = signature if errors is None else signature.extended(errors=errors)
+    signature = signature.extended(**strata_settings(config.strata))
+    options = signed_values(metric.declared_options, metric.options)
+    return StoredSignature(str(signature), _as_stored(signature.to_dict()), _as_stored(options))
+
+
+def _as_stored(values: Mapping[str, Any]) -> JsonObject:
+    """Values as they are read back from run.json: a tuple becomes a list."""
+    content: JsonObject = msgspec.json.decode(msgspec.json.encode(dict(values), enc_hook=str))
+    return content
