@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.hostile.campaign import campaign, mmeval
-from tests.hostile.mutations import changed, damaged, damaged_json, deep, odd_value
+from tests.hostile.campaign import campaign, mmeval, tried
+from tests.hostile.mutations import changed, damaged, damaged_json, deep
 
 RECORDS: list[dict[str, Any]] = [
     {
@@ -146,23 +146,26 @@ def attack(random: Random, folder: Path) -> str:
 
 @campaign("resources", cases=400, memory=2 << 30)
 def attack_resources(random: Random, folder: Path) -> str:
-    """Files that options name: labels, document frequencies, plug-in data."""
-    (folder / "data.jsonl").write_bytes(_jsonl(random))
+    """Files that options and calls name: labels, document frequencies."""
     if random.random() < 0.5:
-        labels = random.choice(
-            (
-                b"- yes\n- no\n",
-                b"levels:\n  top: {A: [x, y], B: [z]}\n",
-                json.dumps(odd_value(random)).encode(),
-                b"a: &a [*a]\n",
-                b"- " * 5000,
-            )
-        )
-        (folder / "labels.yaml").write_bytes(damaged(random, labels) if random.random() < 0.6 else labels)
-        arguments = ["--metrics", "f1_strict", "--labels", "labels.yaml"]
-    else:
-        content = json.dumps({"ref_len": 3.0, "document_frequency": {"a": 1}}).encode()
-        name = random.choice(("df.p", "df.json", "df.pkl"))
-        (folder / name).write_bytes(damaged(random, content))
-        arguments = ["--metrics", "cider", "--option", f"cider.df={name}"]
-    return mmeval(folder, "score", "data.jsonl", *arguments, "-o", "run", "--no-report").verdict
+        return f"frequencies {_damaged_frequencies(random, folder)}"
+    records = [
+        {"id": n, "generated_answer": "yes", "expected_answer": answer} for n, answer in enumerate(("yes", "no"))
+    ]
+    (folder / "data.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    labels = random.choice((b'- "yes"\n- "no"\n', b'labels: ["yes", "no"]\naliases: {y: "yes"}\n', *_ODD_LABELS))
+    (folder / "labels.yaml").write_bytes(damaged(random, labels) if random.random() < 0.6 else labels)
+    arguments = ["--metrics", "exact_match,f1_strict", "--labels", "labels.yaml", "-o", "run", "--no-report"]
+    return f"labels {mmeval(folder, 'score', 'data.jsonl', *arguments).verdict}"
+
+
+_ODD_LABELS = (b"a: &a [*a]\n", b"- " * 5000, b"labels: {a: b}\n", b"- 2020-99-99\n", b"- !!python/object:x.y {}\n")
+
+
+def _damaged_frequencies(random: Random, folder: Path) -> str:
+    from multimodal_eval.text.document_frequencies import DocumentFrequencies
+
+    path = folder / "corpus.df"
+    DocumentFrequencies.of([["a dog", "the dog"], ["a cat on the grass"]]).save(path)
+    path.write_bytes(damaged(random, path.read_bytes()))
+    return tried(lambda: DocumentFrequencies.load(path).table)

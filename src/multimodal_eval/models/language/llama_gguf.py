@@ -18,6 +18,7 @@ from uuid import uuid4
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.formats.gguf import GgufFile, Setting
 from multimodal_eval.models.formats.safetensors import write_float32
+from multimodal_eval.models.lookup import model_faults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,6 +73,11 @@ class LlamaSettings:
 
 def prepare(folder: Path, progress: Callable[[str, int, int], None] = lambda name, done, total: None) -> None:
     """Write config.json, tokenizer.json and model.safetensors from the GGUF file of the folder."""
+    with model_faults(str(folder)):
+        _prepare(folder, progress)
+
+
+def _prepare(folder: Path, progress: Callable[[str, int, int], None]) -> None:
     files = sorted(folder.glob("*.gguf"))
     if len(files) != 1:
         raise ModelError(f"{folder} must hold exactly one GGUF file. Got {len(files)} instead.")
@@ -154,7 +160,8 @@ def _names(file: GgufFile, config: LlamaSettings) -> dict[str, str]:
         names["lm_head.weight"] = "output.weight"
     unknown = sorted(set(file.tensors) - set(names.values()))
     if unknown:  # biases, rotation factors, experts: every result depends on them
-        raise ModelError(f"{file.path} has tensors that are not supported: {', '.join(unknown[:3])}")
+        names_shown = (name if name.isprintable() else repr(name) for name in unknown[:3])
+        raise ModelError(f"{file.path} has tensors that are not supported: {', '.join(names_shown)}")
     return names
 
 
