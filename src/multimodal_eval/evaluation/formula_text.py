@@ -15,16 +15,16 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\s+|.", re.DOTALL)
 _CODE_OR_FORMULA = re.compile(r"(```.*?```|`[^`\n]*`)|\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
 _SYMBOLS = {
     **{"cdot": "·", "ge": "≥", "le": "≤", "ne": "≠", "neq": "≠", "in": "∈", "notin": "∉", "emptyset": "∅", "mid": "|"},
-    **{"dots": "…", "lVert": "‖", "rVert": "‖", "sum": "Σ", "prod": "Π"},
+    **{"cap": "∩", "cup": "∪", "dots": "…", "lVert": "‖", "rVert": "‖", "sum": "Σ", "prod": "Π"},
     **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "sigma": "σ", "psi": "ψ"},
     **{name: name for name in ("ln", "exp", "cos", "max", "min", "arg")},
-    **dict.fromkeys(("left", "right", "bigl", "bigr", "Big", "big"), ""),
+    **dict.fromkeys(("left", "right", "bigl", "bigr", "Bigl", "Bigr", "Big", "big"), ""),
     **{",": " ", " ": " ", "{": "{", "}": "}", "_": "_", "%": "%"},
     **{"qquad": "\n", "quad": "\n"},
 }
-_TEXTS = ("mathrm", "text", "texttt")
+_TEXTS = ("mathbf", "mathrm", "text", "texttt")
 _WIDE = ("ln", "cos", "exp", "max", "min", "arg", "sum", "prod")  # operators with a space after them
-_CLOSE = ("(", "_", "^", "{", "\\left", "\\bigl", "\\Big")  # what follows an operator without a space
+_CLOSE = ("(", "_", "^", "{", "\\left", "\\bigl", "\\Bigl", "\\Big")  # what follows an operator without a space
 
 
 class _UnknownCommandError(Exception):
