@@ -133,7 +133,7 @@ def test_nothing_that_the_configuration_names_is_imported(monkeypatch, made, can
 
 @pytest.mark.slow
 def test_nothing_that_run_json_names_is_imported(monkeypatch, made, canary, tmp_path):
-    # One place in ten takes a minute; `.ci/long hostile` tries all of them.
+    # A tenth of the places; `.ci/long hostile` tries all of them.
     places = places_of(made)[:: 1 if "MMEVAL_HOSTILE_EVERY" in os.environ else 10]
     for number, place in enumerate(places):
         for turn, value in enumerate(values_for(place, canary)):
