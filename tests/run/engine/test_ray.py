@@ -287,7 +287,7 @@ def test_an_interrupted_run_continues_with_any_engine(cluster, address, log, tmp
     todo = sorted(row["id"] for number in left for row in samples[number * PART : (number + 1) * PART])
     assert sorted(line[0] for line in scored(log)) == todo  # each remaining sample once
     assert {name: (folder / "scores" / name).stat().st_mtime_ns for name in before} == before
-    resume(tmp_path / "copy", plugins=plugins, engine="local")
+    resume(tmp_path / "copy", plugins=plugins, engine="local", media_roots=[tmp_path])
     assert sorted(line[0] for line in scored(log)) == todo
     evaluate(data, output=tmp_path / "whole", config=config)
     assert content(folder) == content(tmp_path / "copy") == content(tmp_path / "whole")
