@@ -17,7 +17,7 @@ from tests.report.viewer.viewed import compared
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
 PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1200, "height": 900}
-TIMEOUT = 600_000  # milliseconds: long enough for a slow machine
+TIMEOUT = 120_000  # milliseconds: long enough for a slow machine
 
 
 class Visit:
