@@ -6,6 +6,7 @@
 
 #include "bindings.h"
 #include "edit_distance.h"
+#include "lint_bytes.h"
 #include "lint_texts.h"
 #include "python_texts.h"
 #include "utf8.h"
@@ -16,14 +17,12 @@ namespace {
 
 constexpr std::size_t kFigures = 5;
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f'); }
-
 // ASCII text as Python's lower() makes it; with `collapses`, also its words with one space between them.
 void fold(std::string_view text, bool collapses, std::string& out) {
     out.clear();
     bool has_gap = false;
     for (const char c : text) {
-        if (collapses && is_space(c)) {
+        if (collapses && mmeval::is_space(c)) {
             has_gap = !out.empty();
             continue;
         }

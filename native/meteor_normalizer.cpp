@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "unicode_tables.h"
+#include "unicode_lookup.h"
 #include "utf8.h"
 
 namespace mmeval {
@@ -52,9 +52,7 @@ void append_lower(char32_t c, std::string& out) {
     } else if (c == 0x130) {
         out += "i\xcc\x87";
     } else {
-        const auto* entry = std::lower_bound(std::begin(kLowerCase), std::end(kLowerCase), c,
-                                             [](const char32_t(&pair)[2], char32_t value) { return pair[0] < value; });
-        encode(entry != std::end(kLowerCase) && (*entry)[0] == c ? (*entry)[1] : c, out);
+        encode(lower_case(c), out);
     }
 }
 

@@ -1,11 +1,9 @@
 #include "python_text.h"
 
-#include <algorithm>
 #include <array>
-#include <iterator>
 
 #include "unicode_classes.h"
-#include "unicode_tables.h"
+#include "unicode_lookup.h"
 
 namespace mmeval {
 namespace {
@@ -14,26 +12,13 @@ constexpr std::uint32_t kCapitalSigma = 0x3a3, kSigma = 0x3c3, kFinalSigma = 0x3
 constexpr std::uint32_t kDottedI = 0x130, kDotAbove = 0x307;
 constexpr std::uint32_t kCommon = 0x600;  // Latin, Greek and Cyrillic letters, which have a table
 
-template <std::size_t N>
-bool is_in(const char32_t (&ranges)[N][2], std::uint32_t code) {
-    const auto* next = std::upper_bound(std::begin(ranges), std::end(ranges), code,
-                                        [](std::uint32_t value, const char32_t(&range)[2]) { return value < range[0]; });
-    return next != std::begin(ranges) && code <= (*std::prev(next))[1];
-}
-
-std::uint32_t looked_up_lower(std::uint32_t code) {
-    const auto* pair = std::lower_bound(std::begin(kLowerCase), std::end(kLowerCase), code,
-                                        [](const char32_t(&entry)[2], std::uint32_t value) { return entry[0] < value; });
-    return pair != std::end(kLowerCase) && (*pair)[0] == code ? (*pair)[1] : code;
-}
-
 std::uint32_t lower(std::uint32_t code) {
     static const auto common = [] {
         std::array<std::uint16_t, kCommon> table{};
-        for (std::uint32_t c = 0; c < kCommon; ++c) table[c] = static_cast<std::uint16_t>(looked_up_lower(c));
+        for (std::uint32_t c = 0; c < kCommon; ++c) table[c] = static_cast<std::uint16_t>(lower_case(c));
         return table;
     }();
-    return code < kCommon ? common[code] : looked_up_lower(code);
+    return code < kCommon ? common[code] : lower_case(code);
 }
 
 // A sigma is final if a letter with a case is before it and none is after it, apart from ignored characters.
@@ -42,14 +27,14 @@ bool is_final_sigma(std::string_view text, std::size_t begin, std::size_t end) {
     for (std::size_t at = begin; at > 0;) {
         at = step_back(text, at);
         const std::uint32_t code = decode(text, at).value;
-        if (is_in(kCaseIgnorable, code)) continue;
-        is_after_letter = is_in(kCased, code);
+        if (is_in_ranges(kCaseIgnorable, code)) continue;
+        is_after_letter = is_in_ranges(kCased, code);
         break;
     }
     if (!is_after_letter) return false;
     for (std::size_t at = end; at < text.size();) {
         const CodePoint c = decode(text, at);
-        if (!is_in(kCaseIgnorable, c.value)) return !is_in(kCased, c.value);
+        if (!is_in_ranges(kCaseIgnorable, c.value)) return !is_in_ranges(kCased, c.value);
         at += c.bytes;
     }
     return true;
@@ -83,23 +68,23 @@ void python_lower(std::string_view text, std::string& out) {
 
 bool is_regex_word(std::uint32_t code) {
     if (code < 0x80) return is_ascii_letter(static_cast<char>(code)) || (code >= '0' && code <= '9') || code == '_';
-    return is_in(kRegexWord, code);
+    return is_in_ranges(kRegexWord, code);
 }
 
 Category category_of(std::uint32_t code) {
     static const auto ascii = [] {
         std::array<Category, 0x80> table{};
         for (std::uint32_t c = 0; c < 0x80; ++c)
-            table[c] = is_in(kPunctuation, c) ? Category::kPunctuation
-                       : is_in(kNumber, c)    ? Category::kNumber
-                       : is_in(kSymbol, c)    ? Category::kSymbol
+            table[c] = is_in_ranges(kPunctuation, c) ? Category::kPunctuation
+                       : is_in_ranges(kNumber, c)    ? Category::kNumber
+                       : is_in_ranges(kSymbol, c)    ? Category::kSymbol
                                               : Category::kOther;
         return table;
     }();
     if (code < 0x80) return ascii[code];
-    if (is_in(kPunctuation, code)) return Category::kPunctuation;
-    if (is_in(kNumber, code)) return Category::kNumber;
-    return is_in(kSymbol, code) ? Category::kSymbol : Category::kOther;
+    if (is_in_ranges(kPunctuation, code)) return Category::kPunctuation;
+    if (is_in_ranges(kNumber, code)) return Category::kNumber;
+    return is_in_ranges(kSymbol, code) ? Category::kSymbol : Category::kOther;
 }
 
 }  // namespace mmeval

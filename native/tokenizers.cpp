@@ -1,36 +1,20 @@
 #include "tokenizers.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "ptb_tokenizer.h"
-#include "unicode_tables.h"
+#include "python_text.h"
+#include "unicode_lookup.h"
 #include "utf8.h"
 
 namespace mmeval {
 namespace {
 
-template <std::size_t N>
-bool within(const char32_t (&ranges)[N][2], char32_t code) {
-    const auto* next = std::upper_bound(std::begin(ranges), std::end(ranges), code,
-                                        [](char32_t value, const char32_t(&range)[2]) { return value < range[0]; });
-    return next != std::begin(ranges) && code <= (*std::prev(next))[1];
-}
-
 bool is_ascii_word(char32_t code) {
     return (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z') || (code >= '0' && code <= '9');
 }
 
-bool is_space(char32_t code) {
-    if (code < 0x80) return code == ' ' || (code >= 0x09 && code <= 0x0D) || (code >= 0x1C && code <= 0x1F);
-    return within(kSpaceRanges, code);
-}
-
 char32_t lower(char32_t code) {
     if (code < 0x80) return code >= 'A' && code <= 'Z' ? code + 32 : code;
-    const auto* mapping = std::lower_bound(std::begin(kLowerCase), std::end(kLowerCase), code,
-                                           [](const char32_t(&pair)[2], char32_t value) { return pair[0] < value; });
-    return mapping != std::end(kLowerCase) && (*mapping)[0] == code ? (*mapping)[1] : code;
+    return lower_case(code);
 }
 
 // Characters that mteval-v13a always separates: ASCII punctuation except ' , - and .
@@ -105,7 +89,7 @@ void whitespace_tokenize(std::string_view text, TokenBuffer& out) {
         const std::size_t here = at;
         const CodePoint c = decode(text, at);
         at += c.bytes;
-        if (!is_space(c.value)) continue;
+        if (!is_python_space(c.value)) continue;
         if (here > begin) out.push(text.substr(begin, here - begin));
         begin = at;
     }
@@ -132,9 +116,9 @@ void unicode_tokenize(std::string_view text, TokenBuffer& out) {
         const CodePoint c = decode(text, at);
         const char32_t code = c.value;
         at += c.bytes;
-        if (code < 0x80 ? !is_ascii_word(code) : !within(kWordRanges, code)) {
+        if (code < 0x80 ? !is_ascii_word(code) : !is_in_ranges(kWordRanges, code)) {
             finish();
-        } else if (code >= 0x80 && within(kIdeographRanges, code)) {
+        } else if (code >= 0x80 && is_in_ranges(kIdeographRanges, code)) {
             finish();
             encode(code, word);
             finish();
@@ -147,16 +131,9 @@ void unicode_tokenize(std::string_view text, TokenBuffer& out) {
 
 void evalscope_tokenize(std::string_view text, TokenBuffer& out) {
     std::string plain;
-    for (std::size_t at = 0; at < text.size();) {
-        const CodePoint c = decode(text, at);
-        at += c.bytes;
-        const bool is_mark = c.value < 0x80 && c.value > ' ' && c.value != 0x7f && !is_ascii_word(c.value);
-        if ((is_mark || c.value == '_') && c.value != ':') {
-            plain += ' ';
-        } else {
-            encode(lower(c.value), plain);
-        }
-    }
+    python_lower(text, plain);
+    for (char& c : plain)
+        if (c > ' ' && c < 0x7f && c != ':' && !is_ascii_word(c)) c = ' ';
     whitespace_tokenize(plain, out);
 }
 

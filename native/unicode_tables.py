@@ -1,4 +1,4 @@
-"""Write unicode_tables.h: which characters are words, white space or ideographs, and their lower case.
+"""Write unicode_tables.h: which characters are words or ideographs, and their lower case.
 
     python native/unicode_tables.py > native/unicode_tables.h
 
@@ -56,7 +56,6 @@ def main() -> None:
     print(f"// Made by unicode_tables.py from Unicode {unicodedata.unidata_version}. Do not edit.")
     print("#pragma once\n\nnamespace mmeval {\n")
     write_pairs("kWordRanges", "Letters, marks and numbers.", ranges(lambda c: unicodedata.category(c)[0] in "LMN"))
-    write_pairs("kSpaceRanges", "White space as Python's str.split() sees it.", ranges(str.isspace))
     write_pairs("kIdeographRanges", "Han, Kana and Bopomofo letters.", ranges(is_ideograph))
     write_pairs("kLowerCase", "Character and its lower case, beyond ASCII.", lower_cases())
     print("}  // namespace mmeval")

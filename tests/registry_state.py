@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from multimodal_eval.core import registry
 from multimodal_eval.core import rules as core_rules
+from multimodal_eval.core.metric_table import origin
 from multimodal_eval.evaluation import metrics_registry, tasks_config
 from multimodal_eval.evaluation.metrics import hidden_metric
 from multimodal_eval.text import synonyms
@@ -31,8 +32,7 @@ def restored_registries() -> Iterator[None]:
         _remove_added_rules(named_rules)
         registry.registered.clear()
         registry.registered.update(metrics)
-        for module in [name for name in sys.modules if name.startswith("mmeval_plugin_")]:
-            del sys.modules[module]
+        _forget_plugin_modules()
         for name in list(tasks_config.TASKS):
             if name not in tasks:
                 del tasks_config.TASKS[name]
@@ -47,3 +47,16 @@ def _remove_added_rules(before: set[tuple[str, str]]) -> None:
             del known[name]
         if not known:
             del core_rules._rules[family]
+
+
+def forget_plugins() -> None:
+    """Unregister the plug-in metrics, as in a new process."""
+    for name, metric in list(registry.registered.items()):
+        if origin(metric)[0].startswith(registry.PLUGIN):
+            del registry.registered[name]
+    _forget_plugin_modules()
+
+
+def _forget_plugin_modules() -> None:
+    for module in [name for name in sys.modules if name.startswith(registry.PLUGIN)]:
+        del sys.modules[module]

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 
 from multimodal_eval.cli.main import main
-from multimodal_eval.core import registry
-from multimodal_eval.core.metric_table import origin
 from tests.edited_runs import rewrite_json
 
 Place = tuple[str | int, ...]  # of a value in a JSON document
@@ -72,12 +70,3 @@ def put(content: Any, place: Place, value: object) -> None:
     for key in place[:-1]:
         content = content[key]
     content[place[-1]] = value
-
-
-def forget_plugins() -> None:
-    """Unregister the plug-in metrics, as in a new process."""
-    for name, metric in list(registry.registered.items()):
-        if origin(metric)[0].startswith(registry.PLUGIN):
-            del registry.registered[name]
-    for module in [name for name in sys.modules if name.startswith(registry.PLUGIN)]:
-        del sys.modules[module]

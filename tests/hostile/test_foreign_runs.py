@@ -22,7 +22,8 @@ from multimodal_eval.report.viewer.guard import host_check
 from multimodal_eval.run.engine.base import Recipe
 from multimodal_eval.run.evaluate import rescoring_plan
 from multimodal_eval.run.part import Worker
-from tests.hostile.foreign import Place, edited, forget_plugins, mmeval, put, received, texts
+from tests.hostile.foreign import Place, edited, mmeval, put, received, texts
+from tests.registry_state import forget_plugins
 from tests.report.viewer.viewed import HOST, PORT, client, compared, wav
 from tests.run.caption_samples import samples
 

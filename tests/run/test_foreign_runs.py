@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,26 +12,17 @@ from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core import registry
 from multimodal_eval.core.errors import RunFolderError, UnavailableError
-from multimodal_eval.core.metric_table import origin
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import planned
 from tests.edited_runs import rewrite_json
+from tests.registry_state import forget_plugins
 from tests.report.viewer.viewed import client
 from tests.run.caption_samples import samples
 from tests.run.stopping_executor import StoppedError, StoppingExecutor
 
 PLUGIN = Path(__file__).with_name("plugin.py")
 MEAN, RATIO = "slow_words", "corpus_precision"  # metrics of this plug-in: a mean, and a ratio of sums
-
-
-def forget_plugins() -> None:
-    """Unregister the plug-in metrics, as in a new process."""
-    for name, metric in list(registry.registered.items()):
-        if origin(metric)[0].startswith(registry.PLUGIN):
-            del registry.registered[name]
-    for module in [name for name in sys.modules if name.startswith(registry.PLUGIN)]:
-        del sys.modules[module]
 
 
 @pytest.fixture

@@ -112,8 +112,7 @@ def crosswalk_of(run: Run, *, examples: int = SHOWN) -> Crosswalk:
     scores = [aligned_scores(run, stored, order, name) for name in names]
     rules = [str(config.options[name][option]) for name in names]
     values = np.vstack([column.values for column in scores])
-    differ = _differences(values)
-    is_shown = differ.any(axis=(0, 1))
+    is_shown = np.logical_or.reduce([_differ(values[0], other) for other in values])
     rows = _one_per_pattern(values, np.flatnonzero(is_shown))[:examples]
     return Crosswalk(
         metric,
@@ -123,18 +122,15 @@ def crosswalk_of(run: Run, *, examples: int = SHOWN) -> Crosswalk:
             _rule_score(run, rule, name, scores[0], column, averaging, order)
             for rule, name, column in zip(rules, names, scores, strict=True)
         ),
-        tuple(tuple(int(count) for count in counts) for counts in differ.sum(axis=2)),
+        tuple(tuple(int(_differ(left, right).sum()) for right in values) for left in values),
         int(is_shown.sum()),
         tuple(_examples(run, names, rows, values)),
     )
 
 
-def _differences(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """rules x rules x samples: whether two rules score a sample differently, or only one of them scores it."""
-    left, right = values[:, None, :], values[None, :, :]
-    unscored = np.isnan(values)
-    both_unscored = unscored[:, None, :] & unscored[None, :, :]
-    different: NDArray[np.bool_] = (left != right) & ~both_unscored
+def _differ(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The samples that two rules score differently, or that only one of them scores."""
+    different: NDArray[np.bool_] = (left != right) & ~(np.isnan(left) & np.isnan(right))
     return different
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import Annotated
 
+from multimodal_eval.core.rules import RuleFamily
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.evaluation.rules.box import BoxRule, Corners, PlacedBox, Unit
 from multimodal_eval.evaluation.rules.point import PlacedPoint
 
-__all__ = ["best_overlap", "gold_boxes", "intersection_over_union", "point_of", "scale_of"]
+__all__ = ["BoxRuleName", "best_overlap", "gold_boxes", "intersection_over_union", "point_of", "scale_of"]
+
+# The type of an option that names a rule for boxes.
+BoxRuleName = Annotated[str, "how boxes are read out of the answer", RuleFamily("box")]
 
 _PARTS = {"fraction": 1.0, "percent": 100.0, "thousandth": 1000.0}
 _SIZES = (("width", "height"), ("image_width", "image_height"), ("img_width", "img_height"))

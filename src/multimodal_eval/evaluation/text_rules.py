@@ -6,9 +6,11 @@ from typing import Annotated, Literal
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.options import QUIET
-from multimodal_eval.core.rules import find_rule
+from multimodal_eval.core.rules import RuleFamily, find_rule
 from multimodal_eval.evaluation.rules.answer_text import TextRule
 
+# The type of an option that names a rule for texts.
+TextRuleName = Annotated[str, "how both texts are normalised before they are compared", RuleFamily("answer_text")]
 # The values of the option `normalise`, which existed before rules had names.
 OLDER_NAMES = {"lower": "lower@1", "vqa": "vqa@official", "none": "none@1"}
 OlderName = Annotated[Literal["lower", "vqa", "none"] | None, "the older way to name a rule; it replaces `rule`", QUIET]

@@ -11,17 +11,15 @@ from typing import Annotated
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.registry import metric
-from multimodal_eval.core.rules import RuleFamily, find_rule
+from multimodal_eval.core.rules import find_rule
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Score
-from multimodal_eval.evaluation.regions import best_overlap
+from multimodal_eval.core.score import UNREAD, Score
+from multimodal_eval.evaluation.regions import BoxRuleName, best_overlap
 
 __all__ = ["compute_acc_at_iou"]
 
-BoxRuleName = Annotated[str, "how boxes are read out of the answer", RuleFamily("box")]
 Threshold = Annotated[float, "the overlap from which a box is right, above 0 and at most 1"]
 PARTS = (10, 30, 50, 70, 90)  # percent
-UNREAD = "unread"  # the answer has no box
 
 
 @metric("acc_at_iou", version="1", needs=("generated_answer", "boxes"), bounds=(0, 1), placement="thread")

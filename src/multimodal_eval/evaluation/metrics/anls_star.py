@@ -21,14 +21,13 @@ import msgspec
 
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Score
+from multimodal_eval.core.score import UNREAD, Score
 from multimodal_eval.text.anls_star import AnyOf, anls_star_similarity
 from multimodal_eval.text.captions import require_references
 
 __all__ = ["anls_star", "compute_anls_star"]
 
 ANY_OF = "$any_of"
-UNREAD = "unread"  # the answer is not the JSON that the reference asks for
 _CODE_BLOCK = re.compile(r"```[\w-]*\s*\n(.*?)```", re.DOTALL)
 
 

@@ -12,14 +12,12 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from multimodal_eval.core.registry import metric
-from multimodal_eval.core.rules import RuleFamily
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.evaluation.text_rules import normaliser
+from multimodal_eval.evaluation.text_rules import TextRuleName, normaliser
 from multimodal_eval.text.captions import require_references
 
 __all__ = ["compute_contains", "contains"]
 
-TextRuleName = Annotated[str, "how both texts are normalised before they are compared", RuleFamily("answer_text")]
 WholeWords = Annotated[bool, "whether the reference must not be part of a longer word"]
 
 

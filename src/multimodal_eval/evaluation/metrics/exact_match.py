@@ -9,17 +9,13 @@ and others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 from multimodal_eval.core.registry import metric
-from multimodal_eval.core.rules import RuleFamily
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.evaluation.text_rules import OlderName, normaliser
+from multimodal_eval.evaluation.text_rules import OlderName, TextRuleName, normaliser
 from multimodal_eval.text.captions import require_references
 
 __all__ = ["compute_exact_match", "exact_match"]
-
-TextRuleName = Annotated[str, "how both texts are normalised before they are compared", RuleFamily("answer_text")]
 
 
 def exact_match(

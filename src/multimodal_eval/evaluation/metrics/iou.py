@@ -7,18 +7,13 @@ The box A is read out of the answer by a rule. With several gold boxes, the best
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from multimodal_eval.core.registry import metric
-from multimodal_eval.core.rules import RuleFamily, find_rule
+from multimodal_eval.core.rules import find_rule
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Score
-from multimodal_eval.evaluation.regions import best_overlap
+from multimodal_eval.core.score import UNREAD, Score
+from multimodal_eval.evaluation.regions import BoxRuleName, best_overlap
 
 __all__ = ["compute_iou"]
-
-BoxRuleName = Annotated[str, "how boxes are read out of the answer", RuleFamily("box")]
-UNREAD = "unread"  # the answer has no box
 
 
 @metric("iou", version="1", needs=("generated_answer", "boxes"), bounds=(0, 1), placement="thread", blank=0.0)

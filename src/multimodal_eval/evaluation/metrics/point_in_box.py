@@ -12,14 +12,13 @@ from typing import Annotated
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.rules import RuleFamily, find_rule
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Score, unscored
+from multimodal_eval.core.score import UNREAD, Score, unscored
 from multimodal_eval.evaluation.regions import NO_SIZE, gold_boxes, point_of
 from multimodal_eval.evaluation.rules.point import PointRule
 
 __all__ = ["compute_point_in_box"]
 
 PointRuleName = Annotated[str, "how the point is read out of the answer", RuleFamily("point")]
-UNREAD = "unread"  # the answer has no point
 
 
 @metric("point_in_box", version="1", needs=("generated_answer", "boxes"), bounds=(0, 1), placement="thread", blank=0.0)

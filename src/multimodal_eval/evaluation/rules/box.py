@@ -39,7 +39,7 @@ _LOOSE = re.compile(rf"\[?\s*({_NUMBER})\s*[,\s]\s*({_NUMBER})\s*[,\s]\s*({_NUMB
 _CODE_BLOCK = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
 _KEYS = ("bbox_2d", "bbox", "box", "coordinates", "coord", "location", "position")
 _TAGS = ("<box>", "<|box_start|>")  # of Qwen-VL and InternVL, whose coordinates are thousandths
-_LONGEST = 1_000_000  # letters of an answer that are searched
+SEARCHED = 1_000_000  # letters of an answer that are searched
 
 
 def _corners(match: re.Match[str]) -> Corners:
@@ -56,7 +56,7 @@ def default_box(answer: str) -> list[PlacedBox]:
     image; otherwise numbers of at most 1 are fractions of it, and others have the unit of the gold boxes.
     Five numbers in brackets are not a box.
     """
-    text = answer[:_LONGEST]
+    text = answer[:SEARCHED]
     tagged = max((text.find(tag) for tag in _TAGS), default=-1)
     match = None
     if tagged >= 0:
@@ -72,14 +72,14 @@ def default_box(answer: str) -> list[PlacedBox]:
 @rule("box", "lmms-eval@0.7.3/refcoco", origin="tasks/refcoco/utils_rec.py of lmms-eval 0.7.3")
 def refcoco(answer: str) -> list[PlacedBox]:
     """The first four numbers in square brackets, separated by commas, as fractions of the image."""
-    match = _SQUARE.search(answer[:_LONGEST])
+    match = _SQUARE.search(answer[:SEARCHED])
     return [] if match is None else [PlacedBox(_corners(match), "fraction")]
 
 
 @rule("box", "lmms-eval@0.7.3/screenspot", origin="tasks/screenspot/utils_rec.py of lmms-eval 0.7.3")
 def screenspot(answer: str) -> list[PlacedBox]:
     """The first four numbers in square or round brackets; thousandths if one is above 1, else fractions."""
-    match = _SQUARE_OR_ROUND.search(answer[:_LONGEST])
+    match = _SQUARE_OR_ROUND.search(answer[:SEARCHED])
     if match is None:
         return []
     corners = _corners(match)
@@ -93,7 +93,7 @@ def refcoco_grounding(answer: str) -> list[PlacedBox]:
     Boxes are read from JSON; if there are none, any four numbers in a row are a box. A model that lists many boxes has
     many chances.
     """
-    text = answer[:_LONGEST]
+    text = answer[:SEARCHED]
     boxes = list(_boxes_of(_json(text))) or [_corners(match) for match in _LOOSE.finditer(text)]
     return [PlacedBox(box, unit) for box in boxes for unit in ("gold", "thousandth")]
 
@@ -101,7 +101,7 @@ def refcoco_grounding(answer: str) -> list[PlacedBox]:
 @rule("box", "qwen-vl@2023", origin="Bai et al. (2023), Qwen-VL, arXiv:2308.12966, section 2")
 def qwen_vl(answer: str) -> list[PlacedBox]:
     """The first two corners as (x, y),(x, y), in thousandths of the image."""
-    match = _CORNERS.search(answer[:_LONGEST])
+    match = _CORNERS.search(answer[:SEARCHED])
     return [] if match is None else [PlacedBox(_corners(match), "thousandth")]
 
 

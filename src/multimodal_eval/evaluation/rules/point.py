@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from multimodal_eval.core.rules import rule
-from multimodal_eval.evaluation.rules.box import PlacedBox, Unit, default_box, refcoco, screenspot
+from multimodal_eval.evaluation.rules.box import SEARCHED, PlacedBox, Unit, default_box, refcoco, screenspot
 
 __all__ = ["PlacedPoint", "PointRule"]
 
@@ -29,7 +29,6 @@ _NUMBER = r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)"
 _PAIR = re.compile(rf"[\[(]\s*({_NUMBER})\s*,\s*({_NUMBER})\s*[\])]")
 _ROUND_PAIR = re.compile(r"\(([-+]?\d*\.?\d+)\s*,\s*([-+]?\d*\.?\d+)\)")
 _MOLMO = re.compile(rf"\bx1?\s*=\s*\"?\s*({_NUMBER})\s*\"?\s*,?\s*y1?\s*=\s*\"?\s*({_NUMBER})")
-_LONGEST = 1_000_000
 
 
 def _centre(boxes: list[PlacedBox]) -> PlacedPoint | None:
@@ -46,7 +45,7 @@ def default_point(answer: str) -> PlacedPoint | None:
     `x="61.5" y="40.4"` are percentages (as Molmo writes them). A pair of numbers in brackets is a fraction of the image
     if both are at most 1, else it has the unit of the gold boxes. Boxes are read by the rule `mmeval@1` for boxes.
     """
-    text = answer[:_LONGEST]
+    text = answer[:SEARCHED]
     tag = _MOLMO.search(text)
     if tag is not None:
         return PlacedPoint(float(tag.group(1)), float(tag.group(2)), "percent")
@@ -78,7 +77,7 @@ def pointbench(answer: str) -> PlacedPoint | None:
 
     PointBench also rounds to whole pixels and looks them up in a mask, which is not done here.
     """
-    pair = _ROUND_PAIR.search(answer[:_LONGEST])
+    pair = _ROUND_PAIR.search(answer[:SEARCHED])
     if pair is None:
         return None
     x, y = float(pair.group(1)), float(pair.group(2))
@@ -91,5 +90,5 @@ def pointbench(answer: str) -> PlacedPoint | None:
 @rule("point", "molmo@2024", origin="Deitke et al. (2024), Molmo and PixMo, arXiv:2409.17146")
 def molmo(answer: str) -> PlacedPoint | None:
     """The first point of a tag such as `<point x="61.5" y="40.4">`, in percent of the image."""
-    tag = _MOLMO.search(answer[:_LONGEST])
+    tag = _MOLMO.search(answer[:SEARCHED])
     return None if tag is None else PlacedPoint(float(tag.group(1)), float(tag.group(2)), "percent")
