@@ -100,20 +100,27 @@ std::u32string_view EnglishTranscripts::word_at(const std::u32string& text, std:
     return std::u32string_view(text).substr(i, word_end(text, i) - i);
 }
 
-void EnglishTranscripts::remove_hesitations(std::u32string& text, std::u32string& spare) const {
+// Copies the text and replaces its words: `write(word, i, out)` writes what replaces the word at i and returns the
+// position behind what it has read.
+template <typename Write>
+void EnglishTranscripts::replace_words(std::u32string& text, std::u32string& spare, Write write) const {
     spare.clear();
     for (std::size_t i = 0; i < text.size();) {
-        if (!is_word(text[i])) {
+        if (is_word(text[i]))
+            i = write(word_at(text, i), i, spare);
+        else
             spare += text[i++];
-            continue;
-        }
-        const std::u32string_view word = word_at(text, i);
-        bool is_kept = true;
-        for (const std::u32string_view hesitation : kHesitations) is_kept &= word != hesitation;
-        if (is_kept) spare += word;
-        i += word.size();
     }
     text.swap(spare);
+}
+
+void EnglishTranscripts::remove_hesitations(std::u32string& text, std::u32string& spare) const {
+    replace_words(text, spare, [](std::u32string_view word, std::size_t i, std::u32string& out) {
+        bool is_kept = true;
+        for (const std::u32string_view hesitation : kHesitations) is_kept &= word != hesitation;
+        if (is_kept) out += word;
+        return i + word.size();
+    });
 }
 
 // White space before an apostrophe is removed.
@@ -128,38 +135,24 @@ void EnglishTranscripts::join_apostrophes(std::u32string& text, std::u32string& 
 }
 
 void EnglishTranscripts::expand_pairs(std::u32string& text, std::u32string& spare) const {
-    spare.clear();
-    for (std::size_t i = 0; i < text.size();) {
-        if (!is_word(text[i])) {
-            spare += text[i++];
-            continue;
-        }
-        const std::u32string_view word = word_at(text, i);
+    replace_words(text, spare, [&](std::u32string_view word, std::size_t i, std::u32string& out) {
         const std::size_t end = i + word.size();
         const Pair* pair = nullptr;
         if (end < text.size() && text[end] == U'\'')
             for (const Pair& known : kPairs)
                 if (word == known.first && word_at(text, end + 1) == known.second) pair = &known;
-        spare += pair == nullptr ? word : pair->expansion;
-        i = pair == nullptr ? end : end + 1 + pair->second.size();
-    }
-    text.swap(spare);
+        out += pair == nullptr ? word : pair->expansion;
+        return pair == nullptr ? end : end + 1 + pair->second.size();
+    });
 }
 
 // Also removes hesitations: a text with apostrophes has none left here.
 void EnglishTranscripts::expand_words(std::u32string& text, std::u32string& spare) const {
-    spare.clear();
-    for (std::size_t i = 0; i < text.size();) {
-        if (!is_word(text[i])) {
-            spare += text[i++];
-            continue;
-        }
-        const std::u32string_view word = word_at(text, i);
+    replace_words(text, spare, [&](std::u32string_view word, std::size_t i, std::u32string& out) {
         const std::u32string* expansion = expansions_.find(word);
-        spare += expansion == nullptr ? word : *expansion;
-        i += word.size();
-    }
-    text.swap(spare);
+        out += expansion == nullptr ? word : *expansion;
+        return i + word.size();
+    });
 }
 
 // First the perfect tense and "n't", then the other endings: "'ven't" is "have not".

@@ -24,6 +24,8 @@ private:
     // The end of the word at i.
     std::size_t word_end(const std::u32string& text, std::size_t i) const;
     std::u32string_view word_at(const std::u32string& text, std::size_t i) const;
+    template <typename Write>
+    void replace_words(std::u32string& text, std::u32string& spare, Write write) const;
     void remove_hesitations(std::u32string& text, std::u32string& spare) const;
     void join_apostrophes(std::u32string& text, std::u32string& spare) const;
     void expand_pairs(std::u32string& text, std::u32string& spare) const;

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import sys
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from math import inf
 from unittest.mock import patch
 
-from multimodal_eval.cli.main import main
+from tests.captured_call import captured_call
 from tests.registry_state import restored_registries
 
 
@@ -24,21 +21,13 @@ class Finished:
 
 def called(*arguments: str) -> Finished:
     """Call the command line as from a shell. Like a new process, each call starts without plug-ins."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with (
         restored_registries(),
-        patch.object(sys, "argv", ["mmeval", *arguments]),
         patch("multimodal_eval.core.progress_line.INTERVAL", inf),  # on a slow machine too, no progress lines
-        redirect_stdout(out),
-        redirect_stderr(err),
     ):
-        try:
-            main()
-        except SystemExit as end:
-            status = end.code
-    printed, errors = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
-    assert isinstance(status, int)
-    return Finished(status, printed, errors)
+        call = captured_call(*arguments)
+    assert isinstance(call.status, int)
+    return Finished(call.status, call.out.decode(), call.err.decode())
 
 
 def mmeval(*arguments: str, code: int = 0) -> Finished:

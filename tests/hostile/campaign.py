@@ -14,19 +14,16 @@ are built once per process, in `shared()`.
 
 from __future__ import annotations
 
-import io
 import os
 import pkgutil
-import sys
 import traceback
 from collections.abc import Callable
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from random import Random
 from tempfile import gettempdir
-from unittest.mock import patch
 
 Attack = Callable[[Random, Path], str | None]
 GIGABYTE = 1 << 30
@@ -98,25 +95,15 @@ class Outcome:
 
 def mmeval(folder: Path, *arguments: str) -> Outcome:
     """Call the command line in this process, in this folder. Anything but a documented exit is a fault."""
-    from multimodal_eval.cli.main import main
+    from tests.captured_call import captured_call
     from tests.registry_state import restored_registries
 
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    status: object = 0
-    with (
-        chdir(folder),
-        restored_registries(),
-        patch.object(sys, "argv", ["mmeval", *arguments]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-    ):
+    with chdir(folder), restored_registries():
         try:
-            main()
-        except SystemExit as end:
-            status = end.code
+            call = captured_call(*arguments)
         except BaseException as error:
             raise FaultError(f"mmeval {list(arguments)}: {_traceback(error)}") from error
-    printed, errors = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    status, printed, errors = call.status, call.out.decode(), call.err.decode()
     check_printed(printed + errors)
     if status not in (0, 1, 2, 3):
         raise FaultError(f"mmeval {list(arguments)}: exit {status!r}\n{errors[-2000:]}")

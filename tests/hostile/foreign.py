@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from multimodal_eval.cli.main import main
+from tests.captured_call import captured_call
 from tests.edited_runs import rewrite_json
 
 Place = tuple[str | int, ...]  # of a value in a JSON document
@@ -31,17 +27,11 @@ class Printed:
         return (self.out + self.err).decode()
 
 
-def mmeval(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Printed:
+def mmeval(*arguments: object) -> Printed:
     """Run the whole command in this process, with its handling of errors."""
-    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "argv", ["mmeval", *map(str, arguments)])
-        patch.setattr(sys, "stdout", streams[0])
-        patch.setattr(sys, "stderr", streams[1])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    out, err = (stream.buffer.getvalue() for stream in streams)  # type: ignore[attr-defined]
-    return Printed(int(ended.value.code or 0), out, err)
+    call = captured_call(*map(str, arguments))
+    assert isinstance(call.status, int)
+    return Printed(call.status, call.out, call.err)
 
 
 def edited(folder: Path, change: Callable[[Any], object], file: str = "run.json") -> Path:

@@ -6,7 +6,6 @@ its final name, between results.json and the last run.json, while an old run is 
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from random import Random
 
 from tests.hostile.campaign import FaultError, campaign, check_printed, shared
 from tests.hostile.dying_run import WIDTH
-from tests.run.kill_and_resume import content
+from tests.run.kill_and_resume import content, write_data
 
 SCRIPT = Path(__file__).with_name("dying_run.py")
 PLUGIN = Path(__file__).parents[1] / "run" / "plugin.py"
@@ -97,18 +96,7 @@ def _tear(random: Random, run: Path) -> None:
 @cache
 def _data() -> Path:
     path = shared() / "kill-data.jsonl"
-    random = Random(7)
-    words = "a red blue dog cat runs on the street beach".split()
-    rows = [
-        {
-            "id": f"s{number}",
-            "references": [" ".join(random.choices(words, k=6)) for _ in range(2)],
-            "generated_answer": " ".join(random.choices(words, k=5)),
-            "group": f"g{number // 3}",
-        }
-        for number in range(SAMPLES)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_data(path, SAMPLES)
     return path
 
 

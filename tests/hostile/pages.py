@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import os
-import shutil
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -15,7 +14,7 @@ from multimodal_eval.report.build import report_html
 from tests.hostile.campaign import FaultError, campaign
 from tests.hostile.viewer import hostile_text
 from tests.report import hostile
-from tests.report.visits import DESKTOP, Visit, served
+from tests.report.visits import DESKTOP, Visit, launched_chromium, served
 
 # What a text may have turned into. Texts in other attributes than those of `LINKS` are only shown.
 TRACES = """() => {
@@ -65,17 +64,6 @@ def _visit(address: str) -> None:
 @cache
 def chromium() -> Any:
     """A browser for all cases of a process, or None."""
-    path = shutil.which("chromium")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        path = None
-    if path is None:
-        if os.environ.get("MMEVAL_REQUIRE_BROWSER"):
-            raise RuntimeError("chromium or playwright is missing, and MMEVAL_REQUIRE_BROWSER is set")
-        return None
-    playwright = sync_playwright().start()
-    browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.geteuid() == 0 else [])
-    atexit.register(playwright.stop)
-    atexit.register(browser.close)
-    return browser
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(launched_chromium())

@@ -91,7 +91,7 @@ def values_for(place: Place, canary: Path) -> list[object]:
     return by_key.get(place[-1], [path])
 
 
-def attack(monkeypatch, folder: Path, made: Path, canary: Path, place: Place, value: object) -> None:
+def attack(folder: Path, made: Path, canary: Path, place: Place, value: object) -> None:
     """Call every command and every page of the viewer with the value in the run.json of all runs."""
     runs = folder / "runs"
     for name in ("a", "b", "c"):
@@ -100,7 +100,7 @@ def attack(monkeypatch, folder: Path, made: Path, canary: Path, place: Place, va
     (folder / "config.yaml").write_text("metrics: [cider, slow_words]\n")
     words = {"A": str(runs / "a"), "B": str(runs / "b"), "C": str(runs / "c"), "RUNS": str(runs)}
     for command in COMMANDS:
-        printed = mmeval(monkeypatch, *(words.get(word, word.replace("OUT", str(folder))) for word in command))
+        printed = mmeval(*(words.get(word, word.replace("OUT", str(folder))) for word in command))
         assert not has_run(canary), command
         assert printed.code in (0, 1, 3), command
     with client(runs) as browser:
@@ -126,21 +126,21 @@ def test_the_canary_can_sing(canary):
 
 
 @pytest.mark.parametrize("key", ["plugins", "options", "tasks", "metrics", "labels"])
-def test_nothing_that_the_configuration_names_is_imported(monkeypatch, made, canary, tmp_path, key):
+def test_nothing_that_the_configuration_names_is_imported(made, canary, tmp_path, key):
     for number, value in enumerate(values_for(("config", key), canary)):
         (tmp_path / str(number)).mkdir()
-        attack(monkeypatch, tmp_path / str(number), made, canary, ("config", key), value)
+        attack(tmp_path / str(number), made, canary, ("config", key), value)
 
 
 @pytest.mark.slow
-def test_nothing_that_run_json_names_is_imported(monkeypatch, made, canary, tmp_path):
+def test_nothing_that_run_json_names_is_imported(made, canary, tmp_path):
     # A tenth of the places; `.ci/long hostile` tries all of them.
     places = places_of(made)[:: 1 if "MMEVAL_HOSTILE_EVERY" in os.environ else 10]
     for number, place in enumerate(places):
         for turn, value in enumerate(values_for(place, canary)):
             folder = tmp_path / f"{number}-{turn}"
             folder.mkdir()
-            attack(monkeypatch, folder, made, canary, place, value)
+            attack(folder, made, canary, place, value)
             shutil.rmtree(folder)
 
 
@@ -203,9 +203,9 @@ def sent(tmp_path: Path, home: Path) -> Path:
     return edited(sent, lambda info: info["config"].update(asked))
 
 
-def test_a_report_shows_no_file_outside_the_run(monkeypatch, sent, tmp_path):
+def test_a_report_shows_no_file_outside_the_run(sent, tmp_path):
     page = tmp_path / "page.html"
-    printed = mmeval(monkeypatch, "report", sent, "-o", page)
+    printed = mmeval("report", sent, "-o", page)
     assert printed.code == 0
     text = page.read_text()
     assert "data:image" not in text
@@ -233,9 +233,9 @@ def shown(folder: Path, *media_roots: Path) -> list[int]:
     return [answer.status_code for answer in answers]
 
 
-def test_media_root_allows_a_folder(monkeypatch, sent, home, tmp_path):
+def test_media_root_allows_a_folder(sent, home, tmp_path):
     page = tmp_path / "page.html"
-    assert mmeval(monkeypatch, "report", sent, "-o", page, "--media-root", home).code == 0
+    assert mmeval("report", sent, "-o", page, "--media-root", home).code == 0
     assert "data:image" in page.read_text()
     # Image, audio, a text, a relative path, a link in the run folder, a URL.
     assert shown(sent.parent) == [404] * 6
@@ -244,9 +244,9 @@ def test_media_root_allows_a_folder(monkeypatch, sent, home, tmp_path):
     assert shown(sent.parent, tmp_path / "sent") == [404] * 6
 
 
-def test_a_run_of_the_user_shows_its_media(monkeypatch, sent, tmp_path):
+def test_a_run_of_the_user_shows_its_media(sent, tmp_path):
     page = tmp_path / "page.html"
-    mmeval(monkeypatch, "report", tmp_path / "made", "-o", page)
+    mmeval("report", tmp_path / "made", "-o", page)
     assert page.read_text().count("data:image") >= 1
 
 

@@ -140,8 +140,8 @@ def controls_in(printed: Printed) -> set[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command[0]}-{len(command)}")
-def test_no_control_character_is_printed(monkeypatch, evil, command):
-    printed = mmeval(monkeypatch, *(word.replace("OUT", str(evil)) for word in command))
+def test_no_control_character_is_printed(evil, command):
+    printed = mmeval(*(word.replace("OUT", str(evil)) for word in command))
     assert printed.text
     assert controls_in(printed) == set()
     if "json" in command:
@@ -154,8 +154,8 @@ def test_the_text_of_a_run_has_no_control_characters(evil):
     assert not CONTROLS & set(text) - {"\n"}
 
 
-def test_markup_is_printed_as_text(monkeypatch, evil):
-    printed = mmeval(monkeypatch, "lint", evil / "runs" / "a")
+def test_markup_is_printed_as_text(evil):
+    printed = mmeval("lint", evil / "runs" / "a")
     assert "[bold]no[/bold]" in printed.text.replace("\n", "")
 
 
@@ -183,7 +183,7 @@ def test_on_a_terminal_only_our_own_sequences_are_written(evil):
         assert sequence not in text
 
 
-def test_a_bug_keeps_its_traceback_without_control_characters(monkeypatch, capfd, tmp_path):
+def test_a_bug_keeps_its_traceback_without_control_characters(capfd, tmp_path):
     code = (
         "import sys; sys.argv = ['mmeval', 'ls', 'tasks']\n"
         "from multimodal_eval.cli import main\n"

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-
 import pytest
 
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.run.evaluate import evaluate
-from tests.report.visits import Visit
+from tests.report.visits import Visit, launched_chromium
 
 
 @pytest.fixture(scope="session")
 def chromium():
     """A browser. Without one the test is skipped, or fails if MMEVAL_REQUIRE_BROWSER is set."""
-    path = shutil.which("chromium")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        path = None
-    if path is None:
-        if os.environ.get("MMEVAL_REQUIRE_BROWSER"):
-            pytest.fail("chromium or playwright is missing, and MMEVAL_REQUIRE_BROWSER is set")
-        pytest.skip("needs chromium and playwright")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+    with launched_chromium() as browser:
+        if browser is None:
+            pytest.skip("needs chromium and playwright")
         yield browser
-        browser.close()
 
 
 @pytest.fixture

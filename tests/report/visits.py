@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -18,6 +20,25 @@ AXE = Path(__file__).parent / "assets" / "axe.min.js"
 PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1200, "height": 900}
 TIMEOUT = 120_000  # milliseconds: long enough for a slow machine
+
+
+@contextmanager
+def launched_chromium() -> Iterator[Any]:
+    """A browser. None without one, or an error if MMEVAL_REQUIRE_BROWSER is set."""
+    path = shutil.which("chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        path = None
+    if path is None:
+        if os.environ.get("MMEVAL_REQUIRE_BROWSER"):
+            raise RuntimeError("chromium or playwright is missing, and MMEVAL_REQUIRE_BROWSER is set")
+        yield None
+        return
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        yield browser
+        browser.close()
 
 
 class Visit:

@@ -27,7 +27,7 @@ START = (
 )
 
 
-def write_data(path: Path) -> None:
+def write_data(path: Path, count: int = SAMPLES) -> None:
     words = ["a", "red", "blue", "dog", "cat", "runs", "on", "the", "street", "beach"]
     rng = random.Random(7)
     rows = [
@@ -37,7 +37,7 @@ def write_data(path: Path) -> None:
             "generated_answer": " ".join(rng.choices(words, k=5)),
             "group": f"g{number // 3}",
         }
-        for number in range(SAMPLES)
+        for number in range(count)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 

@@ -1,4 +1,4 @@
-"""Point in box: does the point in the answer lie in the gold box?
+"""Point in box: is the point in the answer inside the gold box?
 
     point_in_box = 1 if left <= x <= right and top <= y <= bottom for any gold box, else 0
 
