@@ -110,7 +110,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.local import Local
-from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.opening import planned
 from multimodal_eval.run.part import Worker
 
 def used():

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from multimodal_eval.interop.coco import CaptionScores, caption_scores
     from multimodal_eval.interop.list_scores import AnswerScores, LabelScores, answer_scores, label_scores
     from multimodal_eval.run.engine.base import Engine
-    from multimodal_eval.run.evaluate import evaluate, rescore, resume
+    from multimodal_eval.run.evaluate import evaluate, resume
+    from multimodal_eval.run.rescore import rescore
 
 # The module of each public name; imported on first use, so that `import multimodal_eval` is fast.
 _MODULES = {
@@ -59,7 +60,7 @@ _MODULES = {
     "load_run": "data.runs.run",
     "metric": "core.registry",
     "register": "core.registry",
-    "rescore": "run.evaluate",
+    "rescore": "run.rescore",
     "resume": "run.evaluate",
     "rule": "core.rules",
 }

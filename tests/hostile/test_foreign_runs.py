@@ -20,8 +20,8 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import host_check
 from multimodal_eval.run.engine.base import Recipe
-from multimodal_eval.run.evaluate import rescoring_plan
 from multimodal_eval.run.part import Worker
+from multimodal_eval.run.rescore import rescoring_plan
 from tests.hostile.foreign import Place, edited, mmeval, put, received, texts
 from tests.registry_state import forget_plugins
 from tests.report.viewer.viewed import HOST, PORT, client, compared, wav

@@ -7,7 +7,7 @@ from pathlib import Path
 from multimodal_eval import Sample, load_run
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.opening import planned
 
 PLUGIN = str(Path(__file__).with_name("plugin.py"))
 CRASHING = str(Path(__file__).with_name("crashing_metrics.py"))

@@ -17,7 +17,7 @@ from multimodal_eval.run import execute
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.local import Local
-from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.opening import planned
 
 WORDS = [f"word{number}" for number in range(3000)]
 

@@ -18,7 +18,7 @@ from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.engine.local import Local
-from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.opening import planned
 from multimodal_eval.run.part import Worker
 
 

@@ -14,7 +14,7 @@ from multimodal_eval.core import registry
 from multimodal_eval.core.errors import RunFolderError, UnavailableError
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.opening import planned
 from tests.edited_runs import rewrite_json
 from tests.registry_state import forget_plugins
 from tests.report.viewer.viewed import client

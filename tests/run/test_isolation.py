@@ -15,7 +15,7 @@ from multimodal_eval.run import execute, isolation
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.engine.local import Local
-from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.opening import planned
 from tests.run.local_runs import CRASHED_STATUS, CRASHING, PLUGIN, content, run, samples, statuses
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("many_parts", "nothing_is_left_running")]

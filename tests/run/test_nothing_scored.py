@@ -14,7 +14,7 @@ from multimodal_eval.core.errors import InputError, NothingScoredError
 from multimodal_eval.core.score import unscored
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.opening import planned
 from tests.cli.command_line import mmeval
 from tests.run.stopping_executor import StoppedError, StoppingExecutor
 

@@ -16,7 +16,7 @@ from multimodal_eval.run import execute
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Inline
-from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.opening import planned
 from tests.edited_runs import write_json
 from tests.registry_state import restored_registries
 from tests.run.caption_samples import METRICS, PLUGIN, samples

@@ -18,8 +18,8 @@ from multimodal_eval.evaluation.metrics.cider import cider
 from multimodal_eval.run import part as parts
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.engine.base import Inline
-from multimodal_eval.run.evaluate import planned
 from multimodal_eval.run.execute import start
+from multimodal_eval.run.opening import planned
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from tests.run.comparison import state_bytes
 

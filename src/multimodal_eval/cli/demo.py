@@ -84,7 +84,7 @@ def _config(task: str) -> RunConfig:
 
 
 def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console) -> None:
-    from multimodal_eval.run.evaluate import planned
+    from multimodal_eval.run.opening import planned
 
     out.print(
         "Two imaginary systems, Alba and Boreas, see 24 drawn images and 20 photographs and hold 24 conversations.\n"

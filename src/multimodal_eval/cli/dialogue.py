@@ -114,7 +114,7 @@ def score(gold: Path, output: Path, ppl: Path | None, folder: Any, worst: int, *
     from multimodal_eval.contests.dialogue.contest import prepare
     from multimodal_eval.contests.dialogue.report import dialogue_report
     from multimodal_eval.contests.dialogue.sources import holds_both
-    from multimodal_eval.run.evaluate import default_folder
+    from multimodal_eval.run.opening import default_folder
 
     if ppl is None and not holds_both(output):
         raise click.UsageError(f"PPL is missing: name ppl_output.json too, or a folder or zip with both. Got {output}")

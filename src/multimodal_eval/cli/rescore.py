@@ -46,7 +46,8 @@ def rescore(run: Any, config: Path, output: Any, media_roots: tuple[Path, ...], 
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.config import overlaid
-    from multimodal_eval.run.evaluate import carry_over, default_folder, rescoring_plan
+    from multimodal_eval.run.opening import default_folder
+    from multimodal_eval.run.rescore import carry_over, rescoring_plan
 
     refuse_overwrite_alone({**params, "output": output})
     old = Run(run)

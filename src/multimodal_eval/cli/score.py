@@ -157,7 +157,7 @@ def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.run import execute
     from multimodal_eval.run.config import overlaid
-    from multimodal_eval.run.evaluate import default_folder, planned
+    from multimodal_eval.run.opening import default_folder, planned
 
     engine = engine_of(params)
     config = overlaid(

@@ -32,6 +32,56 @@ class StrataConfig(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     weights: dict[str, float]  # value of the column -> weight; they sum to 1
 
 
+class Parameters(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """The parameters of generation. None leaves a parameter to the model's own default."""
+
+    temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    seed: int | None = None
+    stop: list[str] = []
+    reasoning_effort: str | None = None
+    logprobs: bool = False  # ask for the log-probabilities of the answer's tokens
+    extra: dict[str, Any] = {}  # further fields of the request's body
+
+
+class UntilConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """When generation may stop before all samples are answered."""
+
+    metric: str
+    width: Annotated[float, msgspec.Meta(gt=0)] | None = None  # half the width of the interval; None with `better_than`
+    better_than: str | None = None  # a run: stop when the interval of the difference excludes zero
+    confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95
+
+
+class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """How the answers of a run are generated. Keys come from the environment and are never part of it."""
+
+    model: str  # PROVIDER:NAME
+    base_url: str | None = None  # recorded, and not part of the cache key
+    revision: str | None = None  # of the model
+    prompt: str | None = None  # the name of a built-in template, or a file; None: by the task
+    template: str | None = None  # set by the run: the text of the template
+    system: str | None = None
+    shots: str | None = None  # a file with solved examples
+    shot_count: Annotated[int, msgspec.Meta(ge=0)] | None = None  # None: all examples of the file
+    parameters: Parameters = Parameters()
+    epochs: Annotated[int, msgspec.Meta(ge=1)] = 1
+    max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    detail: Literal["low", "high", "auto"] | None = None  # of images
+    frames: Annotated[int, msgspec.Meta(ge=1)] | None = None  # of a video that is sent as images
+    media_as: Literal["data", "url"] = "data"  # `url`: the endpoint fetches http addresses itself
+    accept_truncated: bool = False
+    until: UntilConfig | None = None
+    # Not part of the signature: how fast, how long, how expensive.
+    concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None  # requests at the same time, at most
+    timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None  # seconds per request
+    retries: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    prices: str | None = None  # a price file
+    budget: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    use_cache: bool = True
+
+
 class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """Every setting of a run. The field names are the keys of the YAML file."""
 
@@ -63,6 +113,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     allow_outside_images: bool = False
     allow_image_urls: bool = False
     media_roots: list[str] = []  # set by `--media-root`: further folders that media are read from
+    generation: GenerationConfig | None = None  # None: the samples have answers
     presets: list[str] = []  # set by the run: the presets that its metrics came from
 
     @property

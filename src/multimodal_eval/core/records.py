@@ -24,7 +24,7 @@ READABLE_FORMATS = (1, 2, 3)
 
 COMPOSITE = "composite_score"  # the name of the composite among the metrics of a run
 
-State = Literal["reading", "scoring", "done"]
+State = Literal["reading", "generating", "generated", "scoring", "done"]
 
 T = TypeVar("T")
 
@@ -178,6 +178,22 @@ class Source(msgspec.Struct, frozen=True):
     predictions: str | None
 
 
+class GenerationInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the answers of a run were generated. Times and latencies are in the exchanges, not here."""
+
+    signature: str  # the model and every setting that changes an answer
+    settings: JsonObject
+    base_url: str | None = None  # recorded, and not part of the signature
+    models: list[str] = []  # as the endpoint names them
+    statuses: dict[str, int] = {}  # outcome -> samples
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None  # by the price file of the user
+    currency: str | None = None
+    population: int | None = None  # samples in the input, if only some of them were drawn
+    stopped: str | None = None  # why generation stopped before all samples were answered
+
+
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of run.json. Fields that are known only after reading the input or fitting have a default."""
 
@@ -202,6 +218,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signatures: dict[str, StoredSignature] = {}
     finished: str | None = None
     rescored_from: str | None = None
+    generation: GenerationInfo | None = None
     plugins: dict[str, str] = {}  # plug-in file -> the SHA-256 of its content; never imported from here
 
     def bounds_of(self, name: str) -> Bounds:

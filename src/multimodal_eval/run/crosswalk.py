@@ -14,7 +14,9 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.metrics_registry import is_available, list_available, resolve
 from multimodal_eval.run.engine.base import Engine, EngineName
-from multimodal_eval.run.evaluate import Data, evaluate, rescore
+from multimodal_eval.run.evaluate import evaluate
+from multimodal_eval.run.opening import Data
+from multimodal_eval.run.rescore import rescore
 
 __all__ = ["crosswalk", "crosswalk_settings"]
 

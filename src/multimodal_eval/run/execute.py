@@ -37,6 +37,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
+from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.grouping import refuse_missing_keys
 from multimodal_eval.run.incomplete import refuse_incomplete, refuse_open
 from multimodal_eval.run.isolation import has_died, noting_death, score_without_crashes
@@ -61,15 +62,19 @@ def start(
     *,
     is_durable: bool = True,
     overwrite: bool | None = None,
+    generation: Generation | None = None,
 ) -> RunFolder:
-    """Execute a run in a new folder. A refused input leaves no folder behind; `overwrite` is as in RunFolder.create."""
+    """Execute a run in a new folder. A refused input leaves no folder behind; `overwrite` is as in RunFolder.create.
+
+    `generation` asks a model for the answers, which the input then need not have.
+    """
     info = msgspec.structs.replace(describe(plan, source.recipe()), input=_named_files(source))
     with (
         RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder,
         discarded_if_refused(folder),
     ):
         remember(folder, info)
-        _read_and_score(Worker(plan, folder), source, executor or _local(), progress)
+        _read_and_score(Worker(plan, folder), source, executor or _local(), progress, generation)
     return folder
 
 
@@ -86,6 +91,7 @@ def continue_run(
     progress: Progress = silent,
     *,
     accept_open: bool = False,
+    generation: Generation | None = None,
 ) -> None:
     """Continue a run from the state of its folder; committed parts are kept. `source` is opened only if needed."""
     from multimodal_eval.run.repair import repair
@@ -99,18 +105,37 @@ def continue_run(
         if opened is None:
             raise RunFolderError(f"{folder.label} was interrupted before its samples were stored. Start a new run")
         folder.clear_samples()
-        _read_and_score(worker, opened, executor, progress)
+        _read_and_score(worker, opened, executor, progress, generation)
+    elif info.state in ("generating", "generated"):
+        _generate_and_score(worker, info, executor, progress, generation)
     else:
         repair(worker, info, source, executor, progress)
         refuse_changed(worker, info)
         finish(worker, info, executor, progress)
 
 
-def _read_and_score(worker: Worker, source: Input, executor: Executor, progress: Progress) -> None:
+def _read_and_score(
+    worker: Worker, source: Input, executor: Executor, progress: Progress, generation: Generation | None = None
+) -> None:
     info = read_input(worker, source, executor, progress)
     worker.source = source
-    info = fit(worker, info, executor, progress)
-    finish(worker, info, executor, progress)
+    if generation is not None:
+        refuse_bad_samples(worker, len(info.parts), executor)  # before anything is asked
+        info = generation.begin(worker.folder, info)
+    _generate_and_score(worker, info, executor, progress, generation)
+
+
+def _generate_and_score(
+    worker: Worker, info: RunInfo, executor: Executor, progress: Progress, generation: Generation | None
+) -> None:
+    if info.state == "generating":
+        if generation is None:
+            label = worker.folder.label
+            raise RunFolderError(f"{label} has samples without an answer. Continue with: mmeval run --resume {label}")
+        info = generation.answers(worker.folder, info, progress, accept_open=worker.accept_open)
+    if worker.plan.metrics:
+        info = fit(worker, info, executor, progress)
+        finish(worker, info, executor, progress)
 
 
 def _local() -> Executor:
@@ -256,7 +281,7 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
     from multimodal_eval.run.results import results_of
 
     plan, folder = worker.plan, worker.folder
-    todo = [part for part in range(len(info.parts)) if not folder.committed(part)]
+    todo = [part for part in range(len(info.parts)) if not folder.has_part("scores", part)]
     total = sum(info.parts)
     done = total - sum(info.parts[part] for part in todo)
     progress("scoring", done, total)

@@ -12,7 +12,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import storage_at
 from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.opening import planned
 from tests.cli.command_line import mmeval
 from tests.run.stopping_executor import StoppedError, StoppingExecutor
 

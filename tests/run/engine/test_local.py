@@ -22,7 +22,7 @@ from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine import local
 from multimodal_eval.run.engine.base import AHEAD, Inline, Recipe, in_order
 from multimodal_eval.run.engine.local import BUNDLE, THREADS, Local, bundled
-from multimodal_eval.run.evaluate import planned
+from multimodal_eval.run.opening import planned
 from multimodal_eval.run.plan import make_plan
 from tests.run.local_runs import PLUGIN, content, run, samples
 

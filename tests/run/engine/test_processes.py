@@ -31,7 +31,7 @@ def script(tmp_path, pause):
         from multimodal_eval import Sample
         from multimodal_eval.run import execute, plan as planning
         from multimodal_eval.run.config import overlaid
-        from multimodal_eval.run.evaluate import planned
+        from multimodal_eval.run.opening import planned
         from multimodal_eval.run.engine.local import Local
 
         planning.PART_SIZE = 7

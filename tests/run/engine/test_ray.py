@@ -18,8 +18,9 @@ from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError,
 from multimodal_eval.data.readers import splits
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.run import plan
-from multimodal_eval.run.evaluate import rescore, resume
+from multimodal_eval.run.evaluate import resume
 from multimodal_eval.run.part import CRASHED, Worker
+from multimodal_eval.run.rescore import rescore
 from tests.run.kill_and_resume import START, content
 
 ray = pytest.importorskip("ray")

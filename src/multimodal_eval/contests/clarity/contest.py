@@ -24,7 +24,7 @@ from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below, storage_at
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.evaluate import default_folder
+from multimodal_eval.run.opening import default_folder
 from multimodal_eval.run.plan import make_plan
 
 ANNOTATOR_METRICS = ("f1_any_match", "f1_majority", "soft_score")

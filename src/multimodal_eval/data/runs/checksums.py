@@ -25,7 +25,7 @@ from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
 
 MANIFEST, RESULTS = "manifest.json", "results.json"
 FOLDER = "checksums"
-DATA_FOLDERS = ("samples", "scores", "state")
+DATA_FOLDERS = ("samples", "answers", "exchanges", "scores", "state")
 _SEAL = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
 _END = b"\n}\n"
 _DIFFERS = "is damaged and cannot be read: its checksum differs"

@@ -9,7 +9,7 @@ from typing import IO, Any, Literal
 
 from multimodal_eval.core.errors import DamagedFileError, described
 
-Kind = Literal["samples", "scores"]
+Kind = Literal["samples", "answers", "exchanges", "scores"]
 Source = Path | IO[bytes]
 # What pyarrow raises for a damaged file: its own exceptions are ValueErrors, OSErrors, KeyErrors and the like.
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, NotImplementedError, OSError, OverflowError, MemoryError)

@@ -2,6 +2,7 @@
 
 run.json                     description: settings, input, versions, signatures, part sizes, state
 samples/part-00000.parquet   the checked samples
+answers/, exchanges/         of a run that asked a model, see generate.answer_tables
 state/METRIC.bin             corpus statistics
 scores/part-00000.parquet    one row per sample; the part is finished if this file exists
 manifest.json                the checksums of the files in samples/, state/ and scores/
@@ -12,7 +13,7 @@ classification.json          classes, confusions and annotators, if the composit
 scores.jsonl                 the scores as JSON lines, if a command has written them
 checksums/                   the checksums of files that are not in the manifest yet
 scratch/                     intermediate files of the workers; removed when the run is finished
-replaced.partial/            the run that this one replaces; put back if the new input is refused, removed later
+replaced.partial/            the run that this one replaces; put back if the new input is refused
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ T = TypeVar("T")
 _SCRATCH = "scratch"
 _REPLACED = f"replaced{TEMPORARY}"
 _CONTENT = {  # what a run folder consists of; files with other names belong to the user
-    *("run.json", "samples", "state", "scores", "results.json", "lint.json", "report.html", "classification.json"),
-    *("scores.jsonl", checksums.MANIFEST, checksums.FOLDER, _SCRATCH),
+    *("run.json", "samples", "answers", "exchanges", "state", "scores", "results.json", "lint.json"),
+    *("report.html", "classification.json", "scores.jsonl", checksums.MANIFEST, checksums.FOLDER, _SCRATCH),
 }
 _SMALL = 1 << 24  # bytes of a part that may stay in memory
 
@@ -68,8 +69,8 @@ class RunFolder:
         self._was_there = False
         self._single: dict[Kind, Any] = {}  # the only part, if this object has written it: it need not be read again
         self.checksums = Checksums(self.storage)
-        if isinstance(self.storage, TemporaryStorage):
-            self.storage.after_sync = WeakMethod(self._add_checksums)  # weak: large tables are freed at once
+        if isinstance(self.storage, TemporaryStorage):  # weak: large tables are freed at once
+            self.storage.after_sync = WeakMethod(self._add_checksums)
 
     def __reduce__(self) -> tuple[type[RunFolder], tuple[str]]:
         return RunFolder, (self.address,)
@@ -300,6 +301,10 @@ class RunFolder:
             return table if columns is None else table.select([name for name in columns if name in table.column_names])
         return self._read(part_name(kind, number), lambda source: part_files.read_table(source, columns))
 
+    def has_part(self, kind: Kind, number: int) -> bool:
+        """Whether a part exists."""
+        return self.storage.exists(part_name(kind, number))
+
     def part_schema(self, kind: Kind, number: int) -> Any:
         """The columns of a part, as an Arrow schema."""
         if number == 0 and (table := self._single.get(kind)) is not None:
@@ -330,10 +335,6 @@ class RunFolder:
 
         return to_batch(self.read_part("samples", number))
 
-    def committed(self, number: int) -> bool:
-        """Whether a part is scored."""
-        return self.storage.exists(part_name("scores", number))
-
     def clear_samples(self) -> None:
         """Remove the parts of an input that was not read completely."""
         self._single.pop("samples", None)
@@ -359,10 +360,9 @@ class RunFolder:
         """Commit the state of a metric."""
         name = state_name(metric)
         if self.defers:
-            self.storage.write_later(name, write)
-        else:
-            self.storage.write(name, partial(self._write_state, name, write))
-            self.checksums.trust(name)
+            return self.storage.write_later(name, write)
+        self.storage.write(name, partial(self._write_state, name, write))
+        self.checksums.trust(name)
 
     def _write_state(self, name: str, write: Write, path: Path) -> None:
         write(path)

@@ -1,0 +1,85 @@
+"""A journal: records that are appended one by one and survive the end of the process.
+
+Each line is the CRC-32 of the record in hexadecimal, a space and the record, which is JSON without line breaks. A line
+that was cut off when the process ended, or that is damaged, is ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["Journal"]
+
+_FLUSHED_EVERY = 256  # records between two flushes to the disk: a failure of the machine loses at most these
+
+
+class Journal:
+    """Appends records to a file. A record is in the file when `append` returns, also if the process is killed then.
+
+    Without a path, nothing is kept.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+        self._unflushed = 0
+
+    def append(self, record: bytes) -> None:
+        """Add a record."""
+        if self.path is None:
+            return
+        if self._descriptor is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            _end_last_line(self.path)
+            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        line = b"%08x %s\n" % (zlib.crc32(record), record)
+        view = memoryview(line)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+        self._unflushed += 1
+        if self._unflushed >= _FLUSHED_EVERY:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was appended to the disk."""
+        if self._descriptor is not None and self._unflushed:
+            os.fdatasync(self._descriptor)
+            self._unflushed = 0
+
+    def records(self) -> Iterator[bytes]:
+        """The intact records, in the order in which they were appended."""
+        if self.path is None or not self.path.is_file():
+            return
+        with self.path.open("rb") as stream:
+            for line in stream:
+                check, _, record = line.removesuffix(b"\n").partition(b" ")
+                if line.endswith(b"\n") and check == b"%08x" % zlib.crc32(record):
+                    yield record
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor is not None:
+            self.flush()
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _end_last_line(path: Path) -> None:
+    """End a line that was cut off, so that the next record starts on its own line."""
+    if path.is_file() and path.stat().st_size:
+        with path.open("rb+") as stream:
+            stream.seek(-1, os.SEEK_END)
+            if stream.read(1) != b"\n":
+                stream.write(b"\n")

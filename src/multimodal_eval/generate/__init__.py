@@ -1,0 +1,1 @@
+"""Answers from a model: the protocol, prompts, the engine, and the providers."""

@@ -1,0 +1,99 @@
+"""The tables of generated answers in a run folder: what was answered, and how each exchange went.
+
+answers/part-00000.parquet     one row per sample: status, text, reasoning, tokens; the same for the same replies
+exchanges/part-00000.parquet   one row per sample: times, latencies, attempts and the raw reply, which always differ
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.generate.outcomes import Outcome
+from multimodal_eval.generate.protocol import Answer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ANSWER_FIELDS = (
+    *("finish", "reasoning", "refusal", "logprobs", "input_tokens", "output_tokens", "reasoning_tokens", "model"),
+)
+__all__ = ["answer_table", "exchange_table", "exchanges_of", "with_answers"]
+
+
+def answer_table(first_row: int, exchanges: Sequence[Exchange]) -> pa.Table:
+    """What was answered."""
+    import pyarrow as pa
+
+    outcomes = [exchange.outcome for exchange in exchanges]
+    answers = [outcome.answer for outcome in outcomes]
+    return pa.table(
+        {
+            "row": pa.array(range(first_row, first_row + len(exchanges)), pa.int64()),
+            "status": pa.array([outcome.status for outcome in outcomes], pa.string()),
+            "reason": pa.array([outcome.reason for outcome in outcomes], pa.string()),
+            "text": pa.array([answer.text for answer in answers], pa.string()),
+            "finish": pa.array([answer.finish for answer in answers], pa.string()),
+            "reasoning": pa.array([answer.reasoning for answer in answers], pa.string()),
+            "refusal": pa.array([answer.refusal for answer in answers], pa.string()),
+            "logprobs": pa.array([answer.logprobs for answer in answers], pa.list_(pa.float64())),
+            "input_tokens": pa.array([answer.input_tokens for answer in answers], pa.int64()),
+            "output_tokens": pa.array([answer.output_tokens for answer in answers], pa.int64()),
+            "reasoning_tokens": pa.array([answer.reasoning_tokens for answer in answers], pa.int64()),
+            "model": pa.array([answer.model for answer in answers], pa.string()),
+            "request": pa.array([exchange.digest for exchange in exchanges], pa.string()),
+        }
+    )
+
+
+def exchange_table(first_row: int, exchanges: Sequence[Exchange]) -> pa.Table:
+    """How each exchange went."""
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            "row": pa.array(range(first_row, first_row + len(exchanges)), pa.int64()),
+            "started": pa.array([exchange.started for exchange in exchanges], pa.float64()),
+            "latency": pa.array([exchange.latency for exchange in exchanges], pa.float64()),
+            "attempts": pa.array([exchange.attempts for exchange in exchanges], pa.int64()),
+            "cached_tokens": pa.array([exchange.outcome.answer.cached_tokens for exchange in exchanges], pa.int64()),
+            "is_cached": pa.array([exchange.is_cached for exchange in exchanges], pa.bool_()),
+            "reply": pa.array([exchange.outcome.answer.reply for exchange in exchanges], pa.string()),
+        }
+    )
+
+
+def exchanges_of(answers: pa.Table) -> list[Exchange]:
+    """The stored answers, without what differs from time to time."""
+    return [
+        Exchange(
+            Outcome(
+                row["status"],
+                Answer(
+                    row["text"],
+                    **{name: row[name] for name in _ANSWER_FIELDS},
+                ),
+                row["reason"],
+            ),
+            row["request"],
+        )
+        for row in answers.to_pylist()
+    ]
+
+
+def with_answers(samples: pa.Table, exchanges: Sequence[Exchange]) -> pa.Table:
+    """The samples with their answers, log-probabilities, and the failures as errors."""
+    import pyarrow as pa
+
+    outcomes = [exchange.outcome for exchange in exchanges]
+    columns = {
+        "generated_answer": [outcome.text for outcome in outcomes],
+        "error": [outcome.error for outcome in outcomes],
+        "logprobs": [None if outcome.text is None else outcome.answer.logprobs for outcome in outcomes],
+    }
+    for name, values in columns.items():
+        place = samples.schema.get_field_index(name)
+        field = samples.schema.field(place)
+        samples = samples.set_column(place, field, pa.array(values, field.type))
+    return samples

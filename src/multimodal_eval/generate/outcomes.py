@@ -1,0 +1,72 @@
+"""What becomes of an answer: text to score, or a status with a reason. A failure is never an answer."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import msgspec
+
+from multimodal_eval.core.errors import shorten
+from multimodal_eval.generate.protocol import Answer
+
+__all__ = ["FAILURES", "Outcome", "OutcomeStatus", "failed", "outcome_of"]
+
+OutcomeStatus = Literal[
+    "ok",
+    "refused",  # the model refuses to answer
+    "filtered",  # by the endpoint's content filter
+    "truncated",  # at the limit of tokens
+    "empty",  # no text, or only white space
+    "tool_call",  # a call of a tool instead of text
+    "malformed",  # a reply that is not what the API promises
+    "rejected",  # a request that the endpoint does not accept
+    "unreadable",  # an image, audio or video that cannot be opened
+    "blocked",  # a turn of a dialogue after a reply that failed
+    "unanswered",  # every attempt failed, and the user accepts that
+]
+FAILURES: tuple[OutcomeStatus, ...] = get_args(OutcomeStatus)[1:]
+_LONGEST_EXCERPT = 200
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The result for one sample: the answer, and its status. The reason is None if the status is ok."""
+
+    status: OutcomeStatus
+    answer: Answer
+    reason: str | None = None
+
+    @property
+    def text(self) -> str | None:
+        """The text to score; None after a failure."""
+        return self.answer.text if self.status == "ok" else None
+
+    @property
+    def error(self) -> str | None:
+        """The failure as the `error` of a sample."""
+        return None if self.status == "ok" else f"{self.status}: {self.reason}"
+
+
+def outcome_of(answer: Answer, *, accept_truncated: bool = False) -> Outcome:
+    """The outcome of an answer that has arrived."""
+    if answer.finish == "refusal" or (answer.refusal and not answer.text):
+        return Outcome("refused", answer, f"the model refused: {_excerpt(answer.refusal or answer.text)}")
+    if answer.finish == "content_filter":
+        return Outcome("filtered", answer, "the endpoint's content filter stopped the answer")
+    if answer.finish == "tool_calls":
+        return Outcome("tool_call", answer, "the model called a tool instead of answering")
+    if answer.finish == "length" and not (accept_truncated and (answer.text or "").strip()):
+        tokens = f" after {answer.output_tokens:,} tokens" if answer.output_tokens else ""
+        return Outcome("truncated", answer, f"the answer was cut off{tokens} at the limit of tokens")
+    if not (answer.text or "").strip():
+        thought = ", only reasoning" if answer.reasoning else ""
+        return Outcome("empty", answer, f"the model answered without text{thought}")
+    return Outcome("ok", answer)
+
+
+def failed(status: OutcomeStatus, reason: str) -> Outcome:
+    """The outcome of a request without an answer."""
+    return Outcome(status, Answer(None), reason)
+
+
+def _excerpt(text: str | None) -> str:
+    return shorten(text, _LONGEST_EXCERPT) if text else "no text"

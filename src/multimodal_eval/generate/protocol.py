@@ -1,0 +1,175 @@
+"""The protocol of a generator: one request in, one answer out.
+
+A generator is any object with a `label` and an asynchronous `answer(request)`:
+
+    class Shouting:
+        label = "shouting"
+
+        async def answer(self, request: Request) -> Answer:
+            return Answer(request.prompt.upper())
+
+It raises `RetryableError` for a failure that is not the fault of the request (a time-out, a rate limit, a lost
+connection), `RejectedError` for a request that the model does not accept, and `EndpointError` if none can succeed. The
+engine limits how many calls run at once, retries, and stores what comes back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from multimodal_eval.core.config import Parameters
+from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
+from multimodal_eval.core.sample import Sample
+
+__all__ = [
+    "Answer",
+    "EndpointError",
+    "Generator",
+    "Media",
+    "RateLimitError",
+    "RejectedError",
+    "Request",
+    "Text",
+    "Turn",
+]
+
+Role = Literal["system", "user", "assistant"]
+MediaKind = Literal["image", "audio", "video"]
+Finish = Literal["stop", "length", "content_filter", "tool_calls", "refusal"]
+
+
+class EndpointError(MultimodalEvalError):
+    """No request can succeed: a wrong address, key or model. The message says what to do."""
+
+
+class RejectedError(MultimodalEvalError):
+    """The model does not accept this request: too long, an image that it cannot read. Other requests may succeed."""
+
+
+class RateLimitError(RetryableError):
+    """The endpoint asks for fewer requests; `retry_after` is the pause in seconds that it asks for, if any."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text in a turn."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """An image, audio or video in a turn: its content, or the URL from which the endpoint fetches it."""
+
+    kind: MediaKind
+    mime: str
+    content: bytes | None = field(default=None, repr=False)
+    url: str | None = None
+    detail: str | None = None  # of an image: low, high or auto
+    frames: tuple[bytes, ...] = field(default=(), repr=False)  # of a video: JPEG files
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the content, or of the URL."""
+        if self.frames:
+            return hashlib.sha256(b"".join(hashlib.sha256(frame).digest() for frame in self.frames)).hexdigest()
+        return hashlib.sha256(self.content if self.content is not None else (self.url or "").encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one side says before the other replies."""
+
+    role: Role
+    parts: tuple[Text | Media, ...]
+
+    @property
+    def text(self) -> str:
+        """The text parts, one per line."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a model is asked: the rendered turns and the parameters. `sample` is what they were rendered from."""
+
+    id: str
+    turns: tuple[Turn, ...]
+    parameters: Parameters = field(default_factory=Parameters)
+    epoch: int = 1
+    sample: Sample | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def prompt(self) -> str:
+        """The text of the last turn of the user."""
+        return next((turn.text for turn in reversed(self.turns) if turn.role == "user"), "")
+
+    @property
+    def system(self) -> str | None:
+        """The text of the system turns; None if there are none."""
+        texts = [turn.text for turn in self.turns if turn.role == "system"]
+        return "\n".join(texts) if texts else None
+
+    @property
+    def media(self) -> list[Media]:
+        """The media of all turns."""
+        return [part for turn in self.turns for part in turn.parts if isinstance(part, Media)]
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of everything that the model sees. The id of the sample and the address are not part of it."""
+        return hashlib.sha256(msgspec.json.encode(self.description, order="deterministic")).hexdigest()
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The request as a JSON object; media by their digests."""
+        return {
+            "turns": [{"role": turn.role, "parts": [_described(part) for part in turn.parts]} for turn in self.turns],
+            "parameters": msgspec.to_builtins(self.parameters),
+        }
+
+
+def _described(part: Text | Media) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"text": part.text}
+    described: dict[str, Any] = {"media": part.kind, "mime": part.mime, "sha256": part.digest}
+    if part.url is not None:
+        described["url"] = part.url
+    if part.detail is not None:
+        described["detail"] = part.detail
+    return described
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a model replies. `reply` is the endpoint's reply as JSON text, with times and request ids."""
+
+    text: str | None
+    finish: Finish = "stop"
+    reasoning: str | None = None  # kept apart from the answer
+    refusal: str | None = None  # what the model says instead of an answer
+    logprobs: list[float] | None = None  # the natural logarithms of the probabilities of the answer's tokens
+    input_tokens: int | None = None
+    output_tokens: int | None = None  # with those of the reasoning
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None  # of the input
+    model: str | None = None  # as the endpoint names it
+    reply: str | None = None
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """Answers requests."""
+
+    label: str  # the model, its revision if known, and every setting of the generator that changes an answer
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer to one request."""

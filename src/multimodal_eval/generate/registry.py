@@ -1,0 +1,75 @@
+"""Find a generator by name: PROVIDER:MODEL, or a Python callable.
+
+Providers are modules of `generate.providers`, and those of installed packages by the entry point group
+`multimodal_eval.generators`. A provider is a function `open(model, config, files) -> Generator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from multimodal_eval.core.config import GenerationConfig
+from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.registry import installed_entry_points
+from multimodal_eval.generate.protocol import Generator
+
+__all__ = ["ENTRY_POINT_GROUP", "find_generator", "providers"]
+
+ENTRY_POINT_GROUP = "multimodal_eval.generators"
+Provider = Callable[[str, GenerationConfig], Generator]
+
+# Provider -> its module below `generate.providers`, and what it is.
+BUILT_IN = {
+    "openai": ("openai_chat", "an endpoint with OpenAI's chat completions: OpenAI, Ollama, any hosted one"),
+    "vllm": ("openai_chat", "a vLLM server"),
+    "sglang": ("openai_chat", "an SGLang server"),
+    "llamacpp": ("openai_chat", "a llama.cpp server"),
+    "anthropic": ("anthropic", "Anthropic's messages"),
+    "gemini": ("gemini", "Google's generateContent"),
+    "transformers": ("local_transformers", "a checkpoint in a directory, run by transformers (extra `[torch]`)"),
+    "llama": ("embedded_llama", "a llama model run by onnxruntime: smollm2-135m, or a directory"),
+    "echo": ("dry", "repeats the prompt; for a dry run"),
+    "script": ("dry", "answers from a file, by sample id; for a dry run"),
+}
+
+
+@cache
+def _entry_points() -> dict[str, EntryPoint]:
+    return installed_entry_points(ENTRY_POINT_GROUP, "generator", {})
+
+
+def providers() -> dict[str, str]:
+    """The known providers, and what each is."""
+    return {name: text for name, (_, text) in BUILT_IN.items()} | {
+        name: entry.value for name, entry in _entry_points().items()
+    }
+
+
+def find_generator(config: GenerationConfig) -> Generator:
+    """The generator of a configuration."""
+    provider, _, model = config.model.partition(":")
+    if provider in BUILT_IN:
+        module = import_module(f"multimodal_eval.generate.providers.{BUILT_IN[provider][0]}")
+        opened: Generator = module.open_generator(provider, model, config)
+        return opened
+    if provider in _entry_points():
+        offered: Any = _entry_points()[provider].load()
+        return checked(offered(model, config), provider)
+    if ":" not in config.model:
+        raise ConfigError(f"`model` must be PROVIDER:NAME, such as openai:{config.model}. Providers: {_known()}")
+    raise UnknownNameError("provider", provider, providers())
+
+
+def checked(generator: object, name: str) -> Generator:
+    """The object, if it is a generator."""
+    if not isinstance(generator, Generator):
+        raise ConfigError(f"the generator {name!r} must have a `label` and an asynchronous method `answer(request)`")
+    return generator
+
+
+def _known() -> str:
+    return ", ".join(providers())

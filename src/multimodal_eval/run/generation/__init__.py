@@ -1,0 +1,1 @@
+"""Generation as a step of the run: after reading, before fitting."""

@@ -1,0 +1,190 @@
+"""Score the samples of a run again, with other settings, in a new folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from multimodal_eval.analysis.slices import ColumnsSeen
+from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError
+from multimodal_eval.core.progress import Progress
+from multimodal_eval.core.sample import FIELDS
+from multimodal_eval.data.runs.grants import granted, refuse_requests
+from multimodal_eval.data.runs.own_runs import remember
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_folder import RunFolder, state_name
+from multimodal_eval.data.runs.storage import Location, take_file
+from multimodal_eval.media.policy import policy_of
+from multimodal_eval.run import execute
+from multimodal_eval.run.config import ConfigSource, load_config, overlaid
+from multimodal_eval.run.consent import (
+    kept_settings,
+    missing_plugins_explained,
+    opens_media,
+    refuse_media,
+    refuse_other_definitions,
+    trusted_plugins,
+)
+from multimodal_eval.run.engine.base import Engine, EngineName, Executor
+from multimodal_eval.run.opening import opened_again, place, removed_on_failure
+from multimodal_eval.run.part import Worker
+from multimodal_eval.run.plan import Plan, make_plan, metric_names
+from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.repair import repair
+from multimodal_eval.run.signatures import stored_signature
+
+__all__ = ["carry_over", "continue_carrying", "rescore", "rescoring_plan"]
+
+_INPUT_SETTINGS = ("limit", "map", "annotators", "questions", "allow_partial", "max_expansion", "max_record_mb")
+
+
+def rescore(
+    run: Location | Run,
+    config: ConfigSource,
+    *,
+    plugins: Sequence[str | Path] = (),
+    media_roots: Sequence[str | Path] = (),
+    output: Location | None = None,
+    overwrite: bool = False,
+    progress: Progress | bool | None = None,
+    engine: Engine | EngineName = "local",
+    workers: int | None = None,
+) -> Run:
+    """Score the same samples with other weights, tasks or metrics, in a new folder.
+
+    Scores with an unchanged signature are reused; only new ones are computed. `plugins` are files that
+    define metrics, in addition to those of `config`: files named in the old run are not imported. `media_roots` are
+    folders to read its media from; a run that was not made here reads none without them. `overwrite` replaces a run
+    that is already at `output`.
+    """
+    chosen = Engine.of(engine, workers)
+    old = run if isinstance(run, Run) else Run(run)
+    plan = rescoring_plan(old, config, plugins, media_roots)
+    path, scratch = place(output, chosen)
+    with removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
+        folder = carry_over(old, plan, path, executor, report, is_durable=scratch is None, overwrite=overwrite)
+    return Run(folder.reopened(), scratch)
+
+
+def rescoring_plan(
+    old: Run, config: ConfigSource, plugins: Sequence[str | Path] = (), media_roots: Sequence[str | Path] = ()
+) -> Plan:
+    """The plan with the new settings on top of the old run's; a new task brings its own metrics."""
+    changes = msgspec.to_builtins(load_config(config))
+    for setting in _INPUT_SETTINGS:
+        if setting in changes:
+            raise ConfigError(f"{setting!r} is a setting for reading an input, but rescoring uses the samples of RUN")
+    changes["plugins"] = [*changes.get("plugins", []), *trusted_plugins(plugins, old.info.config)]
+    inherited = msgspec.to_builtins(granted(old.folder, old.info, media_roots))
+    if changes.get("task", old.info.task) != old.info.task or "tasks" in changes:
+        inherited.pop("metrics", None)
+    if "metrics" in changes or "metrics" not in inherited:
+        inherited.pop("presets", None)
+        inherited.pop("headline", None)  # the new metrics may not have it
+    names = metric_names(overlaid({**inherited, **changes}))
+    options_kept = {name: options for name, options in inherited.get("options", {}).items() if name in names}
+    changed = {name: {**options_kept.get(name, {}), **options} for name, options in changes.pop("options", {}).items()}
+    settings = overlaid({**inherited, **changes, "options": {**options_kept, **changed}})
+    refuse_requests(old.folder, old.info, kept_settings(settings, changes, changed), media_roots)
+    with missing_plugins_explained(old.folder, old.info):
+        plan = make_plan(settings, stored=old.info.signatures)
+    refuse_other_definitions(old, plan)
+    return plan
+
+
+def carry_over(
+    old: Run,
+    plan: Plan,
+    location: Location,
+    executor: Executor,
+    progress: Progress,
+    *,
+    is_durable: bool = True,
+    overwrite: bool | None = None,
+) -> RunFolder:
+    """Create a new folder with the old samples, reuse unchanged scores and compute the rest."""
+    info = msgspec.structs.replace(
+        execute.describe(plan, old.info.source),
+        input=old.info.input,
+        counts=old.info.counts,
+        input_notes=old.info.input_notes,
+        parts=old.info.parts,
+        rescored_from=old.folder.address,
+    )
+    if overwrite and RunFolder(location).address == old.folder.address:
+        raise RunFolderError(
+            f"{old.folder.label} cannot be replaced by a run that uses its scores. Name another folder"
+        )
+    with (
+        RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder,
+        execute.discarded_if_refused(folder),
+    ):
+        remember(folder, info)
+        continue_carrying(old, plan, folder, executor, progress)
+    return folder
+
+
+def continue_carrying(
+    old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: Progress, *, accept_open: bool = False
+) -> None:
+    """Continue a run that reuses scores of another, from the state of its folder."""
+    reusable = _reusable(old, plan)
+    info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable), accept_open)
+    if info.state == "reading":
+        _refuse_unavailable(plan, reusable)
+        if policy_of(plan.config) == policy_of(granted(old.folder, old.info)):  # the user has named no folder
+            refuse_media(old.folder, old.info, [each for each in plan.metrics if each.name not in reusable])
+        _refuse_columns(old, plan)
+        _take_files(old, folder, reusable)
+        info = execute.fit(worker, info, executor, progress)
+    else:  # scored parts are kept if something is refused
+        repair(worker, info, partial(opened_again, info.source, plan), executor, progress)
+        execute.refuse_changed(worker, info)
+        _refuse_unavailable(plan, reusable)
+    execute.finish(worker, info, executor, progress)
+
+
+def _refuse_unavailable(plan: Plan, reusable: set[str]) -> None:
+    """Refuse unavailable metrics, except those whose scores are reused."""
+    for metric in plan.metrics:
+        reason = None if metric.name in reusable else metric.unavailable()
+        if reason is not None:
+            raise UnavailableError(f"{metric.name}: {reason}")
+
+
+def _refuse_columns(old: Run, plan: Plan) -> None:
+    """Refuse slices and strata whose columns the old samples do not have."""
+    columns = ColumnsSeen(plan.config)
+    known: set[str] = set()
+    for number in range(len(old.info.parts)) if plan.config.by or plan.config.strata else ():
+        samples = old.folder.read_samples(number)
+        columns.see(samples)
+        known.update(*(sample.metadata for sample in samples))
+        known.update(field for field in FIELDS if any(getattr(sample, field) is not None for sample in samples))
+    columns.check_columns(known)
+
+
+def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
+    files = [f"samples/{name}" for name in old.folder.storage.names("samples")]
+    files += [state_name(metric) for metric in reusable if old.folder.has_state(metric)]
+    for name in files:
+        folder.checksums.copied(name, old.folder.checksums)
+        take_file(old.folder.storage, folder.storage, name)
+
+
+def _reusable(old: Run, plan: Plan) -> set[str]:
+    """The metrics whose scores would not change: the same settings, corpus and images."""
+    before = Worker(plan, old.folder)
+    stored, was = old.info.signatures, old.info.config
+    allowed = granted(old.folder, old.info, plan.config.media_roots)
+    same_media = policy_of(plan.config) in (policy_of(was), policy_of(allowed))
+    unweighted = msgspec.structs.replace(plan.config, strata=was.strata)  # strata do not change scores of samples
+    return {
+        metric.name
+        for metric in plan.metrics
+        if (same_media or not opens_media(metric))
+        and stored.get(metric.name) == stored_signature(metric, before.state(metric), unweighted)
+    }
