@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 METRICS = "multimodal_eval.evaluation.metrics."
 PAGES = {"api": ROOT / "docs" / "api.md", "commands": ROOT / "docs" / "commands.md"}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 API_HEAD = """# Python API
 
 <!-- Written by `python -m tools.reference`. -->
@@ -117,7 +118,7 @@ def field_lines(statement: ast.stmt) -> Iterator[str]:
 
 def method_lines(statement: ast.stmt) -> Iterator[str]:
     """A line for each public method and property, and for `__call__` and `__init__` if they are documented."""
-    if isinstance(statement, ast.FunctionDef):
+    if isinstance(statement, FUNCTIONS):
         text = (ast.get_docstring(statement) or "").partition("\n\n")[0].replace("\n", " ")
         if text and (not statement.name.startswith("_") or statement.name in ("__init__", "__call__")):
             is_property = any(ast.unparse(decorator).endswith("property") for decorator in statement.decorator_list)
@@ -127,7 +128,7 @@ def method_lines(statement: ast.stmt) -> Iterator[str]:
 
 def signature(function: object) -> str:
     node = definition(function)
-    assert isinstance(node, ast.FunctionDef)
+    assert isinstance(node, FUNCTIONS)
     line = f"{header(node)}: ..."
     if len(line) <= 100:
         return line
@@ -158,16 +159,17 @@ def with_default(argument: ast.arg, default: ast.expr | None) -> str:
     return ast.unparse(argument) + (f"{equals}{ast.unparse(default)}" if default else "")
 
 
-def header(node: ast.FunctionDef) -> str:
+def header(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"def {node.name}({', '.join(arguments(node.args))}){returned}"
+    word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    return f"{word} {node.name}({', '.join(arguments(node.args))}){returned}"
 
 
-def definition(value: object) -> ast.ClassDef | ast.FunctionDef:
+def definition(value: object) -> ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef:
     """The statement that defines a class or function: it has the annotations as they were written."""
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(value)))  # type: ignore[arg-type]
     (node,) = ast.parse(source).body
-    assert isinstance(node, ast.ClassDef | ast.FunctionDef)
+    assert isinstance(node, (ast.ClassDef, *FUNCTIONS))
     return node
 
 
