@@ -18,6 +18,10 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import to_table
 from multimodal_eval.data.runs.score_table import key_columns, score_columns
+from multimodal_eval.generate.answer_tables import answer_table, exchange_table
+from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.generate.outcomes import Outcome
+from multimodal_eval.generate.protocol import Answer
 
 RUN = "window.__pwned=1;alert(1)"
 ADDRESS = "http://pwned.example/x"
@@ -95,17 +99,31 @@ def hostile_run(folder: Path) -> Run:
             "options": {text: {text: text} for text in texts},
             "task": ALL,
             "strata": {"by": "dialogue_type", "weights": dict.fromkeys(texts, 0.01)},
+            "generation": {
+                **dict.fromkeys(("model", "prompt", "template", "system"), ALL),
+                "parameters": {"stop": texts, "reasoning_effort": ALL, "extra": {text: text for text in texts}},
+            },
         },
         "input": [{"path": text, "bytes": 1, "sha256": text} for text in texts],
         "counts": dict.fromkeys(("samples", "blank_answers", "unmatched_data", "unmatched_predictions"), 0),
         "input_notes": texts,
         "parts": [len(PAYLOADS)],
         "signatures": signatures,
+        "generation": {
+            **dict.fromkeys(("signature", "base_url", "currency", "stopped"), ALL),
+            "settings": {"model": ALL, **{text: text for text in texts}},
+            "models": texts,
+            "statuses": dict.fromkeys(texts, 1),
+            "cost": 1.5,
+            "population": 9,
+        },
         "state": "done",
     }
     common = {"format": RUN_FORMAT, "source": None}
     stored = RunFolder.create(folder, msgspec.convert({**common, **info}, RunInfo))
     stored.write_part("samples", 0, to_table(samples, 0))
+    stored.write_part("answers", 0, answer_table(0, [_exchange(text) for text in texts]))
+    stored.write_part("exchanges", 0, exchange_table(0, [_exchange(text) for text in texts]))
     columns = key_columns(samples, 0)
     for index, name in enumerate(names):
         columns |= score_columns(name, [_score(number, index, text) for number, text in enumerate(texts)])
@@ -128,6 +146,12 @@ def hostile_run(folder: Path) -> Run:
     stored.write_lint(msgspec.convert(lint, LintReport))
     stored.write_classification(_classification(texts))
     return Run(folder)
+
+
+def _exchange(text: Any) -> Exchange:
+    """A reply with the text in every field; its status is not one of ours."""
+    answer = Answer(text, reasoning=text, refusal=text, model=text, reply=text)
+    return Exchange(Outcome(text, answer, text), text, 1.0, 0.5)
 
 
 def _sample(number: int, text: str) -> Sample:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from multimodal_eval.analysis.composite_parts import CompositeParts, composite_parts
 from multimodal_eval.analysis.crosswalk import Crosswalk, crosswalk_if_any
 from multimodal_eval.analysis.few_values import Slices, slices_of
+from multimodal_eval.analysis.generation import GenerationSummary, generation_summary
 from multimodal_eval.analysis.scored_rows import ScoredRows
 from multimodal_eval.core.records import CompositeEntry, Finding, MetricEntry, to_json
 from multimodal_eval.data.runs.run import Run
@@ -33,6 +34,7 @@ class OneRun:
     crosswalk: Crosswalk | None
     classification: Classification | None
     dialogue: DialogueReport | None
+    generation: GenerationSummary | None
     config: str
 
 
@@ -50,6 +52,7 @@ def one_run(rows: ScoredRows) -> OneRun:
         crosswalk_if_any(run),
         _classification(run),
         _dialogue(run),
+        generation_summary(run.folder, run.info),
         to_json(run.info.config).decode(),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from multimodal_eval.analysis.generation import StoredAnswer, stored_answers
 from multimodal_eval.analysis.scored_rows import ScoredRows
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
@@ -34,6 +35,7 @@ class Answer:
     spans: list[Span] | None  # None if there is no answer
     error: str | None
     perplexity: float | None
+    outcome: StoredAnswer | None  # of the request, if the run asked a model
     scores: dict[str, Explained]
 
 
@@ -76,8 +78,8 @@ def shown_samples(
     audio, policy = AudioEmbedder(), media_policy(scored[0].run.folder, scored[0].run.info, media_roots, fetch=fetch)
 
     def shown(row: int, measure: float | None) -> Shown:
-        samples = [samples[index[row]] for samples, _ in contents]
-        stored = [scores[index[row]] for _, scores in contents]
+        stored = [rows[index[row]] for rows in contents]
+        samples = [row.sample for row in stored]
         first = samples[0]
         answers = [sample.generated_answer or "" for sample in samples]
         video = None if first.video is None else media_name(first.video)
@@ -93,24 +95,34 @@ def shown_samples(
             [(marked(shortened(text), answers), count) for text, count in Counter(first.reference_texts).items()],
             _texts(first.annotations or {}),
             _texts(first.metadata),
-            [_answer(*run_sample) for run_sample in zip(scored, samples, stored, strict=True)],
+            [_answer(run_rows, row) for run_rows, row in zip(scored, stored, strict=True)],
         )
 
     return [[shown(row, measure) for row, measure in zip(group.rows, group.measure, strict=True)] for group in chosen]
 
 
-def _read(run: Run, row_numbers: Sequence[int]) -> tuple[list[Sample], list[dict[str, Any]]]:
-    """The samples and scores of these rows of the run, in the given order."""
+@dataclass(frozen=True)
+class _StoredRow:
+    """What a run folder holds about one row."""
+
+    sample: Sample
+    scores: dict[str, Any]
+    outcome: StoredAnswer | None
+
+
+def _read(run: Run, row_numbers: Sequence[int]) -> list[_StoredRow]:
+    """The samples, scores and outcomes of these rows of the run, in the given order."""
     ends = np.array(list(accumulate(run.info.parts)))
     parts = np.searchsorted(ends, row_numbers, side="right")
-    samples: dict[int, Sample] = {}
-    scores: dict[int, dict[str, Any]] = {}
+    stored: dict[int, _StoredRow] = {}
     for part in sorted(set(parts.tolist())):
         rows = [row for row, row_part in zip(row_numbers, parts, strict=True) if row_part == part]
         inside = [row - (int(ends[part - 1]) if part else 0) for row in rows]
-        samples |= zip(rows, to_samples(_rows(run.folder.read_part("samples", part), inside)), strict=True)
-        scores |= zip(rows, _rows(run.folder.read_part("scores", part), inside).to_pylist(), strict=True)
-    return [samples[row] for row in row_numbers], [scores[row] for row in row_numbers]
+        samples = to_samples(_rows(run.folder.read_part("samples", part), inside))
+        scores = _rows(run.folder.read_part("scores", part), inside).to_pylist()
+        outcomes = [] if run.info.generation is None else stored_answers(run.folder, part, inside)
+        stored |= zip(rows, map(_StoredRow, samples, scores, outcomes or repeat(None)), strict=True)
+    return [stored[row] for row in row_numbers]
 
 
 def _rows(table: pa.Table, rows: Sequence[int]) -> pa.Table:
@@ -136,13 +148,15 @@ def _text(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=str).decode()
 
 
-def _answer(rows: ScoredRows, sample: Sample, scores: dict[str, Any]) -> Answer:
+def _answer(rows: ScoredRows, stored: _StoredRow) -> Answer:
+    sample, scores = stored.sample, stored.scores
     text = sample.generated_answer
     return Answer(
         rows.name,
         None if text is None else marked(shortened(text), sample.reference_texts),
         sample.error,
         sample.perplexity,
+        stored.outcome,
         {name: _explained(scores, name) for name in rows.run.entries if f"{name}:status" in scores},
     )
 

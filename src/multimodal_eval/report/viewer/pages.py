@@ -25,6 +25,7 @@ from multimodal_eval.report.highlight import highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
 from multimodal_eval.report.remarks import warnings
 from multimodal_eval.report.viewer.exports import Table
+from multimodal_eval.report.viewer.run_list import STATES
 from multimodal_eval.report.viewer.run_list import listed as listed_runs
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_page import (
@@ -87,7 +88,7 @@ class Pages:
     def runs(self, request: Request) -> Response:
         """All runs of the folder."""
         listing = listed_runs(self.folder, dict(refuse_repeated(request)))
-        return self._page("runs.html", listing=listing, address=urlencode(listing.parameters()))
+        return self._page("runs.html", listing=listing, states=STATES, address=urlencode(listing.parameters()))
 
     def runs_export(self, request: Request) -> Response:
         """The list as a file."""
@@ -100,9 +101,9 @@ class Pages:
         """Scores, warnings, signatures and slices of a finished run, or the progress of a run."""
         run = self._run(request)
         if not run.is_done:
-            return self._page("progress.html", run=run, progress=run.progress())
+            return self._page("progress.html", run=run, progress=run.progress(), generation=run.generation)
         content = {"results": run.run.outcome, "warnings": warnings(run.run), "lint": _lint(run)}
-        content["crosswalk"] = crosswalk_if_any(run.run)
+        content["crosswalk"], content["generation"] = crosswalk_if_any(run.run), run.generation
         return self._page("run.html", run=run, fields=FIELDS, composite=composite_parts(run.run), **content)
 
     def run_export(self, request: Request) -> Response:
@@ -155,12 +156,14 @@ class Pages:
         before, after = self._neighbours(run, query, dict(parameters))
         texts = [text for name in REFERENCES for text in listed(sample[name])]
         media, more_images = media_of(sample)
+        outcome = run.outcome_of(row)
         return self._page(
             "sample.html",
             run=run,
             row=row,
             sample=sample,
-            other_fields=other_fields_of(sample),
+            outcome=outcome,
+            other_fields=other_fields_of(sample, is_generated=outcome is not None),
             inputs=inputs_of(sample),
             marked=highlighted(sample["generated_answer"] or "", list(dict.fromkeys(texts))),
             metadata=decoded(sample["metadata"]) or {},

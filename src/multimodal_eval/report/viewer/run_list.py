@@ -10,7 +10,7 @@ from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, Unk
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 
-STATES = ("done", "scoring", "reading", "damaged")
+STATES = ("done", "scoring", "generated", "generating", "reading", "damaged")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,8 @@ def _of(run: ViewedRun) -> ListedRun:
     samples = sum(run.sizes) if run.sizes else None
     if not run.is_done:
         metrics = tuple(run.info.metrics)
-        return ListedRun(run.name, run.state, **common, samples=samples, metrics=metrics, progress=run.progress())
+        progress = None if run.state == "generated" else run.progress()
+        return ListedRun(run.name, run.state, **common, samples=samples, metrics=metrics, progress=progress)
     results = run.folder.read_results()
     entries = results.entries
     metric = headline_of(run.info, results)

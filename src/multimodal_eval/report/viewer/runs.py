@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from multimodal_eval.analysis.generation import GenerationSummary, StoredAnswer, generation_summary, stored_answers
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.records import RunInfo
@@ -55,7 +56,7 @@ class ViewedRun:
 
     @property
     def state(self) -> str:
-        """`reading`, `scoring` or `done`."""
+        """`reading`, `generating`, `generated`, `scoring` or `done`."""
         return self.info.state
 
     @property
@@ -119,6 +120,25 @@ class ViewedRun:
     def _refuse_outside(self, path: Path) -> None:
         if not path.resolve().is_relative_to(self.root):
             raise NoSuchRunError(f"{path.name} of the run {self.name} points outside the folder")
+
+    @cached_property
+    def _answered(self) -> dict[int, Path]:
+        """The files of answers, by part number; those of the exchanges are checked too."""
+        _ = self._parts("exchanges")
+        return {number: path for number, path in self._parts("answers").items() if number < len(self.sizes)}
+
+    @cached_property
+    def generation(self) -> GenerationSummary | None:
+        """How the answers were generated; None if the samples came with answers."""
+        _ = self._answered
+        return generation_summary(self.folder, self.info)
+
+    def outcome_of(self, row: int) -> StoredAnswer | None:
+        """The outcome of the request of a row; None if no model was asked."""
+        part = self.part_of(row)
+        if self.info.generation is None or part not in self._answered:
+            return None
+        return stored_answers(self.folder, part, [row - (self.ends[part - 1] if part else 0)])[0]
 
     @cached_property
     def committed(self) -> int:
@@ -193,6 +213,9 @@ class ViewedRun:
         """The progress of the run."""
         if not self.sizes:
             return Progress(self.state, 0, None, len(self._texts), None)
+        if self.state in ("generating", "generated"):
+            answered = sum(self.sizes[number] for number in self._answered)
+            return Progress(self.state, answered, sum(self.sizes), len(self._answered), len(self.sizes))
         return Progress(self.state, self.committed, sum(self.sizes), len(self.scores), len(self.sizes))
 
 

@@ -75,9 +75,10 @@ def _field(sample: Row, name: str) -> Any:
         return None
 
 
-def other_fields_of(sample: Row) -> dict[str, object]:
-    """The fields that the page does not show elsewhere."""
+def other_fields_of(sample: Row, *, is_generated: bool = False) -> dict[str, object]:
+    """The fields that the page does not show elsewhere. The outcome of a request contains the error."""
     elsewhere = {*_SHOWN_ELSEWHERE, *_MEDIA, *(name for name in _INPUTS if _field(sample, name) is not None)}
+    elsewhere |= {"error"} if is_generated else set()
     fields = {name: sample[name] for name in FIELDS if name not in elsewhere and sample.get(name) is not None}
     if "annotations" in fields:
         fields["annotations"] = decoded(fields["annotations"])
