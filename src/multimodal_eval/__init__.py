@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from multimodal_eval.interop.list_scores import AnswerScores, LabelScores, answer_scores, label_scores
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.evaluate import evaluate, resume
+    from multimodal_eval.run.generated import GeneratedRun, generate
     from multimodal_eval.run.rescore import rescore
 
 # The module of each public name; imported on first use, so that `import multimodal_eval` is fast.
@@ -35,6 +36,7 @@ _MODULES = {
     "CaptionScores": "interop.coco",
     "Engine": "run.engine.base",
     "Estimate": "core.score",
+    "GeneratedRun": "run.generated",
     "LabelScores": "interop.list_scores",
     "Message": "core.conversation",
     "MessagePart": "core.conversation",
@@ -56,6 +58,7 @@ _MODULES = {
     "compute": "interop.accumulator",
     "evaluate": "run.evaluate",
     "evaluate_sample": "evaluation.metrics_registry",
+    "generate": "run.generated",
     "label_scores": "interop.list_scores",
     "load_run": "data.runs.run",
     "metric": "core.registry",
@@ -75,6 +78,7 @@ __all__ = [
     "CaptionScores",
     "Engine",
     "Estimate",
+    "GeneratedRun",
     "LabelScores",
     "Message",
     "MessagePart",
@@ -97,6 +101,7 @@ __all__ = [
     "compute",
     "evaluate",
     "evaluate_sample",
+    "generate",
     "label_scores",
     "load_run",
     "metric",

@@ -9,7 +9,7 @@ import pytest
 
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core import progress_line
-from multimodal_eval.core.progress_line import ProgressLine, _duration
+from multimodal_eval.core.progress_line import ProgressLine, duration
 
 
 class Clock:
@@ -144,7 +144,7 @@ def test_long_steps_are_reported_too():
     ("seconds", "text"), [(0.4, "0 s"), (59, "59 s"), (198, "3 min 18 s"), (7500, "2 h 5 min"), (-1, "0 s")]
 )
 def test_durations(seconds, text):
-    assert _duration(seconds) == text
+    assert duration(seconds) == text
 
 
 def test_a_run_names_its_metrics():

@@ -10,6 +10,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval score answers.jsonl --task captioning -o runs/first",
         "mmeval report runs/first",
     ),
+    "run": (
+        "mmeval run questions.jsonl --model openai:NAME --task vqa",
+        "mmeval run questions.jsonl --model vllm:NAME --base-url http://localhost:8000/v1 --task vqa",
+        "mmeval run questions.jsonl --model openai:NAME --task vqa --dry-run",
+        "mmeval run --resume runs/first --budget 20",
+    ),
+    "generate": (
+        "mmeval generate questions.jsonl --model ollama:NAME --task vqa -o runs/first",
+        "mmeval generate --resume runs/first",
+        "mmeval score runs/first --metrics vqa_accuracy",
+    ),
     "score": (
         "mmeval score answers.jsonl --task captioning",
         "mmeval score captions_val2014.json results.json -o runs/first",
@@ -61,6 +72,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "demo": ("mmeval demo --fetch", "mmeval demo -o demo-runs"),
     "ls": ("mmeval ls metrics", "mmeval ls runs"),
     "ls metrics": ("mmeval ls metrics", "mmeval ls metrics --plugin my_metric.py"),
+    "ls models": ("mmeval ls models",),
     "ls tasks": ("mmeval ls tasks",),
     "ls rules": ("mmeval ls rules", "mmeval ls rules --plugin my_rules.py"),
     "ls runs": ("mmeval ls runs", "mmeval ls runs experiments/2024"),
@@ -71,6 +83,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 }
 # In lists of commands, a line that fits an 80-column terminal.
 SHORT: dict[str, str] = {
+    "run": "Ask a model, and score its answers.",
+    "generate": "Ask a model, and store its answers.",
     "score": "Score answers, and store the run.",
     "rescore": "Score a run under another configuration.",
     "compare": "Compare runs over the same samples.",

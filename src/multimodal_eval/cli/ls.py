@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def ls() -> None:
-    """List metrics, tasks, rules, runs or resources."""
+    """List metrics, tasks, rules, models, runs or resources."""
 
 
 @ls.command()
@@ -83,6 +83,22 @@ def rules(plugins: tuple[str, ...]) -> None:
             table.add_row(as_text(rule.name), as_text(rule.summary))
         out.print(table)
     out.print("Choose one: --option METRIC.rule=NAME. All of it: mmeval card NAME", style="dim", soft_wrap=True)
+
+
+@ls.command()
+def models() -> None:
+    """List the providers of models for `mmeval run --model PROVIDER:NAME`."""
+    from rich.table import Table
+
+    from multimodal_eval.cli.show import as_text, console
+    from multimodal_eval.generate.registry import providers
+
+    table = Table("provider", "what it is")
+    for name, about in providers().items():
+        table.add_row(as_text(name), as_text(about))
+    out = console()
+    out.print(table)
+    out.print("Ask one: mmeval run DATA --model PROVIDER:NAME [--base-url URL]", style="dim", soft_wrap=True)
 
 
 @ls.command()

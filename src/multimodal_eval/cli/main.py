@@ -21,12 +21,14 @@ from multimodal_eval.cli.demo import demo
 from multimodal_eval.cli.dialogue import dialogue
 from multimodal_eval.cli.examples import add_examples
 from multimodal_eval.cli.fetch import fetch
+from multimodal_eval.cli.generate import generate
 from multimodal_eval.cli.leaderboard import leaderboard
 from multimodal_eval.cli.lint import lint
 from multimodal_eval.cli.ls import ls
 from multimodal_eval.cli.meta import meta
 from multimodal_eval.cli.report import report
 from multimodal_eval.cli.rescore import rescore
+from multimodal_eval.cli.run import run
 from multimodal_eval.cli.schema import schema
 from multimodal_eval.cli.score import score
 from multimodal_eval.cli.sensitivity import sensitivity
@@ -60,6 +62,8 @@ def cli() -> None:
 
 
 for command in (
+    run,
+    generate,
     score,
     rescore,
     compare,

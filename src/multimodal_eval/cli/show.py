@@ -51,13 +51,26 @@ def show_run(run: Run) -> None:
         out.print(terminal.warning(line), soft_wrap=True)
     if lint and run.is_kept:
         out.print(f"  samples and reasons: mmeval lint {as_text(run.folder.label)}", soft_wrap=True)
+    if run.info.generation is not None:
+        _show_generation(run)
     out.print("\nsignatures", style="bold")
+    if run.info.generation is not None:
+        out.print(f"  {as_text(run.info.generation.signature)}", style="dim", soft_wrap=True)
     for name, signature in run.info.signatures.items():
         out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
         if name in run.entries and (origin := run.entries[name].origin_signature):
             out.print(f"    in its original program: {as_text(origin)}", style="dim", soft_wrap=True)
     if run.is_kept:
         out.print(f"\nrun folder: {as_text(run.folder.label)}", soft_wrap=True)
+
+
+def _show_generation(run: Run) -> None:
+    """Print how the model answered, under the scores."""
+    from multimodal_eval.cli.show_generation import generation_lines
+
+    out = console()
+    for line in generation_lines(run.folder, run.info):
+        out.print(as_text(line), soft_wrap=True)
 
 
 def table_of(title: str, left: list[str], right: list[str]) -> Table:

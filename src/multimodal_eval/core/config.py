@@ -54,11 +54,21 @@ class UntilConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95
 
 
+class Price(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """What a million tokens of a model cost."""
+
+    input: Annotated[float, msgspec.Meta(ge=0)]
+    output: Annotated[float, msgspec.Meta(ge=0)]
+    cached_input: Annotated[float, msgspec.Meta(ge=0)] | None = None  # of the endpoint's prompt cache; None: as input
+    currency: str = "USD"
+
+
 class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
     """How the answers of a run are generated. Keys come from the environment and are never part of it."""
 
     model: str  # PROVIDER:NAME
     base_url: str | None = None  # recorded, and not part of the cache key
+    key_env: str | None = None  # the name of the environment variable with the key; None: the provider's own
     revision: str | None = None  # of the model
     prompt: str | None = None  # the name of a built-in template, or a file; None: by the task
     template: str | None = None  # set by the run: the text of the template
@@ -78,8 +88,16 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None  # seconds per request
     retries: Annotated[int, msgspec.Meta(ge=0)] | None = None
     prices: str | None = None  # a price file
-    budget: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    price: Price | None = None  # set by the run: the price of the model, from the price file
+    budget: Annotated[float, msgspec.Meta(gt=0)] | None = None  # in the currency of the prices
     use_cache: bool = True
+    use_probe: bool = True  # one small request before the run
+
+
+# Settings of a generation that change no answer; they may change while a run is continued.
+CHANGEABLE = (
+    *("base_url", "key_env", "concurrency", "timeout", "retries", "prices", "budget", "use_cache", "use_probe"),
+)
 
 
 class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 # (stage, samples done, total number of samples or None if it is not known yet)
 Progress = Callable[[str, int, int | None], None]
@@ -13,6 +13,13 @@ def named(progress: Progress, metrics: str) -> None:
     working_on = getattr(progress, "working_on", None)
     if working_on is not None:
         working_on(metrics)
+
+
+def noted(progress: Progress, notes: Sequence[str]) -> None:
+    """Give a callback short notes on the current stage, the most important first, if it shows them."""
+    noting = getattr(progress, "noting", None)
+    if noting is not None:
+        noting(notes)
 
 
 def silent(stage: str, done: int, total: int | None) -> None:

@@ -7,6 +7,7 @@ a new line is written every few seconds, so that a long run is never silent.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from shutil import get_terminal_size
 from threading import Event, RLock, Thread
 from time import monotonic
@@ -14,7 +15,7 @@ from typing import Self, TextIO
 
 from multimodal_eval.core.visible import unprotected, visible
 
-__all__ = ["ProgressLine", "can_redraw"]
+__all__ = ["ProgressLine", "can_redraw", "duration"]
 
 INTERVAL = 5.0  # seconds between lines that are not on a terminal
 INTERVAL_CHECKED = 60.0  # at most this long between two checks, whatever the interval
@@ -35,7 +36,8 @@ class ProgressLine:
         with ProgressLine() as progress:
             evaluate("answers.jsonl", task="captioning", progress=progress)
 
-    `unit` is "samples", or "bytes" for downloads. `working_on` names the metric that is being computed.
+    `unit` is "samples", or "bytes" for downloads. `working_on` names the metric that is being computed; `noting` adds
+    notes, such as the number of failures, as far as the terminal has room for them.
     """
 
     def __init__(self, stream: TextIO | None = None, *, unit: str = "samples", interval: float | None = None) -> None:
@@ -45,6 +47,7 @@ class ProgressLine:
         self._interval = (REDRAW if self._is_redrawn else INTERVAL) if interval is None else interval
         self._lock = RLock()
         self._stage, self._metric = "", ""
+        self._notes: tuple[str, ...] = ()
         self._done, self._first, self._total = 0, 0, 0
         self._started = self._advanced = self._shown = monotonic()
         self._is_drawn = False
@@ -55,6 +58,7 @@ class ProgressLine:
         with self._lock:
             if stage != self._stage:
                 self._stage, self._metric, self._first, self._started = stage, "", done, monotonic()
+                self._notes = ()
                 self._done, self._advanced = done, self._started
             if done != self._done:
                 self._advanced = monotonic()
@@ -65,6 +69,12 @@ class ProgressLine:
         """Name the metric, or the metrics, that the current stage computes."""
         with self._lock:
             self._metric = metric
+            self._show_if_due()
+
+    def noting(self, notes: Sequence[str]) -> None:
+        """Show notes on the current stage, the most important first."""
+        with self._lock:
+            self._notes = tuple(notes)
             self._show_if_due()
 
     def __enter__(self) -> Self:
@@ -81,13 +91,25 @@ class ProgressLine:
     @property
     def text(self) -> str:
         """The line: `scoring clip_score: 2,560 of 5,000 (51 %), 12.3 per second, 3 min 18 s left`."""
+        return next(self._texts())
+
+    def _texts(self) -> Iterator[str]:
+        """The line, then shorter ones: without the share, then with fewer notes."""
+        yield self._text(self._notes)
+        for count in range(len(self._notes), 0, -1):
+            yield self._text(self._notes[:count], has_share=False)
+
+    def _text(self, notes: Sequence[str], *, has_share: bool = True) -> str:
         what = visible(f"{self._stage} {self._metric}".strip())
         if self._unit == "bytes":
             amount = _megabytes(self._done) + (f" of {_megabytes(self._total)}" if self._total else "") + " MB"
         else:
             amount = f"{self._done:,}" + (f" of {self._total:,}" if self._total else "")
-        share = f" ({self._done / self._total:.0%})".replace("%", " %") if self._total else ""
-        return ", ".join([f"{what}: {amount}{share}", *self._speed()])
+        share = f" ({self._done / self._total:.0%})".replace("%", " %") if self._total and has_share else ""
+        rate, *left = self._speed() or ("",)
+        if self._notes:
+            rate = rate.replace(" per second", "/s")
+        return ", ".join(filter(None, [f"{what}: {amount}{share}", rate, *map(visible, notes), *left]))
 
     def _speed(self) -> list[str]:
         """The rate and the remaining time, as soon as they are known; else the time since the stage started.
@@ -97,11 +119,11 @@ class ProgressLine:
         now = monotonic()
         elapsed, progressed = self._advanced - self._started, self._done - self._first
         if elapsed <= 0 or progressed <= 0:
-            return [f"{_duration(now - self._started)} so far"] if now - self._started >= 1 else []
+            return [f"{duration(now - self._started)} so far"] if now - self._started >= 1 else []
         rate = progressed / elapsed
         shown = f"{_megabytes(rate)} MB" if self._unit == "bytes" else f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
         left = (self._total - self._done) / rate - (now - self._advanced) if self._total > self._done else 0
-        return [f"{shown} per second", *([f"{_duration(left)} left"] if left > 0 else [])]
+        return [f"{shown} per second", *([f"{duration(left)} left"] if left > 0 else [])]
 
     def _show_if_due(self) -> None:
         now = monotonic()
@@ -113,7 +135,7 @@ class ProgressLine:
         """The line on a terminal, with a bar if there is space; it never wraps."""
         self._is_drawn = True
         width = get_terminal_size().columns - 1
-        line = self.text
+        line = next((text for text in self._texts() if len(text) <= width), self.text)
         if self._total and len(line) + BAR + 1 <= width:
             filled = min(BAR, BAR * self._done // self._total)
             line = f"{'━' * filled}{'─' * (BAR - filled)} {line}"
@@ -137,7 +159,7 @@ def _megabytes(size: float) -> str:
     return f"{size / 1e6:,.1f}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """4 s, 3 min 18 s, 2 h 5 min."""
     whole = max(0, round(seconds))
     minutes, hours = whole // 60, whole // 3600

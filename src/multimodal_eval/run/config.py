@@ -36,7 +36,8 @@ def load_config(source: ConfigSource) -> RunConfig:
 def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
     """The configuration with the given settings on top; None and False mean "not given".
 
-    Metric options are merged one by one: options of the file remain unless they are given again.
+    Metric options and the settings of generation are merged one by one: those of the file remain unless they are given
+    again.
     """
     for key in settings:
         if key not in RunConfig.__struct_fields__:
@@ -53,6 +54,8 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
         inherited = base.get("options", {})
         merged = {metric: {**inherited.get(metric, {}), **new} for metric, new in changes["options"].items()}
         changes["options"] = {**inherited, **merged}
+    if isinstance(changes.get("generation"), dict) and isinstance(base.get("generation"), dict):
+        changes["generation"] = _merged(base["generation"], changes["generation"])
     config = _converted({**base, **changes}, "the settings")
     # Absolute paths: a resumed run must find plug-ins, images and the files in options from any working directory.
     return msgspec.structs.replace(
@@ -64,6 +67,14 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
             for metric, options in config.options.items()
         },
     )
+
+
+def _merged(base: JsonObject, changes: JsonObject) -> JsonObject:
+    """The settings of generation with changes on top; the parameters are merged as well."""
+    merged = {**base, **changes}
+    if isinstance(base.get("parameters"), dict) and isinstance(changes.get("parameters"), dict):
+        merged["parameters"] = {**base["parameters"], **changes["parameters"]}
+    return merged
 
 
 def _split(names: str) -> list[str]:

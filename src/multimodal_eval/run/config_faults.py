@@ -7,10 +7,27 @@ from collections.abc import Callable, Iterator
 from operator import ge, gt, le, lt
 from typing import Any, get_args
 
-from multimodal_eval.core.config import OnMissing, RunConfig, StrataConfig, TaskConfig
+import msgspec
+
+from multimodal_eval.core.config import (
+    GenerationConfig,
+    OnMissing,
+    Parameters,
+    RunConfig,
+    StrataConfig,
+    TaskConfig,
+    UntilConfig,
+)
 from multimodal_eval.core.errors import did_you_mean, shorten
 
-_SECTIONS = {"$.tasks": TaskConfig, "$.strata": StrataConfig}
+# Where the decoder is -> the settings that are known there; the first that fits.
+_SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "$.tasks": TaskConfig,
+    "$.strata": StrataConfig,
+    "$.generation.parameters": Parameters,
+    "$.generation.until": UntilConfig,
+    "$.generation": GenerationConfig,
+}
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `(.*)`)?")
 _MISSING = re.compile(r"Object missing required field `(.*?)`(?: - at `(.*)`)?")
 _TYPE = re.compile(r"Expected `(.*?)`(?:, got `(.*?)`| (>=?|<=?) (\S+))(?: - at `(.*)`)?")
@@ -28,7 +45,12 @@ _KINDS = {
 _PYTHON = {int: "int", float: "float", str: "str", bool: "bool", list: "array", dict: "object", type(None): "null"}
 _COMPARED = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {">=": ge, ">": gt, "<=": le, "<": lt}
-_CHOICES = {"on_missing": get_args(OnMissing), "unknown_labels": ("error", "wrong")}
+_CHOICES = {
+    "on_missing": get_args(OnMissing),
+    "unknown_labels": ("error", "wrong"),
+    "detail": ("low", "high", "auto"),
+    "media_as": ("data", "url"),
+}
 
 
 def in_words(message: str, content: Any) -> str:

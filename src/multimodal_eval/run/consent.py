@@ -21,7 +21,6 @@ from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.records import JsonObject, RunInfo
 from multimodal_eval.core.registry import PLUGIN, content_of_plugin, is_loaded
 from multimodal_eval.data.runs.own_runs import is_own
-from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.plan import Plan
 
@@ -48,16 +47,16 @@ def refuse_other_plugins(folder: RunFolder, info: RunInfo, plugins: Sequence[str
         )
 
 
-def refuse_other_definitions(old: Run, plan: Plan) -> None:
+def refuse_other_definitions(folder: RunFolder, info: RunInfo, plan: Plan) -> None:
     """Refuse to rescore a run with other plug-ins under the names of its metrics."""
-    recorded = set(old.info.plugins.values())
+    recorded = set(info.plugins.values())
     for metric in plan.metrics if recorded else ():
         module = origin(metric)[0]
-        if module.startswith(PLUGIN) and metric.name in old.info.signatures:
+        if module.startswith(PLUGIN) and metric.name in info.signatures:
             path, digest = content_of_plugin(module)
             if digest not in recorded:
                 raise RunFolderError(
-                    f"{old.folder.label} was scored with another content of the plug-in that defines {metric.name} "
+                    f"{folder.label} was scored with another content of the plug-in that defines {metric.name} "
                     f"than {path} has now. Restore the file, give the new metric another name, or score the data again"
                 )
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.errors import (
-    ConfigError,
-)
+from multimodal_eval.core.config import GenerationConfig
+from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.core.progress import Progress
+from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.damage import faults
 from multimodal_eval.data.runs.grants import granted, refuse_requests
 from multimodal_eval.data.runs.run import Run
@@ -27,11 +27,11 @@ from multimodal_eval.run.consent import (
     refuse_other_plugins,
     trusted_plugins,
 )
-from multimodal_eval.run.engine.base import Engine, EngineName
-from multimodal_eval.run.generation.model import Model, generation_of, with_model
+from multimodal_eval.run.engine.base import Engine, EngineName, Executor
+from multimodal_eval.run.generation.model import Model, generation_of, with_changes, with_model
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.opening import Data, opened_again, place, planned, removed_on_failure
-from multimodal_eval.run.plan import Plan, make_plan, metric_names
+from multimodal_eval.run.plan import Plan, generating_plan, make_plan, metric_names
 from multimodal_eval.run.progress_display import shown
 from multimodal_eval.run.rescore import continue_carrying
 
@@ -103,6 +103,8 @@ def resume(
     progress: Progress | bool | None = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
+    model: Model | None = None,
+    generation: Mapping[str, Any] | None = None,
 ) -> Run:
     """Continue an interrupted run, on any engine; the results are those of an uninterrupted run.
 
@@ -111,6 +113,9 @@ def resume(
     `media_roots` are folders to read its media from; a run that was not made here reads none without them. Open samples
     are scored again; with `accept_open`, those that fail again are stored as errors. With `allow_empty`, a metric may
     be without a single score.
+    `model` is the generator or the function that answers the samples; a model with a name is found by it.
+    `generation` changes settings that change no answer: `budget`, `prices`, `concurrency`, `timeout`, `retries`,
+    `base_url`, `key_env`, `use_cache`, `use_probe`.
     """
     chosen = Engine.of(engine, workers)
     folder = RunFolder(location)
@@ -120,6 +125,11 @@ def resume(
         return Run(location)
     plan = resumed_plan(location, plugins, media_roots)
     old = None if info.rescored_from is None else Run(info.rescored_from)
+    if not plan.names:
+        raise RunFolderError(
+            f"{folder.label} has no metrics yet. Complete its answers with: mmeval generate --resume {folder.label}, "
+            f"and score them with, for example: mmeval score {folder.label} --task vqa"
+        )
     if allow_empty:
         plan = dataclasses.replace(plan, config=msgspec.structs.replace(plan.config, allow_empty=True))
     with folder.locked(), chosen.executor(plan) as executor, shown(progress) as report:
@@ -127,9 +137,40 @@ def resume(
             folder.clear_temporary()
             continue_carrying(old, plan, folder, executor, report, accept_open=accept_open)
         else:
-            source = partial(opened_again, info.source, plan)
-            execute.continue_run(plan, source, folder, executor, report, accept_open=accept_open)
+            continue_in(folder, plan, executor, report, accept_open=accept_open, model=model, changes=generation)
     return Run(location)
+
+
+def continue_in(
+    folder: RunFolder,
+    plan: Plan,
+    executor: Executor,
+    progress: Progress,
+    *,
+    accept_open: bool = False,
+    model: Model | None = None,
+    changes: Mapping[str, Any] | None = None,
+) -> None:
+    """Continue a run in its folder, which is locked; `changes` are new settings of its generation."""
+    info, generation = folder.read_info(), None
+    if plan.config.generation is not None and info.state in ("reading", "generating"):
+        settings = with_changes(plan.config.generation, dict(changes or {}))
+        plan = dataclasses.replace(plan, config=msgspec.structs.replace(plan.config, generation=settings))
+        generation = generation_of(plan, model)
+        folder.write_info(_with_settings(info, settings))
+    elif changes:
+        raise ConfigError(f"{folder.label} has all its answers: {', '.join(changes)} would change nothing")
+    source = partial(opened_again, info.source, plan)
+    execute.continue_run(plan, source, folder, executor, progress, accept_open=accept_open, generation=generation)
+
+
+def _with_settings(info: RunInfo, settings: GenerationConfig) -> RunInfo:
+    """The description of a run with new settings of its generation."""
+    described = info.generation
+    if described is not None:
+        described = msgspec.structs.replace(described, base_url=settings.base_url)
+    config = msgspec.structs.replace(info.config, generation=settings)
+    return msgspec.structs.replace(info, config=config, generation=described)
 
 
 def resumed_plan(
@@ -143,7 +184,9 @@ def resumed_plan(
     config = msgspec.structs.replace(granted(folder, info, media_roots), plugins=imported)
     refuse_requests(folder, info, config, media_roots)
     stored = () if info.rescored_from is None else Run(info.rescored_from).info.signatures
-    if info.state != "reading" and not config.metrics:  # without those of the task that the samples do not allow
+    if config.generation is not None and not (info.metrics or info.unavailable):
+        return generating_plan(config)
+    if info.state in ("scoring", "done") and not config.metrics:  # without those that the samples do not allow
         names = [name for name in metric_names(config) if name in {*info.metrics, *info.unavailable}]
         config = msgspec.structs.replace(config, metrics=names)
     with missing_plugins_explained(folder, info):

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import platform
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from typing import Any
 
 import msgspec
 
-from multimodal_eval import __version__
 from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, RunFolderError
-from multimodal_eval.core.machine import package_version
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.progress import Progress, named, silent
 from multimodal_eval.core.records import (
@@ -24,9 +19,7 @@ from multimodal_eval.core.records import (
     Counts,
     InputFile,
     RunInfo,
-    Source,
 )
-from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.problems import Problems
@@ -36,6 +29,7 @@ from multimodal_eval.data.runs.part_writer import PartWriter
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.run.description import describe, described_metrics, now
 from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
 from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.grouping import refuse_missing_keys
@@ -48,9 +42,6 @@ from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.sample_checks import refuse_bad_samples
 from multimodal_eval.run.signatures import signatures
 from multimodal_eval.run.sums import TreeSum
-
-# Packages whose version may change a score or the stored files.
-PACKAGES = ("numpy", "scipy", "pyarrow", "msgspec", "onnxruntime", "tokenizers", "pillow")
 
 
 def start(
@@ -119,8 +110,9 @@ def _read_and_score(
 ) -> None:
     info = read_input(worker, source, executor, progress)
     worker.source = source
-    if generation is not None:
-        refuse_bad_samples(worker, len(info.parts), executor)  # before anything is asked
+    if generation is not None:  # whatever can be refused is refused before anything is asked
+        refuse_missing_fields(planned_for(worker, info), worker.folder, info, answered=generation.config)
+        refuse_bad_samples(worker, len(info.parts), executor)
         info = generation.begin(worker.folder, info)
     _generate_and_score(worker, info, executor, progress, generation)
 
@@ -133,9 +125,13 @@ def _generate_and_score(
             label = worker.folder.label
             raise RunFolderError(f"{label} has samples without an answer. Continue with: mmeval run --resume {label}")
         info = generation.answers(worker.folder, info, progress, accept_open=worker.accept_open)
-    if worker.plan.metrics:
-        info = fit(worker, info, executor, progress)
-        finish(worker, info, executor, progress)
+    if worker.plan.names:  # without any, the run stops after the answers
+        score_answers(worker, info, executor, progress)
+
+
+def score_answers(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> None:
+    """Score samples that are stored with their answers."""
+    finish(worker, fit(worker, info, executor, progress), executor, progress)
 
 
 def _local() -> Executor:
@@ -191,9 +187,10 @@ def _read_here(worker: Worker, source: Input, progress: Progress) -> ReadInput:
 
 def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> RunInfo:
     """Gather the corpus statistics, then store the signatures. After this the run can be resumed."""
-    if worker.plan.extras and not _has_references(worker.folder, info):
-        worker.plan = worker.plan.without_extras()
-        info = msgspec.structs.replace(info, **_described(worker.plan))
+    plan = planned_for(worker, info)
+    if plan is not worker.plan:
+        worker.plan = plan
+        info = msgspec.structs.replace(info, **described_metrics(plan))
     folder, groups = worker.folder, worker.fitting
     refuse_missing_fields(worker.plan, folder, info)
     refuse_bad_samples(worker, len(info.parts), executor)
@@ -219,6 +216,12 @@ def fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -
     folder.record_checksums()
     folder.write_info(info)
     return info
+
+
+def planned_for(worker: Worker, info: RunInfo) -> Plan:
+    """The plan, without the metrics that need references if no sample has one."""
+    plan = worker.plan
+    return plan if not plan.extras or _has_references(worker.folder, info) else plan.without_extras()
 
 
 def _has_references(folder: RunFolder, info: RunInfo) -> bool:
@@ -310,8 +313,8 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
         folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), worker.facts))
     folder.clear_scratch()
     if info.format != RUN_FORMAT:  # continued from an earlier version
-        info = msgspec.structs.replace(info, format=RUN_FORMAT, **_described(plan))
-    folder.write_info(msgspec.structs.replace(info, state="done", finished=_now(), headline=results.headline))
+        info = msgspec.structs.replace(info, format=RUN_FORMAT, **described_metrics(plan))
+    folder.write_info(msgspec.structs.replace(info, state="done", finished=now(), headline=results.headline))
     folder.write_results(results)  # last: with it, the run is finished
     refuse_unscored(folder, info, results, allow_empty=plan.config.allow_empty)
 
@@ -356,42 +359,6 @@ def discarded_if_refused(folder: RunFolder) -> Iterator[None]:
         raise
 
 
-def describe(plan: Plan, source: Source | None) -> RunInfo:
-    """The initial content of run.json. `source` describes how to open the input again."""
-    return RunInfo(
-        format=RUN_FORMAT,
-        state="reading",
-        created=_now(),
-        versions={
-            "multimodal_eval": __version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            **{package: package_version(package) for package in PACKAGES},
-        },
-        task=plan.task.name if plan.task else None,
-        unavailable=plan.unavailable,
-        seed=plan.config.seed,
-        config=plan.config,
-        source=source,
-        plugins=plugin_digests(plan.config.plugins),
-        **_described(plan),
-    )
-
-
-def _described(plan: Plan) -> dict[str, Any]:
-    """The entries of run.json about the metrics."""
-    return {
-        "metrics": [metric.name for metric in plan.metrics],
-        "headline": plan.headline,
-        "bounds": plan.bounds,
-        "means": [metric.name for metric in plan.metrics if metric.averages],
-    }
-
-
 def _name(source: Input) -> str | None:
     recipe = source.recipe()
     return None if recipe is None else recipe.data
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -23,7 +23,7 @@ from multimodal_eval.data.readers.records import parse_map
 from multimodal_eval.data.runs.storage import Location, located
 from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.run.engine.base import Engine
-from multimodal_eval.run.plan import Plan, make_plan, needed_resources
+from multimodal_eval.run.plan import Plan, generating_plan, make_plan, needed_resources
 
 __all__ = ["Data", "default_folder", "open_input", "opened_again", "place", "planned", "removed_on_failure"]
 
@@ -35,11 +35,14 @@ def planned(
     data: Data,
     predictions: str | Path | None,
     fetch: Callable[[list[str]], None] | None = None,
+    *,
+    scores: bool = True,
 ) -> tuple[Plan, Input]:
     """The plan and the opened input. Without a task or metrics, a COCO pair gets the COCO metrics, and VQA files get
     VQA accuracy and exact match.
 
-    `fetch` is called with the names of missing resources.
+    `fetch` is called with the names of missing resources. Without `scores`, the run stops after the answers of its
+    model.
     Image paths are relative to the folder of the data file (for a pattern: the folder before its first * or ?), unless
     the configuration sets another.
     """
@@ -52,6 +55,8 @@ def planned(
         config = msgspec.structs.replace(config, image_root=str(Path.cwd()), allow_outside_images=True)
     if config.questions is not None:  # a resumed run may start in another folder
         config = msgspec.structs.replace(config, questions=str(Path(config.questions).resolve()))
+    if not scores:
+        return generating_plan(config), source
     if config.task is None and not config.metrics and isinstance(source, FileInput):
         config = msgspec.structs.replace(config, metrics=_usual_metrics(source))
     if fetch is not None:

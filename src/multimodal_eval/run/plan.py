@@ -101,7 +101,9 @@ class Plan:
     @property
     def label(self) -> str:
         """The part of the run folder's name that describes the run."""
-        return self.task.name if self.task else "metrics"
+        if self.task is not None:
+            return self.task.name
+        return "metrics" if self.metrics else "answers"
 
 
 def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
@@ -136,6 +138,15 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     plan = Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes), tuple(extras))
     _refuse_bad_headline(plan)
     return plan
+
+
+def generating_plan(config: RunConfig) -> Plan:
+    """The plan of a run that stops after the answers. Its task is only that of the prompt; metrics come later."""
+    for plugin in config.plugins:
+        load_plugin(plugin)
+    compiled_patterns(config.patterns)  # refuses a bad one
+    config = msgspec.structs.replace(config, error_patterns=with_versions(config.error_patterns))
+    return Plan(config, make_task(config), (), {}, composite=False)
 
 
 def _resolved(name: str, config: RunConfig) -> Metric:

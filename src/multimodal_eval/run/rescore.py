@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError
 from multimodal_eval.core.progress import Progress
+from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.runs.grants import granted, refuse_requests
 from multimodal_eval.data.runs.own_runs import remember
@@ -28,6 +30,7 @@ from multimodal_eval.run.consent import (
     refuse_other_definitions,
     trusted_plugins,
 )
+from multimodal_eval.run.description import describe
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
 from multimodal_eval.run.opening import opened_again, place, removed_on_failure
 from multimodal_eval.run.part import Worker
@@ -36,7 +39,15 @@ from multimodal_eval.run.progress_display import shown
 from multimodal_eval.run.repair import repair
 from multimodal_eval.run.signatures import stored_signature
 
-__all__ = ["carry_over", "continue_carrying", "rescore", "rescoring_plan"]
+__all__ = ["carry_over", "continue_carrying", "refuse_columns", "rescore", "rescoring_plan"]
+
+
+class Stored(Protocol):
+    """A run folder and its description."""
+
+    folder: RunFolder
+    info: RunInfo
+
 
 _INPUT_SETTINGS = ("limit", "map", "annotators", "questions", "allow_partial", "max_expansion", "max_record_mb")
 
@@ -70,7 +81,7 @@ def rescore(
 
 
 def rescoring_plan(
-    old: Run, config: ConfigSource, plugins: Sequence[str | Path] = (), media_roots: Sequence[str | Path] = ()
+    old: Stored, config: ConfigSource, plugins: Sequence[str | Path] = (), media_roots: Sequence[str | Path] = ()
 ) -> Plan:
     """The plan with the new settings on top of the old run's; a new task brings its own metrics."""
     changes = msgspec.to_builtins(load_config(config))
@@ -91,7 +102,7 @@ def rescoring_plan(
     refuse_requests(old.folder, old.info, kept_settings(settings, changes, changed), media_roots)
     with missing_plugins_explained(old.folder, old.info):
         plan = make_plan(settings, stored=old.info.signatures)
-    refuse_other_definitions(old, plan)
+    refuse_other_definitions(old.folder, old.info, plan)
     return plan
 
 
@@ -107,7 +118,7 @@ def carry_over(
 ) -> RunFolder:
     """Create a new folder with the old samples, reuse unchanged scores and compute the rest."""
     info = msgspec.structs.replace(
-        execute.describe(plan, old.info.source),
+        describe(plan, old.info.source),
         input=old.info.input,
         counts=old.info.counts,
         input_notes=old.info.input_notes,
@@ -137,7 +148,7 @@ def continue_carrying(
         _refuse_unavailable(plan, reusable)
         if policy_of(plan.config) == policy_of(granted(old.folder, old.info)):  # the user has named no folder
             refuse_media(old.folder, old.info, [each for each in plan.metrics if each.name not in reusable])
-        _refuse_columns(old, plan)
+        refuse_columns(old, plan)
         _take_files(old, folder, reusable)
         info = execute.fit(worker, info, executor, progress)
     else:  # scored parts are kept if something is refused
@@ -155,7 +166,7 @@ def _refuse_unavailable(plan: Plan, reusable: set[str]) -> None:
             raise UnavailableError(f"{metric.name}: {reason}")
 
 
-def _refuse_columns(old: Run, plan: Plan) -> None:
+def refuse_columns(old: Stored, plan: Plan) -> None:
     """Refuse slices and strata whose columns the old samples do not have."""
     columns = ColumnsSeen(plan.config)
     known: set[str] = set()

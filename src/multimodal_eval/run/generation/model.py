@@ -3,41 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.config import GenerationConfig, RunConfig
-from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.config import CHANGEABLE, GenerationConfig, RunConfig
+from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.generate.functions import FunctionGenerator
+from multimodal_eval.generate.prices import with_price
 from multimodal_eval.generate.prompts import Prompts
 from multimodal_eval.generate.protocol import Generator
 from multimodal_eval.generate.registry import checked, find_generator
+from multimodal_eval.run.generation.metered import MeteredGeneration
 from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.plan import Plan
 
-__all__ = ["Model", "generation_of", "with_model"]
+__all__ = ["Model", "generation_of", "with_changes", "with_model"]
 
 Model = str | Generator | Callable[..., Any]
 
 
 def with_model(config: RunConfig, model: Model | None) -> RunConfig:
-    """The configuration with the name of the model."""
-    if model is None:
+    """The configuration with the name of the model and its price."""
+    generation = config.generation
+    if model is not None:
+        name = model if isinstance(model, str) else as_generator(model).label
+        if generation is None:
+            generation = GenerationConfig(model=name)
+        generation = msgspec.structs.replace(generation, model=name)
+    if generation is None:
         return config
-    name = model if isinstance(model, str) else as_generator(model).label
-    if config.generation is not None:
-        return msgspec.structs.replace(config, generation=msgspec.structs.replace(config.generation, model=name))
-    return msgspec.structs.replace(config, generation=GenerationConfig(model=name))
+    return msgspec.structs.replace(config, generation=_settled(generation))
 
 
-def generation_of(plan: Plan, model: Model | None) -> Generation | None:
+def _settled(config: GenerationConfig) -> GenerationConfig:
+    """The settings with absolute paths, so that a run can be continued in any folder, and with the model's price."""
+    shots = None if config.shots is None else str(Path(config.shots).resolve())
+    return with_price(msgspec.structs.replace(config, shots=shots))
+
+
+def with_changes(config: GenerationConfig, changes: dict[str, Any]) -> GenerationConfig:
+    """The settings of a run that is continued. Only those may change that change no answer."""
+    for name in changes:
+        if name not in CHANGEABLE:
+            raise ConfigError(
+                f"{name!r} cannot change while a run is continued.{did_you_mean(name, CHANGEABLE)} "
+                "Start a new run; its cache has the answers to equal requests"
+            )
+    try:
+        changed = msgspec.convert({**msgspec.to_builtins(config), **changes}, GenerationConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"`generation`: {error}") from None
+    return with_price(changed if "prices" in changes else msgspec.structs.replace(changed, prices=None))
+
+
+def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
     """How the run of a plan is generated; None if its samples have answers."""
     config = plan.config.generation
     if config is None:
         return None
     generator = find_generator(config) if model is None or isinstance(model, str) else as_generator(model)
-    return Generation(config, generator, Prompts(config, plan.config.task))
+    return MeteredGeneration(config, generator, Prompts(config, plan.config.task))
 
 
 def as_generator(model: object) -> Generator:

@@ -1,0 +1,213 @@
+"""The options of commands that ask a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multimodal_eval.cli.options import Command, KeyValue, Params, PositiveNumber, RunLocation
+
+_UNTIL = re.compile(r"\s*(?P<metric>[^\s±+]+)\s*(?:±|\+-|\+/-)\s*(?P<width>[0-9.eE-]+)\s*")
+
+
+class JsonValue(KeyValue):
+    """NAME=JSON."""
+
+    name = "NAME=JSON"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name, and the value as JSON reads it."""
+        import msgspec
+
+        key, text = super().convert(value, param, ctx)
+        try:
+            return key, msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            self.fail(f"{text!r} is not JSON. Quote text twice: {key}='\"text\"'", param, ctx)
+
+
+class Until(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
+    """METRIC ± WIDTH."""
+
+    name = "METRIC ± WIDTH"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The metric, and half the width of its interval."""
+        fault = f"{value!r} must be written METRIC ± WIDTH, such as 'vqa_accuracy ± 0.01'"
+        written = _UNTIL.fullmatch(str(value))
+        if written is None:
+            self.fail(fault, param, ctx)
+        try:
+            width = float(written["width"])
+        except ValueError:
+            self.fail(fault, param, ctx)
+        if not 0 < width < float("inf"):
+            self.fail(f"{fault}. The width must be above 0", param, ctx)
+        return written["metric"], width
+
+
+class TextOrFile(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
+    """TEXT, or @FILE."""
+
+    name = "TEXT|@FILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text, or the content of the file."""
+        text = str(value)
+        if not text.startswith("@"):
+            return text
+        try:
+            return Path(text[1:]).read_text(encoding="utf-8")
+        except OSError as error:
+            self.fail(f"{text[1:]} cannot be read: {error.strerror}", param, ctx)
+        except UnicodeError:
+            self.fail(f"{text[1:]} is not UTF-8 text", param, ctx)
+
+
+# Parameters of a command that are settings of the generation.
+_SETTINGS = (
+    *("model", "base_url", "key_env", "revision", "prompt", "system", "shots", "shot_count", "epochs", "max_pixels"),
+    *("detail", "frames", "media_as", "accept_truncated", "concurrency", "timeout", "retries", "prices", "budget"),
+    *("use_cache", "use_probe"),
+)
+# Parameter of a command -> parameter of the generation.
+_PARAMETERS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "max_tokens": "max_tokens",
+    "model_seed": "seed",
+    "reasoning_effort": "reasoning_effort",
+    "logprobs": "logprobs",
+}
+
+
+def model_options(command: Command) -> Command:
+    """The model, what it is asked, and how."""
+    for option in reversed((*_MODEL, *_PROMPT, *_SAMPLING, *_MEDIA, *_EFFORT, *_PREVIEW)):
+        command = option(command)
+    return command
+
+
+def until_options(command: Command) -> Command:
+    """When generation may stop before all samples are answered; it needs metrics."""
+    better = click.option(
+        "--until-better",
+        type=RunLocation(),
+        help="Stop as soon as the difference to this run is certain: samples are drawn at random.",
+    )
+    certain = click.option(
+        "--until",
+        type=Until(),
+        help="Stop as soon as the interval of a metric is this narrow: 'vqa_accuracy ± 0.01'. Samples are drawn at "
+        "random.",
+    )
+    return certain(better(command))
+
+
+Decorator = Callable[[Any], Any]
+_MODEL: tuple[Decorator, ...] = (
+    click.option("--model", help="The model: PROVIDER:NAME, such as openai:NAME or vllm:NAME. `mmeval ls models`."),
+    click.option("--base-url", help="The address of the endpoint: http://localhost:8000/v1."),
+    click.option("--key-env", help="The environment variable with the key. The default is that of the provider."),
+    click.option("--revision", help="The revision of the model, for the record."),
+)
+_PROMPT: tuple[Decorator, ...] = (
+    click.option("--prompt", help="A built-in prompt (`mmeval ls prompts`) or a file. The default is by the task."),
+    click.option("--system", type=TextOrFile(), help="The system prompt, or @FILE that contains it."),
+    click.option("--shots", type=click.Path(), help="Show the model solved examples from this file first."),
+    click.option("--shot-count", type=click.IntRange(0), help="Show only this many of the examples, by --seed."),
+)
+_SAMPLING: tuple[Decorator, ...] = (
+    click.option("--temperature", type=click.FloatRange(0), help="The temperature. 0 is as deterministic as possible."),
+    click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), help="Sample from this share of tokens."),
+    click.option("--max-tokens", type=click.IntRange(1), help="The longest answer. A longer one is `truncated`."),
+    click.option("--model-seed", type=int, help="The seed of the model's sampling."),
+    click.option("--stop", multiple=True, help="End an answer before this text; several are possible."),
+    click.option("--reasoning-effort", help="How much the model reasons: low, medium, high, as it accepts."),
+    click.option("--logprobs", is_flag=True, default=None, help="Ask for the log-probabilities of the tokens."),
+    click.option("--extra", type=JsonValue(), multiple=True, help="A further field of the request's body: top_k=20."),
+    click.option("--epochs", type=click.IntRange(1), help="Ask every sample this many times."),
+    click.option("--accept-truncated", is_flag=True, default=None, help="Score answers cut off at --max-tokens."),
+)
+_MEDIA: tuple[Decorator, ...] = (
+    click.option("--max-pixels", type=click.IntRange(1), help="Make larger images smaller before they are sent."),
+    click.option("--detail", type=click.Choice(["low", "high", "auto"]), help="How closely the model looks at images."),
+    click.option("--frames", type=click.IntRange(1), help="Send this many images of a video instead of the video."),
+    click.option(
+        "--media-as",
+        type=click.Choice(["data", "url"]),
+        help="Send media as data, or their URLs for the endpoint to fetch.  [default: data]",
+    ),
+)
+_EFFORT: tuple[Decorator, ...] = (
+    click.option("--concurrency", type=click.IntRange(1), help="At most this many requests at once.  [default: 100]"),
+    click.option("--timeout", type=PositiveNumber(), help="Seconds for one request.  [default: 600]"),
+    click.option("--retries", type=click.IntRange(0), help="Try a failed request this often again.  [default: 8]"),
+    click.option("--prices", type=click.Path(), help="A YAML file with the price of a million tokens per model."),
+    click.option("--budget", type=PositiveNumber(), help="Stop before the run costs more; needs --prices."),
+    click.option(
+        "--no-cache", "use_cache", is_flag=True, flag_value=False, default=None, help="Ask again what was asked before."
+    ),
+    click.option(
+        "--no-probe", "use_probe", is_flag=True, flag_value=False, default=None, help="Do not try the endpoint first."
+    ),
+)
+_PREVIEW: tuple[Decorator, ...] = (
+    click.option("--dry-run", is_flag=True, help="Estimate requests, tokens and cost. Nothing is sent."),
+    click.option("--show-request", metavar="ID", help="Print the request for this sample. Nothing is sent."),
+)
+
+
+def generation_settings(params: Params) -> dict[str, Any] | None:
+    """The settings that were given; None if none were."""
+    settings = {name: params[name] for name in _SETTINGS if params[name] is not None}
+    parameters = {name: params[option] for option, name in _PARAMETERS.items() if params[option] is not None}
+    if params["stop"]:
+        parameters["stop"] = list(params["stop"])
+    if params["extra"]:
+        parameters["extra"] = dict(params["extra"])
+    if parameters:
+        settings["parameters"] = parameters
+    if until := _until(params):
+        settings["until"] = until
+    return settings or None
+
+
+def effort_changes(params: Params) -> dict[str, Any]:
+    """The settings that were given for a run that is continued; they change no answer."""
+    from multimodal_eval.core.config import CHANGEABLE
+
+    return {name: params[name] for name in CHANGEABLE if params[name] is not None}
+
+
+def _until(params: Params) -> dict[str, Any] | None:
+    certain, better = params.get("until"), params.get("until_better")
+    if better is not None:
+        return {"metric": certain[0] if certain else _headline_of(better), "better_than": str(better)}
+    return None if certain is None else {"metric": certain[0], "width": certain[1]}
+
+
+def _headline_of(location: Any) -> str:
+    """The metric that leads a run, which is the one that is compared."""
+    from multimodal_eval.core.errors import RunFolderError
+    from multimodal_eval.data.runs.run_folder import RunFolder
+
+    folder = RunFolder(location)
+    headline = folder.read_info().headline
+    if headline is None:
+        raise RunFolderError(f"{folder.label} has no headline to compare. Name a metric: --until 'METRIC ± 1'")
+    return headline
+
+
+def refuse_no_model(params: Params) -> None:
+    """Refuse a command that names no model, also not in its configuration file."""
+    from multimodal_eval.run.config import load_config
+
+    if params["model"] is None and load_config(params["config"]).generation is None:
+        raise click.UsageError(
+            "name a model: --model PROVIDER:NAME, such as openai:NAME with --base-url URL. Providers: mmeval ls models"
+        )

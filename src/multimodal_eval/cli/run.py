@@ -1,0 +1,95 @@
+"""`mmeval run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multimodal_eval.cli.generation_options import (
+    effort_changes,
+    generation_settings,
+    model_options,
+    refuse_no_model,
+    until_options,
+)
+from multimodal_eval.cli.options import (
+    Params,
+    engine_of,
+    engine_options,
+    input_options,
+    output_options,
+    refuse_overwrite_alone,
+)
+from multimodal_eval.cli.running import RESUMED, continuable, continuing, fetch, refuse_others, settings_of, started
+from multimodal_eval.cli.sample_options import run_options
+
+
+@click.command()
+@click.argument("data", required=False, type=click.Path(path_type=Path))
+@model_options
+@until_options
+@run_options
+@input_options
+@engine_options
+@output_options
+def run(data: Path | None, resumed: Any, **params: Any) -> None:
+    """Ask a model for an answer to every sample of DATA, then score the answers.
+
+    DATA is what `mmeval score` reads, without answers. Keys are read from the environment ($OPENAI_API_KEY, …) and
+    stored nowhere. An interrupted run continues with --resume and asks only for what is missing.
+    """
+    from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
+    from multimodal_eval.cli.preview import shown_preview
+
+    refuse_wrong_use(data, resumed, params)
+    if resumed is None and shown_preview(data, params, scores=True):
+        return
+    with shown_if_partly_scored(params):
+        finished = _resumed(resumed, params) if resumed is not None else _fresh(data, params)
+    conclude(finished, params)
+
+
+def refuse_wrong_use(data: Path | None, resumed: Any, params: Params) -> None:
+    """Refuse combinations of options of a command that asks a model."""
+    from multimodal_eval.core.config import CHANGEABLE
+
+    if (data is None) == (resumed is None):
+        raise click.UsageError("give DATA, or --resume DIR" if data is None else "--resume takes no DATA")
+    refuse_overwrite_alone(params)
+    if resumed is not None:
+        refuse_others(
+            params,
+            (*RESUMED, *CHANGEABLE),
+            "--resume continues a run with the settings it was started with and does not accept",
+        )
+        return
+    if params["accept_open"]:
+        raise click.UsageError("--accept-open needs --resume")
+    if params["media_roots"]:
+        raise click.UsageError("--media-root needs --resume; a new run has --image-root")
+    refuse_no_model(params)
+
+
+def _resumed(folder: Any, params: Params) -> Any:
+    from multimodal_eval.cli.score import resumed_run
+
+    with continuable(folder, continuing("run", folder, params["plugins"])):
+        return resumed_run(folder, params, generation=effort_changes(params))
+
+
+def _fresh(data: Any, params: Params) -> Any:
+    from multimodal_eval.cli.finish import check_names
+    from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.run.generation.model import generation_of, with_model
+    from multimodal_eval.run.opening import default_folder, planned
+
+    engine = engine_of(params)
+    config = with_model(settings_of(params, generation=generation_settings(params)), None)
+    plan, source = planned(config, data, None, fetch if params["fetching"] else None)
+    check_names(params["fail_under"], plan.names)
+    generation = generation_of(plan)
+    path = params["output"] or default_folder(plan)
+    started(plan, source, path, engine, overwrite=params["overwrite"], command="run", generation=generation)
+    return Run(path)

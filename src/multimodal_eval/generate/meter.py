@@ -1,0 +1,133 @@
+"""Count what a generator uses, and keep it within a budget.
+
+A request is asked only if the budget suffices for it and for all requests in flight at their highest possible cost:
+the estimated tokens of the input and `max_tokens` of output. When an answer arrives, its real cost takes their place.
+A request that the budget does not allow waits for those in flight, which usually cost less; if there are none, the run
+stops. An answer without token counts, and a request that timed out, count at the highest cost; an error is free.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from multimodal_eval.core.config import GenerationConfig, Price
+from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.generate.estimate import input_tokens
+from multimodal_eval.generate.prices import cost_of, money
+from multimodal_eval.generate.protocol import Answer, EndpointError, Generator, Request
+
+__all__ = ["BudgetError", "Meter", "Metered"]
+
+# Input tokens may be this many times the estimate: before an answer has told, and beyond the largest ratio so far.
+_FIRST_RATIO, _MARGIN = 2.0, 1.25
+
+
+class BudgetError(EndpointError):
+    """The next request might exceed the budget. The answers so far are kept."""
+
+
+@dataclass
+class Meter:
+    """Tokens and money of the requests of this process, and what was spent before."""
+
+    price: Price | None = None
+    budget: float | None = None
+    spent: float = 0.0  # also by earlier processes
+    input_tokens: int = 0
+    output_tokens: int = 0
+    most_output: int = 0  # tokens of one answer
+    _reserved: dict[int, float] = field(default_factory=dict)  # number of a request in flight -> its highest cost
+    _ratio: float = 0.0  # the largest so far: tokens of an input / its estimate
+    _numbers: int = 0
+    _waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+    @classmethod
+    def of(cls, config: GenerationConfig, spent: float = 0.0) -> Meter:
+        """The meter of a run; `spent` is what its answers so far have cost."""
+        return cls(config.price, config.budget, spent, most_output=config.parameters.max_tokens or 0)
+
+    async def reserve(self, estimated: int) -> int:
+        """Wait until the budget allows a request with this many estimated tokens. Returns its number."""
+        most = self._highest_cost(estimated)
+        while self.budget is not None and self.spent + sum(self._reserved.values()) + most > self.budget:
+            if not self._reserved:
+                raise BudgetError(self._refusal(most))
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await turn
+            most = self._highest_cost(estimated)
+        self._numbers += 1
+        if self.budget is not None:
+            self._reserved[self._numbers] = most
+        return self._numbers
+
+    def settle(self, number: int, estimated: int, answer: Answer) -> None:
+        """Replace the highest cost of a request by that of its answer."""
+        self.input_tokens += answer.input_tokens or 0
+        self.output_tokens += answer.output_tokens or 0
+        highest = self._reserved.pop(number, 0.0)
+        if self.price is not None:
+            if answer.input_tokens is None or answer.output_tokens is None:
+                self.spent += highest
+            else:
+                self.spent += cost_of(self.price, answer.input_tokens, answer.output_tokens, answer.cached_tokens or 0)
+        if answer.input_tokens is not None:
+            self._ratio = max(self._ratio, answer.input_tokens / max(1, estimated))
+        self._wake()
+
+    def release(self, number: int, *, is_paid: bool = False) -> None:
+        """End a request without an answer; `is_paid` counts its highest cost as spent."""
+        highest = self._reserved.pop(number, 0.0)
+        self.spent += highest if is_paid else 0.0
+        self._wake()
+
+    def _highest_cost(self, estimated: int) -> float:
+        if self.price is None:
+            return 0.0
+        tokens = estimated * (self._ratio * _MARGIN if self._ratio else _FIRST_RATIO)
+        return cost_of(self.price, round(tokens), self.most_output)
+
+    def _refusal(self, most: float) -> str:
+        assert self.price is not None
+        assert self.budget is not None
+        currency = self.price.currency
+        return (
+            f"the budget of {money(self.budget, currency)} does not allow another request: "
+            f"{money(self.spent, currency)} are spent, and a request may cost up to {money(most, currency)}"
+        )
+
+    def _wake(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+
+
+class Metered:
+    """A generator that counts what it uses. Everything else is that of the generator inside."""
+
+    def __init__(self, generator: Generator, meter: Meter) -> None:
+        self._generator, self._meter = generator, meter
+        self.label = generator.label
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._generator, name)
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer of the generator, if the budget allows the request."""
+        meter = self._meter
+        estimated = 0 if meter.budget is None else input_tokens(request)
+        number = await meter.reserve(estimated)
+        try:
+            answer = await self._generator.answer(request)
+        except asyncio.CancelledError:  # a time-out: the endpoint may have worked on it
+            meter.release(number, is_paid=True)
+            raise
+        except BaseException as failure:
+            meter.release(number, is_paid=not isinstance(failure, MultimodalEvalError | ConnectionError))
+            raise
+        meter.settle(number, estimated, answer)
+        return answer

@@ -1,0 +1,218 @@
+"""Answers first, scores later: `generate` stops after the answers, `score_generated` continues in the same folder."""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from multimodal_eval.core.errors import ConfigError, RunFolderError
+from multimodal_eval.core.progress import Progress
+from multimodal_eval.core.records import GenerationInfo, RunInfo
+from multimodal_eval.core.registry import plugin_digests
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.run import execute
+from multimodal_eval.run.config import ConfigSource, load_config, overlaid
+from multimodal_eval.run.consent import refuse_media
+from multimodal_eval.run.description import described_metrics
+from multimodal_eval.run.engine.base import Engine, EngineName
+from multimodal_eval.run.evaluate import continue_in, resumed_plan
+from multimodal_eval.run.generation.model import Model, generation_of, with_model
+from multimodal_eval.run.nothing_scored import refuse_missing_fields
+from multimodal_eval.run.opening import Data, place, planned, removed_on_failure
+from multimodal_eval.run.part import Worker
+from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.rescore import refuse_columns, rescoring_plan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["GeneratedRun", "continue_generation", "generate", "is_generated", "score_generated", "scoring_plan"]
+
+
+class GeneratedRun:
+    """The answers of a model to all samples of a run, which is not scored yet.
+
+    `samples()` has them with the samples, `answers()` as an Arrow table with status, reason, reasoning and tokens.
+    """
+
+    def __init__(self, location: Location | RunFolder, scratch: Path | None = None) -> None:
+        self.folder = location if isinstance(location, RunFolder) else RunFolder(location)
+        self.info: RunInfo = self.folder.read_info()
+        if self.info.state != "generated":
+            raise RunFolderError(_not_generated(self.folder, self.info))
+        self._scratch = scratch
+        self._removed = None if scratch is None else weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+        return self.folder.path
+
+    @property
+    def generation(self) -> GenerationInfo:
+        """The model, its settings, and how many samples have which status."""
+        assert self.info.generation is not None
+        return self.info.generation
+
+    def samples(self) -> Iterator[Sample]:
+        """The samples with their answers; a failure is the `error` of its sample."""
+        for part in range(len(self.info.parts)):
+            yield from self.folder.read_samples(part)
+
+    def answers(self) -> pa.Table:
+        """One row per sample, in input order."""
+        import pyarrow as pa
+
+        parts = [self.folder.read_part("answers", part) for part in range(len(self.info.parts))]
+        return pa.concat_tables(parts)
+
+    def score(self, **settings: Any) -> Run:
+        """Score the answers in the same folder; `settings` are those of `score_generated`."""
+        folder = score_generated(self.folder, **settings).folder
+        if self._removed is not None:  # from now on, the folder is removed with the scored run
+            self._removed.detach()
+        return Run(folder, self._scratch)
+
+    def __len__(self) -> int:
+        return sum(self.info.parts)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count:,} {status}" for status, count in self.generation.statuses.items())
+        return f"{len(self):,} samples, answered by {self.generation.settings.get('model')}: {counts}"
+
+
+def generate(
+    data: Data,
+    *,
+    model: Model | None = None,
+    task: str | None = None,
+    config: ConfigSource = None,
+    output: Location | None = None,
+    overwrite: bool = False,
+    progress: Progress | bool | None = None,
+    **settings: Any,
+) -> GeneratedRun:
+    """Ask a model for an answer to every sample, without scoring them.
+
+    `model` is PROVIDER:NAME, a `Generator`, or a function of a `Request` that returns text. `task` chooses the prompt.
+    The other arguments are those of `evaluate`; the setting `generation` has the prompt, the parameters and all else.
+    The result's `score(task=…)` scores the answers, and so does `mmeval score RUN`.
+    """
+    settled = with_model(overlaid(config, task=task, **settings), model)
+    if settled.generation is None:
+        raise ConfigError("`generate` needs a model: PROVIDER:NAME, a generator or a function")
+    plan, source = planned(settled, data, None, scores=False)
+    path, scratch = place(output, Engine())
+    with removed_on_failure(scratch), shown(progress) as report:
+        folder = execute.start(
+            plan,
+            source,
+            path,
+            progress=report,
+            is_durable=scratch is None,
+            overwrite=overwrite,
+            generation=generation_of(plan, model),
+        )
+    return GeneratedRun(folder.reopened(), scratch)
+
+
+def continue_generation(
+    location: Location,
+    *,
+    model: Model | None = None,
+    media_roots: Sequence[str | Path] = (),
+    accept_open: bool = False,
+    progress: Progress | bool | None = None,
+    generation: Mapping[str, Any] | None = None,
+) -> GeneratedRun:
+    """Ask for the answers that an interrupted `generate` has not got; the arguments are those of `resume`."""
+    folder = RunFolder(location)
+    info = folder.read_info()
+    if info.state != "generated":
+        plan = resumed_plan(location, media_roots=media_roots)
+        if plan.names:
+            raise RunFolderError(
+                f"{folder.label} also computes scores. Continue it with: mmeval run --resume {folder.label}"
+            )
+        with folder.locked(), Engine().executor(plan) as executor, shown(progress) as report:
+            continue_in(folder, plan, executor, report, accept_open=accept_open, model=model, changes=generation)
+    return GeneratedRun(location)
+
+
+def is_generated(location: Location) -> bool:
+    """Whether there is a run folder whose answers came from a model and are not scored yet."""
+    folder = RunFolder(location)
+    return folder.storage.exists("run.json") and folder.read_info().state in ("generating", "generated")
+
+
+def score_generated(
+    location: Location | RunFolder,
+    *,
+    config: ConfigSource = None,
+    plugins: Sequence[str | Path] = (),
+    media_roots: Sequence[str | Path] = (),
+    progress: Progress | bool | None = None,
+    engine: Engine | EngineName = "local",
+    workers: int | None = None,
+    **settings: Any,
+) -> Run:
+    """Score the answers of a model that are stored in a run folder, in place.
+
+    `settings` are keys of the configuration: `task`, `metrics`, `options`, `by` and so on.
+    """
+    folder = location if isinstance(location, RunFolder) else RunFolder(location)
+    plan = scoring_plan(folder, overlaid(config, **settings), plugins, media_roots)
+    chosen = Engine.of(engine, workers)
+    with folder.locked(), chosen.executor(plan) as executor, shown(progress) as report:
+        folder.clear_temporary()
+        worker = Worker(plan, folder)
+        info = msgspec.structs.replace(
+            folder.read_info(),
+            config=plan.config,
+            task=None if plan.task is None else plan.task.name,
+            unavailable=plan.unavailable,
+            seed=plan.config.seed,
+            plugins=plugin_digests(plan.config.plugins),
+            **described_metrics(plan),
+        )
+        refuse_missing_fields(execute.planned_for(worker, info), folder, info)
+        folder.write_info(info)
+        execute.score_answers(worker, info, executor, report)
+    return Run(folder)
+
+
+def scoring_plan(
+    folder: RunFolder,
+    config: ConfigSource,
+    plugins: Sequence[str | Path] = (),
+    media_roots: Sequence[str | Path] = (),
+) -> Plan:
+    """The plan that scores a folder with answers: new settings on top of those that it was generated with."""
+    stored = GeneratedRun(folder)
+    changes = load_config(config)
+    if changes.generation is not None:
+        changes = msgspec.structs.replace(changes, generation=None)
+    plan = rescoring_plan(stored, changes, plugins, media_roots)
+    refuse_columns(stored, plan)
+    if not media_roots:
+        refuse_media(folder, stored.info, plan.metrics)
+    return plan
+
+
+def _not_generated(folder: RunFolder, info: RunInfo) -> str:
+    label = folder.label
+    if info.state == "generating":
+        command = "run" if info.metrics or info.unavailable else "generate"
+        return f"{label} has samples without an answer. Continue with: mmeval {command} --resume {label}"
+    if info.state == "done":
+        return f"{label} is scored already. For other metrics: mmeval rescore {label} --config FILE"
+    return f"{label} is not finished. Continue with: mmeval score --resume {label}"

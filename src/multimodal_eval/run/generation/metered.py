@@ -1,0 +1,118 @@
+"""Generation with a meter: the progress shows tokens, failures and money, and a budget is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from shlex import quote
+from time import monotonic
+
+import msgspec
+
+from multimodal_eval.core.config import Price
+from multimodal_eval.core.errors import MissingFileError
+from multimodal_eval.core.progress import Progress, noted
+from multimodal_eval.core.records import RunInfo
+from multimodal_eval.data.runs.journal import Journal
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.generate.meter import BudgetError, Meter, Metered
+from multimodal_eval.generate.prices import cost_of, money
+from multimodal_eval.run.generation.step import Generation
+
+__all__ = ["MeteredGeneration", "paid"]
+
+_JOURNAL = "answers/journal.jsonl"
+
+
+@dataclass(frozen=True)
+class MeteredGeneration(Generation):
+    """The generation of a run whose requests are counted."""
+
+    def answers(self, folder: RunFolder, info: RunInfo, progress: Progress, *, accept_open: bool = False) -> RunInfo:
+        """Ask the model for every sample without an answer, as far as the budget goes."""
+        price = self.config.price
+        meter = Meter.of(self.config, 0.0 if price is None else paid(folder, info, price))
+        metered = replace(self, generator=Metered(self.generator, meter))
+        try:
+            info = Generation.answers(metered, folder, info, _Shown(progress, meter), accept_open=accept_open)
+        except BudgetError as error:
+            command = f"mmeval run --resume {quote(folder.label)} --budget AMOUNT"
+            raise BudgetError(f"{error}. The answers so far are kept. Continue with a larger one: {command}") from None
+        if price is None or info.generation is None:
+            return info
+        generation = msgspec.structs.replace(
+            info.generation,
+            cost=cost_of(price, info.generation.input_tokens, info.generation.output_tokens),
+            currency=price.currency,
+        )
+        info = msgspec.structs.replace(info, generation=generation)
+        folder.write_info(info)
+        return info
+
+
+class _Shown:
+    """The progress of generation: samples, and notes with failures, money and tokens per second."""
+
+    def __init__(self, progress: Progress, meter: Meter) -> None:
+        self._progress, self._meter = progress, meter
+        self._started = monotonic()
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        self._progress(stage, done, total)
+
+    def working_on(self, failures: str) -> None:
+        """Show a note about failures, and those of the meter."""
+        meter, elapsed = self._meter, monotonic() - self._started
+        notes = [failures] if failures else []
+        if meter.price is not None:
+            notes.append(money(meter.spent, meter.price.currency))
+        if meter.output_tokens and elapsed > 0:
+            notes.append(f"{meter.output_tokens / elapsed:,.0f} tokens/s")
+        noted(self._progress, notes)
+
+
+def paid(folder: RunFolder, info: RunInfo, price: Price) -> float:
+    """What the answers of a run have cost so far. Those from our cache are free, as are those without token counts."""
+    return sum(
+        cost_of(price, tokens or 0, output or 0, cached or 0)
+        for tokens, output, cached, is_free in _usage(folder, info)
+        if not is_free
+    )
+
+
+Usage = tuple[int | None, int | None, int | None, bool]  # input, output and cached tokens; whether it is from our cache
+
+
+def _usage(folder: RunFolder, info: RunInfo) -> Iterator[Usage]:
+    """The tokens of the committed parts, then those in the journal."""
+    ends, committed = 0, []
+    for part, size in enumerate(info.parts):
+        if folder.has_part("answers", part):
+            committed.append(range(ends, ends + size))
+            yield from _stored_usage(folder, part)
+        ends += size
+    if not folder.is_kept or len(committed) == len(info.parts):
+        return
+    rows = dict(_journal(folder))
+    for row, exchange in rows.items():
+        if not any(row in part for part in committed):
+            answer = exchange.outcome.answer
+            yield answer.input_tokens, answer.output_tokens, answer.cached_tokens, exchange.is_cached
+
+
+def _stored_usage(folder: RunFolder, part: int) -> Iterator[Usage]:
+    answers = folder.read_part("answers", part, ["input_tokens", "output_tokens"])
+    tokens = [answers.column(name).to_pylist() for name in ("input_tokens", "output_tokens")]
+    try:
+        exchanges = folder.read_part("exchanges", part, ["cached_tokens", "is_cached"])
+    except MissingFileError:
+        return zip(*tokens, [None] * len(answers), [False] * len(answers), strict=True)
+    return zip(
+        *tokens, exchanges.column("cached_tokens").to_pylist(), exchanges.column("is_cached").to_pylist(), strict=True
+    )
+
+
+def _journal(folder: RunFolder) -> Iterator[tuple[int, Exchange]]:
+    for record in Journal(folder.path / _JOURNAL).records():
+        yield msgspec.json.decode(record, type=tuple[int, Exchange])

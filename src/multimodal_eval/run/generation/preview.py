@@ -1,0 +1,73 @@
+"""What a run would ask, without asking: an estimate of all requests, or one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from multimodal_eval.core.errors import MediaError, UnknownNameError
+from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.data.readers import limits
+from multimodal_eval.data.readers.inputs import Input
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary, refuse_empty
+from multimodal_eval.generate.cache import AnswerCache
+from multimodal_eval.generate.estimate import Estimate
+from multimodal_eval.generate.protocol import Request
+from multimodal_eval.run.generation.step import Generation, run_async
+from multimodal_eval.run.plan import Plan
+
+__all__ = ["estimated", "request_for"]
+
+_TOGETHER = 64  # requests whose media are read at the same time
+
+
+def estimated(plan: Plan, source: Input, generation: Generation) -> Estimate:
+    """The requests of a run, their tokens and bytes. Later turns of a dialogue are counted without earlier replies."""
+    estimate = Estimate()
+    cache = AnswerCache(generation.generator.label, on=generation.config.use_cache)
+
+    async def add(samples: Sequence[Sample]) -> None:
+        requests = await asyncio.gather(*(_request(generation, sample) for sample in samples))
+        for request in requests:
+            if request is None:
+                estimate.unreadable += 1
+            else:
+                estimate.add(request, is_cached=cache.get(request) is not None)
+
+    async def add_all() -> None:
+        samples = _samples(plan, source)
+        while some := list(islice(samples, _TOGETHER)):
+            await add(some)
+
+    run_async(add_all())
+    return estimate
+
+
+def request_for(plan: Plan, source: Input, generation: Generation, name: str) -> Request:
+    """The request for the sample with this id."""
+    ids: list[str] = []
+    for sample in _samples(plan, source):
+        if sample.id == name:
+            return run_async(generation.prompts.request(sample))
+        ids.append(sample.id)
+    raise UnknownNameError("sample", name, ids)
+
+
+async def _request(generation: Generation, sample: Sample) -> Request | None:
+    try:
+        return await generation.prompts.request(sample)
+    except MediaError:
+        return None
+
+
+def _samples(plan: Plan, source: Input) -> Iterator[Sample]:
+    """The checked samples of the input. All its problems are raised together, at the end."""
+    config, problems, summary = plan.config, Problems(), Summary()
+    with limits.using(config.max_expansion, config.max_record_mb):
+        for part in source.parts(problems, summary, plan.part_size, config.limit):
+            yield from part.samples(FIELDS)
+    problems.raise_if_any()
+    recipe = source.recipe()
+    refuse_empty(summary, None if recipe is None else recipe.data)
