@@ -16,7 +16,7 @@ from math import log, log1p, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.stats.betting import Units, confidence_sequence, log_capital
+from multimodal_eval.stats.betting import Units, confidence_sequence, log_capital, refusal_at
 
 Vector = NDArray[np.float64]
 ALPHA, SIZE, COVERAGE_SIZE = 0.05, 5000, 1000
@@ -40,7 +40,7 @@ def populations(size: int) -> dict[str, Vector]:
 
 def missed(population: Vector, runs: int, widths: tuple[float, ...]) -> float:
     """The share of random orders in which the interval misses the mean at any time."""
-    rng, threshold, count = np.random.default_rng(11), log(2 / ALPHA), 0
+    rng, threshold, count = np.random.default_rng(11), refusal_at(), 0
     mean = float(np.nanmean(population))
     for _ in range(runs):
         units = Units.of(rng.permutation(population), len(population), (0.0, 1.0))
@@ -54,8 +54,7 @@ def betting(width: float | None) -> Callable[[Vector], float]:
 
     def half(values: Vector) -> float:
         interval = confidence_sequence(values, SIZE, (0.0, 1.0), width=width)
-        assert interval.low is not None and interval.high is not None
-        return (interval.high - interval.low) / 2
+        return ((interval.high or 0.0) - (interval.low or 0.0)) / 2
 
     return half
 
@@ -79,12 +78,23 @@ def normal(values: Vector) -> float:
     return 1.96 * float(scored.std(ddof=1)) * sqrt((1 - len(values) / SIZE) / len(scored))
 
 
+def fixed_count(population: Vector, width: float) -> float:
+    """The fixed number of samples with which the normal interval has the half width, if the variance were known."""
+    count = (1.96 * float(np.nanstd(population)) / width) ** 2 / float(np.isfinite(population).mean())
+    return count / (1 + count / SIZE)
+
+
 def needed(order: Vector, half: Callable[[Vector], float], width: float) -> int:
     """The number of samples until the half width is small enough, by steps of 5 %."""
     count = 20
     while count < SIZE and half(order[:count]) > width:
         count = min(SIZE, int(count * 1.05) + 1)
     return count
+
+
+def cells(numbers: list[float], decimals: int) -> str:
+    """A row of the table."""
+    return "".join(f"{n:>{width}.{decimals}f}" for n, width in zip(numbers, (10, 10, 11, 17), strict=True))
 
 
 def main() -> None:
@@ -101,21 +111,18 @@ def main() -> None:
     rng = np.random.default_rng(5)
     for name, population in populations(SIZE).items():
         width = HALF_WIDTHS.get(name, 0.03)
-        methods = betting(width), betting(None), empirical_bernstein, normal
+        methods = betting(width), betting(None), empirical_bernstein
         orders = [rng.permutation(population) for _ in range(20)]
         counts = [float(np.mean([needed(order, method, width) for order in orders])) for method in methods]
-        print(
-            f"{name:<26}{width:>11g}" + "".join(f"{n:>{w}.0f}" for n, w in zip(counts, (10, 10, 11, 17), strict=True))
-        )
+        counts.append(fixed_count(population, width))
+        print(f"{name:<26}{width:>11g}{cells(counts, 0)}", flush=True)
     print("\nHalf widths after 1,000 samples (mean of 20 orders)")
     for name, population in populations(SIZE).items():
         orders = [rng.permutation(population)[:1000] for _ in range(20)]
         tuned = betting(1.4 * float(np.mean([normal(order) for order in orders])))
         methods = tuned, betting(None), empirical_bernstein, normal
         halves = [float(np.mean([method(order) for order in orders])) for method in methods]
-        print(
-            f"{name:<37}" + "".join(f"{n:>{w}.4f}" for n, w in zip(halves, (10, 10, 11, 17), strict=True)), flush=True
-        )
+        print(f"{name:<37}{cells(halves, 4)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multimodal_eval.stats.betting import Units, confidence_sequence, log_capital
+from multimodal_eval.stats.betting import Units, confidence_sequence, log_capital, refusal_at
 
-THRESHOLD = log(2 / 0.05)
+THRESHOLD = refusal_at()
 
 
 def misses(units: Units, mean: float, widths: tuple[float, ...]) -> bool:
@@ -50,6 +50,11 @@ def test_an_impossible_mean_is_refused_at_once():
 def test_the_whole_population_gives_a_point():
     interval = confidence_sequence(np.array([0.0, nan, 1.0, 1.0]), 4, (0.0, 1.0))
     assert interval.low == interval.value == interval.high == 2 / 3
+
+
+def test_a_candidate_is_refused_above_two_over_alpha():
+    # 2 / 0.05 = 40, and 5 % of alpha stay unused: 40 / 0.95.
+    assert refusal_at() == pytest.approx(log(40 / 0.95))
 
 
 def test_the_method_names_itself():
