@@ -111,7 +111,7 @@ def main() -> None:
     rng = np.random.default_rng(5)
     for name, population in populations(SIZE).items():
         width = HALF_WIDTHS.get(name, 0.03)
-        methods = betting(width), betting(None), empirical_bernstein
+        methods = [betting(width), betting(None), empirical_bernstein]
         orders = [rng.permutation(population) for _ in range(20)]
         counts = [float(np.mean([needed(order, method, width) for order in orders])) for method in methods]
         counts.append(fixed_count(population, width))
@@ -120,7 +120,7 @@ def main() -> None:
     for name, population in populations(SIZE).items():
         orders = [rng.permutation(population)[:1000] for _ in range(20)]
         tuned = betting(1.4 * float(np.mean([normal(order) for order in orders])))
-        methods = tuned, betting(None), empirical_bernstein, normal
+        methods = [tuned, betting(None), empirical_bernstein, normal]
         halves = [float(np.mean([method(order) for order in orders])) for method in methods]
         print(f"{name:<37}{cells(halves, 4)}", flush=True)
 

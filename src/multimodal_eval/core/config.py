@@ -44,11 +44,17 @@ class Parameters(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
     logprobs: bool = False  # ask for the log-probabilities of the answer's tokens
     extra: dict[str, Any] = {}  # further fields of the request's body
 
+    def of_epoch(self, epoch: int) -> Parameters:
+        """The parameters in an epoch, which starts at 1: its seed is the given one plus the number of epochs before."""
+        if self.seed is None or epoch == 1:
+            return self
+        return msgspec.structs.replace(self, seed=self.seed + epoch - 1)
+
 
 class UntilConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
     """When generation may stop before all samples are answered."""
 
-    metric: str
+    metric: str = ""  # empty with `better_than`: the metric that leads
     width: Annotated[float, msgspec.Meta(gt=0)] | None = None  # half the width of the interval; None with `better_than`
     better_than: str | None = None  # a run: stop when the interval of the difference excludes zero
     confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95

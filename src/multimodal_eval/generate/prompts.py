@@ -52,4 +52,5 @@ class Prompts:
         """The request for a sample."""
         question = sample.question or sample.prompt or ""
         turns = (Turn("user", (Text(question),)),)
-        return Request(sample.id, turns, self.config.parameters, sample.epoch or 1, sample)
+        epoch = sample.epoch or 1
+        return Request(sample.id, turns, self.config.parameters.of_epoch(epoch), epoch, sample)

@@ -31,7 +31,9 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.description import describe, described_metrics, now
 from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
+from multimodal_eval.run.generation.arrangement import arranged, arranged_again
 from multimodal_eval.run.generation.step import Generation
+from multimodal_eval.run.generation.until import settled_until, stopper_of
 from multimodal_eval.run.grouping import refuse_missing_keys
 from multimodal_eval.run.incomplete import refuse_incomplete, refuse_open
 from multimodal_eval.run.isolation import has_died, noting_death, score_without_crashes
@@ -59,13 +61,14 @@ def start(
 
     `generation` asks a model for the answers, which the input then need not have.
     """
+    plan = settled_until(plan)
     info = msgspec.structs.replace(describe(plan, source.recipe()), input=_named_files(source))
     with (
         RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder,
         discarded_if_refused(folder),
     ):
         remember(folder, info)
-        _read_and_score(Worker(plan, folder), source, executor or _local(), progress, generation)
+        _read_and_score(Worker(plan, folder), arranged(source, plan), executor or _local(), progress, generation)
     return folder
 
 
@@ -88,6 +91,7 @@ def continue_run(
     from multimodal_eval.run.repair import repair
 
     executor, worker = executor or _local(), Worker(plan, folder, accept_open=accept_open)
+    source = arranged_again(source, plan)
     folder.clear_temporary()
     info = folder.read_info()
     if info.state == "reading":
@@ -124,7 +128,8 @@ def _generate_and_score(
         if generation is None:
             label = worker.folder.label
             raise RunFolderError(f"{label} has samples without an answer. Continue with: mmeval run --resume {label}")
-        info = generation.answers(worker.folder, info, progress, accept_open=worker.accept_open)
+        stopper = stopper_of(worker, info)
+        info = generation.answers(worker.folder, info, progress, accept_open=worker.accept_open, stopper=stopper)
     if worker.plan.names:  # without any, the run stops after the answers
         score_answers(worker, info, executor, progress)
 

@@ -294,6 +294,10 @@ class Worker:
         with using(policy_of(self.plan.config)):
             return score_rows(metric, scorer, batch, self.plan.config.patterns, retries)
 
+    def scored(self, metric: Metric, samples: Batch) -> Scores:
+        """The scores of some samples, without committing them."""
+        return self._scored(metric, samples)
+
     def score_again(self, part: int) -> OpenPart | None:
         """Score a part again after a crash, without the samples that cause it."""
         return self.score(part)

@@ -33,6 +33,8 @@ from multimodal_eval.core.records import (
 )
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.run.generation.epochs import with_epochs
+from multimodal_eval.run.generation.stopped import notes_of, with_sequence
 from multimodal_eval.run.plan import Plan
 
 SHOWN_REASONS = 5
@@ -47,8 +49,9 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
     metrics: dict[str, MetricEntry] = {}
     for metric in plan.metrics:
         column = read_column(folder, parts, names, metric.name, metric.bounds)
+        entry = _entry(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric))
         metrics[metric.name] = MetricEntry(
-            **fields_of(_entry(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric))),
+            **fields_of(_of_generation(entry, metric, column, averaging, info)),
             direction=metric.direction,
             signature=info.signatures[metric.name].text,
             origin_signature=metric.origin_signature(Rows(column.values[column.scored], column.stats)),
@@ -77,7 +80,7 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
         metrics=metrics,
         composite=composite,
         slices=slices.entries(),
-        notes=list(plan.notes),
+        notes=[*plan.notes, *notes_of(info)],
         kinds=_kinds(plan, metrics),
     )
 
@@ -95,8 +98,18 @@ def recomputed(
         aggregate = mean_estimate if metric is None else metric.aggregate
         aggregate_part = _mean_of_part if metric is None or name == COMPOSITE else metric.aggregate_part
         entries[name] = _entry(column, aggregate, averaging, aggregate_part)
+        if metric is not None and name != COMPOSITE:
+            entries[name] = _of_generation(entries[name], metric, column, averaging, info)
         slices.add(column, aggregate, averaging, aggregate_part)
     return entries, slices.entries()
+
+
+def _of_generation(entry: Entry, metric: Metric, column: Column, averaging: Averaging, info: RunInfo) -> Entry:
+    """The entry with what epochs and an early stop of generation add to a mean."""
+    if info.config.generation is None or not metric.averages:
+        return entry
+    values = np.where(column.scored, column.values, np.nan)
+    return with_sequence(with_epochs(entry, values, averaging, info.config), metric.name, values, info)
 
 
 def _averaging(folder: RunFolder, info: RunInfo) -> Averaging:

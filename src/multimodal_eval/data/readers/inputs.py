@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.records import InputFile, Source
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.readers.arranged_input import ArrangedInput
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.coco_pair import CocoPair, regular_pair
 from multimodal_eval.data.readers.column_names import Role, TakenColumns, peeked, taken_columns
@@ -314,4 +315,4 @@ def read_records(path: Path, problems: Problems) -> Iterator[Record]:
     return reader_of(path)(path, problems)
 
 
-Input = FileInput | MemoryInput
+Input = FileInput | MemoryInput | ArrangedInput

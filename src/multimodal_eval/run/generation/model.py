@@ -15,6 +15,7 @@ from multimodal_eval.generate.prices import with_price
 from multimodal_eval.generate.prompts import Prompts
 from multimodal_eval.generate.protocol import Generator
 from multimodal_eval.generate.registry import checked, find_generator
+from multimodal_eval.run.generation.epochs import seeded
 from multimodal_eval.run.generation.metered import MeteredGeneration
 from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.plan import Plan
@@ -60,7 +61,7 @@ def with_changes(config: GenerationConfig, changes: dict[str, Any]) -> Generatio
 
 def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
     """How the run of a plan is generated; None if its samples have answers."""
-    config = plan.config.generation
+    config = seeded(plan.config)
     if config is None:
         return None
     generator = find_generator(config) if model is None or isinstance(model, str) else as_generator(model)

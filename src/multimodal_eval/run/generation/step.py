@@ -31,6 +31,8 @@ from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import failed
 from multimodal_eval.generate.prompts import Earlier, Prompts
 from multimodal_eval.generate.protocol import Generator
+from multimodal_eval.run.generation.stopped import stopped, trim
+from multimodal_eval.run.generation.until import Stopper
 
 __all__ = ["Generation", "run_async"]
 
@@ -43,6 +45,10 @@ class _Record(msgspec.Struct, array_like=True):
 
     row: int
     exchange: Exchange
+
+
+class _CertainError(Exception):
+    """The answers are enough."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +79,20 @@ class Generation:
         folder.write_info(info)
         return info
 
-    def answers(self, folder: RunFolder, info: RunInfo, progress: Progress, *, accept_open: bool = False) -> RunInfo:
-        """Ask the model for every sample without an answer. Returns the description of the run, now `generated`."""
-        step = _Step(folder, info, self.config, self.generator, self.prompts, progress, accept_open)
+    def answers(
+        self,
+        folder: RunFolder,
+        info: RunInfo,
+        progress: Progress,
+        *,
+        accept_open: bool = False,
+        stopper: Stopper | None = None,
+    ) -> RunInfo:
+        """Ask the model for every sample without an answer. Returns the description of the run, now `generated`.
+
+        `stopper` may stop before all samples are answered; the run then has only the samples before the stop.
+        """
+        step = _Step(folder, info, self.config, self.generator, self.prompts, progress, accept_open, stopper)
         return run_async(step.run())
 
 
@@ -98,21 +115,32 @@ class _Step:
     prompts: Prompts
     progress: Progress
     accept_open: bool = False
+    stopper: Stopper | None = None
+    _is_looking: bool = False
     _open: dict[int, str] = field(default_factory=dict)  # row -> why it has no outcome
     _exchanges: dict[int, dict[int, Exchange]] = field(default_factory=dict)  # part -> row -> exchange
 
     async def run(self) -> RunInfo:
         """Ask, store, and describe."""
+        if self.info.generation is not None and self.info.generation.stopped:  # and was killed before it was trimmed
+            trim(self.folder, self.info)
         self._starts = _starts(self.info.parts)
         self._left = [part for part in range(len(self.info.parts)) if not self.folder.has_part("answers", part)]
         self._done = sum(size for part, size in enumerate(self.info.parts) if part not in self._left)
         self._asker = Asker(self.generator, _effort(self.config), self.config.accept_truncated)
         self._cache = AnswerCache(self.generator.label, on=self.config.use_cache)
         self._tokens, self._failed = 0, 0
+        self._looked = asyncio.Event()
         with self._journal() as self._log:
             self._read_journal()
             self._report()
-            await for_each(self._chains(), self._answer, self._asker.effort.concurrency * 2)
+            try:
+                if self.stopper is not None:
+                    self.stopper.restore(part for part in range(len(self.info.parts)) if part not in self._left)
+                    await self._look(self.stopper)
+                await for_each(self._chains(), self._answer, self._asker.effort.concurrency * 2)
+            except _CertainError:
+                self._stop()
             if self._open and not self.accept_open:
                 self._refuse_open()
         return self._finished()
@@ -125,7 +153,7 @@ class _Step:
         for record in self._log.records():
             entry = msgspec.json.decode(record, type=_Record)
             part = self._part_of(entry.row)
-            if part in self._left:
+            if part in self._left and entry.row < sum(self.info.parts):  # others were drawn before a stop
                 self._keep(part, entry.row, entry.exchange)
         for part in list(self._exchanges):
             self._commit_if_complete(part)
@@ -149,6 +177,8 @@ class _Step:
         earlier: list[Earlier] = []
         for item in chain:
             known = self._exchanges.get(self._part_of(item.row), {}).get(item.row)
+            if known is None and self.stopper is not None and not await self._is_wanted(item.row, self.stopper):
+                return
             exchange = known or await self._exchange(item, earlier)
             if exchange is None:  # open: the turns after it cannot be asked yet
                 return
@@ -157,6 +187,8 @@ class _Step:
                 self._keep(self._part_of(item.row), item.row, exchange)
                 self._commit_if_complete(self._part_of(item.row))
                 self._report()
+                if self.stopper is not None:
+                    await self._look(self.stopper)
             earlier.append(Earlier(item.sample, exchange.outcome.text))
 
     async def _exchange(self, item: _Item, earlier: Sequence[Earlier]) -> Exchange | None:
@@ -175,6 +207,7 @@ class _Step:
             if self.accept_open:
                 return Exchange(failed("unanswered", str(error)), request.digest)
             self._open[item.row] = str(error)
+            self._wake()
             return None
         self._cache.put(request, exchange)
         return exchange
@@ -186,6 +219,50 @@ class _Step:
             self._tokens += exchange.outcome.answer.output_tokens or 0
             self._failed += exchange.outcome.status != "ok"
         rows[row] = exchange
+        if self.stopper is not None:
+            self.stopper.seen(row, exchange)
+
+    async def _look(self, stopper: Stopper) -> None:
+        """Decide whether the answers are enough, in a thread, so that requests go on."""
+        if self._is_looking:
+            return
+        self._is_looking = True
+        while stopper.is_due:
+            await asyncio.to_thread(stopper.look)
+            self._wake()
+        self._is_looking = False
+        if stopper.verdict is not None:
+            raise _CertainError  # cancels the requests in flight
+
+    async def _is_wanted(self, row: int, stopper: Stopper) -> bool:
+        """Wait until the next decision is near the row. False if an open sample prevents decisions."""
+        while not stopper.may_ask(row, self._asker.effort.concurrency):
+            if self._open:
+                return False
+            await self._looked.wait()
+        return True
+
+    def _wake(self) -> None:
+        """Let the rows that wait for a decision look again."""
+        self._looked.set()
+        self._looked = asyncio.Event()
+
+    def _stop(self) -> None:
+        """Keep only the rows before the stop."""
+        assert self.stopper is not None
+        assert self.stopper.verdict is not None
+        self.info = stopped(self.info, self.stopper.verdict)
+        self.folder.write_info(self.info)
+        trim(self.folder, self.info)
+        rows, parts = sum(self.info.parts), len(self.info.parts)
+        self._open = {row: reason for row, reason in self._open.items() if row < rows}
+        self._left = [part for part in self._left if part < parts]
+        for part in list(self._exchanges):
+            self._exchanges[part] = {row: kept for row, kept in self._exchanges[part].items() if row < rows}
+            if part < parts:
+                self._commit_if_complete(part)
+        self._done = rows
+        self._report()
 
     def _commit_if_complete(self, part: int) -> None:
         rows = self._exchanges[part]

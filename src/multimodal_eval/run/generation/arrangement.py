@@ -1,0 +1,40 @@
+"""The samples of a run that asks a model: in the order of drawing, and once per epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from multimodal_eval.data.readers.arranged_input import ArrangedInput, Draw
+from multimodal_eval.data.readers.inputs import Input
+from multimodal_eval.run.generation.until import baseline_of
+from multimodal_eval.run.plan import Plan
+
+__all__ = ["arranged", "arranged_again"]
+
+
+def arranged(source: Input, plan: Plan) -> Input:
+    """The input as its generation needs it; the input itself if every sample is asked once, in the order of the file.
+
+    Samples that another run has, too, are drawn first if the run is compared with it.
+    """
+    generation = plan.config.generation
+    if generation is None or isinstance(source, ArrangedInput) or (generation.epochs == 1 and not generation.until):
+        return source
+    draw, until = None, generation.until
+    if until is not None:
+        first = None
+        if until.better_than is not None:
+            metric = next(metric for metric in plan.metrics if metric.name == until.metric)
+            first = baseline_of(until, generation, plan, metric).samples
+        draw = Draw(plan.config.seed, first)
+    return ArrangedInput(source, generation.epochs, draw)
+
+
+def arranged_again(source: Callable[[], Input | None], plan: Plan) -> Callable[[], Input | None]:
+    """A function that opens an input again and arranges it."""
+
+    def opened() -> Input | None:
+        again = source()
+        return None if again is None else arranged(again, plan)
+
+    return opened

@@ -1,0 +1,303 @@
+"""Stop generation when a metric is certain enough.
+
+The samples of the run are in the order in which they were drawn. Decisions look only at a prefix of this order whose
+answers are all there, so that quick answers do not bias them, and only at fixed lengths of the prefix, so that a
+resumed run decides the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from math import ceil
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.analysis.columns import column_names, read_column, read_scores
+from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.config import GenerationConfig, UntilConfig
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.records import COMPOSITE, RunInfo
+from multimodal_eval.core.scores import code_of
+from multimodal_eval.data.readers.arranged_input import sample_id
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.generate.answer_tables import exchanges_of, with_answers
+from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.run.part import Worker
+from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.signatures import stored_signature
+from multimodal_eval.stats.betting import confidence_sequence
+from multimodal_eval.stats.intervals import Interval
+
+__all__ = ["Baseline", "Stopper", "Verdict", "baseline_of", "parse_until", "settled_until", "stopper_of"]
+
+_FIRST_LOOK, _GROWTH = 20, 1.05  # samples before the first decision, and how much the prefix grows until the next
+_OPEN = code_of("open")
+_UNTIL = re.compile(r"\s*(?P<metric>[\w-]+)\s*(?:±|\+/-|\+-)\s*(?P<width>\S+)\s*")
+_EXAMPLE = "'vqa_accuracy ± 0.01'"
+
+Vector = NDArray[np.float64]
+
+
+def parse_until(text: str | None, better_than: str | None = None) -> UntilConfig | None:
+    """The setting from the text METRIC ± WIDTH (also +- or +/-), or from METRIC and a run to be better or worse than.
+
+    Without a metric, a run is compared by the headline metric.
+    """
+    if better_than is not None:
+        if text is not None and _UNTIL.fullmatch(text):
+            raise ConfigError(f"--until {text!r} and --until-better exclude each other. Choose one of them")
+        return UntilConfig(metric=(text or "").strip(), better_than=better_than)
+    if text is None:
+        return None
+    match = _UNTIL.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"`until` must be METRIC ± WIDTH, such as {_EXAMPLE}. Got {text!r} instead.")
+    try:
+        width = float(match["width"])
+    except ValueError:
+        width = 0.0
+    if not 0 < width < float("inf"):
+        raise ConfigError(
+            f"`until`: the width must be a number above 0, as in {_EXAMPLE}. Got {match['width']!r} instead."
+        )
+    return UntilConfig(metric=match["metric"], width=width)
+
+
+def settled_until(plan: Plan) -> Plan:
+    """The plan with the metric's name and the other run's address, after all checks that need no sample."""
+    generation = plan.config.generation
+    if generation is None or generation.until is None:
+        return plan
+    until = generation.until
+    if (until.width is None) == (until.better_than is None):
+        raise ConfigError("`until` needs either `width` or `better_than`")
+    if not plan.metrics:
+        raise ConfigError("`until` decides by scores, and this run stops after the answers. Use `mmeval run`")
+    metric = _checked_metric(plan, until.metric or plan.headline or "")
+    _refuse_unbounded(metric, until)
+    if getattr(generation, "history", False):
+        raise ConfigError("`until` draws samples one by one, but the turns of a dialogue are asked together")
+    until = msgspec.structs.replace(until, metric=metric.name)
+    if until.better_than is not None:
+        until = msgspec.structs.replace(until, better_than=_address(until.better_than))
+        baseline_of(until, generation, plan, metric)
+    generation = msgspec.structs.replace(generation, until=until)
+    return replace(plan, config=msgspec.structs.replace(plan.config, generation=generation))
+
+
+def _address(location: str) -> str:
+    """The run's address, valid in any working directory."""
+    return location if "://" in location else str(Path(location).absolute())
+
+
+def _checked_metric(plan: Plan, name: str) -> Metric:
+    by_name = {metric.name: metric for metric in plan.metrics}
+    if name not in by_name:
+        what = "the composite, whose parts are weighted" if name in (COMPOSITE, "composite") else repr(name)
+        raise ConfigError(f"`until` cannot decide by {what}. Name one of {', '.join(by_name)}")
+    metric = by_name[name]
+    if metric.fits:
+        raise ConfigError(
+            f"`until`: {name} needs statistics of all samples, so that it has no score before all are answered. "
+            f"Name a metric that scores every sample by itself: {_suitable(plan)}"
+        )
+    if not metric.averages or plan.config.strata is not None:
+        raise ConfigError(
+            f"`until`: {name} is not the mean of its samples in this run. Name a metric that is one: {_suitable(plan)}"
+        )
+    return metric
+
+
+def _suitable(plan: Plan) -> str:
+    names = [
+        metric.name
+        for metric in plan.metrics
+        if metric.averages and not metric.fits and None not in metric.bounds and plan.config.strata is None
+    ]
+    return ", ".join(names) or "this run has none"
+
+
+def _refuse_unbounded(metric: Metric, until: UntilConfig) -> None:
+    low, high = metric.bounds
+    if low is None or high is None:
+        raise ConfigError(
+            f"`until`: the values of {metric.name} have no bounds, and the interval that allows stopping at any time "
+            "needs them"
+        )
+    if until.width is not None and until.width >= (high - low) / 2:
+        raise ConfigError(
+            f"`until`: {metric.name} is always known to ± {(high - low) / 2:g}, because it is between {low:g} and "
+            f"{high:g}. Give a smaller width than {until.width:g}"
+        )
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The scores of another run by sample id; NaN if unscored."""
+
+    label: str
+    scores: dict[str, float]
+    samples: frozenset[str]  # ids without the epoch
+
+
+def baseline_of(until: UntilConfig, generation: GenerationConfig, plan: Plan, metric: Metric) -> Baseline:
+    """The run that this one is compared with. Refused if its scores are not comparable."""
+    assert until.better_than is not None
+    run = Run(until.better_than)
+    name, label = metric.name, run.folder.label
+    signature = run.info.signatures.get(name)
+    if signature is None:
+        known = ", ".join(run.metrics)
+        raise ConfigError(f"`until`: {label} has no scores of {name}. It has {known}")
+    text = stored_signature(metric, None, plan.config).text
+    if signature.text != text:
+        raise ConfigError(f"`until`: {name} is {signature.text} in {label}, but {text} in this run")
+    other = run.info.config.generation
+    epochs = 1 if other is None else other.epochs
+    if epochs != generation.epochs:
+        raise ConfigError(
+            f"`until`: {label} has {epochs} epochs, but this run {generation.epochs}. Use the same number"
+        )
+    parts = len(run.info.parts)
+    ids = read_scores(run.folder, parts, ["id"]).column("id").to_pylist()
+    column = read_column(run.folder, parts, column_names(run.folder, parts), name, metric.bounds)
+    samples = frozenset(ids if epochs == 1 else map(sample_id, ids))
+    return Baseline(label, dict(zip(ids, column.values.tolist(), strict=True)), samples)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """After how many rows generation may stop, out of how many samples they were drawn, and why."""
+
+    rows: int
+    population: int
+    reason: str
+
+
+def stopper_of(worker: Worker, info: RunInfo) -> Stopper | None:
+    """What decides when the generation of a run stops; None if all samples are answered, or it has stopped already."""
+    plan, folder, generation = worker.plan, worker.folder, worker.plan.config.generation
+    if generation is None or generation.until is None or (info.generation and info.generation.stopped):
+        return None
+    metric = _checked_metric(plan, generation.until.metric)
+    alone = Worker(replace(plan, metrics=(metric,), composite=False, extras=()), folder)
+    stopper = Stopper(alone, metric, generation.until, info.parts, generation.epochs)
+    if generation.until.better_than is None:
+        stopper.population = sum(info.parts) // generation.epochs
+        return stopper
+    stopper.baseline = baseline_of(generation.until, generation, plan, metric)
+    columns = (folder.read_part("samples", part, ["id"]).column("id") for part in range(len(info.parts)))
+    stopper.ids = [name for column in columns for name in column.to_pylist()]
+    shared = sum(
+        (sample_id(name) if generation.epochs > 1 else name) in stopper.baseline.samples for name in stopper.ids
+    )
+    stopper.population = shared // generation.epochs  # they were drawn first
+    return stopper
+
+
+@dataclass
+class Stopper:
+    """Collects the answers of a run and decides, at fixed lengths of their prefix, whether they are enough."""
+
+    worker: Worker  # with the metric alone
+    metric: Metric
+    until: UntilConfig
+    sizes: list[int]  # of the parts
+    epochs: int = 1
+    population: int = 0  # samples from which was drawn
+    baseline: Baseline | None = None
+    ids: list[str] = field(default_factory=list)  # of all rows, with a baseline
+    verdict: Verdict | None = None
+    _next: int = _FIRST_LOOK  # samples at the next decision
+    _complete: int = 0  # rows of the prefix that have an outcome
+    _values: list[float] = field(default_factory=list)
+    _exchanges: dict[int, Exchange] = field(default_factory=dict)  # of rows that are not scored yet
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the answers for the next decision are there."""
+        return self.verdict is None and self._next < self.population and self._complete >= self._next * self.epochs
+
+    def may_ask(self, row: int, ahead: int) -> bool:
+        """Whether a row may be asked now: before the next decision, at most `ahead` further rows are asked."""
+        return self._next >= self.population or row < self._next * self.epochs + ahead
+
+    def seen(self, row: int, exchange: Exchange) -> None:
+        """Note the outcome of a row."""
+        if row >= len(self._values):
+            self._exchanges.setdefault(row, exchange)
+        while self._complete in self._exchanges:
+            self._complete += 1
+
+    def restore(self, parts: Iterable[int]) -> None:
+        """Note the outcomes of committed parts."""
+        for part in parts:
+            start = sum(self.sizes[:part])
+            for place, exchange in enumerate(exchanges_of(self.worker.folder.read_part("answers", part))):
+                self.seen(start + place, exchange)
+
+    def look(self) -> None:
+        """Score the answers up to the next decision, and decide."""
+        rows = self._next * self.epochs
+        start = len(self._values)
+        scores = self.worker.scored(self.metric, self._batch(start, rows))
+        if (scores.status == _OPEN).any():  # no result yet: look again with the next answer
+            return
+        self._values += scores.values.tolist()
+        for row in range(start, rows):
+            del self._exchanges[row]
+        self._next = max(self._next + 1, ceil(self._next * _GROWTH))
+        interval = self._interval(np.array(self._values))
+        if interval is not None and self._is_certain(interval):
+            self.verdict = Verdict(rows, self.population, self._reason(interval))
+
+    def _batch(self, start: int, stop: int) -> Batch:
+        """The samples of some rows, with their answers."""
+        import pyarrow as pa
+
+        from multimodal_eval.data.runs.sample_table import to_batch
+
+        tables, first = [], 0
+        for part, size in enumerate(self.sizes):
+            low, high = max(start, first), min(stop, first + size)
+            if low < high:
+                table = self.worker.folder.read_part("samples", part).slice(low - first, high - low)
+                tables.append(with_answers(table, [self._exchanges[row] for row in range(low, high)]))
+            first += size
+        return to_batch(pa.concat_tables(tables).combine_chunks())
+
+    def _interval(self, values: Vector) -> Interval | None:
+        low, high = self.metric.bounds
+        assert low is not None
+        assert high is not None
+        bounds = (float(low), float(high))
+        if self.baseline is not None:
+            others = [self.baseline.scores.get(name, np.nan) for name in self.ids[: len(values)]]
+            values, bounds = values - np.array(others), (bounds[0] - bounds[1], bounds[1] - bounds[0])
+        if not np.isfinite(values).any():
+            return None
+        level, width = self.until.confidence, self.until.width
+        return confidence_sequence(values, self.population, bounds, width=width, level=level, size=self.epochs)
+
+    def _is_certain(self, interval: Interval) -> bool:
+        assert interval.low is not None
+        assert interval.high is not None
+        if self.until.width is not None:
+            return (interval.high - interval.low) / 2 <= self.until.width
+        return interval.low > 0 or interval.high < 0
+
+    def _reason(self, interval: Interval) -> str:
+        name = self.metric.name
+        if self.baseline is None:
+            return f"{name} is known to ± {self.until.width:g}"
+        side = "higher" if interval.value > 0 else "lower"
+        return (
+            f"{name} is {side} than in {self.baseline.label}: difference {interval.value:+.4g}, "
+            f"interval [{interval.low:+.4g}, {interval.high:+.4g}], {interval.method}"
+        )
