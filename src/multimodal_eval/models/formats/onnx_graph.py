@@ -38,11 +38,15 @@ class Graph:
 
     def op(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """Add an operator with one output. An empty input name omits an optional input."""
+        return self.ops(kind, 1, *inputs, domain=domain, **attributes)[0]
+
+    def ops(self, kind: str, outputs: int, *inputs: str, domain: str = "", **attributes: Any) -> list[str]:
+        """Add an operator with several outputs."""
         from onnx import helper
 
-        output = self._name()
-        self._nodes.append(helper.make_node(kind, list(inputs), [output], domain=domain, **attributes))
-        return output
+        names = [self._name() for _ in range(outputs)]
+        self._nodes.append(helper.make_node(kind, list(inputs), names, domain=domain, **attributes))
+        return names
 
     def constant(self, values: NDArray[Any]) -> str:
         """Add a small constant, stored in the graph itself."""

@@ -71,7 +71,7 @@ def find(name: str) -> ModelEntry[CausalLM]:
     model, languages = find_model(base), LANGUAGES.get(base, frozenset())
 
     def opened(kind: Callable[[Model, frozenset[str]], TokenScorer]) -> CausalLM:
-        _rebuild_derived_files(model)
+        rebuild_derived_files(model)
         return CachedCausalLM(kind(model, languages))
 
     if not name.startswith(TORCH) and (base in LANGUAGES or llama.can_run(model)):
@@ -80,7 +80,7 @@ def find(name: str) -> ModelEntry[CausalLM]:
     return ModelEntry(causal_torch.label_of(model), check, lambda: opened(causal_torch.TorchCausalLM))
 
 
-def _rebuild_derived_files(model: Model) -> None:
+def rebuild_derived_files(model: Model) -> None:
     """Rebuild the files that `mmeval fetch` derives from a download if they are missing or from another version."""
     model.check()
     derived = model.resource.derived if model.resource is not None else ()

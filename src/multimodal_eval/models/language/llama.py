@@ -64,6 +64,7 @@ class LlamaConfig(msgspec.Struct, frozen=True, kw_only=True):
     head_dim: int | None = None
     hidden_act: str | None = None
     bos_token_id: int | None = None
+    eos_token_id: int | list[int] | None = None
     tie_word_embeddings: bool | None = None
     rope_theta: float | None = None
     rope_parameters: _RopeParameters | None = None
@@ -155,24 +156,35 @@ class CausalLlama:
 def _body(weights: SafetensorsFile, config: LlamaConfig, longest: int) -> bytes:
     """Input: `ids` (texts, length), for texts of the same length. Output: `states` (texts * length, width)."""
     graph = Graph(weights)
-    width, heads, epsilon = config.hidden_size, config.num_attention_heads, config.rms_norm_eps
+    heads, head = config.num_attention_heads, config.head_width
     key_heads = config.num_key_value_heads or heads
-    head = config.head_width
     shape = graph.op("Shape", "ids")
     folded = graph.op("Concat", shape, graph.integers(-1), axis=0)
     unshared = graph.op("Concat", shape, graph.integers(key_heads, 1, head), axis=0)
     shared = graph.op("Concat", shape, graph.integers(key_heads, heads // key_heads, head), axis=0)
     rotate = _Rotation(graph, head, config.rotation_base, longest)
 
-    def norm(x: str, name: str) -> str:
-        return graph.op("SimplifiedLayerNormalization", x, graph.weight(f"{name}.weight"), axis=-1, epsilon=epsilon)
-
     def repeated(x: str) -> str:
         each = graph.op("Expand", graph.op("Reshape", x, unshared), shared)
         return graph.op("Reshape", each, folded)
 
+    def attention(layer: int, q: str, k: str, v: str) -> str:
+        q, k, v = rotate(q, heads), repeated(rotate(k, key_heads)), repeated(v)
+        return graph.op("MultiHeadAttention", q, k, v, domain=CONTRIB, num_heads=heads, unidirectional=1)
+
+    states = layers(graph, config, folded, attention)
+    return graph.model({"ids": ("INT64", ["texts", "length"])}, {"states": states})
+
+
+def layers(graph: Graph, config: LlamaConfig, folded: str, attention: Callable[[int, str, str, str], str]) -> str:
+    """The states of the input `ids`. `attention` gets queries, keys and values of the shape (texts, length, width)."""
+    epsilon, width = config.rms_norm_eps, config.num_attention_heads * config.head_width
+
+    def norm(x: str, name: str) -> str:
+        return graph.op("SimplifiedLayerNormalization", x, graph.weight(f"{name}.weight"), axis=-1, epsilon=epsilon)
+
     words = graph.op("Gather", graph.weight(_EMBEDDINGS), "ids")
-    x = graph.op("Reshape", words, graph.integers(-1, width))
+    x = graph.op("Reshape", words, graph.integers(-1, config.hidden_size))
     for number in range(config.num_hidden_layers):
         layer = f"model.layers.{number}"
         inner = norm(x, f"{layer}.input_layernorm")
@@ -180,23 +192,20 @@ def _body(weights: SafetensorsFile, config: LlamaConfig, longest: int) -> bytes:
             graph.op("Reshape", graph.linear(inner, f"{layer}.self_attn.{part}_proj", bias=False), folded)
             for part in "qkv"
         )
-        q, k, v = rotate(q, heads), repeated(rotate(k, key_heads)), repeated(v)
-        mixed = graph.op("MultiHeadAttention", q, k, v, domain=CONTRIB, num_heads=heads, unidirectional=1)
-        flat = graph.op("Reshape", mixed, graph.integers(-1, heads * head))
+        flat = graph.op("Reshape", attention(number, q, k, v), graph.integers(-1, width))
         x = graph.op("Add", x, graph.linear(flat, f"{layer}.self_attn.o_proj", bias=False))
         inner = norm(x, f"{layer}.post_attention_layernorm")
         gate = graph.linear(inner, f"{layer}.mlp.gate_proj", bias=False)
         up = graph.linear(inner, f"{layer}.mlp.up_proj", bias=False)
         gated = graph.op("Mul", graph.op("Mul", gate, graph.op("Sigmoid", gate)), up)
         x = graph.op("Add", x, graph.linear(gated, f"{layer}.mlp.down_proj", bias=False))
-    return graph.model({"ids": ("INT64", ["texts", "length"])}, {"states": norm(x, "model.norm")})
+    return norm(x, "model.norm")
 
 
 def _head(weights: SafetensorsFile, config: LlamaConfig) -> bytes:
     """Inputs: `states` (rows, width) and `next` (rows, 1), the ids of the next tokens. Output: `log_probabilities`."""
     graph = Graph(weights)
-    table = graph.weight(_EMBEDDINGS if config.tie_word_embeddings else "lm_head.weight")
-    every = graph.op("LogSoftmax", graph.op("Gemm", "states", table, transB=1), axis=-1)
+    every = graph.op("LogSoftmax", logits(graph, config), axis=-1)
     inputs: dict[str, tuple[str, list[int | str]]] = {
         "states": ("FLOAT", ["rows", config.hidden_size]),
         "next": ("INT64", ["rows", 1]),
@@ -204,16 +213,28 @@ def _head(weights: SafetensorsFile, config: LlamaConfig) -> bytes:
     return graph.model(inputs, {"log_probabilities": graph.op("GatherElements", every, "next", axis=1)})
 
 
+def logits(graph: Graph, config: LlamaConfig) -> str:
+    """The logits of the next token after each of the input `states`."""
+    table = graph.weight(_EMBEDDINGS if config.tie_word_embeddings else "lm_head.weight")
+    return graph.op("Gemm", "states", table, transB=1)
+
+
+def rotation_tables(width: int, base: float, longest: int) -> tuple[Floats, Floats]:
+    """The cosines and sines of the angles of each position, (positions, width / 2)."""
+    import numpy as np
+
+    frequencies = 1 / np.float32(base) ** (np.arange(0, width, 2, dtype=np.float32) / np.float32(width))
+    angles = np.arange(longest, dtype=np.float32)[:, None] * frequencies.astype(np.float32)
+    return np.cos(angles), np.sin(angles)
+
+
 class _Rotation:
     """Rotary positions: dimensions i and i + width/2 of a head rotate by position * base^(-2i/width)."""
 
     def __init__(self, graph: Graph, width: int, base: float, longest: int) -> None:
-        import numpy as np
-
-        frequencies = 1 / np.float32(base) ** (np.arange(0, width, 2, dtype=np.float32) / np.float32(width))
-        angles = np.arange(longest, dtype=np.float32)[:, None] * frequencies.astype(np.float32)
         self.graph, self.start = graph, graph.integers(0)
-        self.tables = graph.constant(np.cos(angles)), graph.constant(np.sin(angles))
+        cosines, sines = rotation_tables(width, base, longest)
+        self.tables = graph.constant(cosines), graph.constant(sines)
 
     def __call__(self, x: str, heads: int) -> str:
         return self.graph.op("RotaryEmbedding", x, self.start, *self.tables, domain=CONTRIB, num_heads=heads)

@@ -127,7 +127,7 @@ class _Step:
         self._starts = _starts(self.info.parts)
         self._left = [part for part in range(len(self.info.parts)) if not self.folder.has_part("answers", part)]
         self._done = sum(size for part, size in enumerate(self.info.parts) if part not in self._left)
-        self._asker = Asker(self.generator, _effort(self.config), self.config.accept_truncated)
+        self._asker = Asker(self.generator, _effort(self.config, self.generator), self.config.accept_truncated)
         self._cache = AnswerCache(self.generator.label, on=self.config.use_cache)
         self._tokens, self._failed = 0, 0
         self._looked = asyncio.Event()
@@ -324,10 +324,12 @@ def _starts(sizes: Sequence[int]) -> list[int]:
     return starts
 
 
-def _effort(config: GenerationConfig) -> Effort:
+def _effort(config: GenerationConfig, generator: Generator) -> Effort:
+    """How hard to try. A model on this machine says how many requests it answers `at_once`; more would only wait."""
     default = Effort()
+    most: int = getattr(generator, "at_once", default.concurrency)
     return Effort(
-        concurrency=config.concurrency or default.concurrency,
+        concurrency=config.concurrency or most,
         timeout=config.timeout or default.timeout,
         retries=default.retries if config.retries is None else config.retries,
     )
