@@ -30,6 +30,7 @@ __all__ = [
     "Answer",
     "EndpointError",
     "Generator",
+    "MalformedReplyError",
     "Media",
     "RateLimitError",
     "RejectedError",
@@ -57,6 +58,14 @@ class RateLimitError(RetryableError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class MalformedReplyError(RetryableError):
+    """A reply that is not what the API promises; `excerpt` is its beginning. It is retried a few times."""
+
+    def __init__(self, message: str, excerpt: str) -> None:
+        super().__init__(f"{message} (it begins with {excerpt!r})" if excerpt else message)
+        self.excerpt = excerpt
 
 
 @dataclass(frozen=True, slots=True)

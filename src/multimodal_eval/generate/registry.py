@@ -24,10 +24,11 @@ Provider = Callable[[str, GenerationConfig], Generator]
 
 # Provider -> its module below `generate.providers`, and what it is.
 BUILT_IN = {
-    "openai": ("openai_chat", "an endpoint with OpenAI's chat completions: OpenAI, Ollama, any hosted one"),
+    "openai": ("openai_chat", "an endpoint with OpenAI's chat completions: OpenAI, or any hosted one by its URL"),
     "vllm": ("openai_chat", "a vLLM server"),
     "sglang": ("openai_chat", "an SGLang server"),
     "llamacpp": ("openai_chat", "a llama.cpp server"),
+    "ollama": ("openai_chat", "an Ollama server"),
     "anthropic": ("anthropic", "Anthropic's messages"),
     "gemini": ("gemini", "Google's generateContent"),
     "transformers": ("local_transformers", "a checkpoint in a directory, run by transformers (extra `[torch]`)"),

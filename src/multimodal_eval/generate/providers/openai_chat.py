@@ -1,0 +1,232 @@
+"""Endpoints with OpenAI's chat completions: OpenAI, vLLM, SGLang, llama.cpp, Ollama, and hosted ones.
+
+The servers differ in how audio and video are sent, in the name of the limit of tokens, and in where they listen; the
+table DIALECTS has all differences. The body of a request is made by `body_of` alone, and is the same bytes for the same
+request.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from multimodal_eval.core.config import GenerationConfig, Parameters
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.generate.http import HttpClient, checked_url, decoded
+from multimodal_eval.generate.protocol import Answer, Media, RejectedError, Request, Text, Turn
+from multimodal_eval.generate.providers.chat_replies import answer_from
+from multimodal_eval.generate.secrets import key_from_environment
+
+__all__ = ["DIALECTS", "ChatGenerator", "Dialect", "body_of", "dialect_of", "open_generator"]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a family of servers speaks chat completions."""
+
+    base_url: str | None  # where it listens by default
+    key_env: str
+    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    audio: Literal["input_audio", "audio_url"] = "input_audio"
+    audio_by_url: Literal["input_audio", "audio_url"] | None = None
+    video: Literal["video_url", "input_video"] | None = None
+    frames: Literal["video", "images"] = "images"  # a video that is sent as frames: one video, or as many images
+    fetches_images: bool = True  # from http addresses
+
+
+DIALECTS = {
+    "openai": Dialect("https://api.openai.com/v1", "OPENAI_API_KEY", limit="max_completion_tokens"),
+    "compatible": Dialect(None, "OPENAI_API_KEY"),  # `openai:` with the address of another server
+    "vllm": Dialect(
+        *("http://localhost:8000/v1", "VLLM_API_KEY"), audio_by_url="audio_url", video="video_url", frames="video"
+    ),
+    "sglang": Dialect(
+        *("http://localhost:30000/v1", "SGLANG_API_KEY"),
+        audio="audio_url",
+        audio_by_url="audio_url",
+        video="video_url",
+    ),
+    "llamacpp": Dialect(
+        *("http://localhost:8080/v1", "LLAMA_API_KEY"), audio_by_url="input_audio", video="input_video"
+    ),
+    "ollama": Dialect("http://localhost:11434/v1", "OLLAMA_API_KEY", fetches_images=False),
+}
+_OWN_HOSTS = re.compile(r"(^|\.)(openai\.com|openai\.azure\.com)$")
+_REASONING_MODELS = re.compile(r"^(.*/)?(o\d|gpt-5)")  # they refuse `max_tokens`
+_AUDIO_FORMATS = {
+    **{"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav"},
+    **{"audio/mpeg": "mp3", "audio/mp3": "mp3"},
+}
+# Fields of the body that `extra` may not set: the answer would not be one text, or not that of the request.
+_RESERVED = ("messages", "model", "stream", "n")
+_PATHS = ("/chat/completions", "/completions", "/models", "/responses")
+
+
+def dialect_of(provider: str, base_url: str | None = None) -> Dialect:
+    """The dialect of a provider; `openai` with the address of another server is the common one."""
+    if provider == "openai" and base_url is not None and not _OWN_HOSTS.search(urlsplit(base_url).hostname or ""):
+        return DIALECTS["compatible"]
+    return DIALECTS[provider]
+
+
+def body_of(request: Request, model: str, dialect: Dialect = DIALECTS["openai"]) -> bytes:
+    """The body of a request, in a fixed order of fields."""
+    body: dict[str, Any] = {"model": model, "messages": [_message(turn, dialect) for turn in request.turns]}
+    body.update(_parameters(request.parameters, model, dialect))
+    for name, value in sorted(request.parameters.extra.items()):
+        body[name] = msgspec.Raw(msgspec.json.encode(value, order="deterministic"))
+    return msgspec.json.encode(body)
+
+
+def _parameters(parameters: Parameters, model: str, dialect: Dialect) -> Iterator[tuple[str, object]]:
+    limit = "max_completion_tokens" if _REASONING_MODELS.match(model) else dialect.limit
+    for name, value in (
+        (limit, parameters.max_tokens),
+        ("temperature", parameters.temperature),
+        ("top_p", parameters.top_p),
+        ("seed", parameters.seed),
+        ("stop", parameters.stop or None),
+        ("reasoning_effort", parameters.reasoning_effort),
+        ("logprobs", parameters.logprobs or None),
+    ):
+        if value is not None:
+            yield name, value
+
+
+def _message(turn: Turn, dialect: Dialect) -> dict[str, Any]:
+    parts = [part for part in turn.parts if isinstance(part, Media) or part.text]
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        return {"role": turn.role, "content": parts[0].text}
+    if not any(isinstance(part, Media) for part in parts):
+        return {"role": turn.role, "content": turn.text}
+    if turn.role != "user":
+        raise RejectedError(f"chat completions take media in a user's turn only, and this one is the {turn.role}'s")
+    return {"role": turn.role, "content": [content for part in parts for content in _contents(part, dialect)]}
+
+
+def _contents(part: Text | Media, dialect: Dialect) -> list[dict[str, Any]]:
+    if isinstance(part, Text):
+        return [{"type": "text", "text": part.text}]
+    if part.kind == "image":
+        return [_image(part, dialect)]
+    return [_audio(part, dialect)] if part.kind == "audio" else _video(part, dialect)
+
+
+def _image(part: Media, dialect: Dialect) -> dict[str, Any]:
+    if part.content is None and not dialect.fetches_images:
+        raise RejectedError("this server does not fetch images from a URL. Send the content: media_as: data")
+    address: dict[str, Any] = {"url": _data_uri(part) if part.content is not None else part.url}
+    if part.detail is not None:
+        address["detail"] = part.detail
+    return {"type": "image_url", "image_url": address}
+
+
+def _audio(part: Media, dialect: Dialect) -> dict[str, Any]:
+    if part.content is None:
+        if dialect.audio_by_url is None:
+            raise RejectedError("this server does not fetch audio from a URL. Send the content: media_as: data")
+        return {"type": dialect.audio_by_url, dialect.audio_by_url: {"url": part.url}}
+    if dialect.audio == "audio_url":
+        return {"type": "audio_url", "audio_url": {"url": _data_uri(part)}}
+    encoding = _AUDIO_FORMATS.get(part.mime)
+    if encoding is None:
+        raise RejectedError(f"chat completions take audio as WAV or MP3. Got {part.mime} instead.")
+    return {"type": "input_audio", "input_audio": {"data": _base64(part.content), "format": encoding}}
+
+
+def _video(part: Media, dialect: Dialect) -> list[dict[str, Any]]:
+    if part.frames and dialect.frames == "video":
+        joined = b",".join(b64encode(frame) for frame in part.frames)
+        return [{"type": "video_url", "video_url": {"url": _raw(b"data:video/jpeg;base64," + joined)}}]
+    if part.frames:
+        frames = (Media("image", "image/jpeg", frame, detail=part.detail) for frame in part.frames)
+        return [_image(frame, dialect) for frame in frames]
+    if dialect.video is None:
+        raise RejectedError("OpenAI's chat completions take no video. Send frames of it as images: --frames 8")
+    if dialect.video == "video_url":
+        return [{"type": "video_url", "video_url": {"url": _data_uri(part) if part.content is not None else part.url}}]
+    content = {"data": _base64(part.content)} if part.content is not None else {"url": part.url}
+    return [{"type": "input_video", "input_video": content}]
+
+
+def _data_uri(part: Media) -> msgspec.Raw:
+    return _raw(b"data:" + part.mime.encode() + b";base64," + b64encode(part.content or b""))
+
+
+def _base64(content: bytes) -> msgspec.Raw:
+    return _raw(b64encode(content))
+
+
+def _raw(content: bytes) -> msgspec.Raw:
+    """A JSON string that needs no escapes: not decoded and not searched, because it may have megabytes."""
+    return msgspec.Raw(b'"' + content + b'"')
+
+
+class _Model(msgspec.Struct):
+    id: str
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model]
+
+
+_MODELS = msgspec.json.Decoder(_Models)
+
+
+class ChatGenerator:
+    """A model behind chat completions."""
+
+    def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
+        self.dialect = dialect_of(provider, None if config.base_url is None else checked_url(config.base_url))
+        self.model = model
+        self.label = f"{provider}:{model}" + (f"@{config.revision}" if config.revision else "")
+        base, self._query = _base(config.base_url or self.dialect.base_url or "")
+        self.base_url = base
+        self.key = key_from_environment(config.key_env or self.dialect.key_env)
+        headers = {} if self.key.value is None else {"Authorization": f"Bearer {self.key.value}"}
+        self.client = HttpClient(self.key, headers, subject=model)
+        if config.concurrency is not None:
+            self.client.connections = config.concurrency
+        if config.timeout is not None:
+            self.client.timeout = config.timeout
+
+    def body_of(self, request: Request) -> bytes:
+        """The body of a request to this endpoint."""
+        return body_of(request, self.model, self.dialect)
+
+    async def answer(self, request: Request) -> Answer:
+        """Ask the endpoint."""
+        content = await self.client.post(f"{self.base_url}/chat/completions{self._query}", self.body_of(request))
+        return answer_from(content)
+
+    async def models(self) -> list[str]:
+        """The names of the endpoint's models."""
+        content = await self.client.get(f"{self.base_url}/models{self._query}")
+        return [model.id for model in decoded(content, _MODELS).data]
+
+
+def _base(url: str) -> tuple[str, str]:
+    """The address up to `/v1`, and its query. It may be given without `/v1`, or with the whole path."""
+    address, mark, query = checked_url(url).partition("?")
+    address = address.rstrip("/")
+    for path in _PATHS:
+        address = address.removesuffix(path)
+    if not urlsplit(address).path.strip("/"):
+        address = address.rstrip("/") + "/v1"
+    return address.rstrip("/"), mark + query
+
+
+def open_generator(provider: str, model: str, config: GenerationConfig) -> ChatGenerator:
+    """The generator of `openai:NAME`, `vllm:NAME`, …"""
+    if not model:
+        raise ConfigError(f"`model` must have a name after {provider}:, such as {provider}:my-model")
+    for name in _RESERVED:
+        if name in config.parameters.extra:
+            raise ConfigError(f"`extra` must not set {name!r}: one text is asked for, from the model of the run")
+    return ChatGenerator(provider, model, config)

@@ -1,0 +1,72 @@
+"""Keys of endpoints: read from the environment, sent in a header, and removed from every text that comes back.
+
+An endpoint may repeat the key in an error, a reply or a redirect. The HTTP client removes it from the bytes that it
+receives, so that nothing behind it (errors, the journal, the tables, the report) ever sees the key.
+"""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import quote
+
+import msgspec
+
+from multimodal_eval.core.errors import ConfigError
+
+__all__ = ["Key", "key_from_environment"]
+
+REMOVED = "[key removed]"
+SHORTEST = 8  # characters; shorter values, such as EMPTY or none, are placeholders that an answer may contain
+
+
+class Key:
+    """A key. Its value is in `value` only: printing the object does not show it."""
+
+    __slots__ = ("_forms", "name", "value")
+
+    def __init__(self, value: str | None = None, name: str | None = None) -> None:
+        self.value, self.name = value, name
+        self._forms = _forms(value) if value is not None and len(value) >= SHORTEST else ()
+
+    def __repr__(self) -> str:
+        return f"Key({self.name or 'none'})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a key cannot be pickled")
+
+    def removed(self, content: bytes) -> bytes:
+        """The content without the key."""
+        for form in self._forms:
+            if form in content:
+                content = content.replace(form, REMOVED.encode())
+        return content
+
+    def removed_text(self, text: str) -> str:
+        """The text without the key."""
+        return self.removed(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
+def _forms(value: str) -> tuple[bytes, ...]:
+    """The ways in which a reply may write the key: plain, as a JSON string, and in a URL."""
+    as_json = msgspec.json.encode(value)[1:-1]
+    forms = [
+        value.encode(),
+        as_json,
+        as_json.replace(b"/", b"\\/"),
+        quote(value, safe="").encode(),
+        quote(value).encode(),
+    ]
+    return tuple(dict.fromkeys(sorted(forms, key=len, reverse=True)))
+
+
+def key_from_environment(name: str) -> Key:
+    """The key in an environment variable; a key without a value if the variable is not set."""
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return Key(None, name)
+    if not value.isascii() or not value.isprintable():
+        raise ConfigError(
+            f"${name} must be one line of ASCII characters, because it is sent in an HTTP header. "
+            "It contains a line break or another character. Set it again"
+        )
+    return Key(value, name)
