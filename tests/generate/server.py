@@ -98,17 +98,19 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}/v1"
         self._loop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
+        self._is_serving = threading.Event()  # stopping a loop before it runs has no effect
         self.open: set[asyncio.Transport] = set()
 
     def __enter__(self) -> Server:
         self._thread = threading.Thread(target=self.serve, daemon=True)
         self._thread.start()
+        self._is_serving.wait(600)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         assert self._thread is not None
-        self._thread.join(60)
+        self._thread.join(600)
 
     def serve(self) -> None:
         """Serve until the loop is stopped."""
@@ -116,6 +118,7 @@ class Server:
         server = self._loop.run_until_complete(
             self._loop.create_server(lambda: _Connection(self, self._loop), sock=self._listener)
         )
+        self._loop.call_soon(self._is_serving.set)
         try:
             self._loop.run_forever()
         finally:
