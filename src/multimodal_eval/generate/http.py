@@ -29,7 +29,13 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, RetryableError, described
-from multimodal_eval.generate.protocol import EndpointError, MalformedReplyError, RateLimitError, RejectedError
+from multimodal_eval.generate.protocol import (
+    EndpointError,
+    MalformedReplyError,
+    RateLimitError,
+    RejectedError,
+    UnreachableError,
+)
 from multimodal_eval.generate.secrets import Key
 
 if TYPE_CHECKING:
@@ -87,11 +93,11 @@ class HttpClient:
                         raise self._failure(response.status, response.headers, content, url)
                     return content
             except aiohttp.ClientConnectorDNSError as error:
-                raise RetryableError(f"the host of {url} is not known: {self._words(error)}") from None
+                raise UnreachableError(f"the host of {url} is not known: {self._words(error)}") from None
             except aiohttp.ClientConnectorCertificateError as error:
                 raise EndpointError(f"the certificate of {url} is not valid: {self._words(error)}") from None
             except aiohttp.ClientConnectorError as error:
-                raise RetryableError(f"no server answers at {url}: {self._words(error)}") from None
+                raise UnreachableError(f"no server answers at {url}: {self._words(error)}") from None
             except aiohttp.InvalidURL:
                 raise EndpointError(f"{url} is not a valid URL") from None
             except TimeoutError:

@@ -37,6 +37,7 @@ __all__ = [
     "Request",
     "Text",
     "Turn",
+    "UnreachableError",
 ]
 
 Role = Literal["system", "user", "assistant"]
@@ -58,6 +59,10 @@ class RateLimitError(RetryableError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class UnreachableError(RetryableError):
+    """No server answers at the address."""
 
 
 class MalformedReplyError(RetryableError):

@@ -36,8 +36,8 @@ class _Message(msgspec.Struct):
     refusal: str | None = None
     reasoning_content: Any = None  # vLLM, SGLang, llama.cpp, DeepSeek
     reasoning: Any = None  # Ollama, OpenRouter, Groq
-    tool_calls: list[msgspec.Raw] | None = None
-    function_call: msgspec.Raw | None = None
+    tool_calls: Any = None
+    function_call: Any = None
 
 
 class _Choice(msgspec.Struct):
@@ -91,8 +91,8 @@ def answer_from(content: bytes) -> Answer:
     text, reasoning = _texts(message)
     usage = _converted(reply.usage, _Usage) or _Usage()
     finish = FINISHES.get(choice.finish_reason or "stop", "stop")
-    if message.tool_calls or (message.function_call and message.function_call != b"null"):
-        finish = "tool_calls" if not text else finish
+    if not text and (message.tool_calls or message.function_call):
+        finish = "tool_calls"
     return Answer(
         text,
         finish=finish,

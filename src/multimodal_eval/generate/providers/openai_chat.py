@@ -19,6 +19,7 @@ import msgspec
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.generate.http import HttpClient, checked_url, decoded
+from multimodal_eval.generate.probe import Endpoint, Probe
 from multimodal_eval.generate.protocol import Answer, Media, RejectedError, Request, Text, Turn
 from multimodal_eval.generate.providers.chat_replies import answer_from
 from multimodal_eval.generate.secrets import key_from_environment
@@ -179,7 +180,7 @@ class _Models(msgspec.Struct):
 _MODELS = msgspec.json.Decoder(_Models)
 
 
-class ChatGenerator:
+class ChatGenerator(Endpoint):
     """A model behind chat completions."""
 
     def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
@@ -191,6 +192,7 @@ class ChatGenerator:
         self.key = key_from_environment(config.key_env or self.dialect.key_env)
         headers = {} if self.key.value is None else {"Authorization": f"Bearer {self.key.value}"}
         self.client = HttpClient(self.key, headers, subject=model)
+        self._probe = Probe(self, on=config.use_probe)
         if config.concurrency is not None:
             self.client.connections = config.concurrency
         if config.timeout is not None:
@@ -201,6 +203,11 @@ class ChatGenerator:
         return body_of(request, self.model, self.dialect)
 
     async def answer(self, request: Request) -> Answer:
+        """Ask the endpoint, which is tried first."""
+        await self._probe.before(request)
+        return await self.ask(request)
+
+    async def ask(self, request: Request) -> Answer:
         """Ask the endpoint."""
         content = await self.client.post(f"{self.base_url}/chat/completions{self._query}", self.body_of(request))
         return answer_from(content)
