@@ -108,7 +108,7 @@ def test_a_server_without_a_list_of_models():
 
 
 def test_a_wrong_path():
-    with Server() as server, pytest.raises(EndpointError, match="does not exist .*Check the base URL"):
+    with Server() as server, pytest.raises(EndpointError, match=r"does not exist .*Check the base URL"):
         asyncio.run(generator(server.url.replace("/v1", "/v2")).answer(request()))
 
 

@@ -181,7 +181,7 @@ def test_audio_and_video_in_each_dialect(dialect, part, expected):
 
 
 @pytest.mark.parametrize("dialect", ["openai", "compatible", "sglang", "llamacpp", "ollama"])
-def test_frames_are_images_where_there_is_no_list_of_frames(dialect):
+def test_frames_are_images_without_a_list_of_frames(dialect):
     assert [part["image_url"]["url"] for part in contents(FRAMES, dialect=dialect)] == [
         f"data:image/jpeg;base64,{data(b'one')}",
         f"data:image/jpeg;base64,{data(b'two')}",

@@ -152,9 +152,9 @@ def apart(text: str) -> tuple[str, str | None]:
     return answer.lstrip() if closed else "", thought.strip() or None
 
 
-def _logprobs(found: Any, text: str | None, reasoning: str | None) -> list[float] | None:
+def _logprobs(value: Any, text: str | None, reasoning: str | None) -> list[float] | None:
     """The log-probabilities of the answer's tokens; None if they cannot be told from those of the reasoning."""
-    record = _converted(found, _Logprobs)
+    record = _converted(value, _Logprobs)
     if record is None or not record.content:
         return None
     tokens = record.content

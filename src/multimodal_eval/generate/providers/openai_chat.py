@@ -1,6 +1,6 @@
 """Endpoints with OpenAI's chat completions: OpenAI, vLLM, SGLang, llama.cpp, Ollama, and hosted ones.
 
-The servers differ in how audio and video are sent, in the name of the limit of tokens, and in where they listen; the
+The servers differ in how audio and video are sent, in the name of the limit of tokens, and in the default address; the
 table DIALECTS has all differences. The body of a request is made by `body_of` alone, and is the same bytes for the same
 request.
 """
@@ -31,7 +31,7 @@ __all__ = ["DIALECTS", "ChatGenerator", "Dialect", "body_of", "dialect_of", "ope
 class Dialect:
     """How a family of servers speaks chat completions."""
 
-    base_url: str | None  # where it listens by default
+    base_url: str | None  # the default address
     key_env: str
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     audio: Literal["input_audio", "audio_url"] = "input_audio"
