@@ -1,19 +1,37 @@
 """A cache of answers on this machine, shared between runs: the same request to the same model is asked once.
 
-The key is the digest of the generator's label, the request and the epoch. Only answers with text are kept: a failure is
-asked again. `MMEVAL_CACHE=off` switches the cache off. If it cannot be used, the answers are asked instead.
+The answers of one generator are in one SQLite file in `$MMEVAL_HOME/cache`. The key is the digest of the generator's
+label, the request and the epoch: also with a temperature and without a seed, a request has one answer per epoch. Only
+answers with text are kept; a failure is asked again. `MMEVAL_CACHE=off` switches the cache off. If it cannot be used,
+the answers are asked instead.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import sqlite3
+import warnings
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
 
 import msgspec
 
 from multimodal_eval.generate.exchange import Exchange
-from multimodal_eval.generate.protocol import Request
+from multimodal_eval.generate.outcomes import outcome_of
+from multimodal_eval.generate.protocol import Answer, Request
+from multimodal_eval.resources.store import home
 
 __all__ = ["AnswerCache", "cache_key"]
+
+VERSION = 1  # increase when a request with the same digest is sent in another form
+_WAIT = 30  # seconds to wait for another process that is writing
+_BATCH = 64  # answers that are written together
+_LONGEST_NAME = 80
 
 
 def cache_key(label: str, request: Request) -> bytes:
@@ -22,20 +40,140 @@ def cache_key(label: str, request: Request) -> bytes:
 
 
 class AnswerCache:
-    """The answers of one generator."""
+    """The answers of one generator. Answers are written in batches, by a thread; `close` writes the last ones."""
 
-    def __init__(self, label: str, *, on: bool = True) -> None:
-        self.label, self.on = label, on
-        self._answers: dict[bytes, bytes] = {}
+    def __init__(self, label: str, *, on: bool = True, accept_truncated: bool = False) -> None:
+        name = re.sub(r"[^A-Za-z0-9.@_-]+", "-", label)[:_LONGEST_NAME]
+        digest = sha256(label.encode()).hexdigest()[:8]  # labels may differ in other characters, or at the end
+        self.path = home() / "cache" / f"answers-{name}-{digest}.v{VERSION}.sqlite"
+        self.label = label
+        self.on = on and os.environ.get("MMEVAL_CACHE", "").lower() not in ("off", "0", "no")
+        self._accept_truncated = accept_truncated
+        self._pending: dict[bytes, bytes] = {}
+        self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._lock = Lock()
 
     def get(self, request: Request) -> Exchange | None:
-        """The cached exchange of a request; None if there is none."""
-        content = self._answers.get(cache_key(self.label, request)) if self.on else None
-        if content is None:
+        """The cached exchange of a request, which takes no time; None if there is none."""
+        if not self.on:
             return None
-        return msgspec.structs.replace(msgspec.msgpack.decode(content, type=Exchange), is_cached=True)
+        key = cache_key(self.label, request)
+        with self._lock:
+            content = self._pending.get(key)
+        answer = _unpacked(content if content is not None else self._look_up(key))
+        if answer is None:
+            return None
+        outcome = outcome_of(answer, accept_truncated=self._accept_truncated)
+        return Exchange(outcome, request.digest, attempts=0, is_cached=True) if outcome.status == "ok" else None
 
     def put(self, request: Request, exchange: Exchange) -> None:
-        """Keep the exchange of a request."""
-        if self.on and exchange.outcome.status == "ok":
-            self._answers[cache_key(self.label, request)] = msgspec.msgpack.encode(exchange)
+        """Keep the answer to a request, if it has text."""
+        if not self.on or exchange.outcome.status != "ok":
+            return
+        with self._lock:
+            self._pending[cache_key(self.label, request)] = _packed(exchange.outcome.answer)
+            is_due = len(self._pending) % _BATCH == 0
+        if is_due:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, "answer-cache")
+            self._thread.submit(self._write)
+
+    def close(self) -> None:
+        """Write what is not written yet, and close the file."""
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
+        self._write()
+        for connection in (self._reader, self._writer):
+            if connection is not None:
+                connection.close()
+        self._reader = self._writer = None
+
+    def __enter__(self) -> AnswerCache:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _look_up(self, key: bytes) -> bytes | None:
+        try:
+            if self._reader is None:
+                if not self.path.exists():
+                    return None
+                self._reader = _opened(self.path)
+            row = self._reader.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
+        except (sqlite3.Error, OSError) as fault:
+            self._switch_off(fault)
+            return None
+        return None if row is None or not isinstance(row[0], bytes) else row[0]
+
+    def _write(self) -> None:
+        """Write the pending answers. Until they are written, `get` finds them in memory."""
+        with self._lock:
+            batch = dict(self._pending)
+        if not batch or not self.on:
+            return
+        try:
+            if self._writer is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._writer = _opened(self.path)
+            self._writer.execute("BEGIN IMMEDIATE")
+            self._writer.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", batch.items())
+            self._writer.execute("COMMIT")
+        except (sqlite3.Error, OSError) as fault:
+            self._switch_off(fault)
+        with self._lock:
+            for key in batch:
+                self._pending.pop(key, None)
+
+    def _switch_off(self, fault: Exception) -> None:
+        with self._lock:
+            if not self.on:
+                return
+            self.on = False
+        message = f"the cache {self.path} cannot be used: {fault}. The run continues without it"
+        if type(fault) is sqlite3.DatabaseError:  # not a database, or a broken one
+            aside = self.path.with_suffix(".broken")
+            _move(self.path, aside)
+            message += f". The file was moved to {aside.name}"
+        warnings.warn(message, stacklevel=3)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = OFF")  # a lost answer is asked again
+        connection.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB) WITHOUT ROWID")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _move(path: Path, aside: Path) -> None:
+    try:
+        path.replace(aside)
+        for ending in ("-wal", "-shm"):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
+    except OSError:  # another process was faster
+        return
+
+
+def _packed(answer: Answer) -> bytes:
+    content = msgspec.msgpack.encode(answer)
+    return content + zlib.crc32(content).to_bytes(4, "little")
+
+
+def _unpacked(content: bytes | None) -> Answer | None:
+    """The answer, or None if there is none or it is damaged."""
+    if content is None or len(content) < 4 or zlib.crc32(content[:-4]).to_bytes(4, "little") != content[-4:]:
+        return None
+    try:
+        return msgspec.msgpack.decode(content[:-4], type=Answer)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
+        return None

@@ -9,23 +9,25 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from multimodal_eval.core.errors import MultimodalEvalError, RetryableError, described
+from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, described
 from multimodal_eval.core.retries import RETRYABLE
 from multimodal_eval.generate.concurrency import Controller
 from multimodal_eval.generate.exchange import Exchange
-from multimodal_eval.generate.outcomes import failed, outcome_of
-from multimodal_eval.generate.protocol import Generator, RateLimitError, RejectedError, Request
+from multimodal_eval.generate.outcomes import Outcome, failed, outcome_of
+from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RateLimitError, RejectedError, Request
 
 __all__ = ["Asker", "BreakerError", "Effort", "OpenRequestError", "for_each"]
 
 T = TypeVar("T")
+_MALFORMED = 3  # attempts of a request whose replies are malformed
+_MOST_AWAY = 16  # items that wait for a retry, per item that does not
 
 
-class BreakerError(MultimodalEvalError):
+class BreakerError(OpenSamplesError):
     """The endpoint failed so many times in a row that no more requests are made."""
 
 
@@ -43,7 +45,18 @@ class Effort:
     first_delay: float = 0.5  # seconds; the longest delay doubles with every attempt
     longest_delay: float = 60.0
     longest_wait: float = 900.0  # seconds that a request waits for a rate limit, in total
-    failures_in_a_row: int = 50  # of all requests, without a single success
+    first_failures: int = 20  # failures in a row that stop a run without a single success
+    longest_outage: float = 120.0  # seconds of failures only that stop a run with successes before
+
+
+@dataclass
+class _Attempts:
+    """What one request has gone through."""
+
+    number: int = 0
+    used: int = 0  # retries; waiting for a rate limit and for an endpoint that is down uses none
+    malformed: int = 0
+    waited: float = 0.0  # seconds, for a rate limit
 
 
 @dataclass
@@ -58,68 +71,153 @@ class Asker:
     draw: Callable[[], float] = random.random
 
     def __post_init__(self) -> None:
-        self.controller = Controller(self.effort.concurrency, clock=self.clock, sleep=self.sleep)
+        self.controller = Controller(self.effort.concurrency, clock=self.clock)
         self.failures = 0  # attempts that failed
+        self.sleeping = 0  # requests that wait before they are tried again
+        self.went_to_sleep: Callable[[], None] = lambda: None
         self._in_a_row = 0
+        self._failing_since = 0.0
+        self._has_succeeded = False
 
     async def ask(self, request: Request) -> Exchange:
         """The outcome of a request. Raises OpenRequestError if every attempt fails, BreakerError if all requests do."""
-        attempts, waited, used = 0, 0.0, 0
+        attempts = _Attempts()
         while True:
-            attempts += 1
+            attempts.number += 1
+            started, begin = time.time(), self.clock()
             try:
-                async with self.controller.slot():
-                    started, begin = time.time(), self.clock()
-                    answer = await asyncio.wait_for(self.generator.answer(request), self.effort.timeout)
+                async with self.controller.slot() as ticket:
+                    started, begin = time.time(), ticket.started
+                    async with asyncio.timeout(self.effort.timeout):
+                        answer = await self.generator.answer(request)
+                outcome = outcome_of(answer, accept_truncated=self.accept_truncated)
             except RejectedError as rejection:
-                self._in_a_row = 0
                 outcome = failed("rejected", str(rejection))
             except RETRYABLE as failure:
-                pause = self._noted(failure, used)
-                if isinstance(failure, RateLimitError):
-                    waited += pause
-                    is_over = waited > self.effort.longest_wait
-                else:
-                    used += 1
-                    is_over = used > self.effort.retries
-                if is_over:
-                    raise OpenRequestError(_text(failure)) from failure
-                await self.sleep(pause)
-                continue
+                ending = await self._after(failure, attempts)
+                if ending is None:
+                    continue
+                outcome = ending
+            except MultimodalEvalError:
+                raise
+            except Exception as bug:  # of a function or a plug-in
+                outcome = failed("raised", described(bug))
             else:
+                self._has_succeeded = True
+            if outcome.status != "malformed":
                 self._in_a_row = 0
-                outcome = outcome_of(answer, accept_truncated=self.accept_truncated)
-            return Exchange(outcome, request.digest, started, self.clock() - begin, attempts)
+            return Exchange(outcome, request.digest, started, self.clock() - begin, attempts.number)
 
-    def _noted(self, failure: Exception, used: int) -> float:
-        """Count a failed attempt. Returns the pause before the next one."""
+    async def _after(self, failure: Exception, attempts: _Attempts) -> Outcome | None:
+        """Wait after a failed attempt, or end: with an outcome, or with an error if the request stays open."""
+        self._note(failure)
+        pause = self.draw() * min(
+            self.effort.first_delay * 2.0 ** min(attempts.number - 1, 30), self.effort.longest_delay
+        )
+        asked = getattr(failure, "retry_after", None)
+        if asked is not None:
+            pause += asked
+        if isinstance(failure, MalformedReplyError):
+            attempts.malformed += 1
+            if attempts.malformed >= _MALFORMED:
+                return failed("malformed", str(failure))
+        elif isinstance(failure, RateLimitError):
+            attempts.waited += pause
+            if attempts.waited > self.effort.longest_wait:
+                raise OpenRequestError(_text(failure)) from failure
+        elif not self.controller.is_down:
+            attempts.used += 1
+            if attempts.used > self.effort.retries:
+                raise OpenRequestError(_text(failure)) from failure
+        self.sleeping += 1
+        self.went_to_sleep()
+        try:
+            await self.sleep(pause)
+        finally:
+            self.sleeping -= 1
+        return None
+
+    def _note(self, failure: Exception) -> None:
+        """Count a failed attempt. Raises BreakerError if there is no hope."""
         self.failures += 1
+        if not self._in_a_row:
+            self._failing_since = self.clock()
         self._in_a_row += 1
-        if self._in_a_row >= self.effort.failures_in_a_row:
+        lasted = self.clock() - self._failing_since
+        if isinstance(failure, RateLimitError):
+            is_over = self.controller.is_down and lasted >= self.effort.longest_wait
+        elif self._has_succeeded:
+            is_over = self.controller.is_down and lasted >= self.effort.longest_outage
+        else:
+            is_over = self._in_a_row >= self.effort.first_failures
+        if is_over:
+            within = f" within {lasted:,.0f} seconds" if lasted >= 1 else ""
             raise BreakerError(
-                f"the endpoint failed {self._in_a_row} times in a row, so no more requests are made. "
+                f"the endpoint failed {self._in_a_row:,} times in a row{within}, so no more requests are made. "
                 f"The last failure: {_text(failure)}"
             ) from failure
-        wanted = failure.retry_after if isinstance(failure, RateLimitError) else None
-        if wanted is not None:
-            return wanted + self.draw() * self.effort.first_delay
-        return self.draw() * min(self.effort.first_delay * 2.0**used, self.effort.longest_delay)
 
 
 def _text(failure: Exception) -> str:
     return str(failure) if isinstance(failure, RetryableError) and str(failure) else described(failure)
 
 
-async def for_each(items: Iterator[T], work: Callable[[T], Awaitable[None]], at_once: int) -> None:
-    """Call `work` for every item, `at_once` of them at a time. The first exception cancels the others."""
+async def for_each(
+    items: Iterator[T] | AsyncIterator[T],
+    work: Callable[[T], Awaitable[None]],
+    at_once: int,
+    asker: Asker | None = None,
+) -> None:
+    """Call `work` for every item, `at_once` of them at a time. The first exception cancels the others.
 
-    async def worker() -> None:
-        for item in items:
-            await work(item)
+    Items whose request waits for a retry of `asker` leave their place to others meanwhile, unless the endpoint is down.
+    """
+    running: set[asyncio.Task[None]] = set()
+    changed = asyncio.Event()
+    if asker is not None:
+        asker.went_to_sleep = changed.set
 
+    def is_full() -> bool:
+        if asker is None or asker.controller.is_down:
+            return len(running) >= at_once
+        return len(running) - asker.sleeping >= at_once or len(running) >= _MOST_AWAY * at_once
+
+    def ended(task: asyncio.Task[None]) -> None:
+        running.discard(task)
+        changed.set()
+        if not task.cancelled() and task.exception() is not None:
+            failures.append(task)
+
+    failures: list[asyncio.Task[None]] = []
     try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(at_once):
-                group.create_task(worker())
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+        async for item in _each(items):
+            task = asyncio.ensure_future(_called(work, item))
+            running.add(task)
+            task.add_done_callback(ended)
+            while is_full() and not failures:
+                changed.clear()
+                await changed.wait()
+            if failures:
+                break
+        while running and not failures:
+            changed.clear()
+            await changed.wait()
+    finally:
+        for task in list(running):
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    for task in failures:
+        task.result()  # raises
+
+
+async def _called(work: Callable[[T], Awaitable[None]], item: T) -> None:
+    await work(item)
+
+
+async def _each(items: Iterator[T] | AsyncIterator[T]) -> AsyncIterator[T]:
+    if isinstance(items, AsyncIterator):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item

@@ -22,6 +22,7 @@ OutcomeStatus = Literal[
     "rejected",  # a request that the endpoint does not accept
     "unreadable",  # an image, audio or video that cannot be opened
     "blocked",  # a turn of a dialogue after a reply that failed
+    "raised",  # the model is a function or a plug-in that raised an exception
     "unanswered",  # every attempt failed, and the user accepts that
 ]
 FAILURES: tuple[OutcomeStatus, ...] = get_args(OutcomeStatus)[1:]

@@ -9,46 +9,51 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
 __all__ = ["Journal"]
 
-_FLUSHED_EVERY = 256  # records between two flushes to the disk: a failure of the machine loses at most these
+_FLUSHED_EVERY = 256  # records between two flushes to the disk: a failure of the machine loses about these
 
 
 class Journal:
     """Appends records to a file. A record is in the file when `append` returns, also if the process is killed then.
 
-    Without a path, nothing is kept.
+    A thread flushes the file to the disk from time to time, for a failure of the machine. Without a path, nothing is
+    kept.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._descriptor: int | None = None
         self._unflushed = 0
+        self._thread: ThreadPoolExecutor | None = None
+        self._flushing: Future[None] | None = None
 
     def append(self, record: bytes) -> None:
-        """Add a record."""
+        """Add a record. If the disk is full, the record is not added, and those before it are intact."""
         if self.path is None:
             return
         if self._descriptor is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             _end_last_line(self.path)
-            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        line = b"%08x %s\n" % (zlib.crc32(record), record)
-        view = memoryview(line)
+            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        view = memoryview(b"%08x %s\n" % (zlib.crc32(record), record))
         while view:
             view = view[os.write(self._descriptor, view) :]
         self._unflushed += 1
         if self._unflushed >= _FLUSHED_EVERY:
-            self.flush()
+            self._flush_later(self._descriptor)
 
-    def flush(self) -> None:
-        """Write what was appended to the disk."""
-        if self._descriptor is not None and self._unflushed:
-            os.fdatasync(self._descriptor)
-            self._unflushed = 0
+    def _flush_later(self, descriptor: int) -> None:
+        if self._flushing is not None and not self._flushing.done():
+            return
+        self._unflushed = 0
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "journal")
+        self._flushing = self._thread.submit(os.fdatasync, descriptor)
 
     def records(self) -> Iterator[bytes]:
         """The intact records, in the order in which they were appended."""
@@ -61,9 +66,12 @@ class Journal:
                     yield record
 
     def close(self) -> None:
-        """Close the file."""
+        """Flush and close the file."""
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
         if self._descriptor is not None:
-            self.flush()
+            os.fdatasync(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = None
 
