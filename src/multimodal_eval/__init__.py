@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -122,3 +124,20 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Package(ModuleType):
+    """This package: `generate` is the function, although a package `multimodal_eval.generate` exists as well."""
+
+    @property
+    def generate(self) -> Any:
+        """The function; `from multimodal_eval.generate.protocol import …` finds the package."""
+        return globals().get("generate") or __getattr__("generate")
+
+    @generate.setter
+    def generate(self, value: object) -> None:
+        if not isinstance(value, ModuleType):  # the import system sets the package as an attribute
+            globals()["generate"] = value
+
+
+sys.modules[__name__].__class__ = _Package

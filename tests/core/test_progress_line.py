@@ -157,3 +157,41 @@ def test_a_run_names_its_metrics():
     samples = [Sample("1", generated_answer="a dog", references=["a dog runs"])]
     evaluate(samples, metrics=["rouge_l", "exact_match"], progress=Named(io.StringIO()))
     assert named == ["rouge_l, exact_match", "rouge_l", "exact_match"]
+
+
+def generating(clock, out):
+    progress = ProgressLine(out)
+    progress("generating", 0, 5000)
+    clock.now = 100
+    progress("generating", 2500, 5000)
+    progress.noting(["3 failed", "1.20 USD", "1,812 tokens/s"])
+    return progress
+
+
+def test_notes_are_shown_before_the_remaining_time(clock):
+    progress = generating(clock, io.StringIO())
+    shown = "25.0/s, 3 failed, 1.20 USD, 1,812 tokens/s, 1 min 40 s left"
+    assert progress.text == f"generating: 2,500 of 5,000 (50 %), {shown}"
+    progress("scoring", 0, 5000)
+    clock.now = 110
+    progress("scoring", 100, 5000)
+    assert progress.text == "scoring: 100 of 5,000 (2 %), 10.0 per second, 8 min 10 s left"
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (120, "generating: 2,500 of 5,000 (50 %), 25.0/s, 3 failed, 1.20 USD, 1,812 tokens/s, 1 min 40 s left"),
+        (90, "generating: 2,500 of 5,000, 25.0/s, 3 failed, 1.20 USD, 1,812 tokens/s, 1 min 40 s left"),
+        (80, "generating: 2,500 of 5,000, 25.0/s, 3 failed, 1.20 USD, 1 min 40 s left"),
+        (70, "generating: 2,500 of 5,000, 25.0/s, 3 failed, 1 min 40 s left"),
+    ],
+)
+def test_a_narrow_terminal_omits_the_share_and_then_the_last_notes(clock, monkeypatch, columns, line):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = Terminal()
+    progress = generating(clock, out)
+    clock.now = 100.2
+    progress("generating", 2500, 5000)
+    drawn = out.getvalue().rpartition("\r\x1b[K")[2].lstrip("━─ ")
+    assert drawn == line

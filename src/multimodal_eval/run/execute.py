@@ -115,7 +115,7 @@ def _read_and_score(
     info = read_input(worker, source, executor, progress)
     worker.source = source
     if generation is not None:  # whatever can be refused is refused before anything is asked
-        refuse_missing_fields(planned_for(worker, info), worker.folder, info, answered=generation.config)
+        refuse_missing_fields(planned_for(worker, info), worker.folder, info, is_answered=False)
         refuse_bad_samples(worker, len(info.parts), executor)
         info = generation.begin(worker.folder, info)
     _generate_and_score(worker, info, executor, progress, generation)

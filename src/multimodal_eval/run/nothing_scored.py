@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from multimodal_eval.core.config import GenerationConfig, RunConfig
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import NothingScoredError, Problem
 from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.records import COMPOSITE, Entry, Results, RunInfo
@@ -22,12 +22,10 @@ ANSWERS = ("generated_answer", "perplexity", "logprobs")  # without any of these
 _SHOWN_COLUMNS = 20
 
 
-def refuse_missing_fields(
-    plan: Plan, folder: RunFolder, info: RunInfo, *, answered: GenerationConfig | None = None
-) -> None:
+def refuse_missing_fields(plan: Plan, folder: RunFolder, info: RunInfo, *, is_answered: bool = True) -> None:
     """Refuse samples none of which has a field that a metric needs, before anything is computed.
 
-    `answered` are the settings of a model whose answers the samples will have.
+    Without `is_answered`, a model will give the answers.
     """
     if plan.config.allow_empty:
         return
@@ -35,7 +33,7 @@ def refuse_missing_fields(
     for metric in plan.metrics:
         for need in metric.needs:
             metrics_by_need.setdefault(need, []).append(metric.name)
-    needs = [need for need in metrics_by_need if not _is_answered(need, answered)]
+    needs = [need for need in metrics_by_need if is_answered or "generated_answer" not in need.split("|")]
     unmet = _unmet(needs, folder, len(info.parts))
     if _one_is_enough(plan.config):  # what only some metrics need may be missing
         unmet = [need for need in unmet if len(metrics_by_need[need]) == len(plan.metrics)]
@@ -46,14 +44,6 @@ def refuse_missing_fields(
             for need in unmet
         ]
         raise NothingScoredError(_with_advice(problems, _accepting(info)))
-
-
-def _is_answered(need: str, config: GenerationConfig | None) -> bool:
-    """Whether the answers of a model meet a need."""
-    if config is None:
-        return False
-    given = {"generated_answer", *(("logprobs",) if config.parameters.logprobs else ())}
-    return not given.isdisjoint(need.split("|"))
 
 
 def refuse_missing_answers(fields: Iterable[str], kinds: Kinds) -> None:

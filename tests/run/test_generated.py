@@ -1,0 +1,112 @@
+"""`generate` in Python: answers first, scores later; and `evaluate` and `resume` with a model."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from multimodal_eval import GeneratedRun, evaluate, generate, resume
+from multimodal_eval.core.errors import ConfigError, RunFolderError
+from multimodal_eval.generate.meter import BudgetError
+from multimodal_eval.run.generated import continue_generation, score_generated
+from tests.generate.counting_model import CountingModel
+
+ROWS = [
+    {"id": "a", "question": "say red", "references": ["red"]},
+    {"id": "b", "question": "say blue", "references": ["green"]},
+    {"id": "c", "question": "say refuse", "references": ["x"]},
+]
+DOWN = [*ROWS, {"id": "d", "question": "say down", "references": ["down"]}]
+
+
+def test_answers_with_their_statuses():
+    run = generate(ROWS, model=CountingModel())
+    assert len(run) == 3
+    assert run.generation.statuses == {"ok": 2, "refused": 1}
+    assert [sample.generated_answer for sample in run.samples()] == ["red", "blue", None]
+    assert run.answers().column("status").to_pylist() == ["ok", "ok", "refused"]
+    assert repr(run) == "3 samples, answered by counting: 2 ok, 1 refused"
+
+
+def test_a_function_is_a_model():
+    run = generate(ROWS[:2], model=lambda request: request.prompt.upper())
+    assert [sample.generated_answer for sample in run.samples()] == ["SAY RED", "SAY BLUE"]
+
+
+def test_scores_are_those_of_one_step():
+    two = generate(ROWS, model=CountingModel()).score(metrics=["exact_match"])
+    one = evaluate(ROWS, metrics=["exact_match"], model=CountingModel())
+    assert two.results == one.results
+    assert two["exact_match"]["value"] == 0.5
+
+
+def test_a_temporary_folder_lives_as_long_as_its_last_owner():
+    generated = generate(ROWS, model=CountingModel())
+    path = generated.path
+    scored = generated.score(metrics=["exact_match"])
+    del generated
+    gc.collect()
+    assert path.is_dir()
+    assert len(scored) == 3
+    del scored
+    gc.collect()
+    assert not path.exists()
+
+
+def test_without_a_model():
+    with pytest.raises(ConfigError, match="`generate` needs a model"):
+        generate(ROWS)
+
+
+def test_continued_with_the_model_given_again(tmp_path):
+    model = CountingModel()
+    generation = {"model": "counting", "concurrency": 1, "use_cache": False}
+    with pytest.raises(Exception, match="the key is not valid"):
+        generate(DOWN, model=model, output=tmp_path / "run", generation=generation)
+    second = CountingModel(is_up=True)
+    run = continue_generation(tmp_path / "run", model=second)
+    assert isinstance(run, GeneratedRun)
+    assert sorted(model.calls + second.calls) == ["a", "b", "c", "d", "d"]
+
+
+def test_settings_that_change_an_answer_cannot_change(tmp_path):
+    with pytest.raises(Exception, match="the key is not valid"):
+        evaluate(DOWN, model=CountingModel(), output=tmp_path / "run", metrics=["exact_match"])
+    with pytest.raises(ConfigError, match="'system' cannot change while a run is continued"):
+        resume(tmp_path / "run", model=CountingModel(), generation={"system": "Shout."})
+    with pytest.raises(ConfigError, match=r"'conurrency' cannot change .* Did you mean 'concurrency'"):
+        resume(tmp_path / "run", model=CountingModel(), generation={"conurrency": 3})
+    run = resume(tmp_path / "run", model=CountingModel(is_up=True), generation={"base_url": "http://localhost:9"})
+    assert run.info.generation.base_url == "http://localhost:9"
+    assert run.info.config.generation.base_url == "http://localhost:9"
+
+
+def test_a_budget_in_python(tmp_path):
+    price = {"input": 1000, "output": 10000}
+    settings = {"model": "counting", "price": price, "budget": 0.5, "parameters": {"max_tokens": 10}, "concurrency": 1}
+    with pytest.raises(BudgetError, match=r"0\.40 USD are spent"):  # 0.2 per answer
+        evaluate(ROWS, model=CountingModel(), generation=settings, metrics=["exact_match"], output=tmp_path / "run")
+    resume(tmp_path / "run", model=CountingModel(), generation={"budget": 5})
+
+
+def test_scoring_a_folder_that_has_no_answers_yet(tmp_path):
+    with pytest.raises(Exception, match="the key is not valid"):
+        generate(DOWN, model=CountingModel(), output=tmp_path / "run")
+    with pytest.raises(RunFolderError, match="has samples without an answer"):
+        score_generated(tmp_path / "run", metrics=["exact_match"])
+
+
+def test_settings_for_reading_an_input_are_refused(tmp_path):
+    generate(ROWS, model=CountingModel(), output=tmp_path / "run")
+    with pytest.raises(ConfigError, match="'limit' is a setting for reading an input"):
+        score_generated(tmp_path / "run", metrics=["exact_match"], limit=1)
+
+
+def test_the_function_and_the_package_of_the_same_name():
+    import multimodal_eval
+    import multimodal_eval.generate.protocol  # sets an attribute of the package
+
+    assert multimodal_eval.generate is generate
+    assert callable(generate)
+    assert multimodal_eval.generate.__module__ == "multimodal_eval.run.generated"
