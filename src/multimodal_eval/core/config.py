@@ -81,12 +81,13 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     system: str | None = None
     shots: str | None = None  # a file with solved examples
     shot_count: Annotated[int, msgspec.Meta(ge=0)] | None = None  # None: all examples of the file
+    history: bool = False  # the samples of a `group` are a dialogue: each request contains the turns before it
     parameters: Parameters = Parameters()
     epochs: Annotated[int, msgspec.Meta(ge=1)] = 1
     max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
     detail: Literal["low", "high", "auto"] | None = None  # of images
     frames: Annotated[int, msgspec.Meta(ge=1)] | None = None  # of a video that is sent as images
-    media_as: Literal["data", "url"] = "data"  # `url`: the endpoint fetches http addresses itself
+    media_as: Literal["data", "url", "none"] = "data"  # `url`: the endpoint fetches http addresses itself
     accept_truncated: bool = False
     until: UntilConfig | None = None
     # Not part of the signature: how fast, how long, how expensive.

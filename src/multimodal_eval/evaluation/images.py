@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from multimodal_eval.core.errors import ImageError, shorten
-from multimodal_eval.media.images import image_bytes, is_url, load_image_any
+from multimodal_eval.media.content import is_url
+from multimodal_eval.media.images import image_bytes, load_image_any
 from multimodal_eval.media.policy import MediaPolicy, current_policy
 from multimodal_eval.models.cache import digest
 from multimodal_eval.models.clip.lazy_images import LazyImage

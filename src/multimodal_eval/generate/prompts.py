@@ -1,16 +1,34 @@
-"""Turn samples into requests: the template, the system prompt, examples, media and the history of a dialogue."""
+"""Turn samples into requests: the template, the system prompt, examples, media and the history of a dialogue.
+
+A request begins with what all requests have in common, so that an endpoint can reuse its work on the prefix: the system
+prompt, then the examples, then the earlier turns of the dialogue, then the turn of the sample.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, TypeVar
 
-from multimodal_eval.core.config import GenerationConfig
-from multimodal_eval.core.sample import Sample
-from multimodal_eval.generate.protocol import Request, Text, Turn
+import msgspec
 
-__all__ = ["Earlier", "Prompts"]
+from multimodal_eval.core.config import GenerationConfig, Parameters
+from multimodal_eval.core.errors import ConfigError, InputError, MediaError, Problem, UnknownNameError
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.generate.built_in_prompts import built_in, prompt_text, prompts, usual_prompt
+from multimodal_eval.generate.media_parts import MediaParts
+from multimodal_eval.generate.protocol import Media, Request, Text, Turn
+from multimodal_eval.generate.shots import Shots, answer_of, read_shots
+from multimodal_eval.generate.shown import as_json, show
+from multimodal_eval.generate.template import PromptError, PromptTemplate
+from multimodal_eval.generate.turns import Draft, Reference, drafts_of_messages, templated
+from multimodal_eval.media.policy import MediaPolicy
+
+__all__ = ["Earlier", "PromptError", "Prompts", "as_json", "prompt_text", "prompts", "show", "with_files"]
+
+_LISTED = 20  # problems in a message
 
 
 class HasSample(Protocol):
@@ -32,25 +50,170 @@ class Earlier:
     answer: str | None
 
 
-class Prompts:
-    """Makes the requests of a run."""
+def with_files(config: GenerationConfig) -> GenerationConfig:
+    """The configuration with the content of the files that it names: the template, and a system prompt `@FILE`.
 
-    def __init__(self, config: GenerationConfig, task: str | None = None) -> None:
-        self.config, self.task = config, task
+    A stored run thus needs these files no more. The path of the examples becomes absolute.
+    """
+    template, system, shots = config.template, config.system, config.shots
+    if template is None and config.prompt is not None and config.prompt not in prompts():
+        template = _content(config.prompt, "prompt")
+    if system is not None and system.startswith("@"):
+        system = _content(system[1:], "system prompt").strip()
+    if shots is not None:
+        shots = str(Path(shots).resolve())
+    return msgspec.structs.replace(config, template=template, system=system, shots=shots)
+
+
+def _content(name: str, what: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if what == "prompt" and Path(name).name == name and not Path(name).suffix:
+            raise UnknownNameError("prompt", name, prompts()) from None
+        raise ConfigError(f"the {what} {name!r} is not a file. Prompts with a name: {', '.join(prompts())}") from None
+    except (OSError, ValueError) as fault:
+        reason = getattr(fault, "strerror", None) or "it is not text in UTF-8"
+        raise ConfigError(f"the {what} {name!r} cannot be read: {reason}") from None
+
+
+class Prompts:
+    """Makes the requests of a run. `policy` says which media are read, and `seed` chooses the examples."""
+
+    def __init__(
+        self, config: GenerationConfig, task: str | None = None, *, policy: MediaPolicy | None = None, seed: int = 0
+    ) -> None:
+        self.config, self.task = with_files(config), task
+        config = self.config
+        self._policy = policy or MediaPolicy()
+        self._media = MediaParts(config, self._policy)
+        self._template: PromptTemplate | None = None
+        if config.template is not None:
+            self._template = PromptTemplate(config.template, config.prompt or "of the run")
+        elif config.prompt is not None:
+            self._template = built_in(config.prompt)
+        self._shots: Shots | None = None
+        if config.shots is not None and config.shot_count != 0:
+            self._shots = read_shots(config.shots, config.shot_count, seed, self._policy)
+        elif config.shot_count:
+            raise ConfigError("`shot_count` needs a file with examples: `shots`")
+        self._solved: dict[str, tuple[Turn, ...]] = {}  # id of an example -> its turns
+        self._system = (Turn("system", (Text(config.system),)),) if config.system else ()
+        for shot in () if self._shots is None else self._shots.samples:
+            self._solved_drafts(shot)  # raises before anything is asked
 
     @property
     def settings(self) -> dict[str, object]:
-        """What changes a request, for the signature: the digest of the template, the parameters, …"""
-        return {}
+        """What changes a request, for the signature: digests of the texts, the rules for media, the parameters."""
+        config, settings = self.config, dict[str, object]()
+        settings["prompt"] = self._named_template()
+        if config.system:
+            settings["system"] = hashlib.sha256(config.system.encode()).hexdigest()[:12]
+        if self._shots is not None:
+            settings["shots"] = f"{self._shots.count}@{self._shots.digest}"
+        if config.history:
+            settings["history"] = "yes"
+        return {**settings, **self._media.settings, **msgspec.to_builtins(config.parameters)}
+
+    def _named_template(self) -> str:
+        template = self._template
+        if template is not None:
+            return f"{Path(template.name).name if self.config.prompt else 'text'}@{template.digest}"
+        usual = Sample("", question="")
+        names = dict.fromkeys(
+            usual_prompt(sample, self.task, history=self.config.history)
+            for sample in (usual, Sample("", choices=["", ""]), Sample("", prompt=""))
+        )
+        texts = "".join(built_in(name).digest for name in names)
+        return f"{'+'.join(names)}@{hashlib.sha256(texts.encode()).hexdigest()[:12]}"
 
     def chains(self, items: Iterable[Item]) -> Iterator[list[Item]]:
-        """The items that are asked one after another, because each answer is part of the next request."""
+        """The items that are asked one after another, because each answer is part of the next request.
+
+        With `history`, these are neighbours of the same `group`; without it, every item is on its own.
+        """
+        chain: list[Item] = []
         for item in items:
-            yield [item]
+            group = item.sample.group if self.config.history else None
+            if chain and (group is None or chain[-1].sample.group != group):
+                yield chain
+                chain = []
+            chain.append(item)
+        if chain:
+            yield chain
+
+    def check(self, samples: Iterable[Sample]) -> None:
+        """Render the text of every sample, before anything is asked. Raises InputError with all problems."""
+        problems: list[Problem] = []
+        total, ended, last = 0, set[str](), None
+        for sample in samples:
+            try:
+                self._drafts(sample)
+                if self.config.history and sample.group is not None and sample.group != last:
+                    if sample.group in ended:
+                        raise PromptError(f"the samples of the dialogue {sample.group!r} are not next to each other")
+                    ended.add(sample.group)
+                last = sample.group
+            except PromptError as error:
+                total += 1
+                if len(problems) < _LISTED:
+                    problems.append(Problem(code="PROMPT", message=f"{error}.", id=sample.id))
+        if problems:
+            raise InputError(problems, total)
 
     async def request(self, sample: Sample, earlier: Sequence[Earlier] = ()) -> Request:
-        """The request for a sample."""
-        question = sample.question or sample.prompt or ""
-        turns = (Turn("user", (Text(question),)),)
-        epoch = sample.epoch or 1
-        return Request(sample.id, turns, self.config.parameters.of_epoch(epoch), epoch, sample)
+        """The request for a sample. Raises MediaError if its media cannot be read."""
+        turns = list(self._system)
+        if self._shots is not None:
+            for shot in self._shots.examples(sample):
+                turns += await self._example(shot, self._shots.policy)
+        for turn in earlier:
+            if turn.answer is not None:
+                turns += await self._turns(self._drafts(turn.sample), self._policy)
+                turns.append(Turn("assistant", (Text(turn.answer),)))
+        turns += await self._turns(self._drafts(sample), self._policy)
+        return Request(sample.id, tuple(turns), self.parameters(sample), sample.epoch or 1, sample)
+
+    def parameters(self, sample: Sample) -> Parameters:
+        """The parameters of the request for a sample."""
+        return self.config.parameters.of_epoch(sample.epoch or 1)
+
+    def _drafts(self, sample: Sample, *, with_answer: bool = False) -> list[Draft]:
+        """The turns of a sample, without media."""
+        if self._template is None and sample.messages is not None:
+            drafts = drafts_of_messages(sample, with_answer=with_answer)
+            return [draft for draft in drafts if draft.role != "system"] if self._system else drafts
+        template = self._template or built_in(usual_prompt(sample, self.task, history=self.config.history))
+        draft = templated(template, sample)
+        if not with_answer:
+            return [draft]
+        answer = answer_of(sample, as_letter=template is built_in("mcq"))
+        return [draft, Draft("assistant", (answer or "",))]
+
+    async def _example(self, shot: Sample, policy: MediaPolicy) -> tuple[Turn, ...]:
+        turns = self._solved.get(shot.id)
+        if turns is None:
+            try:
+                turns = tuple(await self._turns(self._solved_drafts(shot), policy))
+            except MediaError as error:  # of all requests: not the fault of a sample
+                raise PromptError(f"the example {shot.id!r} of {self.config.shots}: {error}") from None
+            self._solved[shot.id] = turns
+        return turns
+
+    def _solved_drafts(self, shot: Sample) -> list[Draft]:
+        try:
+            return [draft for draft in self._drafts(shot, with_answer=True) if draft.role != "system"]
+        except PromptError as error:
+            raise PromptError(f"the example {shot.id!r} of {self.config.shots}: {error}") from None
+
+    async def _turns(self, drafts: Iterable[Draft], policy: MediaPolicy) -> list[Turn]:
+        return [Turn(draft.role, await self._parts(draft, policy)) for draft in drafts]
+
+    async def _parts(self, draft: Draft, policy: MediaPolicy) -> tuple[Text | Media, ...]:
+        parts: list[Text | Media] = []
+        for part in draft.parts:
+            if not isinstance(part, Reference):
+                parts.append(Text(part))
+            elif self.config.media_as != "none":
+                parts.append(await self._media.part(part, policy))
+        return tuple(parts)

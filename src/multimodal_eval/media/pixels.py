@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,29 @@ def checked_image(image: Image.Image, policy: MediaPolicy) -> Image.Image:
 
 def decoded(content: bytes, policy: MediaPolicy) -> Image.Image:
     """The content of an image file as eight-bit RGB. Raises `ImageError` with the reason if that is not possible."""
+    with _opened(content, policy) as (_, image):
+        return _as_rgb(image)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What an image file says about itself: PNG, JPEG, WebP, GIF, BMP or TIFF, and how its pixels are stored."""
+
+    format: str
+    size: tuple[int, int]  # width and height, before it is turned upright
+    mode: str  # Pillow's name of the kind of pixels
+    is_upright: bool
+
+
+def header(content: bytes, policy: MediaPolicy) -> Header:
+    """The header of an image file, which is checked but not decoded. Raises `ImageError` as `decoded` does."""
+    with _opened(content, policy) as (name, image):
+        return Header(name, image.size, image.mode, _turn(image) is None)
+
+
+@contextmanager
+def _opened(content: bytes, policy: MediaPolicy) -> Iterator[tuple[str, ImageFile.ImageFile]]:
+    """The format of an image file, and the file after the checks of its header."""
     if not content:
         raise ImageError("the image is empty: 0 bytes")
     name, reader = _reader(content)
@@ -57,7 +81,7 @@ def decoded(content: bytes, policy: MediaPolicy) -> Image.Image:
             what = "pages" if name == "TIFF" else "frames"
             raise ImageError(f"the {name} image has several {what}, and it is not known which one is meant")
         _refuse_size(image.size, policy)  # counting the frames of a GIF may have enlarged it
-        return _as_rgb(image)
+        yield name, image
 
 
 def _reader(content: bytes) -> tuple[str, Any]:
@@ -140,7 +164,17 @@ def _colours(image: Image.Image) -> Image.Image:
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    """The image turned by its EXIF orientation. Unreadable EXIF data are ignored."""
+    """The image turned by its EXIF orientation."""
+    turn = _turn(image)
+    if turn is None:
+        return image
+    turned = image.transpose(turn)
+    turned.format = image.format
+    return turned
+
+
+def _turn(image: Image.Image) -> Image.Transpose | None:
+    """How the EXIF orientation turns an image. Unreadable EXIF data are ignored."""
     from PIL.Image import Transpose
 
     turns = {
@@ -153,14 +187,9 @@ def _upright(image: Image.Image) -> Image.Image:
         8: Transpose.ROTATE_90,
     }
     try:
-        turn = turns.get(image.getexif().get(_ORIENTATION, 1))
+        return turns.get(image.getexif().get(_ORIENTATION, 1))
     except Exception:  # noqa: BLE001 - damaged EXIF data can raise anything
-        return image
-    if turn is None:
-        return image
-    turned = image.transpose(turn)
-    turned.format = image.format
-    return turned
+        return None
 
 
 def _over_white(image: Image.Image) -> Image.Image:

@@ -13,8 +13,9 @@ from multimodal_eval.core.errors import AudioError, ImageError, shorten
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.grants import ADVICE, granted
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.media.content import is_url
 from multimodal_eval.media.files import path_of_file_url, read_file
-from multimodal_eval.media.images import is_url, load_image_any
+from multimodal_eval.media.images import load_image_any
 from multimodal_eval.media.policy import MediaPolicy, policy_of
 from multimodal_eval.media.wav import is_wav
 

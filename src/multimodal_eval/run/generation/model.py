@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,9 +11,10 @@ from multimodal_eval.core.config import CHANGEABLE, GenerationConfig, RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.prices import with_price
-from multimodal_eval.generate.prompts import Prompts
+from multimodal_eval.generate.prompts import Prompts, with_files
 from multimodal_eval.generate.protocol import Generator
 from multimodal_eval.generate.registry import checked, find_generator
+from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.generation.epochs import seeded
 from multimodal_eval.run.generation.metered import MeteredGeneration
 from multimodal_eval.run.generation.step import Generation
@@ -26,22 +26,14 @@ Model = str | Generator | Callable[..., Any]
 
 
 def with_model(config: RunConfig, model: Model | None) -> RunConfig:
-    """The configuration with the name of the model and its price."""
+    """The configuration with the name of the model, the content of the files of its prompt, and its price."""
     generation = config.generation
     if model is not None:
         name = model if isinstance(model, str) else as_generator(model).label
-        if generation is None:
-            generation = GenerationConfig(model=name)
-        generation = msgspec.structs.replace(generation, model=name)
+        generation = msgspec.structs.replace(generation or GenerationConfig(model=name), model=name)
     if generation is None:
         return config
-    return msgspec.structs.replace(config, generation=_settled(generation))
-
-
-def _settled(config: GenerationConfig) -> GenerationConfig:
-    """The settings with absolute paths, so that a run can be continued in any folder, and with the model's price."""
-    shots = None if config.shots is None else str(Path(config.shots).resolve())
-    return with_price(msgspec.structs.replace(config, shots=shots))
+    return msgspec.structs.replace(config, generation=with_price(with_files(generation)))
 
 
 def with_changes(config: GenerationConfig, changes: dict[str, Any]) -> GenerationConfig:
@@ -65,7 +57,8 @@ def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
     if config is None:
         return None
     generator = find_generator(config) if model is None or isinstance(model, str) else as_generator(model)
-    return MeteredGeneration(config, generator, Prompts(config, plan.config.task))
+    prompts = Prompts(config, plan.config.task, policy=policy_of(plan.config), seed=plan.config.seed)
+    return MeteredGeneration(config, generator, prompts)
 
 
 def as_generator(model: object) -> Generator:

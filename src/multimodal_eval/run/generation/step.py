@@ -68,7 +68,8 @@ class Generation:
     prompts: Prompts
 
     def begin(self, folder: RunFolder, info: RunInfo) -> RunInfo:
-        """Store what will be asked. After this, the run can be resumed without reading the input again."""
+        """Check that every sample can be asked, and store what will be asked. After this, the run can be resumed."""
+        self.prompts.check(sample for part in range(len(info.parts)) for sample in folder.read_samples(part))
         settings = {"model": self.generator.label, **self.prompts.settings}
         signature = Signature("generation", "1", settings)
         described = GenerationInfo(

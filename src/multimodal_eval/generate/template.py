@@ -1,0 +1,142 @@
+"""A prompt template: compiled once, rendered for every sample."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from jinja2 import Template, TemplateSyntaxError, UndefinedError
+from jinja2.meta import find_undeclared_variables
+
+from multimodal_eval.core.errors import ConfigError, shorten
+from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
+from multimodal_eval.generate.template_language import (
+    BUDGET,
+    LONGEST_OUTPUT,
+    EmptyFieldError,
+    PromptLanguage,
+    Slot,
+    with_slots,
+)
+
+__all__ = ["PromptError", "PromptTemplate", "letters"]
+
+LONGEST_TEMPLATE = 100_000  # characters
+_MEDIA = ("image", "images", "audio", "video")
+_TEXTS = ("id", "task", "group", "question", "prompt")
+GIVEN = (*_TEXTS, "choices", "metadata", *_MEDIA)
+# Fields that hold or judge the answer. A model must not see them.
+WITHHELD = frozenset((*FIELDS, *ANSWER_ALIASES, "reference_texts")) - {*GIVEN, "epoch", "messages"}
+
+
+class PromptError(ConfigError):
+    """A template that is not valid, or that cannot be rendered for a sample."""
+
+
+class PromptTemplate:
+    """A template with a name for messages. Raises PromptError if it is not valid, or if it names an answer."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text, self.name = text, name
+        self._language = PromptLanguage()
+        self._template = self._compiled()
+
+    @property
+    def digest(self) -> str:
+        """The first characters of the SHA-256 of the text."""
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+    def _compiled(self) -> Template:
+        if len(self.text) > LONGEST_TEMPLATE:
+            raise PromptError(f"the template {self.name} has more than {LONGEST_TEMPLATE:,} characters")
+        try:
+            named = find_undeclared_variables(self._language.parse(self.text))
+            template = self._language.from_string(self.text)
+        except TemplateSyntaxError as fault:
+            raise PromptError(f"the template {self.name}, line {fault.lineno}: {fault.message}") from None
+        except (RecursionError, MemoryError, SyntaxError, OverflowError, ValueError) as fault:
+            reason = f"it cannot be compiled ({type(fault).__name__})"
+            raise PromptError(f"the template {self.name}: {reason}") from None
+        for name in sorted(named & WITHHELD):
+            raise PromptError(
+                f"the template {self.name} names `{name}`, which a model must not see before it answers. "
+                "Solved examples belong into a file for --shots"
+            )
+        if "messages" in named:
+            raise PromptError(f"the template {self.name} names `messages`. Without a template, they are the request")
+        return template
+
+    def render(self, sample: Sample) -> list[str | Slot]:
+        """The text for a sample, split at the places of its media. Raises PromptError."""
+        language, size, pieces = self._language, 0, []
+        language.left = BUDGET
+        fields = fields_of(sample)
+        context = self._template.new_context(fields)
+        try:
+            for piece in self._template.root_render_func(context):
+                size += len(piece)
+                if size > LONGEST_OUTPUT:
+                    raise PromptError(f"the template {self.name} writes more than {LONGEST_OUTPUT:,} characters")
+                pieces.append(piece)
+        except PromptError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - operations on values of a sample raise anything
+            raise PromptError(self._explained(fault, fields)) from None
+        return with_slots("".join(pieces))
+
+    def _explained(self, fault: Exception, fields: Mapping[str, Any]) -> str:
+        text = str(fault) or type(fault).__name__
+        if isinstance(fault, UndefinedError | EmptyFieldError):
+            known = ", ".join(sorted(name for name, value in fields.items() if value))
+            text = f"{text}. The sample has: {known}"
+        line, lines = self._line(), self.text.split("\n")
+        source = lines[min(line, len(lines)) - 1].strip()
+        return f"the template {self.name}, line {line} ({shorten(source)}): {text}"
+
+    def _line(self) -> int:
+        """The line of the template in the traceback of the current exception."""
+        trace, line = sys.exc_info()[2], 1
+        while trace is not None:
+            if (
+                trace.tb_frame.f_globals.get("__jinja_template__") is self._template
+                or trace.tb_frame.f_code is self._template.root_render_func.__code__
+            ):
+                line = self._template.get_corresponding_lineno(trace.tb_lineno)
+            trace = trace.tb_next
+        return line
+
+
+def fields_of(sample: Sample) -> dict[str, Any]:
+    """What a template sees of a sample. Keys of the metadata are variables too, unless a field has their name."""
+    fields: dict[str, Any] = {key: value for key, value in sample.metadata.items() if key not in FIELDS}
+    fields |= {
+        "id": sample.id,
+        "task": sample.task,
+        "group": sample.group,
+        "question": sample.question,
+        "prompt": sample.prompt,
+        "choices": letters(sample) or None,
+        "metadata": sample.metadata,
+    }
+    images = (sample.image is not None) + len(sample.images or ())
+    fields["image"] = Slot("image", tuple(range(images)))
+    fields["images"] = [Slot("image", (number,)) for number in range(images)]
+    fields["audio"] = Slot("audio", () if sample.audio is None else (0,))
+    fields["video"] = Slot("video", () if sample.video is None else (0,))
+    return fields
+
+
+def letters(sample: Sample) -> dict[str, str]:
+    """Letter -> text of the choices. A list of choices gets the letters A, B, C, …, Z, AA, AB, …"""
+    choices = sample.choices or {}
+    return choices if isinstance(choices, dict) else {_letter(place): text for place, text in enumerate(choices)}
+
+
+def _letter(place: int) -> str:
+    name = ""
+    while place >= 0:
+        place, letter = divmod(place, 26)
+        name, place = chr(ord("A") + letter) + name, place - 1
+    return name

@@ -1,0 +1,320 @@
+"""The language of prompt templates: Jinja over the fields of a sample, without access to anything else.
+
+A template may come from somebody else, also inside a run folder. So it is compiled by Jinja's sandbox and uses only
+a part of the language: output, `if`, `for`, `set`, comparisons, arithmetic on small numbers, and the filters below. It
+has no attributes of Python objects, no function but `range`, no macros, and no other files. Every loop and every filter
+uses up a budget, so that no template runs for long or fills the memory.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, nodes
+from jinja2.runtime import LoopContext, Undefined
+from jinja2.sandbox import SandboxedEnvironment
+from jinja2.visitor import NodeTransformer
+
+__all__ = ["FILTERS", "BudgetError", "EmptyFieldError", "PromptLanguage", "Slot", "with_slots"]
+
+_NONCE = secrets.randbits(64)  # so that no text of a sample looks like a place for media
+_MARK = re.compile(f"\ue000{_NONCE}:([a-z]+):([0-9]+)\ue000")
+LONGEST_OUTPUT = 1_000_000  # characters
+BUDGET = 10_000_000  # characters that filters and operators may produce while a template is rendered
+LOOP_COST = 100  # of one step of a loop
+LARGEST_NUMBER = 10**15
+_LOOP_FIELDS = frozenset(
+    ("index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem")
+)
+_STATEMENTS = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.For, nodes.Assign)
+_EXPRESSIONS = (
+    *(nodes.Name, nodes.Const, nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair, nodes.CondExpr, nodes.Filter),
+    *(nodes.Test, nodes.Call, nodes.Getattr, nodes.Getitem, nodes.Slice, nodes.Concat, nodes.Compare, nodes.Operand),
+    *(nodes.And, nodes.Or, nodes.Not, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod),
+    *(nodes.Neg, nodes.Pos),
+)
+
+
+class BudgetError(TemplateError):
+    """A template that loops too long, or produces too much text."""
+
+
+class _RefusedError(TemplateError):
+    """An operation that templates do not have."""
+
+
+class EmptyFieldError(TemplateError):
+    """A field of the sample that is empty, where the template writes it."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place for media in a rendered text: `{{ image }}`. `numbers` are those of the sample's media of that kind."""
+
+    kind: str
+    numbers: tuple[int, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.numbers)
+
+    def __str__(self) -> str:
+        return "".join(f"\ue000{_NONCE}:{self.kind}:{number}\ue000" for number in self.numbers)
+
+
+def with_slots(text: str) -> list[str | Slot]:
+    """A rendered text, split at its media."""
+    pieces = _MARK.split(text)  # text, kind, number, text, kind, number, …, text
+    parts: list[str | Slot] = [pieces[0]]
+    for kind, number, after in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        parts += [Slot(kind, (int(number),)), after]
+    return parts
+
+
+class PromptLanguage(SandboxedEnvironment):
+    """Compiles and renders templates. It keeps the budget of the template that it renders: use it in one thread."""
+
+    intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%"))
+
+    def __init__(self) -> None:
+        super().__init__(
+            autoescape=False,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            optimized=False,  # the optimizer would evaluate constants without a budget
+            finalize=_written,
+        )
+        self.left = BUDGET
+        self.filters = {name: self._charged(function) for name, function in FILTERS.items()}
+        self.filters |= {"join": self._joined, "replace": self._replaced, "list": self._listed}
+        self.filters |= {"_concat": self._concatenated, "_each": self._each}
+        self.globals = {"range": _range}
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree = super()._parse(source, name, filename)
+        _refuse_other_nodes(tree)
+        transformed: nodes.Template = _Budgeted().visit(tree)
+        return transformed
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """A key of a mapping, or a field of `loop`; never an attribute of a Python object."""
+        if isinstance(obj, Mapping):
+            return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+        if isinstance(obj, LoopContext) and attribute in _LOOP_FIELDS:
+            return getattr(obj, attribute)
+        return self.undefined(obj=obj, name=attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """A key of a mapping, or an item of a list or a text."""
+        try:
+            if isinstance(obj, Mapping | list | tuple | str):
+                return obj[argument]
+        except (LookupError, TypeError):
+            pass
+        return self.undefined(obj=obj, name=argument)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Arithmetic on numbers, and `+` on texts."""
+        if operator == "+" and isinstance(left, str) and isinstance(right, str):
+            return self._concatenated((left, right))
+        for value in (left, right):
+            if isinstance(value, Undefined):
+                str(value)  # raises, and names the variable
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise _RefusedError(f"`{operator}` needs numbers. Got {_kind(value)}")
+        result = _ARITHMETIC[operator](left, right)
+        if abs(result) > LARGEST_NUMBER:
+            raise BudgetError(f"a number is larger than {LARGEST_NUMBER:,}")
+        return result
+
+    def spend(self, cost: int) -> None:
+        """Use up a part of the budget."""
+        self.left -= cost
+        if self.left < 0:
+            raise BudgetError(f"it needs more than {BUDGET // LOOP_COST:,} steps, or {BUDGET:,} characters")
+
+    def _charged(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def filtered(value: Any, *args: Any) -> Any:
+            if isinstance(value, str):
+                self.spend(len(value))
+            elif isinstance(value, Iterable) and not isinstance(value, Undefined | Mapping):
+                value = self._listed(value)
+            result = function(value, *args)
+            self.spend(1 + (len(result) if isinstance(result, str | list) else 0))
+            return result
+
+        return filtered
+
+    def _each(self, items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            self.spend(LOOP_COST)
+            yield item
+
+    def _listed(self, value: Any) -> list[Any]:
+        items = list(islice(value, BUDGET))
+        self.spend(len(items))
+        return items
+
+    def _concatenated(self, values: Iterable[Any]) -> str:
+        texts = [_text(value) for value in values]
+        self.spend(sum(map(len, texts)))
+        return "".join(texts)
+
+    def _joined(self, value: Iterable[Any], separator: str = "") -> str:
+        texts = [_text(item) for item in self._listed(value)]
+        self.spend(sum(map(len, texts)) + len(separator) * len(texts))
+        return separator.join(texts)
+
+    def _replaced(self, value: Any, old: str, new: str) -> str:
+        text = _text(value)
+        self.spend(len(text) + text.count(old) * len(new))
+        return text.replace(old, new)
+
+
+class _Budgeted(NodeTransformer):
+    """Sends loops and `~` through filters that count."""
+
+    def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 - the name that Jinja calls
+        self.generic_visit(node)
+        node.iter = nodes.Filter(node.iter, "_each", [], [], None, None, lineno=node.lineno)
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:  # noqa: N802
+        self.generic_visit(node)
+        values = nodes.Tuple(node.nodes, "load", lineno=node.lineno)
+        return nodes.Filter(values, "_concat", [], [], None, None, lineno=node.lineno)
+
+
+def _refuse_other_nodes(node: nodes.Node) -> None:
+    if not isinstance(node, (*_STATEMENTS, *_EXPRESSIONS)):
+        raise _refused(f"templates do not have `{type(node).__name__.lower()}`", node)
+    match node:
+        case nodes.For(recursive=True):
+            raise _refused("templates do not have recursive loops", node)
+        case nodes.Call() if not (isinstance(node.node, nodes.Name) and node.node.name == "range"):
+            raise _refused("templates call no functions but `range`; use a filter", node)
+        case nodes.Filter(name=name) if name not in FILTERS and name not in ("join", "replace", "list"):
+            known = ", ".join(sorted([*FILTERS, "join", "replace", "list"]))
+            raise _refused(f"no filter is named {name!r}. Known: {known}", node)
+        case nodes.List() | nodes.Dict() if not all(map(_is_constant, node.items)):
+            raise _refused("a list or a mapping in a template may contain only constants", node)
+        case nodes.Tuple(ctx="load") if not all(map(_is_constant, node.items)):
+            raise _refused("a list in a template may contain only constants", node)
+        case nodes.Name(name=name) if name.startswith("_") or name == "self":
+            raise _refused(f"the name `{name}` is not available", node)
+        case nodes.Getattr(attr=name) if name.startswith("_"):
+            raise _refused(f"names that start with `_` are not available: {name}", node)
+        case _:
+            pass
+    for child in node.iter_child_nodes():
+        _refuse_other_nodes(child)
+
+
+def _is_constant(node: nodes.Node) -> bool:
+    if isinstance(node, nodes.Pair):
+        return isinstance(node.key, nodes.Const) and isinstance(node.value, nodes.Const)
+    return isinstance(node, nodes.Const)
+
+
+def _refused(message: str, node: nodes.Node) -> TemplateSyntaxError:
+    return TemplateSyntaxError(message, node.lineno or 1)
+
+
+def _written(value: Any) -> Any:
+    """A value that a template may write: text, a number or media. An empty field is an error, not the text `None`."""
+    if isinstance(value, str | int | float | Slot):
+        return value
+    if isinstance(value, Undefined):
+        return str(value)  # raises, and names the variable; nothing for `if` without `else`
+    if value is None:
+        raise EmptyFieldError("it writes a field that is empty")
+    raise _RefusedError(f"it writes {_kind(value)}. Use a loop, or the filters `join` or `tojson`")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Slot):
+        raise _RefusedError(f"`{value.kind}` is media, not text")
+    return str(_written(value))
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, Slot):
+        return value.kind
+    kinds = {dict: "a mapping", list: "a list", tuple: "a list", str: "a text", type(None): "an empty field"}
+    return kinds.get(type(value), f"a value of type {type(value).__name__}")
+
+
+def _range(*bounds: int) -> range:
+    numbers = range(*bounds)
+    if len(numbers) * LOOP_COST > BUDGET:
+        raise BudgetError(f"`range` has more than {BUDGET // LOOP_COST:,} numbers")
+    return numbers
+
+
+def _default(value: Any, other: Any = "") -> Any:
+    """The value, or the other one if the field is missing or empty."""
+    return other if isinstance(value, Undefined) or value is None else value
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, Slot | Undefined):
+        _text(value)
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _integer(value: Any) -> int:
+    number = int(value) if isinstance(value, int | float) else int(_text(value)[:20])
+    return max(-LARGEST_NUMBER, min(LARGEST_NUMBER, number))
+
+
+def _truncate(value: Any, length: int) -> str:
+    """The first characters of a text."""
+    return _text(value)[: max(0, length)]
+
+
+def _items(value: Any) -> list[tuple[Any, Any]]:
+    if value is None:
+        raise EmptyFieldError("it needs `choices`, or another mapping, which is empty")
+    if not isinstance(value, Mapping):
+        raise _RefusedError(f"`items` needs a mapping. Got {_kind(value)}")
+    return list(value.items())
+
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+
+# Filters of one value; `join`, `replace` and `list` are methods, because they count before they work.
+FILTERS: dict[str, Callable[..., Any]] = {
+    "capitalize": lambda value: _text(value).capitalize(),
+    "default": _default,
+    "first": lambda value: next(iter(value)),
+    "int": _integer,
+    "items": _items,
+    "last": lambda value: value[-1],
+    "length": len,
+    "lower": lambda value: _text(value).lower(),
+    "reverse": lambda value: value[::-1],
+    "sort": sorted,
+    "string": _text,
+    "title": lambda value: _text(value).title(),
+    "tojson": _json,
+    "trim": lambda value: _text(value).strip(),
+    "truncate": _truncate,
+    "unique": lambda value: list(dict.fromkeys(value)),
+    "upper": lambda value: _text(value).upper(),
+}

@@ -1,0 +1,117 @@
+"""Media as they are sent to a model: unchanged where possible, otherwise converted by fixed rules.
+
+An image is sent unchanged if it is a JPEG, PNG, WebP or GIF file with one frame and eight bits per channel, is upright,
+and has at most `max_pixels`. Any other image is decoded as for the metrics (upright, RGB, transparency over white),
+made smaller by Lanczos resampling if it has more than `max_pixels`, and encoded: as JPEG of quality 95 without chroma
+subsampling if it was a JPEG or WebP file, and as PNG, which loses nothing, in all other cases.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+from multimodal_eval.core.errors import AudioError, MediaError, shorten
+from multimodal_eval.core.machine import package_version
+from multimodal_eval.media.content import media_bytes
+from multimodal_eval.media.pixels import decoded, header
+from multimodal_eval.media.policy import MediaPolicy
+from multimodal_eval.media.wav import is_wav
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+__all__ = ["audio_file", "image_file", "image_rules", "jpeg", "sized", "video_file"]
+
+RULES_VERSION = 1  # of the rules above
+JPEG_QUALITY = 95
+_MIMES = {"PNG": "image/png", "JPEG": "image/jpeg", "WebP": "image/webp", "GIF": "image/gif"}
+_PLAIN_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")  # not CMYK, not 16 bits
+_LOSSY = ("JPEG", "WebP")
+_MP3 = re.compile(rb"ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff]")  # a tag, or the sync word of a frame of layer III
+_OTHER_AUDIO = (("FLAC", rb"fLaC"), ("Ogg", rb"OggS"), ("MP4", rb"....ftyp"), ("Matroska", rb"\x1aE\xdf\xa3"))
+_VIDEOS = (
+    ("video/quicktime", re.compile(rb"....ftypqt  |....moov", re.DOTALL)),
+    ("video/mp4", re.compile(rb"....ftyp", re.DOTALL)),
+    ("video/webm", re.compile(rb"\x1aE\xdf\xa3.{0,64}?webm", re.DOTALL)),
+    ("video/x-matroska", re.compile(rb"\x1aE\xdf\xa3")),
+    ("video/x-msvideo", re.compile(rb"RIFF....AVI ", re.DOTALL)),
+    ("video/mpeg", re.compile(rb"\0\0\x01[\xb3\xba]")),
+)
+
+
+def image_rules(max_pixels: int | None) -> str:
+    """The rules in a few characters, for a signature, with the version of the library that applies them."""
+    limit = "" if max_pixels is None else f"<={max_pixels}"
+    return f"{RULES_VERSION}{limit}/pillow-{package_version('pillow')}"
+
+
+def image_file(content: bytes, policy: MediaPolicy, max_pixels: int | None = None) -> tuple[str, bytes]:
+    """The media type and the content of the file to send. Raises `ImageError` if the image cannot be sent."""
+    about = header(content, policy)
+    mime, (width, height) = _MIMES.get(about.format), about.size
+    fits = max_pixels is None or width * height <= max_pixels
+    if mime is not None and fits and about.is_upright and about.mode in _PLAIN_MODES:
+        return mime, content
+    image = decoded(content, policy)
+    image = image if max_pixels is None else image.resize(*_resizing(image.size, max_pixels))
+    return ("image/jpeg", jpeg(image)) if about.format in _LOSSY else ("image/png", _png(image))
+
+
+def sized(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
+    """The size of an image with at most `max_pixels`: both sides by the same factor, rounded down, at least 1.
+
+    If one side would be less than 1, the other one is at most `max_pixels`.
+    """
+    width, height = size
+    if width * height <= max_pixels:
+        return size
+    factor = sqrt(max_pixels / (width * height))
+    narrow, low = max(1, int(width * factor)), max(1, int(height * factor))
+    return (min(narrow, max_pixels), 1) if low == 1 else (narrow, low if narrow > 1 else min(low, max_pixels))
+
+
+def jpeg(image: Image.Image) -> bytes:
+    """An RGB image as a JPEG file."""
+    buffer = io.BytesIO()
+    image.save(buffer, format="JPEG", quality=JPEG_QUALITY, subsampling=0)
+    return buffer.getvalue()
+
+
+def audio_file(source: Any, policy: MediaPolicy) -> tuple[str, bytes]:
+    """The media type and the content of a WAV or MP3 file. Raises `AudioError` for any other content."""
+    content = media_bytes(source, policy, AudioError, "audio")
+    if content is None:
+        raise AudioError(f"audio must be a path, a URL or bytes. Got {shorten(source)} instead")
+    if is_wav(content):
+        return "audio/wav", content
+    if _MP3.match(content):
+        return "audio/mpeg", content
+    name = next((name for name, prefix in _OTHER_AUDIO if re.match(prefix, content, re.DOTALL)), None)
+    what = f"the audio is in the format {name}" if name else "the content is in no known audio format"
+    raise AudioError(f"{what}. Models are sent WAV or MP3: convert it, for example to WAV with PCM of 16 bits")
+
+
+def video_file(source: Any, policy: MediaPolicy) -> tuple[str, bytes]:
+    """The media type and the content of a video file. Raises `MediaError` if it is in no known format."""
+    content = media_bytes(source, policy, MediaError, "video")
+    if content is None:
+        raise MediaError(f"a video must be a path, a URL or bytes. Got {shorten(source)} instead")
+    for mime, prefix in _VIDEOS:
+        if prefix.match(content):
+            return mime, content
+    raise MediaError("the content is in none of the video formats MP4, QuickTime, WebM, Matroska, AVI, MPEG")
+
+
+def _resizing(size: tuple[int, int], max_pixels: int) -> tuple[tuple[int, int], Any]:
+    from PIL.Image import Resampling
+
+    return sized(size, max_pixels), Resampling.LANCZOS
+
+
+def _png(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG")
+    return buffer.getvalue()
