@@ -165,19 +165,29 @@ class _Step:
         return bisect_right(self._starts, row) - 1
 
     def _chains(self) -> Iterator[list[_Item]]:
-        """The samples without an outcome, in order. The turns of a dialogue are one chain."""
-        for part in list(self._left):
-            known = self._exchanges.get(part, {})
-            start = self._starts[part]
-            items = [_Item(start + place, sample) for place, sample in enumerate(self.folder.read_samples(part))]
-            for chain in self.prompts.chains(items):
-                if any(item.row not in known for item in chain):
-                    yield chain
+        """The chains with a sample without an outcome, in order. The turns of a dialogue are one chain."""
+        for chain in self.prompts.chains(self._items()):
+            if not all(self._is_known(item.row) for item in chain):
+                yield chain
+
+    def _items(self) -> Iterator[_Item]:
+        """The samples of the parts that are not committed; of all parts if a dialogue may start in an earlier one."""
+        for part in range(len(self.info.parts)) if self.config.history else list(self._left):
+            for place, sample in enumerate(self.folder.read_samples(part)):
+                yield _Item(self._starts[part] + place, sample)
+
+    def _is_known(self, row: int) -> bool:
+        part = self._part_of(row)
+        return part not in self._left or row in self._exchanges.get(part, {})
 
     async def _answer(self, chain: Sequence[_Item]) -> None:
         earlier: list[Earlier] = []
         for item in chain:
-            known = self._exchanges.get(self._part_of(item.row), {}).get(item.row)
+            part = self._part_of(item.row)
+            if part not in self._left:
+                earlier.append(Earlier(item.sample, self._stored_answer(part, item.row)))
+                continue
+            known = self._exchanges.get(part, {}).get(item.row)
             if known is None and self.stopper is not None and not await self._is_wanted(item.row, self.stopper):
                 return
             exchange = known or await self._exchange(item, earlier)
@@ -185,12 +195,17 @@ class _Step:
                 return
             if known is None:
                 self._log.append(msgspec.json.encode(_Record(item.row, exchange)))
-                self._keep(self._part_of(item.row), item.row, exchange)
-                self._commit_if_complete(self._part_of(item.row))
+                self._keep(part, item.row, exchange)
+                self._commit_if_complete(part)
                 self._report()
                 if self.stopper is not None:
                     await self._look(self.stopper)
             earlier.append(Earlier(item.sample, exchange.outcome.text))
+
+    def _stored_answer(self, part: int, row: int) -> str | None:
+        """The answer of a sample in a committed part; None if it failed."""
+        sample = self.folder.read_samples(part, {"generated_answer", "error"})[row - self._starts[part]]
+        return sample.generated_answer if sample.error is None else None
 
     async def _exchange(self, item: _Item, earlier: Sequence[Earlier]) -> Exchange | None:
         if any(turn.answer is None for turn in earlier):
