@@ -7,6 +7,8 @@ import json
 import pytest
 
 from multimodal_eval import load_run
+from multimodal_eval.cli.generation_options import generation_settings
+from multimodal_eval.cli.main import cli
 from multimodal_eval.data.runs.run_folder import RunFolder
 from tests.cli.command_line import mmeval
 from tests.generate.counting_model import CountingModel, offered
@@ -248,3 +250,33 @@ def test_a_dry_run_reports_the_problems_of_the_input(data, model):
     with open("bad.jsonl", "w") as stream:  # noqa: PTH123
         stream.write('{"id": "a", "question": "x", "references": [1]}\n')
     assert "bad.jsonl:1" in run("bad.jsonl", "--model", "counting:x", "--dry-run", code=1).stderr
+
+
+def test_a_dry_run_counts_epochs(data, model):
+    assert "requests       12\n" in run(data, "--model", "counting:x", "--dry-run", "--epochs", "3").stdout
+
+
+def test_a_request_can_be_shown(data, model):
+    done = mmeval("run", data, "--model", "counting:x", "--task", "vqa", "--system", "Be kind.", "--show-request", "b")
+    assert model.calls == []
+    assert "[system]\n  Be kind.\n\n[user]\n  say blue\n" in done.stdout
+    done = mmeval("run", data, "--model", "counting:x", "--show-request", "b", "--format", "json")
+    assert json.loads(done.stdout)["turns"] == [{"role": "user", "parts": [{"text": "say blue"}]}]
+
+
+def test_an_unknown_id_is_named(data, model):
+    done = mmeval("run", data, "--model", "counting:x", "--show-request", "e", code=1)
+    assert "no sample is named 'e'" in done.stderr
+
+
+def test_until_becomes_a_setting():
+    context = cli.commands["run"].make_context("run", ["d", "--until", "vqa_accuracy +- 1e-2"])
+    assert generation_settings(context.params) == {"until": {"metric": "vqa_accuracy", "width": 0.01}}
+    context = cli.commands["run"].make_context("run", ["d", "--until", "m ± 0.5", "--until-better", "runs/a"])
+    assert generation_settings(context.params) == {"until": {"metric": "m", "better_than": "runs/a"}}
+
+
+def test_lists_of_models_and_prompts():
+    assert "openai" in mmeval("ls", "models").stdout
+    assert "yes_no" in mmeval("ls", "prompts").stdout
+    assert "Answer with the option's letter" in mmeval("card", "mcq").stdout

@@ -13,15 +13,21 @@ from multimodal_eval.cli.options import plugin_option, register_plugins
 def card(name: str, plugins: tuple[str, ...]) -> None:
     """Show the card of the metric NAME: what it measures, its formula, its limits, its options.
 
-    NAME may also be a rule such as `mmmu-pro@2025`: what it reads or compares, and its origin.
+    NAME may also be a rule such as `mmmu-pro@2025`: what it reads or compares, and its origin; or a prompt of
+    `mmeval ls prompts`: its text.
     """
     from rich.markdown import Markdown
 
     from multimodal_eval.cli.show import console
     from multimodal_eval.evaluation.cards import card_text, options_text, rule_card
     from multimodal_eval.evaluation.formula_text import with_plain_formulas
+    from multimodal_eval.evaluation.metrics_registry import is_available
+    from multimodal_eval.generate.prompts import prompt_text, prompts
 
     register_plugins(plugins)
+    if name in prompts() and not is_available(name):
+        click.echo(prompt_text(name), nl=False)
+        return
     if "@" in name:
         console().print(Markdown(rule_card(name)))
         return

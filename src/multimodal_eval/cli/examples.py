@@ -73,11 +73,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "ls": ("mmeval ls metrics", "mmeval ls runs"),
     "ls metrics": ("mmeval ls metrics", "mmeval ls metrics --plugin my_metric.py"),
     "ls models": ("mmeval ls models",),
+    "ls prompts": ("mmeval ls prompts",),
     "ls tasks": ("mmeval ls tasks",),
     "ls rules": ("mmeval ls rules", "mmeval ls rules --plugin my_rules.py"),
     "ls runs": ("mmeval ls runs", "mmeval ls runs experiments/2024"),
     "ls resources": ("mmeval ls resources",),
-    "card": ("mmeval card cider_d", "mmeval card mmmu-pro@2025", "mmeval card my_metric --plugin my_metric.py"),
+    "card": (
+        "mmeval card cider_d",
+        "mmeval card mmmu-pro@2025",
+        "mmeval card mcq",
+        "mmeval card my_metric --plugin my_metric.py",
+    ),
     "fetch": ("mmeval fetch meteor-1.5-en", "mmeval fetch hf:openai/clip-vit-base-patch32"),
     "schema": ("mmeval schema > run.schema.json",),
 }

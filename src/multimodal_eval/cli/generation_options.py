@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -50,29 +49,11 @@ class Until(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
         return written["metric"], width
 
 
-class TextOrFile(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
-    """TEXT, or @FILE."""
-
-    name = "TEXT|@FILE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text, or the content of the file."""
-        text = str(value)
-        if not text.startswith("@"):
-            return text
-        try:
-            return Path(text[1:]).read_text(encoding="utf-8")
-        except OSError as error:
-            self.fail(f"{text[1:]} cannot be read: {error.strerror}", param, ctx)
-        except UnicodeError:
-            self.fail(f"{text[1:]} is not UTF-8 text", param, ctx)
-
-
 # Parameters of a command that are settings of the generation.
 _SETTINGS = (
-    *("model", "base_url", "key_env", "revision", "prompt", "system", "shots", "shot_count", "epochs", "max_pixels"),
-    *("detail", "frames", "media_as", "accept_truncated", "concurrency", "timeout", "retries", "prices", "budget"),
-    *("use_cache", "use_probe"),
+    *("model", "base_url", "key_env", "revision", "prompt", "system", "shots", "shot_count", "history", "epochs"),
+    *("max_pixels", "detail", "frames", "media_as", "accept_truncated", "concurrency", "timeout", "retries"),
+    *("prices", "budget", "use_cache", "use_probe"),
 )
 # Parameter of a command -> parameter of the generation.
 _PARAMETERS = {
@@ -117,8 +98,9 @@ _MODEL: tuple[Decorator, ...] = (
 )
 _PROMPT: tuple[Decorator, ...] = (
     click.option("--prompt", help="A built-in prompt (`mmeval ls prompts`) or a file. The default is by the task."),
-    click.option("--system", type=TextOrFile(), help="The system prompt, or @FILE that contains it."),
+    click.option("--system", help="The system prompt, or @FILE with its text."),
     click.option("--shots", type=click.Path(), help="Show the model solved examples from this file first."),
+    click.option("--history", is_flag=True, default=None, help="The samples of a `group` are the turns of a dialogue."),
     click.option("--shot-count", type=click.IntRange(0), help="Show only this many of the examples, by --seed."),
 )
 _SAMPLING: tuple[Decorator, ...] = (
@@ -139,8 +121,8 @@ _MEDIA: tuple[Decorator, ...] = (
     click.option("--frames", type=click.IntRange(1), help="Send this many images of a video instead of the video."),
     click.option(
         "--media-as",
-        type=click.Choice(["data", "url"]),
-        help="Send media as data, or their URLs for the endpoint to fetch.  [default: data]",
+        type=click.Choice(["data", "url", "none"]),
+        help="Send media as data, their URLs for the endpoint to fetch, or none.  [default: data]",
     ),
 )
 _EFFORT: tuple[Decorator, ...] = (
@@ -187,20 +169,8 @@ def effort_changes(params: Params) -> dict[str, Any]:
 def _until(params: Params) -> dict[str, Any] | None:
     certain, better = params.get("until"), params.get("until_better")
     if better is not None:
-        return {"metric": certain[0] if certain else _headline_of(better), "better_than": str(better)}
+        return {"better_than": str(better), **({"metric": certain[0]} if certain else {})}
     return None if certain is None else {"metric": certain[0], "width": certain[1]}
-
-
-def _headline_of(location: Any) -> str:
-    """The metric that leads a run, which is the one that is compared."""
-    from multimodal_eval.core.errors import RunFolderError
-    from multimodal_eval.data.runs.run_folder import RunFolder
-
-    folder = RunFolder(location)
-    headline = folder.read_info().headline
-    if headline is None:
-        raise RunFolderError(f"{folder.label} has no headline to compare. Name a metric: --until 'METRIC ± 1'")
-    return headline
 
 
 def refuse_no_model(params: Params) -> None:

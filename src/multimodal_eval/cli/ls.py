@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def ls() -> None:
-    """List metrics, tasks, rules, models, runs or resources."""
+    """List metrics, tasks, rules, models, prompts, runs or resources."""
 
 
 @ls.command()
@@ -99,6 +99,22 @@ def models() -> None:
     out = console()
     out.print(table)
     out.print("Ask one: mmeval run DATA --model PROVIDER:NAME [--base-url URL]", style="dim", soft_wrap=True)
+
+
+@ls.command()
+def prompts() -> None:
+    """List the built-in prompts for `mmeval run --prompt NAME`."""
+    from rich.table import Table
+
+    from multimodal_eval.cli.show import as_text, console
+    from multimodal_eval.generate import prompts as built_in
+
+    table = Table("prompt", "what it asks")
+    for name, about in built_in.prompts().items():
+        table.add_row(as_text(name), as_text(about))
+    out = console()
+    out.print(table)
+    out.print("Its text: mmeval card PROMPT. Your own: --prompt FILE, see docs/prompts.md", style="dim", soft_wrap=True)
 
 
 @ls.command()

@@ -25,7 +25,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     if not params["dry_run"] and params["show_request"] is None:
         return False
     config = with_model(settings_of(params, generation=generation_settings(params)), None)
-    plan, source = planned(config, data, None, scores=scores)
+    plan, source = planned(config, data, None, scores=scores and params["dry_run"])  # a request needs no metrics
     generation = generation_of(plan)
     assert generation is not None
     if params["show_request"] is not None:

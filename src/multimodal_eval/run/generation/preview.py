@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+import msgspec
+
 from multimodal_eval.core.errors import MediaError, UnknownNameError
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers import limits
@@ -67,7 +69,14 @@ def _samples(plan: Plan, source: Input) -> Iterator[Sample]:
     config, problems, summary = plan.config, Problems(), Summary()
     with limits.using(config.max_expansion, config.max_record_mb):
         for part in source.parts(problems, summary, plan.part_size, config.limit):
-            yield from part.samples(FIELDS)
+            for sample in part.samples(FIELDS):
+                yield from _epochs(sample, 1 if config.generation is None else config.generation.epochs)
     problems.raise_if_any()
     recipe = source.recipe()
     refuse_empty(summary, None if recipe is None else recipe.data)
+
+
+def _epochs(sample: Sample, count: int) -> Iterator[Sample]:
+    """The sample, as often as it is asked."""
+    for epoch in range(1, count + 1):
+        yield sample if count == 1 else msgspec.structs.replace(sample, epoch=epoch)
