@@ -133,3 +133,8 @@ def test_a_dry_run(data, model):
     done = generate(data, "--dry-run")
     assert "requests       4\n" in done.stdout
     assert model.calls == []
+
+
+def test_a_budget_names_the_command_that_continues(data, model):
+    done = generate(data, "-o", "run", "--prices", "prices.yaml", "--budget", "0.1", "--max-tokens", "10", code=1)
+    assert "mmeval generate --resume run --budget AMOUNT" in done.stderr

@@ -269,6 +269,13 @@ def test_an_unknown_id_is_named(data, model):
     assert "no sample is named 'e'" in done.stderr
 
 
+def test_of_many_ids_only_some_are_listed(data, model):
+    write([(f"id-{number}", "say red", "red") for number in range(1000)])
+    done = mmeval("run", data, "--model", "counting:x", "--show-request", "x", code=1)
+    assert "Known: id-0, id-1, id-10, id-11" in done.stderr
+    assert "id-20" not in done.stderr
+
+
 def test_until_becomes_a_setting():
     context = cli.commands["run"].make_context("run", ["d", "--until", "vqa_accuracy +- 1e-2"])
     assert generation_settings(context.params) == {"until": {"metric": "vqa_accuracy", "width": 0.01}}

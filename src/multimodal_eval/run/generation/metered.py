@@ -37,7 +37,8 @@ class MeteredGeneration(Generation):
         try:
             info = Generation.answers(metered, folder, info, _Shown(progress, meter), accept_open=accept_open)
         except BudgetError as error:
-            command = f"mmeval run --resume {quote(folder.label)} --budget AMOUNT"
+            name = "run" if info.metrics or info.unavailable else "generate"
+            command = f"mmeval {name} --resume {quote(folder.label)} --budget AMOUNT"
             raise BudgetError(f"{error}. The answers so far are kept. Continue with a larger one: {command}") from None
         if price is None or info.generation is None:
             return info

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from itertools import islice
 
 import msgspec
@@ -22,6 +23,7 @@ from multimodal_eval.run.plan import Plan
 
 __all__ = ["estimated", "request_for"]
 
+_LISTED = 20  # ids in a message
 _TOGETHER = 64  # requests whose media are read at the same time
 
 
@@ -54,6 +56,8 @@ def request_for(plan: Plan, source: Input, generation: Generation, name: str) ->
         if sample.id == name:
             return run_async(generation.prompts.request(sample))
         ids.append(sample.id)
+    if len(ids) > _LISTED:
+        ids = get_close_matches(name, ids, n=_LISTED) or ids[:_LISTED]
     raise UnknownNameError("sample", name, ids)
 
 
