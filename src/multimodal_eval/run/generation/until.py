@@ -168,7 +168,7 @@ def baseline_of(until: UntilConfig, generation: GenerationConfig, plan: Plan, me
     ids = read_scores(run.folder, parts, ["id"]).column("id").to_pylist()
     column = read_column(run.folder, parts, column_names(run.folder, parts), name, metric.bounds)
     samples = frozenset(ids if epochs == 1 else map(sample_id, ids))
-    return Baseline(label, dict(zip(ids, column.values.tolist(), strict=True)), samples)
+    return Baseline(run.folder.name, dict(zip(ids, column.values.tolist(), strict=True)), samples)
 
 
 @dataclass(frozen=True)
@@ -296,8 +296,8 @@ class Stopper:
         name = self.metric.name
         if self.baseline is None:
             return f"{name} is known to ± {self.until.width:g}"
-        side = "higher" if interval.value > 0 else "lower"
+        side, level = "higher" if interval.value > 0 else "lower", self.until.confidence
         return (
-            f"{name} is {side} than in {self.baseline.label}: difference {interval.value:+.4g}, "
-            f"interval [{interval.low:+.4g}, {interval.high:+.4g}], {interval.method}"
+            f"{name} is {side} than in {self.baseline.label}, difference {interval.value:+.4g}, "
+            f"{level:.0%} interval [{interval.low:+.4g}, {interval.high:+.4g}]"
         )
