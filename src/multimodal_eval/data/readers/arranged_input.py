@@ -48,9 +48,14 @@ class Draw:
 
     seed: int
     first: frozenset[str] | None = None  # ids that are drawn before all others, in an order of their own
+    first_in: str = ""  # the run with these ids
 
     def order(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The places of the ids in the order of drawing."""
+        if self.first is not None and self.first.isdisjoint(ids):
+            raise ConfigError(
+                f"no sample of the input is in the run {self.first_in}. Compare with a run of the same data"
+            )
         return np.array(sorted(range(len(ids)), key=lambda place: self._key(ids[place])), np.int64)
 
     def _key(self, name: str) -> tuple[bool, bytes]:

@@ -22,11 +22,11 @@ def arranged(source: Input, plan: Plan) -> Input:
         return source
     draw, until = None, generation.until
     if until is not None:
-        first = None
+        draw = Draw(plan.config.seed)
         if until.better_than is not None:
             metric = next(metric for metric in plan.metrics if metric.name == until.metric)
-            first = baseline_of(until, generation, plan, metric).samples
-        draw = Draw(plan.config.seed, first)
+            baseline = baseline_of(until, generation, plan, metric)
+            draw = Draw(plan.config.seed, baseline.samples, baseline.label)
     return ArrangedInput(source, generation.epochs, draw)
 
 

@@ -7,7 +7,6 @@ resumed run decides the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -34,39 +33,12 @@ from multimodal_eval.run.signatures import stored_signature
 from multimodal_eval.stats.betting import confidence_sequence
 from multimodal_eval.stats.intervals import Interval
 
-__all__ = ["Baseline", "Stopper", "Verdict", "baseline_of", "parse_until", "settled_until", "stopper_of"]
+__all__ = ["Baseline", "Stopper", "Verdict", "baseline_of", "settled_until", "stopper_of"]
 
 _FIRST_LOOK, _GROWTH = 20, 1.05  # samples before the first decision, and how much the prefix grows until the next
 _OPEN = code_of("open")
-_UNTIL = re.compile(r"\s*(?P<metric>[\w-]+)\s*(?:±|\+/-|\+-)\s*(?P<width>\S+)\s*")
-_EXAMPLE = "'vqa_accuracy ± 0.01'"
 
 Vector = NDArray[np.float64]
-
-
-def parse_until(text: str | None, better_than: str | None = None) -> UntilConfig | None:
-    """The setting from the text METRIC ± WIDTH (also +- or +/-), or from METRIC and a run to be better or worse than.
-
-    Without a metric, a run is compared by the headline metric.
-    """
-    if better_than is not None:
-        if text is not None and _UNTIL.fullmatch(text):
-            raise ConfigError(f"--until {text!r} and --until-better exclude each other. Choose one of them")
-        return UntilConfig(metric=(text or "").strip(), better_than=better_than)
-    if text is None:
-        return None
-    match = _UNTIL.fullmatch(text)
-    if match is None:
-        raise ConfigError(f"`until` must be METRIC ± WIDTH, such as {_EXAMPLE}. Got {text!r} instead.")
-    try:
-        width = float(match["width"])
-    except ValueError:
-        width = 0.0
-    if not 0 < width < float("inf"):
-        raise ConfigError(
-            f"`until`: the width must be a number above 0, as in {_EXAMPLE}. Got {match['width']!r} instead."
-        )
-    return UntilConfig(metric=match["metric"], width=width)
 
 
 def settled_until(plan: Plan) -> Plan:

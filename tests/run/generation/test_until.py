@@ -1,0 +1,315 @@
+"""Generation that stops when a metric is certain."""
+
+import asyncio
+import hashlib
+import random
+
+import numpy as np
+import pytest
+
+from multimodal_eval import Sample, evaluate, load_run, metric
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.data.readers.arranged_input import Draw
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.generate.protocol import Answer, EndpointError, RejectedError
+from multimodal_eval.run import plan as plans
+from multimodal_eval.run.evaluate import resume
+from multimodal_eval.run.generation import stopped
+from multimodal_eval.run.verify import verify_run
+from multimodal_eval.stats.betting import confidence_sequence
+
+COUNT = 600
+UNTIL = {"metric": "exact_match", "width": 0.1}
+
+
+def samples(count=COUNT):
+    return [Sample(id=f"s{number}", question=f"q{number}", expected_answer="yes") for number in range(count)]
+
+
+def is_right(name, share=0.7):
+    """Whether the model knows a sample: the same for every call."""
+    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 1000 < 1000 * share
+
+
+class Model:
+    """Answers some samples right. `asked` counts its requests."""
+
+    label = "test:model"
+
+    def __init__(self, share=0.7, delay=None, fails_after=None):
+        self.share, self.delay, self.fails_after = share, delay, fails_after
+        self.asked = []
+
+    async def answer(self, request):
+        self.asked.append(request.id)
+        if self.fails_after is not None and len(self.asked) > self.fails_after:
+            raise EndpointError("the endpoint is down")
+        if self.delay is not None:
+            await asyncio.sleep(self.delay.random() / 200)
+        return Answer("yes" if is_right(request.id, self.share) else "no")
+
+
+def ask(model, path=None, until=UNTIL, data=None, **generation):
+    settings = {"model": "x", "until": until, "concurrency": 8, "use_cache": False, **generation}
+    data = samples() if data is None else data
+    return evaluate(data, metrics=["exact_match"], model=model, output=path, generation=settings, progress=False)
+
+
+def stored(path):
+    """The files of a run, without times: run.json, the exchanges, and the checksums over them."""
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and file.parent.name != "exchanges" and file.suffix != ".json"
+    }
+
+
+def order(count=COUNT):
+    names = [sample.id for sample in samples(count)]
+    return [names[place] for place in Draw(0).order(names)]
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch):
+    monkeypatch.setattr(plans, "PART_SIZE", 50)
+
+
+def test_stops_at_the_first_prefix_that_is_certain(tmp_path):
+    run = ask(Model(), tmp_path / "run")
+    # The same decision, from the order and the answers alone: lengths 20, 21, 23 (20 * 1.05^k, rounded up), …
+    drawn, length = order(), 20
+    while True:
+        values = np.array([float(is_right(name)) for name in drawn[:length]])
+        interval = confidence_sequence(values, COUNT, (0.0, 1.0), width=0.1)
+        if (interval.high - interval.low) / 2 <= 0.1:
+            break
+        length = max(length + 1, -int(-length * 1.05 // 1))
+    assert 50 < length < COUNT / 2
+    assert [sample.id for sample in run.samples()] == drawn[:length]
+    entry = run.outcome.metrics["exact_match"]
+    assert (entry.value, entry.low, entry.high, entry.method) == (
+        *(values.mean(), interval.low, interval.high),
+        "95% betting confidence sequence (Waudby-Smith and Ramdas 2024), valid at any stopping time, "
+        f"without replacement, {length} of 600 samples",
+    )
+    assert entry.n_total == run.outcome.n == sum(run.info.parts) == length
+    assert run.info.generation.population == COUNT
+    assert run.info.generation.stopped == "exact_match is known to ± 0.1"
+    assert run.info.generation.statuses == {"ok": length}
+    saved = f"{1 - length / COUNT:.0%}"
+    assert run.outcome.notes == [
+        f"stopped after {length} of 600 samples, {saved} of the requests saved: exact_match is known to ± 0.1",
+        "the interval of exact_match accounts for the stop; those of other metrics do not",
+    ]
+    assert verify_run(tmp_path / "run", deep=True).faults == ()
+
+
+def test_few_requests_beyond_the_stop():
+    model = Model(delay=random.Random(0))
+    run = ask(model)
+    assert len(model.asked) <= run.outcome.n * 1.05 + 1 + 2 * 8  # the next decision, and those in flight
+    assert len(model.asked) == len(set(model.asked))
+
+
+def test_quick_answers_do_not_change_the_decision(tmp_path):
+    ask(Model(), tmp_path / "even")
+    for seed in range(3):
+        path = tmp_path / f"uneven-{seed}"
+        ask(Model(delay=random.Random(seed)), path)
+        assert stored(path) == stored(tmp_path / "even")
+
+
+@pytest.mark.parametrize("fails_after", [5, 70, 130])
+def test_a_resumed_run_decides_the_same(tmp_path, fails_after):
+    whole = ask(Model(), tmp_path / "whole")
+    with pytest.raises(EndpointError):
+        ask(Model(fails_after=fails_after), tmp_path / "run")
+    assert RunFolder(tmp_path / "run").read_info().state == "generating"
+    model = Model()
+    run = resume(tmp_path / "run", model=model, progress=False)
+    assert stored(tmp_path / "run") == stored(tmp_path / "whole")
+    assert run.outcome == whole.outcome
+    assert len(model.asked) < whole.outcome.n + 30 - fails_after + 16
+
+
+def test_a_run_that_was_killed_while_it_stopped(tmp_path, monkeypatch):
+    ask(Model(), tmp_path / "whole")
+
+    def killed(folder, info):
+        raise KeyboardInterrupt
+
+    from multimodal_eval.run.generation import step
+
+    monkeypatch.setattr(step, "trim", killed)
+    with pytest.raises(KeyboardInterrupt):
+        ask(Model(), tmp_path / "run")
+    assert RunFolder(tmp_path / "run").read_info().generation.stopped
+    monkeypatch.setattr(step, "trim", stopped.trim)
+    model = Model()
+    resume(tmp_path / "run", model=model, progress=False)
+    assert model.asked == []
+    assert stored(tmp_path / "run") == stored(tmp_path / "whole")
+
+
+def test_failed_answers_are_not_wrong_ones():
+    class Refusing(Model):
+        async def answer(self, request):
+            if int(request.id[1:]) % 5 == 0:
+                raise RejectedError("no")
+            return await super().answer(request)
+
+    run = ask(Refusing())
+    entry = run.outcome.metrics["exact_match"]
+    assert 0 < entry.n_scored < entry.n_total < COUNT
+    scored = [float(is_right(s.id)) if int(s.id[1:]) % 5 else np.nan for s in run.samples()]
+    interval = confidence_sequence(np.array(scored), COUNT, (0.0, 1.0), width=0.1)
+    assert (entry.low, entry.high) == (interval.low, interval.high)
+
+
+def test_all_samples_if_they_are_needed():
+    model = Model()
+    run = ask(model, data=samples(60), until={"metric": "exact_match", "width": 0.0001})
+    assert len(model.asked) == run.outcome.n == 60
+    assert run.info.generation.stopped is None
+    assert run.outcome.metrics["exact_match"].method == "95% Wilson interval, 60 samples"
+    assert run.outcome.notes == ["all 60 samples were needed: exact_match was not certain before"]
+
+
+def test_an_open_sample_prevents_the_decision(tmp_path):
+    class Broken(Model):
+        async def answer(self, request):
+            if request.id == order()[10]:
+                raise ConnectionError("reset")
+            return await super().answer(request)
+
+    from multimodal_eval.core.errors import OpenSamplesError
+
+    model = Broken()
+    with pytest.raises(OpenSamplesError, match="samples without an answer so far: 1"):
+        ask(model, tmp_path / "run", retries=0)
+    assert len(model.asked) < 60  # no more than before the first decision, and a few ahead
+    resume(tmp_path / "run", model=Model(), progress=False)
+    ask(Model(), tmp_path / "whole")
+    assert stored(tmp_path / "run") == stored(tmp_path / "whole")
+
+
+# better than another run
+
+
+def test_stops_when_the_difference_is_certain(tmp_path):
+    ask(Model(share=0.3), tmp_path / "old", until=None)
+    model = Model(share=0.9)
+    run = ask(model, tmp_path / "new", until={"better_than": str(tmp_path / "old")})
+    assert 20 <= run.outcome.n < COUNT / 3
+    assert run.info.config.generation.until.metric == "exact_match"
+    assert run.info.generation.stopped.startswith("exact_match is higher than in old, difference +0.")
+    assert run.info.generation.population == COUNT
+    entry = run.outcome.metrics["exact_match"]
+    assert f"{run.outcome.n} of 600 samples" in entry.method
+    assert verify_run(tmp_path / "new", deep=True).faults == ()
+
+
+def test_the_worse_run_is_named(tmp_path):
+    ask(Model(share=0.9), tmp_path / "old", until=None)
+    run = ask(Model(share=0.3), until={"better_than": str(tmp_path / "old")})
+    assert run.info.generation.stopped.startswith("exact_match is lower than in old, difference -0.")
+
+
+def test_equal_runs_are_asked_to_the_end(tmp_path):
+    ask(Model(), tmp_path / "old", until=None)
+    run = ask(Model(), until={"better_than": str(tmp_path / "old")})
+    assert run.outcome.n == COUNT
+    assert run.info.generation.stopped is None
+
+
+def test_only_shared_samples_are_compared_and_drawn_first(tmp_path):
+    ask(Model(share=0.4), tmp_path / "old", until=None, data=samples(300)[100:])
+    run = ask(Model(share=0.8), data=samples(300), until={"better_than": str(tmp_path / "old")})
+    assert run.info.generation.population == 200
+    assert all(int(sample.id[1:]) >= 100 for sample in run.samples())
+    assert run.info.generation.stopped
+
+
+def test_a_resumed_comparison_decides_the_same(tmp_path):
+    ask(Model(share=0.4), tmp_path / "old", until=None)
+    until = {"better_than": str(tmp_path / "old")}
+    ask(Model(share=0.7), tmp_path / "whole", until=until)
+    with pytest.raises(EndpointError):
+        ask(Model(share=0.7, fails_after=25), tmp_path / "run", until=until)
+    resume(tmp_path / "run", model=Model(share=0.7), progress=False)
+    assert stored(tmp_path / "run") == stored(tmp_path / "whole")
+
+
+# with epochs
+
+
+def test_epochs_are_one_draw():
+    class Varied(Model):
+        async def answer(self, request):
+            return Answer("yes" if is_right(f"{request.id} {request.epoch}") else "no")
+
+    run = ask(Varied(), epochs=2)
+    rows = list(run.samples())
+    ids = [sample.id for sample in rows]
+    assert len(ids) % 2 == 0
+    assert ids == [f"{name}#{epoch}" for name in order()[: len(ids) // 2] for epoch in (1, 2)]
+    values = np.array([float(is_right(f"{sample.id} {sample.epoch}")) for sample in rows])
+    interval = confidence_sequence(values, COUNT, (0.0, 1.0), width=0.1, size=2)
+    entry = run.outcome.metrics["exact_match"]
+    assert (entry.low, entry.high) == (interval.low, interval.high)
+    assert f"{len(ids) // 2} of 600 samples" in entry.method
+
+
+# refused before anything is asked
+
+
+@metric("unbounded_test", version="1")
+def unbounded_test(sample: Sample) -> float:
+    return 1.0
+
+
+@pytest.mark.parametrize(
+    ("metrics", "until", "message"),
+    [
+        (["exact_match"], {"metric": "exact_match"}, "either `width` or `better_than`"),
+        (["exact_match"], {"metric": "f1", "width": 0.1}, "cannot decide by 'f1'. Name one of exact_match"),
+        (["exact_match"], {"metric": "composite", "width": 0.1}, "cannot decide by the composite"),
+        (
+            ["cider", "exact_match"],
+            {"metric": "cider", "width": 0.1},
+            "cider needs statistics of all samples.* exact_m",
+        ),
+        (["bleu"], {"metric": "bleu", "width": 0.1}, "bleu is not the mean.*this run has none"),
+        (["unbounded_test"], {"metric": "unbounded_test", "width": 0.1}, "have no bounds"),
+        (["exact_match"], {"metric": "exact_match", "width": 0.5}, "always known to ± 0.5.*between 0 and 1"),
+    ],
+)
+def test_refused_settings(tmp_path, metrics, until, message):
+    model = Model()
+    with pytest.raises(ConfigError, match=message):
+        evaluate(
+            samples(30),
+            metrics=metrics,
+            model=model,
+            generation={"model": "x", "until": until},
+            output=tmp_path / "run",
+            progress=False,
+        )
+    assert model.asked == []
+    assert not (tmp_path / "run").exists()
+
+
+def test_refused_baselines(tmp_path):
+    evaluate([Sample(id="s1", generated_answer="a", references=["a"])], metrics=["rouge_l"], output=tmp_path / "other")
+    with pytest.raises(ConfigError, match=r"has no scores of exact_match. It has rouge_l"):
+        ask(Model(), until={"better_than": str(tmp_path / "other")})
+    answered = [Sample(id="z", generated_answer="a", expected_answer="a")]
+    evaluate(answered, metrics=["exact_match"], output=tmp_path / "rule", options={"exact_match": {"rule": "none@1"}})
+    with pytest.raises(ConfigError, match=r"exact_match is exact_match.*rule:none.* but exact_match.*in this run"):
+        ask(Model(), until={"better_than": str(tmp_path / "rule")})
+    evaluate(answered, metrics=["exact_match"], output=tmp_path / "none")
+    with pytest.raises(ConfigError, match="no sample of the input is in the run none"):
+        ask(Model(), until={"better_than": str(tmp_path / "none")})
+    with pytest.raises(ConfigError, match="has 1 epochs, but this run 2"):
+        ask(Model(), until={"better_than": str(tmp_path / "none")}, epochs=2)
+    assert load_run(tmp_path / "none").outcome.n == 1
