@@ -91,9 +91,9 @@ def continue_run(
     from multimodal_eval.run.repair import repair
 
     executor, worker = executor or _local(), Worker(plan, folder, accept_open=accept_open)
-    source = arranged_again(source, plan)
     folder.clear_temporary()
     info = folder.read_info()
+    source = arranged_again(source, plan, info)
     if info.state == "reading":
         worker.isolates = has_died(folder)
         opened = source()

@@ -33,7 +33,7 @@ from multimodal_eval.core.records import (
 )
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run.generation.epochs import with_epochs
+from multimodal_eval.run.generation.epochs import EPOCH_SD, with_epochs
 from multimodal_eval.run.generation.stopped import notes_of, with_sequence
 from multimodal_eval.run.plan import Plan
 
@@ -132,6 +132,8 @@ def _kinds(plan: Plan, entries: Mapping[str, MetricEntry]) -> dict[str, Kind]:
     for metric in plan.metrics:
         kinds[metric.name] = metric.kind_of()
         kinds |= {f"{metric.name}.{part}": metric.kind_of(part) for part in entries[metric.name].parts}
+        if EPOCH_SD in entries[metric.name].parts:
+            kinds[f"{metric.name}.{EPOCH_SD}"] = "corpus"
     if plan.composite:
         headline = _headline(plan)
         kinds[COMPOSITE] = "mean" if headline is None else headline.kind_of()

@@ -85,6 +85,15 @@ def test_epochs_of_drawn_samples_stay_together():
     assert [sample.id for sample in repeated] == [f"{sample.id}#{e}" for sample in drawn for e in (1, 2)]
 
 
+@pytest.mark.parametrize("rows", [1, 4, 7, 12, 20])
+@pytest.mark.parametrize("draw", [None, Draw(0)])
+def test_a_run_that_stopped_has_the_same_first_parts(rows, draw):
+    whole, sizes, _ = read(ArrangedInput(MemoryInput(samples(10)), epochs=2, draw=draw), most=6)
+    stopped, first_sizes, _ = read(ArrangedInput(MemoryInput(samples(10)), 2, draw, rows), most=6)
+    assert stopped == whole[:rows]
+    assert first_sizes[:-1] == sizes[: len(first_sizes) - 1]
+
+
 @given(st.text(max_size=5), st.integers(1, 20))
 def test_the_id_of_an_epoch_names_its_sample(name, epoch):
     assert sample_id(epoch_id(name, epoch)) == name

@@ -43,7 +43,7 @@ def test_pass_at_k_worked_out_by_hand(tmp_path):
     assert entry.value == 4 / 12
     assert entry.method.startswith("95% Wilson interval, 3 clusters")
     parts = entry.parts
-    assert list(parts) == ["pass@1", "pass@2", "pass@4", "sd_between_epochs"]
+    assert list(parts) == ["pass@1", "pass@2", "pass@4", "epoch_sd"]
     # x: n = 4, c = 1. y: c = 3. z: c = 0.
     # pass@2 = 1 - C(n - c, 2) / C(4, 2): x 1 - 3/6, y 1 - 0, z 0.
     assert parts["pass@1"].value == pytest.approx((1 / 4 + 3 / 4 + 0) / 3)
@@ -53,8 +53,9 @@ def test_pass_at_k_worked_out_by_hand(tmp_path):
     assert parts["pass@2"].stderr == pytest.approx(0.5 / sqrt(3))
     assert parts["pass@2"].method == "95% t interval, 3 samples"
     # The means of the epochs are 2/3, 1/3, 0, 1/3: their variance (divisor 3) is 2/27.
-    assert parts["sd_between_epochs"].value == pytest.approx(sqrt(2 / 27))
+    assert parts["epoch_sd"].value == pytest.approx(sqrt(2 / 27))
     assert run.outcome.kinds["exact_match.pass@2"] == "mean"
+    assert run.outcome.kinds["exact_match.epoch_sd"] == "corpus"
     assert verify_run(tmp_path / "run", deep=True).faults == ()
 
 
@@ -76,7 +77,7 @@ def test_intervals_are_clustered_by_the_groups_of_the_samples():
 def test_metrics_with_other_values_have_no_pass_at_k():
     run = ask(Model({"x": ["a b", "a c"], "y": ["a b c", "b"]}), metrics=["rouge_l"], epochs=2)
     parts = run.outcome.metrics["rouge_l"].parts
-    assert "sd_between_epochs" in parts
+    assert "epoch_sd" in parts
     assert not any(part.startswith("pass@") for part in parts)
 
 

@@ -4,17 +4,23 @@ import asyncio
 import hashlib
 import random
 
+import msgspec
 import numpy as np
 import pytest
 
 from multimodal_eval import Sample, evaluate, load_run, metric
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.readers.arranged_input import Draw
+from multimodal_eval.data.readers.inputs import FileInput
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.protocol import Answer, EndpointError, RejectedError
 from multimodal_eval.run import plan as plans
+from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import resume
 from multimodal_eval.run.generation import stopped
+from multimodal_eval.run.generation.arrangement import arranged_again
 from multimodal_eval.run.verify import verify_run
 from multimodal_eval.stats.betting import confidence_sequence
 
@@ -49,10 +55,10 @@ class Model:
         return Answer("yes" if is_right(request.id, self.share) else "no")
 
 
-def ask(model, path=None, until=UNTIL, data=None, **generation):
+def ask(model, path=None, until=UNTIL, data=None, metrics=("exact_match",), **generation):
     settings = {"model": "x", "until": until, "concurrency": 8, "use_cache": False, **generation}
     data = samples() if data is None else data
-    return evaluate(data, metrics=["exact_match"], model=model, output=path, generation=settings, progress=False)
+    return evaluate(data, metrics=list(metrics), model=model, output=path, generation=settings, progress=False)
 
 
 def stored(path):
@@ -98,10 +104,16 @@ def test_stops_at_the_first_prefix_that_is_certain(tmp_path):
     assert run.info.generation.statuses == {"ok": length}
     saved = f"{1 - length / COUNT:.0%}"
     assert run.outcome.notes == [
-        f"stopped after {length} of 600 samples, {saved} of the requests saved: exact_match is known to ± 0.1",
-        "the interval of exact_match accounts for the stop; those of other metrics do not",
+        f"stopped after {length} of 600 samples, {saved} of the requests saved: exact_match is known to ± 0.1"
     ]
     assert verify_run(tmp_path / "run", deep=True).faults == ()
+
+
+def test_other_metrics_have_their_usual_intervals_and_a_note():
+    run = ask(Model(), metrics=("exact_match", "anls"))
+    assert run.outcome.metrics["anls"].method == f"95% Wilson interval, {run.outcome.n} samples"
+    assert "confidence sequence" in run.outcome.metrics["exact_match"].method
+    assert run.outcome.notes[1] == "the interval of exact_match accounts for the stop; those of other metrics do not"
 
 
 def test_few_requests_beyond_the_stop():
@@ -149,6 +161,19 @@ def test_a_run_that_was_killed_while_it_stopped(tmp_path, monkeypatch):
     resume(tmp_path / "run", model=model, progress=False)
     assert model.asked == []
     assert stored(tmp_path / "run") == stored(tmp_path / "whole")
+
+
+def test_the_part_where_it_stopped_can_be_read_again(tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(b"\n".join(map(msgspec.json.encode, samples())))
+    ask(Model(), tmp_path / "run", data=path)
+    info = RunFolder(tmp_path / "run").read_info()
+    settings = overlaid(None, metrics=["exact_match"], generation=info.config.generation)
+    plan = plans.make_plan(settings)
+    opened = arranged_again(lambda: FileInput(path), plan, info)()
+    parts = list(opened.parts(Problems(), Summary(), plan.part_size))
+    assert [len(part) for part in parts] == info.parts
+    assert [sample.id for part in parts for sample in part.samples(["id"])] == order()[: sum(info.parts)]
 
 
 def test_failed_answers_are_not_wrong_ones():

@@ -7,6 +7,7 @@ else, the same on every machine, and does not depend on the order of the file.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -71,6 +72,7 @@ class ArrangedInput:
     source: FileInput | MemoryInput
     epochs: int = 1
     draw: Draw | None = None
+    most_rows: int | None = None  # of a run that stopped after so many rows
 
     def describe(self) -> list[InputFile]:
         """The input files for run.json."""
@@ -83,11 +85,13 @@ class ArrangedInput:
     def parts(self, problems: Problems, summary: Summary, most: int, limit: int | None = None) -> Iterator[Part]:
         """The checked samples in parts of at most `most`. Samples are drawn from the first `limit` ones."""
         tables = self._tables(problems, summary, most, limit)
+        left = sys.maxsize if self.most_rows is None else self.most_rows
         for table in tables if self.draw is None else self._drawn(list(tables), self.draw):
             rows = np.repeat(np.arange(len(table), dtype=np.int64), self.epochs)
             size = _part_size(table, most)
-            for start in range(0, len(rows), size):
-                yield _TablePart(self._repeated(table, rows[start : start + size], start))
+            for start in range(0, min(len(rows), left), size):
+                yield _TablePart(self._repeated(table, rows[start : min(start + size, left)], start))
+            left = max(0, left - len(rows))
         summary.samples *= self.epochs
 
     def places(self) -> Iterator[tuple[str | None, int, str | None]]:

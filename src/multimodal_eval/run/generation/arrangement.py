@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.readers.arranged_input import ArrangedInput, Draw
 from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.run.generation.until import baseline_of
@@ -30,11 +32,14 @@ def arranged(source: Input, plan: Plan) -> Input:
     return ArrangedInput(source, generation.epochs, draw)
 
 
-def arranged_again(source: Callable[[], Input | None], plan: Plan) -> Callable[[], Input | None]:
-    """A function that opens an input again and arranges it."""
+def arranged_again(source: Callable[[], Input | None], plan: Plan, info: RunInfo) -> Callable[[], Input | None]:
+    """A function that opens the input of a run again and arranges it; if the run stopped early, without the rest."""
 
     def opened() -> Input | None:
         again = source()
-        return None if again is None else arranged(again, plan)
+        again = None if again is None else arranged(again, plan)
+        if isinstance(again, ArrangedInput) and info.generation is not None and info.generation.stopped:
+            return replace(again, most_rows=sum(info.parts))
+        return again
 
     return opened

@@ -14,7 +14,9 @@ from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.stats.pass_at_k import between_epochs, is_binary, ks_of, pass_at_k
 
-__all__ = ["seeded", "with_epochs"]
+__all__ = ["EPOCH_SD", "seeded", "with_epochs"]
+
+EPOCH_SD = "epoch_sd"  # the part with the standard deviation between epochs, which is not a mean
 
 
 def seeded(config: RunConfig) -> GenerationConfig | None:
@@ -45,7 +47,7 @@ def with_epochs(entry: Entry, values: NDArray[np.float64], averaging: Averaging,
     deviation = between_epochs(table)
     if deviation is not None:
         method = f"standard deviation of the means of {epochs} epochs"
-        parts["sd_between_epochs"] = Figure(value=deviation, stderr=None, low=None, high=None, method=method)
+        parts[EPOCH_SD] = Figure(value=deviation, stderr=None, low=None, high=None, method=method)
     return msgspec.structs.replace(entry, parts={**entry.parts, **parts})
 
 

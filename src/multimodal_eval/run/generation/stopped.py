@@ -74,9 +74,9 @@ def notes_of(info: RunInfo) -> list[str]:
     rows, total = sum(info.parts), sum(info.parts) if info.counts is None else info.counts.samples
     if not generation.stopped:
         return [f"all {rows // config.epochs:,} samples were needed: {config.until.metric} was not certain before"]
-    name = config.until.metric
-    return [
-        f"stopped after {rows // config.epochs:,} of {total // config.epochs:,} samples, {1 - rows / total:.0%} of the "
-        f"requests saved: {generation.stopped}",
-        f"the interval of {name} accounts for the stop; those of other metrics do not",
-    ]
+    drawn, samples, name = rows // config.epochs, total // config.epochs, config.until.metric
+    saved = f"{1 - rows / total:.0%} of the requests saved"
+    notes = [f"stopped after {drawn:,} of {samples:,} samples, {saved}: {generation.stopped}"]
+    if len(info.metrics) > 1:
+        notes.append(f"the interval of {name} accounts for the stop; those of other metrics do not")
+    return notes
