@@ -61,6 +61,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "dialogue score": ("mmeval dialogue score gold.json output.json ppl_output.json",),
     "dialogue ppl": ("mmeval dialogue ppl questions.json output.json -o ppl_output.json",),
+    "dialogue generate": (
+        "mmeval dialogue generate questions.json --model openai:NAME -o submission",
+        "mmeval dialogue generate questions.json --model vllm:NAME --base-url http://localhost:8000/v1 -o submission",
+        "mmeval dialogue gold.json submission",
+    ),
+    "dialogue run": ("mmeval dialogue run gold.json questions.json --model openai:NAME -o submission",),
     "leaderboard": (
         "mmeval leaderboard gold.json submissions -o runs/board",
         "mmeval leaderboard captions_val2014.json answers --by cider_d",
@@ -101,6 +107,8 @@ SHORT: dict[str, str] = {
     "clarity": "Score labels for the CLARITY contest.",
     "dialogue": "Score a submission to the dialogue contest.",
     "dialogue ppl": "Compute the perplexity of every answer.",
+    "dialogue generate": "Ask a model for every reply.",
+    "dialogue run": "Ask a model for every reply, and score them.",
     "leaderboard": "Rank submissions against one gold file.",
     "view": "Browse runs in the browser.",
     "lint": "Warn about problems in the answers of a run.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multimodal_eval.cli.clarity import column_options, columns_of
-from multimodal_eval.cli.dialogue import contest_of, contest_options
+from multimodal_eval.cli.dialogue_options import contest_of, contest_options
 from multimodal_eval.cli.options import MetricOption, RunLocation, format_option, options_by_metric
 
 if TYPE_CHECKING:

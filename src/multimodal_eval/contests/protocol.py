@@ -21,9 +21,9 @@ class Prepared:
     plan: Plan
     source: Input
 
-    def score(self, location: Location, progress: Progress = silent) -> Run:
-        """Score the submission and store it in a new run folder."""
-        execute.start(self.plan, self.source, location, progress=progress)
+    def score(self, location: Location, progress: Progress = silent, *, overwrite: bool | None = None) -> Run:
+        """Score the submission and store it in a new run folder; `overwrite` is as in RunFolder.create."""
+        execute.start(self.plan, self.source, location, progress=progress, overwrite=overwrite)
         return Run(location)
 
 

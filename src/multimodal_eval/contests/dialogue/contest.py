@@ -71,11 +71,11 @@ class DialogueContest:
 class PreparedReplies(Prepared):
     """A submission in which every reply must be scored: leaving one out could raise its dialogue's mean."""
 
-    def score(self, location: Location, progress: Progress = silent) -> Run:
+    def score(self, location: Location, progress: Progress = silent, *, overwrite: bool | None = None) -> Run:
         """Score the submission and store it in a new run folder, which is removed if the rule fails on a reply."""
         was_there = isinstance(location, Path) and location.is_dir()
         try:
-            return super().score(location, progress)
+            return super().score(location, progress, overwrite=overwrite)
         except InputError as refusal:
             unscored = [problem for problem in refusal.problems if problem.code == UNSCORED]
             if not unscored:

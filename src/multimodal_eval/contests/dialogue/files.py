@@ -3,6 +3,7 @@
 questions        {dialogue: [[{"type": "text" | "image" | "audio", "content": …}, …], …]}      one turn per reply
 output.json      {dialogue: [answer, …]}
 ppl_output.json  {dialogue: [perplexity or {"candidates": [perplexity, …], "correct": k}, …]}   k counts from 0
+                 {"error": reason} instead of an answer or a perplexity: the model failed, and the file is refused
 gold             {dialogue: {"type": …, "replies": [[variant, …], …]}}
 
 Each file may also be a list of dialogues: [{"id": dialogue, "answers": [answer, …]}, …], or, without ids, in the order
@@ -114,6 +115,12 @@ def _read(
     return dialogues
 
 
+def has_names(source: Path) -> bool:
+    """Whether a valid file names its dialogues; otherwise they are in the order of the gold file."""
+    content = read_json_value(source, str(source), Problems())
+    return not isinstance(content, list) or any(_name(item) is not None for item in content)
+
+
 def _items_of_list(content: list[Any], keys: Sequence[str], order: Order) -> Items:
     """The dialogues of a list: by the ids of its items, or, if none has an id, in the order of the gold file."""
     names = [_name(item) for item in content]
@@ -207,7 +214,14 @@ def checked_answer(place: str, value: Any) -> str:
     """A string, which may be blank."""
     if value is None:
         raise RefusedError("MISSING_REPLY", f"{place} has no answer: null")
+    _refuse_failure("MISSING_REPLY", f"{place} has no answer", value)
     return checked_text(place, value)
+
+
+def _refuse_failure(code: str, message: str, value: Any) -> None:
+    """Refuse {"error": reason}, which `mmeval dialogue generate` writes if the model fails."""
+    if isinstance(value, Mapping) and [*value] == ["error"]:
+        raise RefusedError(code, f"{message}, because the model failed: {shorten(value['error'], 300)}")
 
 
 def checked_surprise(place: str, value: Any) -> Surprise:
@@ -216,6 +230,7 @@ def checked_surprise(place: str, value: Any) -> Surprise:
         raise RefusedError("MISSING_PERPLEXITY", f"{place} has no perplexity: null")
     if not isinstance(value, Mapping):
         return Surprise(checked_perplexity(place, value))
+    _refuse_failure("MISSING_PERPLEXITY", f"{place} has no perplexity", value)
     unknown = [key for key in value if key not in SURPRISE_KEYS]
     if unknown:
         raise RefusedError("TYPE", f"{place} has a key {unknown[0]!r}.{did_you_mean(unknown[0], SURPRISE_KEYS)}")
