@@ -21,7 +21,7 @@ PATHS = {
     "multimodal_eval.clarity.early_stopping": "EarlyStopping monitored",
     "multimodal_eval.clarity.early_stopping_trainer": "trainer_compute_metrics trainer_early_stopping",
     "multimodal_eval.clarity.early_stopping_lightning": "lightning_early_stopping",
-    "multimodal_eval.dialogue": "integral_score hidden_rule Dialogue Reply WEIGHTS",
+    "multimodal_eval.dialogue": "integral_score hidden_rule Dialogue Reply WEIGHTS generate_dialogues",
     "multimodal_eval.coco": "COCOEvalCap caption_scores",
 }
 
