@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from shlex import quote
 from time import monotonic
+from typing import Any
 
 import msgspec
 
@@ -29,13 +30,13 @@ _JOURNAL = "answers/journal.jsonl"
 class MeteredGeneration(Generation):
     """The generation of a run whose requests are counted."""
 
-    def answers(self, folder: RunFolder, info: RunInfo, progress: Progress, *, accept_open: bool = False) -> RunInfo:
-        """Ask the model for every sample without an answer, as far as the budget goes."""
+    def answers(self, folder: RunFolder, info: RunInfo, progress: Progress, **options: Any) -> RunInfo:
+        """Ask the model for every sample without an answer, as far as the budget goes; `options` are those above."""
         price = self.config.price
         meter = Meter.of(self.config, 0.0 if price is None else paid(folder, info, price))
         metered = replace(self, generator=Metered(self.generator, meter))
         try:
-            info = Generation.answers(metered, folder, info, _Shown(progress, meter), accept_open=accept_open)
+            info = Generation.answers(metered, folder, info, _Shown(progress, meter), **options)
         except BudgetError as error:
             name = "run" if info.metrics or info.unavailable else "generate"
             command = f"mmeval {name} --resume {quote(folder.label)} --budget AMOUNT"
