@@ -7,6 +7,7 @@ import pytest
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.config import GenerationConfig, Parameters, RunConfig
+from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.run.generation.epochs import seeded
 from multimodal_eval.run.verify import verify_run
@@ -107,6 +108,13 @@ def test_one_epoch_leaves_the_seed_to_the_model():
     assert seeded(config) is config.generation
     assert seeded(RunConfig()) is None
     assert Parameters().of_epoch(3) == Parameters()
+
+
+def test_dialogues_have_no_epochs():
+    model = Model()
+    with pytest.raises(ConfigError, match="`epochs` and `history` exclude each other"):
+        ask(model, history=True)
+    assert model.requests == []
 
 
 def test_runs_with_epochs_are_compared_by_id(tmp_path):

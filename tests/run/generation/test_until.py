@@ -324,6 +324,13 @@ def test_refused_settings(tmp_path, metrics, until, message):
     assert not (tmp_path / "run").exists()
 
 
+def test_dialogues_are_not_drawn_turn_by_turn():
+    model = Model()
+    with pytest.raises(ConfigError, match="the turns of a dialogue are asked together"):
+        ask(model, history=True)
+    assert model.asked == []
+
+
 def test_refused_baselines(tmp_path):
     evaluate([Sample(id="s1", generated_answer="a", references=["a"])], metrics=["rouge_l"], output=tmp_path / "other")
     with pytest.raises(ConfigError, match=r"has no scores of exact_match. It has rouge_l"):

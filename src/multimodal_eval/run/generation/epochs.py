@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.core.config import GenerationConfig, RunConfig
+from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.stats.pass_at_k import between_epochs, is_binary, ks_of, pass_at_k
@@ -22,7 +23,11 @@ EPOCH_SD = "epoch_sd"  # the part with the standard deviation between epochs, wh
 def seeded(config: RunConfig) -> GenerationConfig | None:
     """The settings of generation. With several epochs, the first one has the seed of the run if none is given."""
     generation = config.generation
-    if generation is None or generation.epochs == 1 or generation.parameters.seed is not None:
+    if generation is None or generation.epochs == 1:
+        return generation
+    if generation.history:
+        raise ConfigError("`epochs` and `history` exclude each other: the turns of a dialogue are asked once, in order")
+    if generation.parameters.seed is not None:
         return generation
     parameters = msgspec.structs.replace(generation.parameters, seed=config.seed)
     return msgspec.structs.replace(generation, parameters=parameters)

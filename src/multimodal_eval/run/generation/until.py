@@ -53,7 +53,7 @@ def settled_until(plan: Plan) -> Plan:
         raise ConfigError("`until` decides by scores, and this run stops after the answers. Use `mmeval run`")
     metric = _checked_metric(plan, until.metric or plan.headline or "")
     _refuse_unbounded(metric, until)
-    if getattr(generation, "history", False):
+    if generation.history:
         raise ConfigError("`until` draws samples one by one, but the turns of a dialogue are asked together")
     until = msgspec.structs.replace(until, metric=metric.name)
     if until.better_than is not None:
