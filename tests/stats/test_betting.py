@@ -95,9 +95,9 @@ def test_the_interval_contains_the_estimate_within_the_logical_bounds(drawn, lef
 
 @given(values, st.integers(1, 500), st.floats(0, 1), st.floats(0, 1))
 @settings(deadline=None)
-def test_the_capital_decreases_with_the_candidate(drawn, left, one, other):
+def test_the_capital_decreases_with_the_candidate(drawn, left, first, second):
     units = Units.of(np.array(drawn), len(drawn) + left, (0.0, 1.0))
-    low, high = sorted((one, other))
+    low, high = sorted((first, second))
     assert (log_capital(units, low) >= log_capital(units, high) - 1e-6).all()
 
 

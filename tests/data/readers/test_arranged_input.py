@@ -52,10 +52,10 @@ def test_the_order_does_not_depend_on_the_file():
 
 
 def test_another_seed_is_another_order():
-    one, _, _ = read(ArrangedInput(MemoryInput(samples(30)), draw=Draw(0)))
-    other, _, _ = read(ArrangedInput(MemoryInput(samples(30)), draw=Draw(1)))
-    assert one != other
-    assert sorted(sample.id for sample in one) == sorted(sample.id for sample in other)
+    first, _, _ = read(ArrangedInput(MemoryInput(samples(30)), draw=Draw(0)))
+    second, _, _ = read(ArrangedInput(MemoryInput(samples(30)), draw=Draw(1)))
+    assert first != second
+    assert sorted(sample.id for sample in first) == sorted(sample.id for sample in second)
 
 
 def test_some_samples_first_in_an_order_of_their_own():

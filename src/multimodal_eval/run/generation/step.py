@@ -239,7 +239,7 @@ class _Step:
             self.stopper.seen(row, exchange)
 
     async def _look(self, stopper: Stopper) -> None:
-        """Decide whether the answers are enough, in a thread, so that requests go on."""
+        """Decide whether the answers are enough, in a thread, while requests continue."""
         if self._is_looking:
             return
         self._is_looking = True
