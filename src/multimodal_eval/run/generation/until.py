@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import column_names, read_column, read_scores
@@ -25,6 +26,7 @@ from multimodal_eval.core.records import COMPOSITE, RunInfo
 from multimodal_eval.core.scores import code_of
 from multimodal_eval.data.readers.arranged_input import sample_id
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.sample_table import to_batch
 from multimodal_eval.generate.answer_tables import exchanges_of, with_answers
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.run.part import Worker
@@ -190,6 +192,7 @@ class Stopper:
     _complete: int = 0  # rows of the prefix that have an outcome
     _values: list[float] = field(default_factory=list)
     _exchanges: dict[int, Exchange] = field(default_factory=dict)  # of rows that are not scored yet
+    _part: tuple[int, pa.Table] | None = None  # the samples that were read last
 
     @property
     def is_due(self) -> bool:
@@ -231,15 +234,13 @@ class Stopper:
 
     def _batch(self, start: int, stop: int) -> Batch:
         """The samples of some rows, with their answers."""
-        import pyarrow as pa
-
-        from multimodal_eval.data.runs.sample_table import to_batch
-
         tables, first = [], 0
         for part, size in enumerate(self.sizes):
             low, high = max(start, first), min(stop, first + size)
             if low < high:
-                table = self.worker.folder.read_part("samples", part).slice(low - first, high - low)
+                if self._part is None or self._part[0] != part:
+                    self._part = part, self.worker.folder.read_part("samples", part)
+                table = self._part[1].slice(low - first, high - low)
                 tables.append(with_answers(table, [self._exchanges[row] for row in range(low, high)]))
             first += size
         return to_batch(pa.concat_tables(tables).combine_chunks())
