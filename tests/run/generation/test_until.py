@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from multimodal_eval import Sample, evaluate, load_run, metric
+from multimodal_eval import Sample, evaluate, load_run
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.readers.arranged_input import Draw
 from multimodal_eval.data.readers.inputs import FileInput
@@ -23,6 +23,7 @@ from multimodal_eval.run.generation import stopped
 from multimodal_eval.run.generation.arrangement import arranged_again
 from multimodal_eval.run.verify import verify_run
 from multimodal_eval.stats.betting import confidence_sequence
+from tests.run.local_runs import PLUGIN
 
 COUNT = 600
 UNTIL = {"metric": "exact_match", "width": 0.1}
@@ -288,11 +289,6 @@ def test_epochs_are_one_draw():
 # refused before anything is asked
 
 
-@metric("unbounded_test", version="1")
-def unbounded_test(sample: Sample) -> float:
-    return 1.0
-
-
 @pytest.mark.parametrize(
     ("metrics", "until", "message"),
     [
@@ -305,7 +301,7 @@ def unbounded_test(sample: Sample) -> float:
             "cider needs statistics of all samples.* exact_m",
         ),
         (["bleu"], {"metric": "bleu", "width": 0.1}, "bleu is not the mean.*this run has none"),
-        (["unbounded_test"], {"metric": "unbounded_test", "width": 0.1}, "have no bounds"),
+        (["slow_words"], {"metric": "slow_words", "width": 0.1}, "slow_words have no bounds"),
         (["exact_match"], {"metric": "exact_match", "width": 0.5}, "always known to ± 0.5.*between 0 and 1"),
     ],
 )
@@ -315,6 +311,7 @@ def test_refused_settings(tmp_path, metrics, until, message):
         evaluate(
             samples(30),
             metrics=metrics,
+            plugins=[PLUGIN],
             model=model,
             generation={"model": "x", "until": until},
             output=tmp_path / "run",
