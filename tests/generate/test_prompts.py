@@ -22,7 +22,7 @@ SHORT = "Answer the question using a single word or phrase."
 
 
 def prompter(task=None, **settings):
-    return Prompts(GenerationConfig(model="echo:", **settings), task)
+    return Prompts(with_files(GenerationConfig(model="echo:", **settings)), task)
 
 
 def request(sample, task=None, earlier=(), **settings):
@@ -113,6 +113,15 @@ def test_a_prompt_that_is_neither_a_name_nor_a_file(tmp_path):
     (tmp_path / "binary.md").write_bytes(b"\xff\xfe\0")
     with pytest.raises(ConfigError, match="cannot be read: it is not text in UTF-8"):
         prompter(prompt=str(tmp_path / "binary.md"))
+
+
+def test_a_stored_configuration_makes_nobody_read_a_file(tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("SECRET")
+    prompts_ = Prompts(GenerationConfig(model="echo:", system=f"@{secret}"))
+    assert asyncio.run(prompts_.request(Sample("1", question="q"))).system == f"@{secret}"
+    with pytest.raises(UnknownNameError, match="no prompt is named"):
+        Prompts(GenerationConfig(model="echo:", prompt=str(secret)))
 
 
 def test_a_wrong_template_is_refused_before_anything_is_read():

@@ -126,6 +126,7 @@ def test_metadata_cannot_stand_for_an_answer():
         ("{% if %}", "Expected an expression"),
         ("{{ question is nonsense }}", "No test named 'nonsense'"),
         ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "RecursionError"),
+        ("{{ 1 if 1[none] else 2 }}", "int object has no element None"),
         ("x" * 100_001, "more than 100,000 characters"),
     ],
 )

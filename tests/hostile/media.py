@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 
 from multimodal_eval.media.audio import load_audio
 from multimodal_eval.media.images import load_image_any
+from multimodal_eval.media.outgoing import audio_file, image_file, video_file
+from multimodal_eval.media.pixels import header
 from multimodal_eval.media.policy import MediaPolicy
 from tests.hostile.campaign import FaultError, campaign, tried
 from tests.hostile.mutations import damaged
@@ -75,4 +77,21 @@ def attack_audio(random: Random, folder: Path) -> str | None:
         seconds = len(audio.samples) / audio.rate
         if not 0 < seconds <= POLICY.max_audio_seconds or abs(audio.samples).max() > 1:
             raise FaultError(f"audio of {seconds} s at {audio.rate} Hz")
+    return verdict
+
+
+@campaign("outgoing", cases=2_000)
+def attack_outgoing(random: Random, folder: Path) -> str | None:
+    """What is sent to a model is within the limits, or refused."""
+    content = damaged(random, random.choice((*images(), *audio_files())))
+    (folder / "media").write_bytes(content)
+    sent = []
+    limit = random.choice((None, 1, 50, 10_000))
+    verdict = tried(lambda: sent.append(image_file(content, POLICY, limit)))
+    for mime, file in sent:
+        width, height = header(file, POLICY).size
+        if not mime.startswith("image/") or (limit is not None and width * height > limit):
+            raise FaultError(f"{mime} of {width} x {height} pixels for a limit of {limit}")
+    for read in (audio_file, video_file):
+        tried(partial(read, content, POLICY))
     return verdict

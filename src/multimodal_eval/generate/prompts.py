@@ -53,7 +53,8 @@ class Earlier:
 def with_files(config: GenerationConfig) -> GenerationConfig:
     """The configuration with the content of the files that it names: the template, and a system prompt `@FILE`.
 
-    A stored run thus needs these files no more. The path of the examples becomes absolute.
+    A stored run thus needs these files no more, and files that it names are not read. The path of the examples becomes
+    absolute.
     """
     template, system, shots = config.template, config.system, config.shots
     if template is None and config.prompt is not None and config.prompt not in prompts():
@@ -78,13 +79,15 @@ def _content(name: str, what: str) -> str:
 
 
 class Prompts:
-    """Makes the requests of a run. `policy` says which media are read, and `seed` chooses the examples."""
+    """Makes the requests of a run. `policy` says which media are read, and `seed` chooses the examples.
+
+    `config` is the result of `with_files`: of the files that it names, only the examples are read here.
+    """
 
     def __init__(
         self, config: GenerationConfig, task: str | None = None, *, policy: MediaPolicy | None = None, seed: int = 0
     ) -> None:
-        self.config, self.task = with_files(config), task
-        config = self.config
+        self.config, self.task = config, task
         self._policy = policy or MediaPolicy()
         self._media = MediaParts(config, self._policy)
         self._template: PromptTemplate | None = None

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Template, TemplateSyntaxError, UndefinedError
 from jinja2.meta import find_undeclared_variables
 
-from multimodal_eval.core.errors import ConfigError, shorten
+from multimodal_eval.core.errors import ConfigError, described, shorten
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
 from multimodal_eval.generate.template_language import (
     BUDGET,
@@ -56,8 +56,8 @@ class PromptTemplate:
             template = self._language.from_string(self.text)
         except TemplateSyntaxError as fault:
             raise PromptError(f"the template {self.name}, line {fault.lineno}: {fault.message}") from None
-        except (RecursionError, MemoryError, SyntaxError, OverflowError, ValueError) as fault:
-            reason = f"it cannot be compiled ({type(fault).__name__})"
+        except Exception as fault:  # noqa: BLE001 - constants are evaluated, and deep nesting exhausts the compiler
+            reason = f"it cannot be compiled ({described(fault)})"
             raise PromptError(f"the template {self.name}: {reason}") from None
         for name in sorted(named & WITHHELD):
             raise PromptError(

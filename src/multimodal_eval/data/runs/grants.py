@@ -24,6 +24,7 @@ from multimodal_eval.data.runs.storage import LocalStorage, is_url
 
 ADVICE = "It is read if you allow its folder with --media-root DIR"
 MOST_PIECES = 8  # between colons of an option
+_BEFORE_ANSWERS = ("reading", "generating")
 NOWHERE = os.devnull  # has no files below it
 
 
@@ -78,6 +79,8 @@ def _requests(info: RunInfo, config: RunConfig) -> Iterator[tuple[str, str]]:
             yield "its predictions", info.source.predictions
         if config.questions is not None:
             yield "its questions", config.questions
+    if config.generation is not None and config.generation.shots is not None and info.state in _BEFORE_ANSWERS:
+        yield "its examples", config.generation.shots
     if isinstance(config.labels, str):
         yield "its labels", config.labels
     for metric, options in config.options.items():
