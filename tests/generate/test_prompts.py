@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -369,3 +371,8 @@ def test_as_json():
         "turns": [{"role": "user", "parts": [image, {"text": "Who?"}]}],
         "parameters": {"seed": 3},
     }
+
+
+def test_a_run_without_a_model_does_not_load_the_template_engine():
+    code = "import sys, multimodal_eval.run.evaluate; sys.exit('jinja2' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

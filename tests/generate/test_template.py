@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.generate.slots import Slot
 from multimodal_eval.generate.template import WITHHELD, PromptError, PromptTemplate, letters
-from multimodal_eval.generate.template_language import LONGEST_OUTPUT, Slot
+from multimodal_eval.generate.template_language import LONGEST_OUTPUT
 
 SAMPLE = Sample(
     "s1",

@@ -5,21 +5,14 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Mapping
-from typing import Any
-
-from jinja2 import Template, TemplateSyntaxError, UndefinedError
-from jinja2.meta import find_undeclared_variables
+from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ConfigError, described, shorten
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
-from multimodal_eval.generate.template_language import (
-    BUDGET,
-    LONGEST_OUTPUT,
-    EmptyFieldError,
-    PromptLanguage,
-    Slot,
-    with_slots,
-)
+from multimodal_eval.generate.slots import EmptyFieldError, Slot, with_slots
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 __all__ = ["PromptError", "PromptTemplate", "letters"]
 
@@ -39,6 +32,8 @@ class PromptTemplate:
     """A template with a name for messages. Raises PromptError if it is not valid, or if it names an answer."""
 
     def __init__(self, text: str, name: str) -> None:
+        from multimodal_eval.generate.template_language import PromptLanguage
+
         self.text, self.name = text, name
         self._language = PromptLanguage()
         self._template = self._compiled()
@@ -49,6 +44,9 @@ class PromptTemplate:
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
     def _compiled(self) -> Template:
+        from jinja2 import TemplateSyntaxError
+        from jinja2.meta import find_undeclared_variables
+
         if len(self.text) > LONGEST_TEMPLATE:
             raise PromptError(f"the template {self.name} has more than {LONGEST_TEMPLATE:,} characters")
         try:
@@ -70,23 +68,15 @@ class PromptTemplate:
 
     def render(self, sample: Sample) -> list[str | Slot]:
         """The text for a sample, split at the places of its media. Raises PromptError."""
-        language, size, pieces = self._language, 0, []
-        language.left = BUDGET
         fields = fields_of(sample)
-        context = self._template.new_context(fields)
         try:
-            for piece in self._template.root_render_func(context):
-                size += len(piece)
-                if size > LONGEST_OUTPUT:
-                    raise PromptError(f"the template {self.name} writes more than {LONGEST_OUTPUT:,} characters")
-                pieces.append(piece)
-        except PromptError:
-            raise
+            return with_slots(self._language.written(self._template, fields))
         except Exception as fault:  # noqa: BLE001 - operations on values of a sample raise anything
             raise PromptError(self._explained(fault, fields)) from None
-        return with_slots("".join(pieces))
 
     def _explained(self, fault: Exception, fields: Mapping[str, Any]) -> str:
+        from jinja2 import UndefinedError
+
         text = str(fault) or type(fault).__name__
         if isinstance(fault, UndefinedError | EmptyFieldError):
             known = ", ".join(sorted(name for name, value in fields.items() if value))

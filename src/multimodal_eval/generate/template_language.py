@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import json
 import operator
-import re
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, nodes
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
 from jinja2.runtime import LoopContext, Undefined
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-__all__ = ["FILTERS", "BudgetError", "EmptyFieldError", "PromptLanguage", "Slot", "with_slots"]
+from multimodal_eval.generate.slots import EmptyFieldError, Slot
 
-_NONCE = secrets.randbits(64)  # so that no text of a sample looks like a place for media
-_MARK = re.compile(f"\ue000{_NONCE}:([a-z]+):([0-9]+)\ue000")
+__all__ = ["BudgetError", "PromptLanguage"]
+
 LONGEST_OUTPUT = 1_000_000  # characters
 BUDGET = 10_000_000  # characters that filters and operators may produce while a template is rendered
 LOOP_COST = 100  # of one step of a loop
@@ -50,33 +47,6 @@ class _RefusedError(TemplateError):
     """An operation that templates do not have."""
 
 
-class EmptyFieldError(TemplateError):
-    """A field of the sample that is empty, where the template writes it."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """A place for media in a rendered text: `{{ image }}`. `numbers` are those of the sample's media of that kind."""
-
-    kind: str
-    numbers: tuple[int, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.numbers)
-
-    def __str__(self) -> str:
-        return "".join(f"\ue000{_NONCE}:{self.kind}:{number}\ue000" for number in self.numbers)
-
-
-def with_slots(text: str) -> list[str | Slot]:
-    """A rendered text, split at its media."""
-    pieces = _MARK.split(text)  # text, kind, number, text, kind, number, …, text
-    parts: list[str | Slot] = [pieces[0]]
-    for kind, number, after in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-        parts += [Slot(kind, (int(number),)), after]
-    return parts
-
-
 class PromptLanguage(SandboxedEnvironment):
     """Compiles and renders templates. It keeps the budget of the template that it renders: use it in one thread."""
 
@@ -96,6 +66,16 @@ class PromptLanguage(SandboxedEnvironment):
         self.filters |= {"join": self._joined, "replace": self._replaced, "list": self._listed}
         self.filters |= {"_concat": self._concatenated, "_each": self._each}
         self.globals = {"range": _range}
+
+    def written(self, template: Template, fields: dict[str, Any]) -> str:
+        """What a template writes for the fields of a sample."""
+        self.left, size, pieces = BUDGET, 0, []
+        for piece in template.root_render_func(template.new_context(fields)):
+            size += len(piece)
+            if size > LONGEST_OUTPUT:
+                raise BudgetError(f"it writes more than {LONGEST_OUTPUT:,} characters")
+            pieces.append(piece)
+        return "".join(pieces)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
