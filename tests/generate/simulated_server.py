@@ -51,7 +51,9 @@ class Server:
             if self.rng.random() < self.faults:
                 self.failed.append(now)
                 await asyncio.sleep(self._duration() if self.fault_latency is None else self.fault_latency)
-                raise self.rng.choice([RateLimitError("HTTP 429"), RetryableError("HTTP 500"), ConnectionError("reset")])
+                raise self.rng.choice(
+                    [RateLimitError("HTTP 429"), RetryableError("HTTP 500"), ConnectionError("reset")]
+                )
             await asyncio.sleep(self._duration())
             self.accepted.append(self.clock())
             return Answer(request.prompt)

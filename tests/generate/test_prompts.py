@@ -274,6 +274,11 @@ def test_all_samples_that_cannot_be_asked_are_named():
     )
 
 
+def test_a_single_request_names_its_sample_too():
+    with pytest.raises(InputError, match=r"PROMPT: the template vqa, line 2 .* \(id 'x'\)"):
+        request(Sample("x"), "vqa")
+
+
 # The signature
 
 

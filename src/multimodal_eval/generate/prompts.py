@@ -160,26 +160,32 @@ class Prompts:
             except PromptError as error:
                 total += 1
                 if len(problems) < _LISTED:
-                    problems.append(Problem(code="PROMPT", message=f"{error}.", id=sample.id))
+                    problems.append(_problem(sample, error))
         if problems:
             raise InputError(problems, total)
 
     async def request(self, sample: Sample, earlier: Sequence[Earlier] = ()) -> Request:
-        """The request for a sample. Raises MediaError if its media cannot be read."""
+        """The request for a sample. Raises MediaError if its media cannot be read, InputError if it cannot be asked."""
         turns = list(self._system)
         if self._shots is not None:
             for shot in self._shots.examples(sample):
                 turns += await self._example(shot, self._shots.policy)
         for turn in earlier:
             if turn.answer is not None:
-                turns += await self._turns(self._drafts(turn.sample), self._policy)
+                turns += await self._turns(self._asked(turn.sample), self._policy)
                 turns.append(Turn("assistant", (Text(turn.answer),)))
-        turns += await self._turns(self._drafts(sample), self._policy)
+        turns += await self._turns(self._asked(sample), self._policy)
         return Request(sample.id, tuple(turns), self.parameters(sample), sample.epoch or 1, sample)
 
     def parameters(self, sample: Sample) -> Parameters:
         """The parameters of the request for a sample."""
         return self.config.parameters.of_epoch(sample.epoch or 1)
+
+    def _asked(self, sample: Sample) -> list[Draft]:
+        try:
+            return self._drafts(sample)
+        except PromptError as error:
+            raise InputError([_problem(sample, error)]) from None
 
     def _drafts(self, sample: Sample, *, with_answer: bool = False) -> list[Draft]:
         """The turns of a sample, without media."""
@@ -220,3 +226,7 @@ class Prompts:
             elif self.config.media_as != "none":
                 parts.append(await self._media.part(part, policy))
         return tuple(parts)
+
+
+def _problem(sample: Sample, error: PromptError) -> Problem:
+    return Problem(code="PROMPT", message=f"{error}.", id=sample.id)
