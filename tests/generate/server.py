@@ -92,6 +92,8 @@ class Server:
         self.headers: list[dict[str, str]] = []  # of each request
         self.connections = 0
         self.busy = 0
+        self._seen = 0
+        self._times: list[float] = []
         self.most_at_once = 0
         self._listener = socket.create_server(("127.0.0.1", port), backlog=1024)
         self.port: int = self._listener.getsockname()[1]
@@ -132,6 +134,19 @@ class Server:
     def requests(self) -> int:
         """How many completions were asked for."""
         return sum(self.counts.values())
+
+    def seen(self, now: float) -> None:
+        """Count a request of a benchmark."""
+        if not self._times:
+            self._times = [now, now]
+        self._times[1] = now
+        self._seen += 1
+
+    def taken(self) -> dict[str, float]:
+        """The requests of a benchmark since the last call, and the seconds from the first to the last."""
+        taken = {"requests": self._seen, "seconds": self._times[1] - self._times[0] if self._times else 0.0}
+        self._seen, self._times = 0, []
+        return taken
 
     def reply_to(self, body: bytes, headers: Mapping[str, str]) -> Reply:
         """What happens to a request for a completion."""
@@ -212,7 +227,11 @@ class _Connection(asyncio.Protocol):
     def _handle(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
         behaviour = self.server.behaviour
         if behaviour.is_constant and method == "POST":
+            self.server.seen(self.loop.time())
             self.loop.call_later(behaviour.latency, self._send, _CONSTANT)
+            return
+        if method == "GET" and path == "/v1/seen":
+            self._write(Reply(raw=json.dumps(self.server.taken()).encode()))
             return
         if behaviour.key is not None and headers.get("authorization") != f"Bearer {behaviour.key}":
             sent = headers.get("authorization", "no key")

@@ -7,6 +7,7 @@ receives, so that nothing behind it (errors, the journal, the tables, the report
 from __future__ import annotations
 
 import os
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -35,15 +36,31 @@ class Key:
         raise TypeError("a key cannot be pickled")
 
     def removed(self, content: bytes) -> bytes:
-        """The content without the key."""
-        for form in self._forms:
-            if form in content:
-                content = content.replace(form, REMOVED.encode())
-        return content
+        """The content without the key. JSON stays JSON."""
+        if not any(form in content for form in self._forms):
+            return content
+        try:
+            return msgspec.json.encode(self._without(msgspec.json.decode(content)))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return self._replaced(content)
 
     def removed_text(self, text: str) -> str:
         """The text without the key."""
-        return self.removed(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return self._replaced(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def _replaced(self, content: bytes) -> bytes:
+        for form in self._forms:
+            content = content.replace(form, REMOVED.encode())
+        return content
+
+    def _without(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.removed_text(value)
+        if isinstance(value, list):
+            return [self._without(item) for item in value]
+        if isinstance(value, dict):
+            return {self.removed_text(name): self._without(item) for name, item in value.items()}
+        return value
 
 
 def _forms(value: str) -> tuple[bytes, ...]:
