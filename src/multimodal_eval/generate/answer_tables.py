@@ -48,15 +48,15 @@ def answer_table(first_row: int, exchanges: Sequence[Exchange]) -> pa.Table:
 
 
 def exchange_table(first_row: int, exchanges: Sequence[Exchange]) -> pa.Table:
-    """How each exchange went."""
+    """How each exchange went. One without a request, or from the cache, has no times."""
     import pyarrow as pa
 
     return pa.table(
         {
             "row": pa.array(range(first_row, first_row + len(exchanges)), pa.int64()),
-            "started": pa.array([exchange.started for exchange in exchanges], pa.float64()),
-            "latency": pa.array([exchange.latency for exchange in exchanges], pa.float64()),
-            "attempts": pa.array([exchange.attempts for exchange in exchanges], pa.int64()),
+            "started": pa.array([exchange.started or None for exchange in exchanges], pa.float64()),
+            "latency": pa.array([exchange.latency if exchange.started else None for exchange in exchanges], pa.float64()),
+            "attempts": pa.array([exchange.attempts if exchange.started else None for exchange in exchanges], pa.int64()),
             "cached_tokens": pa.array([exchange.outcome.answer.cached_tokens for exchange in exchanges], pa.int64()),
             "is_cached": pa.array([exchange.is_cached for exchange in exchanges], pa.bool_()),
             "reply": pa.array([exchange.outcome.answer.reply for exchange in exchanges], pa.string()),

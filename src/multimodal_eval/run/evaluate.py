@@ -33,6 +33,7 @@ from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.opening import Data, opened_again, place, planned, removed_on_failure
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, metric_names
 from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.repair import asks_again
 from multimodal_eval.run.rescore import continue_carrying
 
 _ENGINE_SETTINGS = {"address", "gpus_per_worker"}
@@ -153,7 +154,7 @@ def continue_in(
 ) -> None:
     """Continue a run in its folder, which is locked; `changes` are new settings of its generation."""
     info, generation = folder.read_info(), None
-    if plan.config.generation is not None and info.state in ("reading", "generating"):
+    if plan.config.generation is not None and asks_again(folder, info):
         settings = with_changes(plan.config.generation, dict(changes or {}))
         plan = dataclasses.replace(plan, config=msgspec.structs.replace(plan.config, generation=settings))
         generation = generation_of(plan, model)

@@ -31,8 +31,9 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.description import describe, described_metrics, now
 from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
+from multimodal_eval.run.generation.answer_parts import JOURNAL
 from multimodal_eval.run.generation.arrangement import arranged, arranged_again
-from multimodal_eval.run.generation.step import Generation
+from multimodal_eval.run.generation.step import Generation, refuse_remote
 from multimodal_eval.run.generation.until import settled_until, stopper_of
 from multimodal_eval.run.grouping import refuse_missing_keys
 from multimodal_eval.run.incomplete import refuse_incomplete, refuse_open
@@ -61,6 +62,8 @@ def start(
 
     `generation` asks a model for the answers, which the input then need not have.
     """
+    if generation is not None:
+        refuse_remote(location)
     plan = settled_until(plan)
     info = msgspec.structs.replace(describe(plan, source.recipe()), input=_named_files(source))
     with (
@@ -101,10 +104,11 @@ def continue_run(
             raise RunFolderError(f"{folder.label} was interrupted before its samples were stored. Start a new run")
         folder.clear_samples()
         _read_and_score(worker, opened, executor, progress, generation)
-    elif info.state in ("generating", "generated"):
+        return
+    info = repair(worker, info, source, executor, progress)
+    if info.state in ("generating", "generated"):
         _generate_and_score(worker, info, executor, progress, generation)
     else:
-        repair(worker, info, source, executor, progress)
         refuse_changed(worker, info)
         finish(worker, info, executor, progress)
 
@@ -130,6 +134,7 @@ def _generate_and_score(
             raise RunFolderError(f"{label} has samples without an answer. Continue with: mmeval run --resume {label}")
         stopper = stopper_of(worker, info)
         info = generation.answers(worker.folder, info, progress, accept_open=worker.accept_open, stopper=stopper)
+    worker.folder.storage.remove(JOURNAL)  # a run that was killed at the end of its generation has one
     if worker.plan.names:  # without any, the run stops after the answers
         score_answers(worker, info, executor, progress)
 

@@ -15,6 +15,7 @@ from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import GenerationInfo, RunInfo
 from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.runs.damage import faults
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
@@ -137,7 +138,7 @@ def continue_generation(
     """Ask for the answers that an interrupted `generate` has not got; the arguments are those of `resume`."""
     folder = RunFolder(location)
     info = folder.read_info()
-    if info.state != "generated":
+    if info.state != "generated" or any(faults(folder)):
         plan = resumed_plan(location, media_roots=media_roots)
         if plan.names:
             raise RunFolderError(

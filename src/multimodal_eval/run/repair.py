@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from multimodal_eval.core.errors import DamagedFileError, RunFolderError
 from multimodal_eval.core.progress import Progress
@@ -10,34 +14,95 @@ from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
+from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.damage import faults
-from multimodal_eval.data.runs.part_files import part_name
+from multimodal_eval.data.runs.part_files import faults_named, part_name, read_table
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.generate.answer_tables import exchange_table, exchanges_of, with_answers
 from multimodal_eval.run.engine.base import Executor
 from multimodal_eval.run.part import Worker
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def repair(
     worker: Worker, info: RunInfo, source: Callable[[], Input | None], executor: Executor, progress: Progress
-) -> None:
+) -> RunInfo:
     """Read damaged samples again, fit damaged statistics again, and remove damaged scores, which are then missing.
 
-    `source` opens the input again; None if its samples were in memory.
+    Damaged answers of a model are removed, and so are all scores: the run is then `generating` again. `source` opens
+    the input again; None if its samples were in memory.
     """
     folder = worker.folder
     _restore_manifest(folder)
     names = {fault.name for fault in faults(folder)}
+    info = _without_damaged_answers(folder, info, names)
     samples = [part for part in range(len(info.parts)) if part_name("samples", part) in names]
     if samples:
         _read_again(worker, info, samples, source, progress)
+    _restore_exchanges(folder, info, names)
     for name in names:
         if name.startswith(("scores/", "state/")):
             folder.storage.remove(name)
-    if any(name.startswith("state/") for name in names):
+    if any(name.startswith("state/") for name in names) and info.state in ("scoring", "done"):
         from multimodal_eval.run.execute import fit
 
         fit(worker, info, executor, progress)
         folder.write_info(info)  # whose signatures the statistics must agree with
+    return info
+
+
+def asks_again(folder: RunFolder, info: RunInfo) -> bool:
+    """Whether a model must answer samples of a run: those without an answer, or with a damaged one."""
+    if info.rescored_from is not None:  # its answers were copied
+        return False
+    if info.state in ("reading", "generating"):
+        return True
+    return any(fault.name.startswith("answers/") for fault in faults(folder))
+
+
+def _without_damaged_answers(folder: RunFolder, info: RunInfo, names: set[str]) -> RunInfo:
+    """Remove damaged answers, and what depends on them. The run is then `generating`."""
+    damaged = sorted(name for name in names if name.startswith("answers/"))
+    if not damaged:
+        return info
+    if info.rescored_from is not None:
+        raise RunFolderError(
+            f"{folder.label}/{damaged[0]} is damaged. Restore it, or rescore {info.rescored_from} again"
+        )
+    info = msgspec.structs.replace(info, state="generating", signatures={}, finished=None)
+    folder.write_info(info)  # first: a run that is killed now has no scores either
+    for name in ("results.json", "lint.json", "classification.json", "scores", "state", *damaged):
+        folder.storage.remove(name)
+    folder.record_checksums()
+    return info
+
+
+def _restore_exchanges(folder: RunFolder, info: RunInfo, names: set[str]) -> None:
+    """Replace damaged exchanges by ones without times, and their manifest, if the files can still be read."""
+    committed = [part for part in range(len(info.parts)) if folder.has_part("answers", part)]
+    if EXCHANGES in names:
+        folder.storage.remove(EXCHANGES)
+    start = 0
+    for part, size in enumerate(info.parts):
+        name = part_name("exchanges", part)
+        if part in committed and (name in names or EXCHANGES in names):
+            if EXCHANGES not in names or not _is_readable(folder, name, size):
+                exchanges = exchanges_of(folder.read_part("answers", part))
+                folder.write_part("exchanges", part, exchange_table(start, exchanges))
+            else:
+                folder.checksums.note_current(name)
+        start += size
+
+
+def _is_readable(folder: RunFolder, name: str, size: int) -> bool:
+    """Whether a part can be read: its pages have checksums of their own."""
+    try:
+        with folder.storage.local_copy(name) as path, faults_named(partial(folder.checksums.damaged, name)):
+            return len(read_table(path, None)) == size
+    except RunFolderError:
+        return False
 
 
 def _restore_manifest(folder: RunFolder) -> None:
@@ -63,12 +128,14 @@ def _read_again(
             f"{first}, and its samples cannot be read again: they were in memory. Start a new run, or restore the file"
         )
     _refuse_changed_input(opened, info, first)
+    is_stopped = info.generation is not None and info.generation.stopped is not None
     problems, done = Problems(), 0
     for number, part in enumerate(opened.parts(problems, Summary(), worker.plan.part_size, worker.plan.config.limit)):
-        if number >= len(info.parts) or len(part) != info.parts[number]:
+        size = info.parts[number] if number < len(info.parts) else -1
+        if len(part) != size and not (is_stopped and number == len(info.parts) - 1 and len(part) > size):
             raise RunFolderError(f"{first}, and this version divides the input into other parts. Start a new run")
         if number in parts:
-            _replace(folder, number, part.table(done))
+            _replace(folder, number, part.table(done).slice(0, size))
         done += len(part)
         progress("reading", done, sum(info.parts))
         if number >= max(parts):
@@ -76,10 +143,15 @@ def _read_again(
     problems.raise_if_any()
 
 
-def _replace(folder: RunFolder, number: int, table: object) -> None:
-    """Store a part again. If it is not the same file as before, its scores are computed again, too."""
+def _replace(folder: RunFolder, number: int, table: pa.Table) -> None:
+    """Store a part again, with its answers if a model gave them.
+
+    If it is not the same file as before, its scores are computed again, too.
+    """
     name = part_name("samples", number)
     before = folder.checksums.known(name)
+    if folder.has_part("answers", number):
+        table = with_answers(table, exchanges_of(folder.read_part("answers", number)))
     folder.write_part("samples", number, table)
     if folder.checksums.known(name) != before:
         folder.storage.remove(part_name("scores", number))

@@ -49,6 +49,7 @@ class Stored(Protocol):
     info: RunInfo
 
 
+_CARRIED = ("samples/", "answers/", "exchanges/")
 _INPUT_SETTINGS = ("limit", "map", "annotators", "questions", "allow_partial", "max_expansion", "max_record_mb")
 
 
@@ -123,6 +124,7 @@ def carry_over(
         counts=old.info.counts,
         input_notes=old.info.input_notes,
         parts=old.info.parts,
+        generation=old.info.generation,
         rescored_from=old.folder.address,
     )
     if overwrite and RunFolder(location).address == old.folder.address:
@@ -179,7 +181,7 @@ def refuse_columns(old: Stored, plan: Plan) -> None:
 
 
 def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
-    files = [f"samples/{name}" for name in old.folder.storage.names("samples")]
+    files = [name for name in old.folder.checksums.data_files() if name.startswith(_CARRIED)]
     files += [state_name(metric) for metric in reusable if old.folder.has_state(metric)]
     for name in files:
         folder.checksums.copied(name, old.folder.checksums)

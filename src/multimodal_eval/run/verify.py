@@ -78,15 +78,27 @@ def _wrong_rows(folder: RunFolder, info: RunInfo) -> Iterator[Fault]:
     """Parts with other rows than their number says, or whose ids differ between samples and scores."""
     first = 0
     kinds: tuple[Kind, ...] = ("samples", "scores")
+    if info.generation is not None:
+        kinds = (*kinds, "answers", "exchanges")
     for part, size in enumerate(info.parts):
-        samples, scores = (folder.read_part(kind, part, ["row", "id"]) for kind in kinds)
-        for kind, table in zip(kinds, (samples, scores), strict=True):
+        tables = [folder.read_part(kind, part, ["row", "id"]) for kind in kinds]
+        for kind, table in zip(kinds, tables, strict=True):
             rows = integer_values(table.column("row"))
             if not np.array_equal(rows, np.arange(first, first + size)):
                 yield Fault(part_name(kind, part), f"must have the rows {first:,} to {first + size - 1:,}")
-        if not samples.column("id").equals(scores.column("id")):
+        if not tables[0].column("id").equals(tables[1].column("id")):
             yield Fault(part_name("scores", part), "has other ids than the samples")
+        if info.generation is not None and not _has_its_answers(folder, part):
+            yield Fault(part_name("samples", part), f"has other answers than {part_name('answers', part)}")
         first += size
+
+
+def _has_its_answers(folder: RunFolder, part: int) -> bool:
+    """Whether the samples of a part have the answers of the model."""
+    texts = folder.read_part("samples", part, ["generated_answer"]).column("generated_answer").to_pylist()
+    answers = folder.read_part("answers", part, ["status", "text"])
+    pairs = zip(answers.column("status").to_pylist(), answers.column("text").to_pylist(), strict=True)
+    return texts == [text if status == "ok" else None for status, text in pairs]
 
 
 def _wrong_results(run: Run, notes: list[str]) -> Iterator[Fault]:

@@ -1,7 +1,8 @@
 """Checksums of the files of a run folder, so that damage is noticed instead of changing a score.
 
 A JSON file ends with the sha256 of everything before it. The sha256 of all other data files are in manifest.json, whose
-own sha256 is in results.json. Until a run is finished, the checksum of each file is in a small file below checksums/,
+own sha256 is in results.json. Those of exchanges/ are in exchanges/manifest.json, because exchanges contain times: all
+other files of two runs with the same answers are equal. Until a run is finished, the checksum of each file is in a small file below checksums/,
 which is written just before the file itself: a file whose writing was interrupted never counts as complete.
 """
 
@@ -25,7 +26,9 @@ from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
 
 MANIFEST, RESULTS = "manifest.json", "results.json"
 FOLDER = "checksums"
+EXCHANGES = "exchanges/manifest.json"
 DATA_FOLDERS = ("samples", "answers", "exchanges", "scores", "state")
+_NOT_DATA = (TEMPORARY, ".jsonl", ".json")  # the journal of generation, and the manifest of the exchanges
 _SEAL = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
 _END = b"\n}\n"
 _DIFFERS = "is damaged and cannot be read: its checksum differs"
@@ -110,8 +113,11 @@ class Checksums:
     def note_all(self) -> None:
         """Store the checksums of all files as they are now."""
         for name in self.data_files():
-            with self._storage.local_copy(name) as path:
-                self.note(name, sha256_of_file(path))
+            self.note_current(name)
+
+    def note_current(self, name: str) -> None:
+        """Store the checksum of a file as it is now."""
+        self.note(name, self._current(name))
 
     def trust(self, name: str) -> None:
         """Remember that this process has just written a file and need not compare it."""
@@ -202,6 +208,8 @@ class Checksums:
     def _recorded(self, name: str) -> list[str]:
         """The checksums of a file in this object and in the manifest. Another process may have written it later."""
         manifest = self.manifest()
+        if name.startswith("exchanges/"):
+            manifest = self._exchanges()
         recorded = [self._written.get(name), None if manifest is None else manifest.files.get(name)]
         return [digest for digest in recorded if digest is not None]
 
@@ -251,6 +259,16 @@ class Checksums:
             raise self.damaged(MANIFEST)
         return read_manifest(content, self._storage.label)
 
+    def _exchanges(self) -> Manifest | None:
+        """The content of exchanges/manifest.json; None if there is none. It is read when an exchange is compared."""
+        try:
+            content = self._storage.read_bytes(EXCHANGES)
+        except MissingFileError:
+            return None
+        if not is_intact(content):
+            raise self.damaged(EXCHANGES)
+        return read_manifest(content, self._storage.label)
+
     def named_manifest(self) -> str | None:
         """The checksum of manifest.json in results.json; None if there is none."""
         try:
@@ -264,7 +282,11 @@ class Checksums:
 
     def record(self) -> str:
         """Write manifest.json with the checksums of all data files, and return the checksum of the manifest."""
-        manifest = Manifest(files={name: self._newest(name) for name in self.data_files()})
+        files = {name: self._newest(name) for name in self.data_files()}
+        exchanges = {name: files.pop(name) for name in list(files) if name.startswith("exchanges/")}
+        if exchanges:
+            self._storage.write_bytes(EXCHANGES, sealed(to_json(Manifest(files=exchanges))))
+        manifest = Manifest(files=files)
         content = sealed(to_json(manifest))
         self._storage.write_bytes(MANIFEST, content)
         self._manifest, self._is_loaded = manifest, True
@@ -287,17 +309,18 @@ class Checksums:
             return sha256_of_file(path)
 
     def _newest(self, name: str) -> str:
-        recorded = None if self._manifest is None else self._manifest.files.get(name)
+        manifest = self._exchanges() if name.startswith("exchanges/") else self._manifest
+        recorded = None if manifest is None else manifest.files.get(name)
         digest = self._noted(name) or recorded
         return digest or self._current(name)  # of a version without checksums
 
     def data_files(self) -> list[str]:
-        """The files that the manifest covers."""
+        """The files that the manifests cover."""
         return [
             f"{folder}/{name}"
             for folder in DATA_FOLDERS
             for name in self._storage.names(folder)
-            if not name.endswith(TEMPORARY)
+            if not name.endswith(_NOT_DATA)
         ]
 
     def forget_manifest(self) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from multimodal_eval.core.errors import DamagedFileError, MissingFileError, RunFolderError
 from multimodal_eval.core.records import CHECKED_FORMAT, RunInfo
-from multimodal_eval.data.runs.checksums import MANIFEST, RESULTS
-from multimodal_eval.data.runs.part_files import part_name
+from multimodal_eval.data.runs.checksums import EXCHANGES, MANIFEST, RESULTS
+from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.run_folder import RunFolder
 
 __all__ = ["Fault", "UncheckedRunWarning", "faults"]
@@ -41,7 +41,7 @@ def faults(folder: RunFolder) -> Iterator[Fault]:
     except DamagedFileError as error:
         yield Fault("run.json", error.problem)
         return
-    for name in (RESULTS, "lint.json", "classification.json", MANIFEST):
+    for name in (RESULTS, "lint.json", "classification.json", MANIFEST, EXCHANGES):
         yield from _fault_of(folder, name, is_needed=name == RESULTS and info.state == "done")
     yield from _faults_of_data(folder, info)
 
@@ -70,6 +70,9 @@ def _faults_of_data(folder: RunFolder, info: RunInfo) -> Iterator[Fault]:
     names = {*folder.checksums.data_files(), *(part_name("samples", part) for part in parts)}
     if info.state == "done":
         names.update(part_name("scores", part) for part in parts)
+    kinds: tuple[Kind, ...] = ("answers", "exchanges")
+    if info.generation is not None and info.state in ("generated", "scoring", "done"):
+        names.update(part_name(kind, part) for part in parts for kind in kinds)
     for name in sorted(names if manifest is None else {*names, *manifest.files}):
         try:
             folder.checksums.check(name)

@@ -55,6 +55,12 @@ def refuse_requests(folder: RunFolder, info: RunInfo, config: RunConfig, roots: 
     """
     if is_own(folder, info):
         return
+    if config.generation is not None and info.state in ("reading", "generating"):  # with the user's key
+        endpoint = config.generation.base_url or config.generation.model
+        raise RunFolderError(
+            f"{folder.label} is not in the list of runs that you made on this machine, and it would send requests to "
+            f"{endpoint}. Start a new run with its data and a model of your choice"
+        )
     allowed = [Path(root).resolve() for root in roots]
     if isinstance(folder.storage, LocalStorage):
         allowed.append(folder.storage.path.resolve())

@@ -1,50 +1,48 @@
 """Give every sample of a run its answer.
 
 The samples are stored already, without answers. Every exchange is appended to a journal as soon as it ends, so that a
-killed process loses only the requests in flight. When all samples of a part have an outcome, the part is stored again
-with its answers, then its exchanges and its answers; a part whose answers exist is committed.
+killed process loses only the requests in flight. Complete parts are committed, in a thread, see `AnswerParts`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from itertools import islice
+from shlex import quote
+from typing import TypeVar
 
 import msgspec
 
 from multimodal_eval.core.config import GenerationConfig
-from multimodal_eval.core.errors import MediaError, OpenSamplesError
+from multimodal_eval.core.errors import ConfigError, MediaError, OpenSamplesError, RunFolderError
 from multimodal_eval.core.progress import Progress, named
 from multimodal_eval.core.records import GenerationInfo, RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.generate.answer_tables import answer_table, exchange_table, with_answers
-from multimodal_eval.generate.cache import AnswerCache
-from multimodal_eval.generate.engine import Asker, Effort, OpenRequestError, for_each
+from multimodal_eval.data.runs.storage import Location, is_url
+from multimodal_eval.generate.cache import AnswerCache, cache_key
+from multimodal_eval.generate.engine import Asker, BreakerError, Effort, OpenRequestError, for_each
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import failed
 from multimodal_eval.generate.prompts import Earlier, Prompts
-from multimodal_eval.generate.protocol import Generator
+from multimodal_eval.generate.protocol import EndpointError, Generator, Request
+from multimodal_eval.run.generation.answer_parts import JOURNAL, AnswerParts, JournalRecord, counted
+from multimodal_eval.run.generation.event_loop import run_async
 from multimodal_eval.run.generation.stopped import stopped, trim
 from multimodal_eval.run.generation.until import Stopper
 
-__all__ = ["Generation", "run_async"]
+__all__ = ["Generation", "refuse_remote", "resuming", "run_async"]
 
 T = TypeVar("T")
-_JOURNAL = "answers/journal.jsonl"
-
-
-class _Record(msgspec.Struct, array_like=True):
-    """A line of the journal."""
-
-    row: int
-    exchange: Exchange
+_READ_AHEAD = 256  # chains
+_PREPARED = 1.25  # requests that are prepared, per request that may run at once
 
 
 class _CertainError(Exception):
@@ -67,11 +65,15 @@ class Generation:
     generator: Generator
     prompts: Prompts
 
+    @property
+    def signature(self) -> Signature:
+        """The model and every setting that changes an answer."""
+        return Signature("generation", "1", {"model": self.generator.label, **self.prompts.settings})
+
     def begin(self, folder: RunFolder, info: RunInfo) -> RunInfo:
         """Check that every sample can be asked, and store what will be asked. After this, the run can be resumed."""
         self.prompts.check(sample for part in range(len(info.parts)) for sample in folder.read_samples(part))
-        settings = {"model": self.generator.label, **self.prompts.settings}
-        signature = Signature("generation", "1", settings)
+        signature = self.signature
         described = GenerationInfo(
             signature=str(signature), settings=signature.to_dict(), base_url=self.config.base_url
         )
@@ -93,18 +95,28 @@ class Generation:
 
         `stopper` may stop before all samples are answered; the run then has only the samples before the stop.
         """
+        now = str(self.signature)
+        if info.generation is not None and info.generation.signature != now:
+            raise RunFolderError(
+                f"{folder.label} was started with {info.generation.signature} and would continue with {now}. "
+                "Start a new run, or restore what it was started with"
+            )
         step = _Step(folder, info, self.config, self.generator, self.prompts, progress, accept_open, stopper)
         return run_async(step.run())
 
 
-def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, also in a notebook, where the thread has a running event loop already."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, coroutine).result()
+def refuse_remote(location: Location) -> None:
+    """Refuse a run at a URL: answers are appended to a file one by one, which only a local disk can do."""
+    if is_url(location) and not str(location).lower().startswith("file:"):
+        raise ConfigError(
+            f"a run that asks a model needs a folder on this machine, where every answer is stored at once. "
+            f"Got {str(location)!r} instead. Copy the finished folder to it"
+        )
+
+
+def resuming(folder: RunFolder, info: RunInfo) -> str:
+    """The command that continues the generation of a run."""
+    return f"mmeval {'run' if info.metrics or info.unavailable else 'generate'} --resume {quote(folder.label)}"
 
 
 @dataclass
@@ -119,92 +131,118 @@ class _Step:
     stopper: Stopper | None = None
     _is_looking: bool = False
     _open: dict[int, str] = field(default_factory=dict)  # row -> why it has no outcome
-    _exchanges: dict[int, dict[int, Exchange]] = field(default_factory=dict)  # part -> row -> exchange
+    _asking: dict[bytes, asyncio.Event] = field(default_factory=dict)  # requests in flight, by their cache keys
 
     async def run(self) -> RunInfo:
         """Ask, store, and describe."""
         if self.info.generation is not None and self.info.generation.stopped:  # and was killed before it was trimmed
             trim(self.folder, self.info)
-        self._starts = _starts(self.info.parts)
-        self._left = [part for part in range(len(self.info.parts)) if not self.folder.has_part("answers", part)]
-        self._done = sum(size for part, size in enumerate(self.info.parts) if part not in self._left)
+        self._parts = AnswerParts(self.folder, self.info.parts)
         self._asker = Asker(self.generator, _effort(self.config, self.generator), self.config.accept_truncated)
-        self._cache = AnswerCache(self.generator.label, on=self.config.use_cache)
-        self._tokens, self._failed = 0, 0
+        self._is_last = not self._asker.effort.retries
+        self._failed = 0
         self._looked = asyncio.Event()
-        with self._journal() as self._log:
+        with ExitStack() as stack:
+            self._disk = stack.enter_context(ThreadPoolExecutor(1, "run-folder"))
+            self._cache = stack.enter_context(
+                AnswerCache(
+                    self.generator.label, on=self.config.use_cache, accept_truncated=self.config.accept_truncated
+                )
+            )
+            self._log = stack.enter_context(self._journal())
             self._read_journal()
             self._report()
             try:
-                if self.stopper is not None:
-                    self.stopper.restore(part for part in range(len(self.info.parts)) if part not in self._left)
-                    await self._look(self.stopper)
-                await for_each(self._chains(), self._answer, self._asker.effort.concurrency * 2)
-            except _CertainError:
-                self._stop()
-            if self._open and not self.accept_open:
+                await self._ask_all()
+            except (BreakerError, EndpointError) as error:
+                if isinstance(error, EndpointError) and not self.folder.is_kept:  # a temporary folder is removed
+                    raise
+                raise type(error)(f"{str(error).removesuffix('.')}. {self._what_is_kept()}") from error
+            if self._open:
                 self._refuse_open()
         return self._finished()
 
+    async def _ask_all(self) -> None:
+        try:
+            if self.stopper is not None:
+                self.stopper.restore(part for part in range(len(self.info.parts)) if part not in self._parts.left)
+                await self._look(self.stopper)
+            await self._pass()
+            if self._open and not self._is_last:
+                self._is_last = True
+                self._open.clear()
+                await self._pass()  # once more, now that others have succeeded
+        except _CertainError:
+            self._stop()
+
+    async def _pass(self) -> None:
+        at_once = int(self._asker.effort.concurrency * _PREPARED) + 1
+        await for_each(self._chains(), self._answer, at_once, self._asker)
+
     def _journal(self) -> Journal:
         """The journal; a temporary folder needs none, because it is lost with the process."""
-        return Journal(self.folder.path / _JOURNAL if self.folder.is_kept else None)
+        return Journal(self.folder.path / JOURNAL if self.folder.is_kept else None)
 
     def _read_journal(self) -> None:
+        complete = []
         for record in self._log.records():
-            entry = msgspec.json.decode(record, type=_Record)
-            part = self._part_of(entry.row)
-            if part in self._left and entry.row < sum(self.info.parts):  # others were drawn before a stop
-                self._keep(part, entry.row, entry.exchange)
-        for part in list(self._exchanges):
-            self._commit_if_complete(part)
+            entry = msgspec.json.decode(record, type=JournalRecord)
+            if 0 <= entry.row < self._parts.rows and self._parts.part_of(entry.row) in self._parts.left:
+                if self._keep(entry.row, entry.exchange):
+                    complete.append(self._parts.part_of(entry.row))
+        for part in complete:
+            self._parts.commit(part)
 
-    def _part_of(self, row: int) -> int:
-        from bisect import bisect_right
+    async def _chains(self) -> AsyncIterator[list[_Item]]:
+        """The chains with a sample without an outcome, in order, read ahead in a thread."""
+        chains = self._open_chains()
+        while ahead := await self._on_disk(lambda: list(islice(chains, _READ_AHEAD))):
+            for chain in ahead:
+                yield chain
 
-        return bisect_right(self._starts, row) - 1
+    async def _on_disk(self, work: Callable[[], T]) -> T:
+        """Read or write the run folder, in the one thread that does so, while requests go on."""
+        return await asyncio.get_running_loop().run_in_executor(self._disk, work)
 
-    def _chains(self) -> Iterator[list[_Item]]:
-        """The chains with a sample without an outcome, in order. The turns of a dialogue are one chain."""
+    def _open_chains(self) -> Iterator[list[_Item]]:
+        """The chains with a sample without an outcome. The turns of a dialogue are one chain."""
         for chain in self.prompts.chains(self._items()):
-            if not all(self._is_known(item.row) for item in chain):
+            if not all(self._parts.is_known(item.row) for item in chain):
                 yield chain
 
     def _items(self) -> Iterator[_Item]:
         """The samples of the parts that are not committed; of all parts if a dialogue may start in an earlier one."""
-        for part in range(len(self.info.parts)) if self.config.history else list(self._left):
+        for part in range(len(self.info.parts)) if self.config.history else list(self._parts.left):
             for place, sample in enumerate(self.folder.read_samples(part)):
-                yield _Item(self._starts[part] + place, sample)
-
-    def _is_known(self, row: int) -> bool:
-        part = self._part_of(row)
-        return part not in self._left or row in self._exchanges.get(part, {})
+                yield _Item(self._parts.starts[part] + place, sample)
 
     async def _answer(self, chain: Sequence[_Item]) -> None:
         earlier: list[Earlier] = []
         for item in chain:
-            part = self._part_of(item.row)
-            if part not in self._left:
-                earlier.append(Earlier(item.sample, self._stored_answer(part, item.row)))
+            part = self._parts.part_of(item.row)
+            if part not in self._parts.left:
+                earlier.append(Earlier(item.sample, await self._stored_answer(part, item.row)))
                 continue
-            known = self._exchanges.get(part, {}).get(item.row)
+            known = self._parts.known(item.row)
             if known is None and self.stopper is not None and not await self._is_wanted(item.row, self.stopper):
                 return
             exchange = known or await self._exchange(item, earlier)
             if exchange is None:  # open: the turns after it cannot be asked yet
                 return
             if known is None:
-                self._log.append(msgspec.json.encode(_Record(item.row, exchange)))
-                self._keep(part, item.row, exchange)
-                self._commit_if_complete(part)
+                self._log.append(msgspec.json.encode(JournalRecord(item.row, exchange)))
+                is_complete = self._keep(item.row, exchange)
                 self._report()
+                if is_complete:
+                    await self._on_disk(partial(self._parts.commit, part))
                 if self.stopper is not None:
                     await self._look(self.stopper)
             earlier.append(Earlier(item.sample, exchange.outcome.text))
 
-    def _stored_answer(self, part: int, row: int) -> str | None:
+    async def _stored_answer(self, part: int, row: int) -> str | None:
         """The answer of a sample in a committed part; None if it failed."""
-        sample = self.folder.read_samples(part, {"generated_answer", "error"})[row - self._starts[part]]
+        samples = await self._on_disk(lambda: self.folder.read_samples(part, {"generated_answer", "error"}))
+        sample = samples[row - self._parts.starts[part]]
         return sample.generated_answer if sample.error is None else None
 
     async def _exchange(self, item: _Item, earlier: Sequence[Earlier]) -> Exchange | None:
@@ -214,29 +252,41 @@ class _Step:
             request = await self.prompts.request(item.sample, earlier)
         except MediaError as error:
             return Exchange(failed("unreadable", str(error)), "")
-        cached = self._cache.get(request)
-        if cached is not None:
-            return cached
         try:
-            exchange = await self._asker.ask(request)
+            return await self._cached_or_asked(request)
         except OpenRequestError as error:
-            if self.accept_open:
+            if self.accept_open and self._is_last:
                 return Exchange(failed("unanswered", str(error)), request.digest)
             self._open[item.row] = str(error)
             self._wake()
             return None
-        self._cache.put(request, exchange)
-        return exchange
 
-    def _keep(self, part: int, row: int, exchange: Exchange) -> None:
-        rows = self._exchanges.setdefault(part, {})
-        if row not in rows:
-            self._done += 1
-            self._tokens += exchange.outcome.answer.output_tokens or 0
-            self._failed += exchange.outcome.status != "ok"
-        rows[row] = exchange
+    async def _cached_or_asked(self, request: Request) -> Exchange:
+        """The cached exchange, or a new one. Of equal requests at the same time, the first is asked."""
+        if not self._cache.on:
+            return await self._asker.ask(request)
+        key = cache_key(self.generator.label, request)
+        same = self._asking.get(key)
+        if same is not None:
+            await same.wait()
+        cached = self._cache.get(request)
+        if cached is not None:
+            return cached
+        ended = self._asking.setdefault(key, asyncio.Event())
+        try:
+            exchange = await self._asker.ask(request)
+            self._cache.put(request, exchange)
+            return exchange
+        finally:
+            self._asking.pop(key, None)
+            ended.set()
+
+    def _keep(self, row: int, exchange: Exchange) -> bool:
+        """Note an outcome. True if its part is now complete."""
+        self._failed += exchange.outcome.status != "ok"
         if self.stopper is not None:
             self.stopper.seen(row, exchange)
+        return self._parts.keep(row, exchange)
 
     async def _look(self, stopper: Stopper) -> None:
         """Decide whether the answers are enough, in a thread, while requests continue."""
@@ -267,77 +317,50 @@ class _Step:
         """Keep only the rows before the stop."""
         assert self.stopper is not None
         assert self.stopper.verdict is not None
+        self._disk.submit(lambda: None).result()  # a part that is being committed
         self.info = stopped(self.info, self.stopper.verdict)
         self.folder.write_info(self.info)
         trim(self.folder, self.info)
-        rows, parts = sum(self.info.parts), len(self.info.parts)
-        self._open = {row: reason for row, reason in self._open.items() if row < rows}
-        self._left = [part for part in self._left if part < parts]
-        for part in list(self._exchanges):
-            self._exchanges[part] = {row: kept for row, kept in self._exchanges[part].items() if row < rows}
-            if part < parts:
-                self._commit_if_complete(part)
-        self._done = rows
+        for part in self._parts.restrict(self.info.parts):
+            self._parts.commit(part)
+        self._open = {row: reason for row, reason in self._open.items() if row < self._parts.rows}
         self._report()
 
-    def _commit_if_complete(self, part: int) -> None:
-        rows = self._exchanges[part]
-        if len(rows) < self.info.parts[part]:
-            return
-        exchanges = [rows[row] for row in sorted(rows)]
-        start = self._starts[part]
-        self.folder.write_part("samples", part, with_answers(self.folder.read_part("samples", part), exchanges))
-        self.folder.write_part("exchanges", part, exchange_table(start, exchanges))
-        self.folder.write_part("answers", part, answer_table(start, exchanges))
-        del self._exchanges[part]
-        self._left.remove(part)
-
     def _report(self) -> None:
-        self.progress("generating", self._done, sum(self.info.parts))
+        self.progress("generating", self._parts.done, self._parts.rows)
         named(self.progress, f"{self._failed:,} failed" if self._failed else "")
 
     def _refuse_open(self) -> None:
+        if not self.folder.is_kept:
+            self._keep_temporary()
         reason = next(iter(self._open.values()))
         raise OpenSamplesError(
             f"samples without an answer so far: {len(self._open):,} ({reason}). All other answers are kept. "
-            f"Ask only for these again with: mmeval run --resume {self.folder.label}; "
+            f"Ask only for these again with: {resuming(self.folder, self.info)}; "
             "with --accept-open, those that fail again are stored as errors"
         )
 
+    def _keep_temporary(self) -> None:
+        """Store what is only in memory: a temporary folder with open samples can be resumed."""
+        with Journal(self.folder.path / JOURNAL) as journal:
+            for rows in self._parts.exchanges.values():
+                for row, exchange in rows.items():
+                    journal.append(msgspec.json.encode(JournalRecord(row, exchange)))
+
+    def _what_is_kept(self) -> str:
+        """What a run that stops has, and the command that continues it."""
+        if not self.folder.is_kept:
+            self._keep_temporary()
+        done, rows = self._parts.done, self._parts.rows
+        kept = f"{done:,} of {rows:,} samples have an outcome, which is kept" if done else "No sample is answered yet"
+        return f"{kept}. Continue with: {resuming(self.folder, self.info)}"
+
     def _finished(self) -> RunInfo:
-        statuses: Counter[str] = Counter()
-        models: dict[str, None] = {}
-        tokens = [0, 0]
-        for part in range(len(self.info.parts)):
-            table = self.folder.read_part("answers", part, ["status", "model", "input_tokens", "output_tokens"])
-            statuses.update(table.column("status").to_pylist())
-            models |= dict.fromkeys(name for name in table.column("model").unique().to_pylist() if name)
-            for place, name in enumerate(("input_tokens", "output_tokens")):
-                tokens[place] += sum(filter(None, table.column(name).to_pylist()))
-        generation = self.info.generation
-        assert generation is not None
-        info = msgspec.structs.replace(
-            self.info,
-            state="generated",
-            generation=msgspec.structs.replace(
-                generation,
-                models=list(models),
-                statuses=dict(sorted(statuses.items())),
-                input_tokens=tokens[0],
-                output_tokens=tokens[1],
-            ),
-        )
         self.folder.record_checksums()
+        info = msgspec.structs.replace(self.info, state="generated", generation=counted(self.folder, self.info))
         self.folder.write_info(info)
-        self.folder.storage.remove(_JOURNAL)
+        self.folder.storage.remove(JOURNAL)
         return info
-
-
-def _starts(sizes: Sequence[int]) -> list[int]:
-    starts = [0]
-    for size in sizes[:-1]:
-        starts.append(starts[-1] + size)
-    return starts
 
 
 def _effort(config: GenerationConfig, generator: Generator) -> Effort:

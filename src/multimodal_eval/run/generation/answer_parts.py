@@ -1,0 +1,109 @@
+"""The answers of a run by parts: which rows have an outcome, and which parts are stored.
+
+When all rows of a part have an outcome, its samples are stored again with their answers, then its exchanges, then its
+answers: a part whose answers exist is committed. Whatever a killed process has written before that is written again,
+with the same content.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from itertools import accumulate
+
+import msgspec
+
+from multimodal_eval.core.records import GenerationInfo, RunInfo
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.generate.answer_tables import answer_table, exchange_table, with_answers
+from multimodal_eval.generate.exchange import Exchange
+
+__all__ = ["AnswerParts", "JOURNAL", "JournalRecord", "counted"]
+
+JOURNAL = "answers/journal.jsonl"  # the exchanges of parts that are not committed
+
+
+class JournalRecord(msgspec.Struct, array_like=True):
+    """A line of the journal."""
+
+    row: int
+    exchange: Exchange
+
+
+class AnswerParts:
+    """The outcomes of the rows of a run."""
+
+    def __init__(self, folder: RunFolder, sizes: list[int]) -> None:
+        self.folder, self.sizes = folder, sizes
+        self.starts = [0, *accumulate(sizes)][: len(sizes)]
+        parts = range(len(sizes))
+        self.left = dict.fromkeys(part for part in parts if not folder.has_part("answers", part))  # not committed
+        self.exchanges: dict[int, dict[int, Exchange]] = {}  # part -> row -> exchange, of parts that are left
+        self.rows = sum(sizes)
+        self.done = self.rows - sum(sizes[part] for part in self.left)  # rows with an outcome
+
+    def part_of(self, row: int) -> int:
+        """The part of a row."""
+        return bisect_right(self.starts, row) - 1
+
+    def known(self, row: int) -> Exchange | None:
+        """The exchange of a row, if its part is not committed."""
+        return self.exchanges.get(self.part_of(row), {}).get(row)
+
+    def is_known(self, row: int) -> bool:
+        """Whether a row has an outcome."""
+        return self.part_of(row) not in self.left or self.known(row) is not None
+
+    def keep(self, row: int, exchange: Exchange) -> bool:
+        """Note the outcome of a row. True if its part is now complete."""
+        part = self.part_of(row)
+        rows = self.exchanges.setdefault(part, {})
+        is_new = row not in rows
+        rows[row] = exchange
+        self.done += is_new
+        return is_new and len(rows) == self.sizes[part]
+
+    def restrict(self, sizes: list[int]) -> list[int]:
+        """Keep only the first rows, as many as the parts now have. Returns the parts that are now complete."""
+        self.sizes, self.starts = sizes, self.starts[: len(sizes)]
+        self.rows = sum(sizes)
+        self.left = {part: None for part in self.left if part < len(sizes)}
+        self.exchanges = {
+            part: {row: exchange for row, exchange in rows.items() if row < self.rows}
+            for part, rows in self.exchanges.items()
+            if part < len(sizes)
+        }
+        self.done = self.rows - sum(sizes[part] - len(self.exchanges.get(part, {})) for part in self.left)
+        return [part for part, rows in self.exchanges.items() if len(rows) == sizes[part]]
+
+    def commit(self, part: int) -> None:
+        """Store a complete part."""
+        rows = self.exchanges[part]
+        exchanges = [rows[row] for row in sorted(rows)]
+        start = self.starts[part]
+        self.folder.write_part("samples", part, with_answers(self.folder.read_part("samples", part), exchanges))
+        self.folder.write_part("exchanges", part, exchange_table(start, exchanges))
+        self.folder.write_part("answers", part, answer_table(start, exchanges))
+        del self.left[part]  # in this order: a row of the part is always known
+        del self.exchanges[part]
+
+
+def counted(folder: RunFolder, info: RunInfo) -> GenerationInfo:
+    """The description of the generation, with the counts of all stored answers."""
+    statuses: Counter[str] = Counter()
+    models: dict[str, None] = {}
+    tokens = [0, 0]
+    for part in range(len(info.parts)):
+        table = folder.read_part("answers", part, ["status", "model", "input_tokens", "output_tokens"])
+        statuses.update(table.column("status").to_pylist())
+        models |= dict.fromkeys(name for name in table.column("model").unique().to_pylist() if name)
+        for place, name in enumerate(("input_tokens", "output_tokens")):
+            tokens[place] += sum(filter(None, table.column(name).to_pylist()))
+    assert info.generation is not None
+    return msgspec.structs.replace(
+        info.generation,
+        models=list(models),
+        statuses=dict(sorted(statuses.items())),
+        input_tokens=tokens[0],
+        output_tokens=tokens[1],
+    )
