@@ -15,6 +15,7 @@ from tests.generate.counting_model import CountingModel, offered
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
+    monkeypatch.setenv("MMEVAL_CACHE", "off")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prices.yaml").write_text(PRICES)
     return write(ROWS)

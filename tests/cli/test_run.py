@@ -19,6 +19,7 @@ PRICES = 'currency: EUR\n"counting:*": {input: 1000, output: 10000}\n'  # 100 * 
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
+    monkeypatch.setenv("MMEVAL_CACHE", "off")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prices.yaml").write_text(PRICES)
     return write(ROWS)

@@ -20,6 +20,11 @@ ROWS = [
 DOWN = [*ROWS, {"id": "d", "question": "say down", "references": ["down"]}]
 
 
+@pytest.fixture(autouse=True)
+def without_cache(monkeypatch):
+    monkeypatch.setenv("MMEVAL_CACHE", "off")
+
+
 def test_answers_with_their_statuses():
     run = generate(ROWS, model=CountingModel())
     assert len(run) == 3
@@ -61,7 +66,7 @@ def test_without_a_model():
 
 def test_continued_with_the_model_given_again(tmp_path):
     model = CountingModel()
-    generation = {"model": "counting", "concurrency": 1, "use_cache": False}
+    generation = {"concurrency": 1, "use_cache": False}
     with pytest.raises(Exception, match="the key is not valid"):
         generate(DOWN, model=model, output=tmp_path / "run", generation=generation)
     second = CountingModel(is_up=True)
@@ -84,7 +89,7 @@ def test_settings_that_change_an_answer_cannot_change(tmp_path):
 
 def test_a_budget_in_python(tmp_path):
     price = {"input": 1000, "output": 10000}
-    settings = {"model": "counting", "price": price, "budget": 0.5, "parameters": {"max_tokens": 10}, "concurrency": 1}
+    settings = {"price": price, "budget": 0.5, "parameters": {"max_tokens": 10}, "concurrency": 1}
     with pytest.raises(BudgetError, match=r"0\.40 USD are spent"):  # 0.2 per answer
         evaluate(ROWS, model=CountingModel(), generation=settings, metrics=["exact_match"], output=tmp_path / "run")
     resume(tmp_path / "run", model=CountingModel(), generation={"budget": 5})

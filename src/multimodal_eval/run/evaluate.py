@@ -20,7 +20,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run import execute
-from multimodal_eval.run.config import ConfigSource, overlaid
+from multimodal_eval.run.config import ConfigSource
 from multimodal_eval.run.consent import (
     missing_plugins_explained,
     refuse_media,
@@ -28,7 +28,7 @@ from multimodal_eval.run.consent import (
     trusted_plugins,
 )
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
-from multimodal_eval.run.generation.model import Model, generation_of, with_changes, with_model
+from multimodal_eval.run.generation.model import Model, generation_of, settled, with_changes
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.opening import Data, opened_again, place, planned, removed_on_failure
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, metric_names
@@ -76,8 +76,8 @@ def evaluate(
     chosen = Engine.of(engine, workers)
     for name in _ENGINE_SETTINGS & settings.keys():
         raise ConfigError(f"`{name}` is a setting of the engine: engine=Engine('ray', {name}=…)")
-    settled = with_model(overlaid(config, task=task, metrics=metrics or None, **settings), model)
-    plan, source = planned(settled, data, predictions)
+    configured = settled(config, model, task=task, metrics=metrics or None, **settings)
+    plan, source = planned(configured, data, predictions)
     generation = generation_of(plan, model)
     path, scratch = place(output, chosen)
     with removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:

@@ -25,7 +25,7 @@ from multimodal_eval.run.consent import refuse_media
 from multimodal_eval.run.description import described_metrics
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.evaluate import continue_in, resumed_plan
-from multimodal_eval.run.generation.model import Model, generation_of, with_model
+from multimodal_eval.run.generation.model import Model, generation_of, settled
 from multimodal_eval.run.nothing_scored import refuse_missing_fields
 from multimodal_eval.run.opening import Data, place, planned, removed_on_failure
 from multimodal_eval.run.part import Worker
@@ -108,10 +108,10 @@ def generate(
     The other arguments are those of `evaluate`; the setting `generation` has the prompt, the parameters and all else.
     The result's `score(task=…)` scores the answers, and so does `mmeval score RUN`.
     """
-    settled = with_model(overlaid(config, task=task, **settings), model)
-    if settled.generation is None:
+    configured = settled(config, model, task=task, **settings)
+    if configured.generation is None:
         raise ConfigError("`generate` needs a model: PROVIDER:NAME, a generator or a function")
-    plan, source = planned(settled, data, None, scores=False)
+    plan, source = planned(configured, data, None, scores=False)
     path, scratch = place(output, Engine())
     with removed_on_failure(scratch), shown(progress) as report:
         folder = execute.start(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,21 +15,34 @@ from multimodal_eval.generate.prompts import Prompts, with_files
 from multimodal_eval.generate.protocol import Generator
 from multimodal_eval.generate.registry import checked, find_generator
 from multimodal_eval.media.policy import policy_of
+from multimodal_eval.run.config import ConfigSource, overlaid
 from multimodal_eval.run.generation.epochs import seeded
 from multimodal_eval.run.generation.metered import MeteredGeneration
 from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.plan import Plan
 
-__all__ = ["Model", "generation_of", "with_changes", "with_model"]
+__all__ = ["Model", "generation_of", "settled", "with_changes", "with_model"]
 
 Model = str | Generator | Callable[..., Any]
+
+
+def settled(source: ConfigSource, model: Model | None, **settings: Any) -> RunConfig:
+    """The configuration of a call with a model: `generation` among the settings need not name it."""
+    generation = settings.get("generation")
+    if model is not None and isinstance(generation, Mapping):
+        settings["generation"] = {**generation, "model": _name_of(model)}
+    return with_model(overlaid(source, **settings), model)
+
+
+def _name_of(model: Model) -> str:
+    return model if isinstance(model, str) else as_generator(model).label
 
 
 def with_model(config: RunConfig, model: Model | None) -> RunConfig:
     """The configuration with the name of the model, the content of the files of its prompt, and its price."""
     generation = config.generation
     if model is not None:
-        name = model if isinstance(model, str) else as_generator(model).label
+        name = _name_of(model)
         generation = msgspec.structs.replace(generation or GenerationConfig(model=name), model=name)
     if generation is None:
         return config
