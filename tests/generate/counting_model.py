@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from unittest.mock import patch
 
+import msgspec
+
 from multimodal_eval.generate import registry
 from multimodal_eval.generate.protocol import Answer, EndpointError, RejectedError, Request
 
@@ -33,10 +35,11 @@ class CountingModel:
             raise EndpointError("the key is not valid: set $OPENAI_API_KEY")
         if word == "reject":
             raise RejectedError("HTTP 400: the prompt is too long")
-        usage = {"input_tokens": 100, "output_tokens": 10, "model": "counting-1"}
         if word == "refuse":
-            return Answer(None, refusal="I cannot help with that", finish="refusal", **usage)
-        return Answer(word, finish="length" if word == "cut" else "stop", **usage)
+            answer = Answer(None, refusal="I cannot help with that", finish="refusal")
+        else:
+            answer = Answer(word, finish="length" if word == "cut" else "stop")
+        return msgspec.structs.replace(answer, input_tokens=100, output_tokens=10, model="counting-1")
 
 
 @contextmanager

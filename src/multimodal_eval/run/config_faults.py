@@ -49,7 +49,7 @@ _CHOICES = {
     "on_missing": get_args(OnMissing),
     "unknown_labels": ("error", "wrong"),
     "detail": ("low", "high", "auto"),
-    "media_as": ("data", "url"),
+    "media_as": ("data", "url", "none"),
 }
 
 

@@ -30,7 +30,6 @@ _TOGETHER = 64  # requests whose media are read at the same time
 def estimated(plan: Plan, source: Input, generation: Generation) -> Estimate:
     """The requests of a run, their tokens and bytes. Later turns of a dialogue are counted without earlier replies."""
     estimate = Estimate()
-    cache = AnswerCache(generation.generator.label, on=generation.config.use_cache)
 
     async def add(samples: Sequence[Sample]) -> None:
         requests = await asyncio.gather(*(_request(generation, sample) for sample in samples))
@@ -45,7 +44,8 @@ def estimated(plan: Plan, source: Input, generation: Generation) -> Estimate:
         while some := list(islice(samples, _TOGETHER)):
             await add(some)
 
-    run_async(add_all())
+    with AnswerCache(generation.generator.label, on=generation.config.use_cache) as cache:
+        run_async(add_all())
     return estimate
 
 
