@@ -115,14 +115,15 @@ def test_an_interrupted_generation_continues(data, model):
 
 
 def test_a_run_with_metrics_is_not_continued_by_generate(data, model):
-    path = write([("a", "say down", "red")])
-    mmeval("run", path, "--model", "counting:x", "--metrics", "exact_match", "-o", "run", code=1)
+    path = write([("a", "say red", "red"), ("b", "say down", "red")])
+    options = ("--metrics", "exact_match", "-o", "run", "--concurrency", "1")
+    mmeval("run", path, "--model", "counting:x", *options, code=1)
     done = mmeval("generate", "--resume", "run", code=1)
     assert "run also computes scores. Continue it with: mmeval run --resume run" in done.stderr
 
 
 def test_a_generation_is_not_continued_by_run(data, model):
-    path = write([("a", "say down", "red")])
+    path = write([("a", "say red", "red"), ("b", "say down", "red")])
     generate(path, "-o", "run", code=1)
     assert (
         "run has no metrics yet. Complete its answers with: mmeval generate --resume run"

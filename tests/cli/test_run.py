@@ -164,6 +164,13 @@ def test_a_fatal_failure_keeps_the_answers_and_says_how_to_continue(data, model)
     assert RunFolder("run").read_info().state == "generating"
 
 
+def test_an_endpoint_that_refuses_everything_leaves_no_folder(data, model):
+    path = write([("a", "say down", "red"), ("b", "say down", "down")])
+    done = run(path, "--model", "counting:x", "-o", "run", code=1)
+    assert done.stderr == "error: the key is not valid: set $OPENAI_API_KEY\n"
+    assert not RunFolder("run").storage.exists("run.json")
+
+
 def test_a_run_continues_where_it_stopped(data, model):
     path = write([("a", "say red", "red"), ("b", "say down", "down"), ("c", "say blue", "blue")])
     run(path, "--model", "counting:x", "-o", "run", "--concurrency", "1", code=1)

@@ -33,6 +33,7 @@ from multimodal_eval.run.description import describe, described_metrics, now
 from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
 from multimodal_eval.run.generation.answer_parts import JOURNAL
 from multimodal_eval.run.generation.arrangement import arranged, arranged_again
+from multimodal_eval.run.generation.metered import is_refused
 from multimodal_eval.run.generation.step import Generation, refuse_remote
 from multimodal_eval.run.generation.until import settled_until, stopper_of
 from multimodal_eval.run.grouping import refuse_missing_keys
@@ -354,17 +355,17 @@ def refuse_changed(worker: Worker, info: RunInfo) -> None:
 
 @contextmanager
 def discarded_if_refused(folder: RunFolder) -> Iterator[None]:
-    """Remove a new folder if its input or its settings are refused.
+    """Remove a new folder if its input, its settings or all requests to its model are refused.
 
-    The folder is kept if scoring has started or if some samples are only open.
+    The folder is kept if it has an answer of the model, if scoring has started, or if some samples are only open.
     """
     try:
         yield
     except (OpenSamplesError, RetryableError):
         folder.sync()
         raise
-    except MultimodalEvalError:
-        if folder.read_info().state == "reading":
+    except MultimodalEvalError as error:
+        if folder.read_info().state == "reading" or is_refused(folder, error):
             folder.discard()
         raise
 

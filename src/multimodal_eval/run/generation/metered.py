@@ -19,9 +19,10 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.meter import BudgetError, Meter, Metered
 from multimodal_eval.generate.prices import cost_of, money
+from multimodal_eval.generate.protocol import EndpointError
 from multimodal_eval.run.generation.step import Generation
 
-__all__ = ["MeteredGeneration", "paid"]
+__all__ = ["MeteredGeneration", "is_refused", "paid"]
 
 _JOURNAL = "answers/journal.jsonl"
 
@@ -51,6 +52,15 @@ class MeteredGeneration(Generation):
         info = msgspec.structs.replace(info, generation=generation)
         folder.write_info(info)
         return info
+
+
+def is_refused(folder: RunFolder, error: Exception) -> bool:
+    """Whether the endpoint refuses every request, so that a run has not a single answer. A budget can be raised."""
+    info = folder.read_info()
+    if info.state != "generating" or not isinstance(error, EndpointError) or isinstance(error, BudgetError):
+        return False
+    answered = any(folder.has_part("answers", part) for part in range(len(info.parts)))
+    return not answered and not folder.storage.exists(_JOURNAL)
 
 
 class _Shown:
