@@ -284,6 +284,39 @@ def test_of_many_ids_only_some_are_listed(data, model):
     assert "id-20" not in done.stderr
 
 
+CAPTIONS = {
+    "images": [{"id": 1, "file_name": "a.jpg"}, {"id": 2, "file_name": "b.jpg"}],
+    "annotations": [{"id": 5, "image_id": 1, "caption": "a dog"}, {"id": 6, "image_id": 2, "caption": "two cats"}],
+}
+QUESTIONS = {"questions": [{"image_id": 1, "question": "Is it a dog?", "question_id": 10}]}
+VQA = {"annotations": [{"question_id": 10, "image_id": 1, "answers": [{"answer": "yes", "answer_id": 1}]}]}
+
+
+def test_files_of_a_dataset_bring_prompt_and_metrics(data, model, tmp_path):
+    (tmp_path / "captions.json").write_text(json.dumps(CAPTIONS))
+    (tmp_path / "v2_OpenEnded_mscoco_val2014_questions.json").write_text(json.dumps(QUESTIONS))
+    (tmp_path / "v2_mscoco_val2014_annotations.json").write_text(json.dumps(VQA))
+    asked = ("--model", "counting:x", "--media-as", "none", "--no-report", "--no-cache")
+    for file, prompt, metrics in (
+        ("captions.json", "caption", {"cider_d", "bleu"}),
+        ("v2_mscoco_val2014_annotations.json", "vqa", {"vqa_accuracy", "exact_match"}),
+    ):
+        mmeval("run", file, *asked, "-o", prompt, "--allow-empty")
+        info = RunFolder(prompt).read_info()
+        assert info.config.generation.prompt == prompt
+        assert metrics <= {*info.metrics}
+
+
+def test_a_prompt_that_is_named_stays(data, model, tmp_path):
+    (tmp_path / "captions.json").write_text(json.dumps(CAPTIONS))
+    (tmp_path / "mine.md").write_text("Describe it in French.")
+    done = mmeval(
+        *("run", "captions.json", "--model", "counting:x", "--media-as", "none", "--prompt", "mine.md"),
+        *("--show-request", "1"),
+    )
+    assert "Describe it in French." in done.stdout
+
+
 def test_until_becomes_a_setting():
     context = cli.commands["run"].make_context("run", ["d", "--until", "vqa_accuracy +- 1e-2"])
     assert generation_settings(context.params) == {"until": {"metric": "vqa_accuracy", "width": 0.01}}

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.config import GenerationConfig, RunConfig
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RunFolderError
 from multimodal_eval.core.records import Source
 from multimodal_eval.core.sample import Sample
@@ -55,18 +55,28 @@ def planned(
         config = msgspec.structs.replace(config, image_root=str(Path.cwd()), allow_outside_images=True)
     if config.questions is not None:  # a resumed run may start in another folder
         config = msgspec.structs.replace(config, questions=str(Path(config.questions).resolve()))
+    if config.generation is not None and config.task is None and isinstance(source, FileInput):
+        config = msgspec.structs.replace(config, generation=_with_usual_prompt(config.generation, source))
     if not scores:
         return generating_plan(config), source
     if config.task is None and not config.metrics and isinstance(source, FileInput):
-        config = msgspec.structs.replace(config, metrics=_usual_metrics(source))
+        has_model = config.generation is not None
+        config = msgspec.structs.replace(config, metrics=_usual_metrics(source, has_model=has_model))
     if fetch is not None:
         fetch(needed_resources(config))
     return make_plan(config), source
 
 
-def _usual_metrics(source: FileInput) -> list[str] | None:
+def _with_usual_prompt(config: GenerationConfig, source: FileInput) -> GenerationConfig:
+    """The settings with the prompt of files whose format belongs to a task, unless they name a prompt."""
+    prompt = "caption" if source.has_captions else "vqa" if source.is_vqa else None
+    is_named = config.prompt is not None or config.template is not None
+    return config if prompt is None or is_named else msgspec.structs.replace(config, prompt=prompt)
+
+
+def _usual_metrics(source: FileInput, *, has_model: bool) -> list[str] | None:
     """The metrics of files whose format belongs to a task."""
-    if source.is_coco:
+    if source.is_coco or (has_model and source.has_captions):
         return ["coco"]
     return list(get_task("vqa").extras) if source.is_vqa else None
 

@@ -62,7 +62,12 @@ class FileInput:
     @property
     def is_coco(self) -> bool:
         """Whether this is a pair of COCO files as used by pycocoevalcap: annotations and results."""
-        return self.predictions is not None and reader_of(self.data_files.files[0].path) is read_coco_annotations
+        return self.predictions is not None and self.has_captions
+
+    @property
+    def has_captions(self) -> bool:
+        """Whether the data are COCO caption annotations."""
+        return reader_of(self.data_files.files[0].path) is read_coco_annotations
 
     @property
     def is_vqa(self) -> bool:
