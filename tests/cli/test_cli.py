@@ -220,6 +220,10 @@ def test_the_demo_shows_every_metric_and_composite(folder, weights):
     composed = [*(name for name, task in TASKS.items() if task.weights or task.headline), "dialogue"]
     assert shown.count("composite_score") == len(composed)
     assert "23 / 24" in out  # one generator failed
+    assert "generated: SmolLM2 rephrases captions" in out
+    generated = load_run(folder / "kept" / "generated" / "smollm2")
+    assert generated.info.generation.statuses == {"ok": 8}
+    assert generated["semantic_similarity"]["value"] > 0.8
     for task in composed:
         assert load_run(folder / "kept" / task / "alba").entries["composite_score"].value > 0.4
     assert load_run(folder / "kept" / "classification" / "alba")["f1_any_match"]["value"] > 0.5
@@ -229,6 +233,20 @@ def test_the_demo_shows_every_metric_and_composite(folder, weights):
     assert "…" not in narrow  # the interval is omitted, and nothing is cut
     signature = load_run(folder / "kept" / "dialogue" / "alba")["meteor"]["signature"]
     assert "synonyms:wordnet-3.0+none" in signature  # the same scores without the extra [ru]
+
+
+def test_the_demo_continues_without_a_model_that_cannot_be_used(folder):
+    from importlib.resources import as_file, files
+
+    from rich.console import Console
+
+    from multimodal_eval.cli.demo_generated import show_generated
+
+    out = Console(file=io.StringIO(), width=80)
+    with as_file(files("multimodal_eval.data") / "demo") as data:
+        show_generated(data, folder, out)
+    assert "generated: left out, because the model cannot be used here" in out.file.getvalue()
+    assert not (folder / "generated").exists()
 
 
 def shown_in_100_columns(runs):

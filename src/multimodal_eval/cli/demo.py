@@ -84,6 +84,7 @@ def _config(task: str) -> RunConfig:
 
 
 def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console) -> None:
+    from multimodal_eval.cli.demo_generated import show_generated
     from multimodal_eval.run.opening import planned
 
     out.print(
@@ -99,11 +100,13 @@ def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console)
     comparison = _compared(_dialogues(data / "dialogue"), folder / "dialogue")
     out.print(_fitting(f"dialogue: {DIALOGUE}, {comparison.samples} replies", comparison, out))
     _show_extremes(folder / "captioning", out)
+    show_generated(data, folder, out)
     out.print(
         "± is half of a 95 % interval. The interval of a difference is over the samples that both systems answered "
         "and is shown if the terminal is wide enough. ▲ better, ▼ worse, beyond chance; ↓ lower is better. A "
         "generator's error message is unscored and never counts as 0. Dialogues are weighted by type.\n"
         "Score your own data: mmeval score answers.jsonl --task captioning\n"
+        "Let a model answer: mmeval run data.jsonl --model openai:NAME --base-url URL --task vqa\n"
         "Read about a metric: mmeval card clip_score"
     )
 

@@ -122,13 +122,18 @@ class Graph:
         return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
 
 
-def open_session(model: bytes, folder: Path, threads: int | None = None, *, prepack: bool = True) -> Any:
+def open_session(
+    model: bytes, folder: Path, threads: int | None = None, *, prepack: bool = True, spin: bool = True
+) -> Any:
     """Open an onnxruntime session for a model whose weights are in `folder`.
 
     `prepack` copies the weights into the order that multiplies fastest. Without it a session opens immediately, and the
-    weights stay in the mapped file, which processes share.
+    weights stay in the mapped file, which processes share. `spin` lets threads wait for work without sleeping, which
+    wastes the time of other processes.
     """
     options = _options(threads)
+    if not spin:
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if not prepack:
         options.add_session_config_entry("session.disable_prepacking", "1")
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))

@@ -40,8 +40,8 @@ class CachedLlama:
         self.rows, self.config = max(rows, MIN_ROWS), config
         self.longest = min(config.max_position_embeddings, LONGEST)
         folder = model.weights.path.parent  # links are resolved
-        self._body = open_session(_body(model.weights, config, self.longest), folder, threads)
-        self._head = open_session(_head(model.weights, config), folder, threads)
+        self._body = open_session(_body(model.weights, config, self.longest), folder, threads, spin=False)
+        self._head = open_session(_head(model.weights, config), folder, threads, spin=False)
         self._buffers: list[Floats] = []
         self._capacity = 0
         self.lengths = [0] * self.rows  # cached tokens per row
