@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.batch_options import batch_of, batch_options, shown_if_written
 from multimodal_eval.cli.generation_options import effort_changes, generation_settings, model_options
 from multimodal_eval.cli.options import Params, format_option, input_options
 from multimodal_eval.cli.run import refuse_wrong_use
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @model_options
+@batch_options
 @answer_options
 @input_options
 @format_option
@@ -33,7 +35,9 @@ def generate(data: Path | None, resumed: Any, **params: Any) -> None:
     refuse_wrong_use(data, resumed, params)
     if resumed is None and shown_preview(data, params, scores=False):
         return
-    show(_resumed(resumed, params) if resumed is not None else _fresh(data, params), params)
+    with shown_if_written():
+        answered = _resumed(resumed, params) if resumed is not None else _fresh(data, params)
+    show(answered, params)
 
 
 def _resumed(folder: Any, params: Params) -> GeneratedRun:
@@ -47,6 +51,7 @@ def _resumed(folder: Any, params: Params) -> GeneratedRun:
             accept_open=params["accept_open"],
             progress=progress,
             generation=effort_changes(params),
+            model=batch_of(params),
         )
 
 
@@ -58,7 +63,7 @@ def _fresh(data: Any, params: Params) -> GeneratedRun:
 
     config = with_model(settings_of(params, generation=generation_settings(params)), None)
     plan, source = planned(config, data, None, scores=False)
-    generation = generation_of(plan)
+    generation = generation_of(plan, batch_of(params))
     path = params["output"] or default_folder(plan)
     started(plan, source, path, Engine(), overwrite=params["overwrite"], command="generate", generation=generation)
     return GeneratedRun(path)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from multimodal_eval.cli.batch_options import batch_of, batch_options, shown_if_written
 from multimodal_eval.cli.generation_options import (
     effort_changes,
     generation_settings,
@@ -29,6 +30,7 @@ from multimodal_eval.cli.sample_options import run_options
 @click.command()
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @model_options
+@batch_options
 @until_options
 @run_options
 @input_options
@@ -46,7 +48,7 @@ def run(data: Path | None, resumed: Any, **params: Any) -> None:
     refuse_wrong_use(data, resumed, params)
     if resumed is None and shown_preview(data, params, scores=True):
         return
-    with shown_if_partly_scored(params):
+    with shown_if_partly_scored(params), shown_if_written():
         finished = _resumed(resumed, params) if resumed is not None else _fresh(data, params)
     conclude(finished, params)
 
@@ -76,7 +78,7 @@ def _resumed(folder: Any, params: Params) -> Any:
     from multimodal_eval.cli.score import resumed_run
 
     with continuable(folder, continuing("run", folder, params["plugins"])):
-        return resumed_run(folder, params, generation=effort_changes(params))
+        return resumed_run(folder, params, generation=effort_changes(params), model=batch_of(params))
 
 
 def _fresh(data: Any, params: Params) -> Any:
@@ -89,7 +91,7 @@ def _fresh(data: Any, params: Params) -> Any:
     config = with_model(settings_of(params, generation=generation_settings(params)), None)
     plan, source = planned(config, data, None, fetch if params["fetching"] else None)
     check_names(params["fail_under"], plan.names)
-    generation = generation_of(plan)
+    generation = generation_of(plan, batch_of(params))
     path = params["output"] or default_folder(plan)
     started(plan, source, path, engine, overwrite=params["overwrite"], command="run", generation=generation)
     return Run(path)

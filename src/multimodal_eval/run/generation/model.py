@@ -16,6 +16,7 @@ from multimodal_eval.generate.protocol import Generator
 from multimodal_eval.generate.registry import checked, find_generator
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import ConfigSource, overlaid
+from multimodal_eval.run.generation.batch import Batch, refuse_batch
 from multimodal_eval.run.generation.epochs import seeded
 from multimodal_eval.run.generation.metered import MeteredGeneration
 from multimodal_eval.run.generation.step import Generation
@@ -23,26 +24,28 @@ from multimodal_eval.run.plan import Plan
 
 __all__ = ["Model", "generation_of", "settled", "with_changes", "with_model"]
 
-Model = str | Generator | Callable[..., Any]
+Model = str | Generator | Batch | Callable[..., Any]
 
 
 def settled(source: ConfigSource, model: Model | None, **settings: Any) -> RunConfig:
     """The configuration of a call with a model: `generation` among the settings need not name it."""
-    generation = settings.get("generation")
-    if model is not None and isinstance(generation, Mapping):
-        settings["generation"] = {**generation, "model": _name_of(model)}
+    generation, name = settings.get("generation"), _name_of(model)
+    if name is not None and isinstance(generation, Mapping):
+        settings["generation"] = {**generation, "model": name}
     return with_model(overlaid(source, **settings), model)
 
 
-def _name_of(model: Model) -> str:
-    return model if isinstance(model, str) else as_generator(model).label
+def _name_of(model: Model | None) -> str | None:
+    """The name of a model; None if it is the one that the configuration names."""
+    if isinstance(model, Batch):
+        model = model.model
+    return model if model is None or isinstance(model, str) else as_generator(model).label
 
 
 def with_model(config: RunConfig, model: Model | None) -> RunConfig:
     """The configuration with the name of the model, the content of the files of its prompt, and its price."""
-    generation = config.generation
-    if model is not None:
-        name = _name_of(model)
+    generation, name = config.generation, _name_of(model)
+    if name is not None:
         generation = msgspec.structs.replace(generation or GenerationConfig(model=name), model=name)
     if generation is None:
         return config
@@ -69,9 +72,13 @@ def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
     config = seeded(plan.config)
     if config is None:
         return None
-    generator = find_generator(config) if model is None or isinstance(model, str) else as_generator(model)
+    batch = model if isinstance(model, Batch) else None
+    is_named = model is None or isinstance(model, str | Batch)
+    generator = find_generator(config) if is_named else as_generator(model)
+    if batch is not None:
+        refuse_batch(config, generator, batch)
     prompts = Prompts(config, plan.config.task, policy=policy_of(plan.config), seed=plan.config.seed)
-    return MeteredGeneration(config, generator, prompts)
+    return MeteredGeneration(config, generator, prompts, batch)
 
 
 def as_generator(model: object) -> Generator:

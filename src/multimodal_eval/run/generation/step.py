@@ -34,6 +34,7 @@ from multimodal_eval.generate.outcomes import failed
 from multimodal_eval.generate.prompts import Earlier, Prompts
 from multimodal_eval.generate.protocol import EndpointError, Generator, Request
 from multimodal_eval.run.generation.answer_parts import JOURNAL, AnswerParts, JournalRecord, counted
+from multimodal_eval.run.generation.batch import Batch
 from multimodal_eval.run.generation.event_loop import run_async
 from multimodal_eval.run.generation.stopped import stopped, trim
 from multimodal_eval.run.generation.until import Stopper
@@ -64,6 +65,7 @@ class Generation:
     config: GenerationConfig
     generator: Generator
     prompts: Prompts
+    batch: Batch | None = None  # files in the place of the endpoint
 
     @property
     def signature(self) -> Signature:
@@ -101,8 +103,14 @@ class Generation:
                 f"{folder.label} was started with {info.generation.signature} and would continue with {now}. "
                 "Start a new run, or restore what it was started with"
             )
-        step = _Step(folder, info, self.config, self.generator, self.prompts, progress, accept_open, stopper)
-        return run_async(step.run())
+        step = _Step(
+            folder, info, self.config, self.generator, self.prompts, progress, accept_open, stopper, self.batch
+        )
+        try:
+            return run_async(step.run())
+        finally:
+            if self.batch is not None:
+                self.batch.close()
 
 
 def refuse_remote(location: Location) -> None:
@@ -129,6 +137,7 @@ class _Step:
     progress: Progress
     accept_open: bool = False
     stopper: Stopper | None = None
+    batch: Batch | None = None
     _is_looking: bool = False
     _open: dict[int, str] = field(default_factory=dict)  # row -> why it has no outcome
     _asking: dict[bytes, asyncio.Event] = field(default_factory=dict)  # requests in flight, by their cache keys
@@ -138,7 +147,7 @@ class _Step:
         if self.info.generation is not None and self.info.generation.stopped:  # and was killed before it was trimmed
             trim(self.folder, self.info)
         self._parts = AnswerParts(self.folder, self.info.parts)
-        self._asker = Asker(self.generator, _effort(self.config, self.generator), self.config.accept_truncated)
+        self._asker = self._opened_asker()
         self._is_last = not self._asker.effort.retries
         self._failed = 0
         self._looked = asyncio.Event()
@@ -178,6 +187,12 @@ class _Step:
     async def _pass(self) -> None:
         at_once = int(self._asker.effort.concurrency * _PREPARED) + 1
         await for_each(self._chains(), self._answer, at_once, self._asker)
+
+    def _opened_asker(self) -> Asker:
+        truncated = self.config.accept_truncated
+        if self.batch is not None:
+            return self.batch.asker(self.folder, self.info, self.generator, accept_truncated=truncated)
+        return Asker(self.generator, _effort(self.config, self.generator), truncated)
 
     def _journal(self) -> Journal:
         """The journal; a temporary folder needs none, because it is lost with the process."""
@@ -331,6 +346,8 @@ class _Step:
         named(self.progress, f"{self._failed:,} failed" if self._failed else "")
 
     def _refuse_open(self) -> None:
+        if self.batch is not None:
+            raise self.batch.ended(self.folder.label, self._open)
         if not self.folder.is_kept:
             self._keep_temporary()
         reason = next(iter(self._open.values()))

@@ -1,0 +1,241 @@
+"""Answers by OpenAI's batch API: write the requests of a run to files, and read the results that come back.
+
+    evaluate(data, task="vqa", model=BatchOut("requests.jsonl", "openai:NAME"), output="run")   raises BatchWrittenError
+    resume("run", model=BatchIn(["results.jsonl"]))
+
+The run folder waits in between with the samples. A request is the same, byte for byte, as if the endpoint were asked
+directly, and so is what becomes of a reply. Answers in the cache are not asked for. Of a dialogue, only the turns that
+can be asked now are written; the next ones after their results.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+from typing import Protocol, runtime_checkable
+
+from multimodal_eval.core.config import GenerationConfig
+from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RetryableError
+from multimodal_eval.core.records import RunInfo
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.generate.batch_files import BatchResult, BatchResults, BatchWriter, custom_id, refuse_existing
+from multimodal_eval.generate.engine import Asker, Effort, OpenRequestError
+from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.generate.http import excerpt
+from multimodal_eval.generate.outcomes import Outcome, failed, outcome_of
+from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RejectedError, Request
+from multimodal_eval.generate.providers.chat_replies import answer_from
+from multimodal_eval.generate.secrets import Key
+
+__all__ = ["Batch", "BatchIn", "BatchOut", "BatchWrittenError", "refuse_batch"]
+
+URL = "/v1/chat/completions"
+_NOT_REJECTED = (401, 402, 403, 404, 405, 408, 409, 429)  # not the fault of the request
+_SHOWN = 5  # rows in a message
+
+
+class BatchWrittenError(OpenSamplesError):
+    """The requests are written to files, and the run waits for their results. The command line exits with 0."""
+
+    exit_code = 0
+
+
+class Batch(ABC):
+    """A way to ask a model by files. `model` is PROVIDER:NAME; None: that of the run."""
+
+    model: str | None
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse files that cannot be used, before anything is read."""
+
+    @abstractmethod
+    def asker(self, folder: RunFolder, info: RunInfo, generator: Generator, *, accept_truncated: bool) -> Asker:
+        """What takes the place of the endpoint."""
+
+    @abstractmethod
+    def ended(self, label: str, is_open: Mapping[int, str]) -> OpenSamplesError:
+        """Why the run stops: rows without an outcome, and the reason of each."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the files. Those that are not complete are removed."""
+
+
+@dataclass
+class BatchOut(Batch):
+    """Writes the requests to a file, or to several if one cannot hold them all."""
+
+    path: str | Path
+    model: str | None = None
+    requests: int = field(default=0, init=False)
+    files: list[Path] = field(default_factory=list, init=False)
+    _writer: BatchWriter | None = field(default=None, init=False, repr=False)
+    _command: str = field(default="run", init=False, repr=False)
+
+    def check(self) -> None:
+        """Refuse to overwrite requests."""
+        refuse_existing(Path(self.path))
+
+    def asker(self, folder: RunFolder, info: RunInfo, generator: Generator, *, accept_truncated: bool) -> Asker:
+        """Writes every request."""
+        self._writer, self._command = BatchWriter(Path(self.path), URL), _command(info)
+        return _Writing(_chat(generator), _rows(folder, info), self._writer)
+
+    def close(self) -> None:
+        """Remove files that are not complete."""
+        if self._writer is not None:
+            self._writer.close(is_failed=True)
+            self._writer = None
+
+    def ended(self, label: str, is_open: Mapping[int, str]) -> OpenSamplesError:
+        """The files, now with their names, and the command that reads the results."""
+        assert self._writer is not None
+        self._writer.close()
+        self.requests, self.files, self._writer = self._writer.requests, self._writer.files, None
+        names = ", ".join(map(str, self.files[:_SHOWN])) + (" …" if len(self.files) > _SHOWN else "")
+        return BatchWrittenError(
+            f"requests: {self.requests:,}, in {names}\nHave them answered by the batch API for {URL}, then continue "
+            f"with:\n  mmeval {self._command} --resume {quote(label)} --batch-in RESULTS.jsonl"
+        )
+
+
+@dataclass
+class BatchIn(Batch):
+    """Reads results, in any order, from any number of files; files of errors too."""
+
+    paths: Sequence[str | Path]
+    model: str | None = None
+    _results: BatchResults | None = field(default=None, init=False, repr=False)
+    _command: str = field(default="run", init=False, repr=False)
+
+    def check(self) -> None:
+        """Refuse files that are not results."""
+        self._results = BatchResults(map(Path, self.paths))
+
+    def asker(self, folder: RunFolder, info: RunInfo, generator: Generator, *, accept_truncated: bool) -> Asker:
+        """Takes every answer from the files."""
+        results = self._results or BatchResults(map(Path, self.paths))
+        results.refuse_unknown(sum(info.parts))
+        self._results, self._command = results, _command(info)
+        asker = _Reading(_chat(generator), _rows(folder, info), results)
+        asker.accept_truncated = accept_truncated
+        return asker
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._results is not None:
+            self._results.close()
+
+    def ended(self, label: str, is_open: Mapping[int, str]) -> OpenSamplesError:
+        """The rows without a result, and what can be done."""
+        first, *others = sorted(is_open)
+        also = ", ".join(map(str, others[: _SHOWN - 1])) + (" …" if len(others) >= _SHOWN else "")
+        return OpenSamplesError(
+            f"samples without a usable result: {len(is_open):,}. Row {first}: {is_open[first]}"
+            + (f". Also rows {also}" if also else "")
+            + f"\nAll other answers are kept. Write requests for just these with:\n  mmeval {self._command} --resume "
+            f"{quote(label)} --batch-out FILE\nWithout --batch-out the endpoint is asked for them now. With --batch-in "
+            "and --accept-open they are stored as errors"
+        )
+
+
+def refuse_batch(config: GenerationConfig, generator: Generator, batch: Batch) -> None:
+    """Refuse settings that do not go with batch files, and unusable files, before anything is read."""
+    _chat(generator)
+    for name, reason in (
+        ("until", "all requests are written before the first answer is known"),
+        ("budget", "what the batch costs is known when it is done"),
+    ):
+        if getattr(config, name) is not None:
+            raise ConfigError(f"`{name}` does not go with batch files: {reason}")
+    batch.check()
+
+
+class _Asking(Asker):
+    """Finds the row of a request by the id of its sample."""
+
+    def __init__(self, generator: _Chat, rows: Mapping[str, int]) -> None:
+        super().__init__(generator, Effort(concurrency=1, retries=0))
+        self.chat, self._rows = generator, rows
+
+    def row(self, request: Request) -> int:
+        """The row of the request's sample."""
+        return self._rows[request.id]
+
+
+class _Writing(_Asking):
+    def __init__(self, generator: _Chat, rows: Mapping[str, int], writer: BatchWriter) -> None:
+        super().__init__(generator, rows)
+        self._writer = writer
+
+    async def ask(self, request: Request) -> Exchange:
+        """Write the request. It stays open; one that cannot be written is rejected, as by the endpoint."""
+        try:
+            self._writer.write(custom_id(self.row(request), request), self.chat.body_of(request))
+        except RejectedError as rejection:
+            return Exchange(failed("rejected", str(rejection)), request.digest)
+        raise OpenRequestError("its request is written")
+
+
+class _Reading(_Asking):
+    def __init__(self, generator: _Chat, rows: Mapping[str, int], results: BatchResults) -> None:
+        super().__init__(generator, rows)
+        self._results = results
+
+    async def ask(self, request: Request) -> Exchange:
+        """The outcome in the files. Raises OpenRequestError if there is none."""
+        result = self._results.get(self.row(request), request)
+        if result is None:
+            raise OpenRequestError("there is no result")
+        return Exchange(self._outcome(result), request.digest)
+
+    def _outcome(self, result: BatchResult) -> Outcome:
+        body = self.chat.key.removed(result.body)
+        if result.status is None:
+            raise OpenRequestError(f"{result.place}: {result.error}")
+        if result.status == 200:
+            try:
+                return outcome_of(answer_from(body), accept_truncated=self.accept_truncated)
+            except MalformedReplyError as fault:
+                return failed("malformed", str(fault))
+            except RejectedError as rejection:
+                return failed("rejected", str(rejection))
+            except RetryableError as failure:
+                raise OpenRequestError(f"{result.place}: {failure}") from None
+        words = f"HTTP {result.status}: {excerpt(body)}"
+        if 400 <= result.status < 500 and result.status not in _NOT_REJECTED:
+            return failed("rejected", words)
+        raise OpenRequestError(f"{result.place}: {words}")
+
+
+@runtime_checkable
+class _Chat(Generator, Protocol):
+    """A generator of chat completions."""
+
+    key: Key
+
+    def body_of(self, request: Request) -> bytes:
+        """The body of a request."""
+
+
+def _chat(generator: Generator) -> _Chat:
+    if not isinstance(generator, _Chat):
+        raise ConfigError(f"batch files are those of OpenAI's API: --model openai:NAME. Got {generator.label} instead.")
+    return generator
+
+
+def _command(info: RunInfo) -> str:
+    """The command that continues a run."""
+    return "run" if info.metrics or info.unavailable else "generate"
+
+
+def _rows(folder: RunFolder, info: RunInfo) -> dict[str, int]:
+    rows: dict[str, int] = {}
+    for part in range(len(info.parts)):
+        for identifier in folder.read_part("samples", part, ["id"]).column("id").to_pylist():
+            rows[identifier] = len(rows)
+    return rows
