@@ -66,14 +66,14 @@ class Counting:
 
     async def answer(self, request):
         self.requests.append(request)
-        own = [turn for turn in request.turns if turn.role == "assistant"]
+        replies = [turn for turn in request.turns if turn.role == "assistant"]
         failure = self.fail.get(request.id)
         if isinstance(failure, Exception):
             raise failure
         if failure is not None:
             return failure
-        logprobs = [-log(2), -log(8), *[-log(4)] * len(own)] if self.logprobs else None
-        return Answer(f"{len(own) + 1}. {request.prompt}", logprobs=logprobs)
+        logprobs = [-log(2), -log(8), *[-log(4)] * len(replies)] if self.logprobs else None
+        return Answer(f"{len(replies) + 1}. {request.prompt}", logprobs=logprobs)
 
     @property
     def ids(self):
