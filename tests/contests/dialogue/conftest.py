@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.contests.dialogue.contest import open_contest, prepare
+from multimodal_eval.contests.dialogue.generation import generate_dialogues
 from multimodal_eval.core.errors import InputError
 from tests.contests.dialogue.contest import GOLD, OUTPUT, PPL, write_json
+from tests.contests.dialogue.counting_model import QUESTIONS
 
 
 @pytest.fixture
@@ -45,3 +47,19 @@ def problems(contest, tmp_path):
         ]
 
     return refused
+
+
+@pytest.fixture
+def questions(tmp_path):
+    return write_json(tmp_path / "questions.json", QUESTIONS)
+
+
+@pytest.fixture
+def ask(questions, tmp_path):
+    """Generates into `submission`, without the cache and without retries."""
+
+    def generated(model, path=questions, generation=None, **settings):
+        generation = {"use_cache": False, "retries": 0, **(generation or {})}
+        return generate_dialogues(path, tmp_path / "submission", model=model, generation=generation, **settings)
+
+    return generated
