@@ -138,3 +138,18 @@ def test_columns_that_another_program_left_out_are_empty(run):
     assert generation_summary(run.folder, run.info).latency is None
     answer = stored_answers(run.folder, 0, [1])[0]
     assert (answer.latency, answer.is_cached) == (None, False)
+
+
+def test_values_of_other_types_are_left_out(run):
+    odd = {"row": list(range(8)), "latency": ["slow"] * 8, "attempts": ["2"] * 8, "is_cached": ["", "yes", *[None] * 6]}
+    run.folder.write_part("exchanges", 0, pa.table(odd))
+    summary = generation_summary(run.folder, run.info)
+    assert (summary.latency, summary.retried, summary.cached) == (None, 0, 1)
+    run.folder.write_part("exchanges", 0, pa.table({"row": [0], "latency": [float("nan")], "is_cached": [False]}))
+    assert generation_summary(run.folder, run.info).latency is None
+    run.folder.write_part(
+        "answers", 0, pa.table({"row": [0], "status": [7], "reasoning": [[1]], "input_tokens": ["x"]})
+    )
+    answer, missing = stored_answers(run.folder, 0, [0, 5])
+    assert (answer.status, answer.reasoning, answer.input_tokens) == ("7", "[1]", None)
+    assert missing.status == "None"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -91,14 +92,15 @@ def generation_summary(folder: RunFolder, info: RunInfo) -> GenerationSummary | 
     generation, config = info.generation, info.config.generation
     if generation is None:
         return None
+    parameters: dict[str, object] = msgspec.to_builtins(config.parameters) if config else {}
     summary = GenerationSummary(
         str(generation.settings.get("model") or (config.model if config else "")),
         generation,
         config.prompt if config else None,
         config.template if config else None,
         config.system if config else None,
-        msgspec.to_builtins(config.parameters) if config else {},
-        {name: value for name, value in generation.settings.items() if name not in _NOT_SETTINGS},
+        parameters,
+        {name: value for name, value in generation.settings.items() if name not in (*_NOT_SETTINGS, *parameters)},
     )
     if not generation.statuses:
         return summary
@@ -135,9 +137,9 @@ def _with_exchanges(summary: GenerationSummary, folder: RunFolder, parts: int) -
             return summary
         for latency, attempts, is_cached in zip(*table.values(), strict=True):
             cached += bool(is_cached)
-            retried += (attempts or 0) > 1
-            if latency and not is_cached:  # 0: nothing was sent
-                seconds.append(latency)
+            retried += (_number(attempts) or 0) > 1
+            if not is_cached and (sent := _number(latency)):  # 0: nothing was sent
+                seconds.append(sent)
     return replace(summary, latency=_latency(seconds), cached=cached, retried=retried)
 
 
@@ -161,18 +163,32 @@ def stored_answers(folder: RunFolder, part: int, rows: Sequence[int]) -> list[St
     return [
         StoredAnswer(
             str(status),
-            reason,
-            reasoning,
-            None if status == _OK else text or refusal,
-            input_tokens,
-            output_tokens,
-            None if is_cached or not latency else latency,
+            _text(reason),
+            _text(reasoning),
+            None if status == _OK else _text(text or refusal),
+            _count(input_tokens),
+            _count(output_tokens),
+            None if is_cached else _number(latency) or None,
             bool(is_cached),
         )
         for status, reason, text, reasoning, refusal, input_tokens, output_tokens, latency, is_cached in zip(
             *answers.values(), *times.values(), strict=True
         )
     ]
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: Any) -> float | None:
+    """A finite number; None for what another program may have stored instead."""
+    return float(value) if isinstance(value, int | float) and isfinite(value) else None
+
+
+def _count(value: Any) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
 
 
 def _columns(
@@ -188,4 +204,7 @@ def _values(table: pa.Table, name: str, rows: Sequence[int]) -> list[Any]:
     if name not in table.column_names:
         return [None] * len(rows)
     column = table.column(name)
-    return column.to_pylist() if rows == range(len(column)) else [column[row].as_py() for row in rows]
+    if rows == range(len(column)):
+        values: list[Any] = column.to_pylist()
+        return values
+    return [column[row].as_py() if row < len(column) else None for row in rows]
