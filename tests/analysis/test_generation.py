@@ -39,7 +39,7 @@ def run(tmp_path):
         "model": "cats",
         "base_url": "http://127.0.0.1:1/v1",
         "system": "Be brief.",
-        "parameters": {"temperature": 0.0, "max_tokens": 8},
+        "parameters": {"temperature": 0.0, "max_tokens": 8, "extra": {"top_k": 20}},
     }
     return evaluate(samples, metrics=["rouge_l"], model=answered, output=tmp_path / "run", generation=generation)
 
@@ -67,8 +67,8 @@ def test_the_model_and_its_settings(run):
         "http://127.0.0.1:1/v1",
         ["cats-1"],
     )
-    assert summary.parameters == {"temperature": 0.0, "max_tokens": 8}
-    assert not {"metric", "version", "model"} & {*summary.settings}
+    assert summary.parameters == {"temperature": 0.0, "max_tokens": 8, "extra": {"top_k": 20}}
+    assert not {"metric", "version", "model", "temperature", "max_tokens", "extra.top_k"} & {*summary.settings}
 
 
 def test_outcomes_are_counted_with_their_reasons(run):

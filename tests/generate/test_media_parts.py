@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
+import hashlib
 
 import pytest
 
@@ -41,6 +43,20 @@ def test_a_large_image_is_made_smaller():
     from multimodal_eval.media.images import load_image_any
 
     assert load_image_any(media.content).size == (40, 30)
+
+
+def test_the_digest_is_that_of_what_is_sent():
+    large = encoded(gradient(80, 60))
+    for media in media_of(
+        Reference("image", large),
+        Reference("image", PNG),
+        Reference("image", encoded(gradient(), "BMP")),
+        Reference("audio", WAV),
+        Reference("video", MP4),
+        max_pixels=1200,
+    ):
+        assert media.digest == hashlib.sha256(media.content).hexdigest()
+        assert media == dataclasses.replace(media, sha256=None)  # it is only kept
 
 
 def test_detail_is_that_of_the_part_or_of_the_run():

@@ -14,7 +14,9 @@ from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameError
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.tasks_config import TASKS
+from multimodal_eval.generate import built_in_prompts
 from multimodal_eval.generate.prompts import Earlier, Prompts, as_json, prompt_text, prompts, show, with_files
 from multimodal_eval.generate.protocol import Media, Request, Text, Turn
 from tests.media.image_files import encoded, gradient
@@ -78,6 +80,11 @@ def test_choices_get_letters_whether_they_are_a_list_or_a_mapping(task):
 def test_transcription():
     audio = b"RIFF\x24\0\0\0WAVEfmt "
     assert asked(Sample("1", audio=audio), "asr").startswith("Transcribe the speech in the audio.")
+
+
+def test_every_task_with_a_template_is_a_task():
+    assert set(built_in_prompts._BY_TASK) <= set(TASKS)
+    assert set(built_in_prompts._BY_TASK.values()) <= set(prompts())
 
 
 def test_every_task_has_a_template_that_renders():
@@ -290,6 +297,12 @@ def test_settings_name_everything_that_changes_a_request(tmp_path):
     assert settings["system"] == "043a718774c5"  # printf s | sha256sum
     assert settings["top_p"] == 0.5
     assert str(settings["images"]).startswith("1/pillow-")
+
+
+def test_further_parameters_are_settings_of_their_own():
+    settings = prompter(parameters=Parameters(stop=["END"], extra={"top_k": 20})).settings
+    assert list(settings) == ["prompt", "images", "stop", "extra.top_k"]
+    assert str(Signature("generation", "1", settings)).endswith("|stop:['END']|extra.top_k:20")
 
 
 @pytest.mark.parametrize(

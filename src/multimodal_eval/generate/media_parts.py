@@ -100,15 +100,17 @@ class MediaParts:
             media = self._prepared.get((kind, digest, detail))
             if media is None:
                 mime, sent = image_file(content, policy, self._config.max_pixels)
-                media = Media(kind, mime, sent, detail=detail)
+                sha256 = digest if sent is content else _digest(sent)
+                media = Media(kind, mime, sent, detail=detail, sha256=sha256.hex())
             return digest, media
         if kind == "audio":
             mime, content = audio_file(source, policy)
-            return _digest(content), Media(kind, mime, content)
+            digest = _digest(content)
+            return digest, Media(kind, mime, content, sha256=digest.hex())
         mime, content = video_file(source, policy)
         digest, count = _digest(content), self._config.frames
         if count is None:
-            return digest, Media(kind, mime, content)
+            return digest, Media(kind, mime, content, sha256=digest.hex())
         frames = video_frames(content, count, policy, self._config.max_pixels)
         return digest, Media(kind, "image/jpeg", frames=frames)
 

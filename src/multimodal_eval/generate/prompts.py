@@ -116,7 +116,10 @@ class Prompts:
             settings["shots"] = f"{self._shots.count}@{self._shots.digest}"
         if config.history:
             settings["history"] = "yes"
-        return {**settings, **self._media.settings, **msgspec.to_builtins(config.parameters)}
+        parameters: dict[str, object] = msgspec.to_builtins(config.parameters)
+        extra = {f"extra.{name}": value for name, value in config.parameters.extra.items()}
+        parameters.pop("extra", None)
+        return {**settings, **self._media.settings, **parameters, **extra}
 
     def _named_template(self) -> str:
         template = self._template

@@ -90,10 +90,13 @@ class Media:
     url: str | None = None
     detail: str | None = None  # of an image: low, high or auto
     frames: tuple[bytes, ...] = field(default=(), repr=False)  # of a video: JPEG files
+    sha256: str | None = field(default=None, repr=False, compare=False)  # of the content, if it is known
 
     @property
     def digest(self) -> str:
         """The SHA-256 of the content, or of the URL."""
+        if self.sha256 is not None:
+            return self.sha256
         if self.frames:
             return hashlib.sha256(b"".join(hashlib.sha256(frame).digest() for frame in self.frames)).hexdigest()
         return hashlib.sha256(self.content if self.content is not None else (self.url or "").encode()).hexdigest()
