@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import msgspec
 import pytest
 
-from multimodal_eval import evaluate
-from multimodal_eval.core.config import GenerationConfig
+from multimodal_eval import evaluate, resume
 from multimodal_eval.core.errors import InputError, RunFolderError
+from multimodal_eval.data.runs import own_runs
 from multimodal_eval.data.runs.grants import refuse_requests
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.generate.protocol import Answer, EndpointError
 
 ROWS = [{"id": "1", "question": "Who?", "expected_answer": "Q: Who?"}]
 
@@ -47,13 +49,49 @@ def test_a_sample_that_cannot_be_asked_leaves_no_run(tmp_path, generation):
     assert not (tmp_path / "run").exists()
 
 
-def test_examples_of_somebody_elses_run_are_not_read(tmp_path, monkeypatch, generation):
-    run = evaluate(ROWS, metrics="exact_match", model=echo, generation=generation, output=tmp_path / "run")
-    monkeypatch.setenv("MMEVAL_STATE", str(tmp_path / "another user"))
-    shots = str(tmp_path / "shots.jsonl")
-    config = msgspec.structs.replace(run.info.config, generation=GenerationConfig(model="m", shots=shots))
-    open_run = msgspec.structs.replace(run.info, state="generating", config=config)
-    with pytest.raises(RunFolderError, match=r"names a file to read: .*shots.jsonl \(its examples\)"):
-        refuse_requests(RunFolder(tmp_path / "run"), open_run, config)
-    refuse_requests(RunFolder(tmp_path / "run"), open_run, config, [tmp_path])
-    refuse_requests(RunFolder(tmp_path / "run"), msgspec.structs.replace(open_run, state="done"), config)
+@pytest.fixture
+def foreign(tmp_path, generation):
+    """A run that was not made here: a copy."""
+    evaluate(ROWS, metrics="exact_match", model=echo, generation=generation, output=tmp_path / "run")
+    return shutil.copytree(tmp_path / "run", tmp_path / "copy")
+
+
+REFUSED = r"copy is not in the list of runs that you made on this machine, and it would send requests to python:echo"
+
+
+def test_nothing_is_asked_for_somebody_elses_run(foreign):
+    unfinished = msgspec.structs.replace(RunFolder(foreign).read_info(), state="generating")
+    with pytest.raises(RunFolderError, match=REFUSED):
+        refuse_requests(RunFolder(foreign), unfinished, unfinished.config)
+
+
+def test_damaged_answers_of_somebody_elses_run_are_not_asked_again(foreign):
+    answers = next((foreign / "answers").glob("part-*"))
+    answers.write_bytes(answers.read_bytes()[:-1])
+    with pytest.raises(RunFolderError, match=REFUSED):
+        resume(foreign, model=echo)
+
+
+class Leaving:
+    """Answers until it is told to fail."""
+
+    label = "python:leaving"
+    is_there = True
+
+    async def answer(self, request):
+        if not self.is_there:
+            raise EndpointError("the endpoint is gone")
+        return Answer(request.prompt)
+
+
+def test_a_run_that_continues_with_other_settings_is_still_the_users(tmp_path, monkeypatch):
+    model = Leaving()
+    evaluate(ROWS, metrics="exact_match", model=model, output=tmp_path / "run", generation={"use_cache": False})
+    answers = next((tmp_path / "run" / "answers").glob("part-*"))
+    answers.write_bytes(answers.read_bytes()[:-1])
+    model.is_there = False
+    with pytest.raises(EndpointError):
+        resume(tmp_path / "run", model=model, generation={"concurrency": 3})
+    monkeypatch.setattr(own_runs, "_made_here", set())  # another process
+    model.is_there = True
+    assert resume(tmp_path / "run", model=model).info.config.generation.concurrency == 3

@@ -15,7 +15,8 @@ from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.damage import faults
-from multimodal_eval.data.runs.grants import granted, refuse_requests
+from multimodal_eval.data.runs.grants import granted, refuse_asking, refuse_requests
+from multimodal_eval.data.runs.own_runs import remember
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
@@ -155,10 +156,13 @@ def continue_in(
     """Continue a run in its folder, which is locked; `changes` are new settings of its generation."""
     info, generation = folder.read_info(), None
     if plan.config.generation is not None and asks_again(folder, info):
+        refuse_asking(folder, info)  # also for damaged answers of a finished run
         settings = with_changes(plan.config.generation, dict(changes or {}))
         plan = dataclasses.replace(plan, config=msgspec.structs.replace(plan.config, generation=settings))
         generation = generation_of(plan, model)
-        folder.write_info(_with_settings(info, settings))
+        changed = _with_settings(info, settings)
+        remember(folder, changed)  # before it is written: a run with other settings would not be the user's
+        folder.write_info(changed)
     elif changes:
         raise ConfigError(f"{folder.label} has all its answers: {', '.join(changes)} would change nothing")
     source = partial(opened_again, info.source, plan)

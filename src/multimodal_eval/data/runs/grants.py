@@ -24,7 +24,6 @@ from multimodal_eval.data.runs.storage import LocalStorage, is_url
 
 ADVICE = "It is read if you allow its folder with --media-root DIR"
 MOST_PIECES = 8  # between colons of an option
-_BEFORE_ANSWERS = ("reading", "generating")
 NOWHERE = os.devnull  # has no files below it
 
 
@@ -55,12 +54,8 @@ def refuse_requests(folder: RunFolder, info: RunInfo, config: RunConfig, roots: 
     """
     if is_own(folder, info):
         return
-    if config.generation is not None and info.state in ("reading", "generating"):  # with the user's key
-        endpoint = config.generation.base_url or config.generation.model
-        raise RunFolderError(
-            f"{folder.label} is not in the list of runs that you made on this machine, and it would send requests to "
-            f"{endpoint}. Start a new run with its data and a model of your choice"
-        )
+    if info.state in ("reading", "generating"):
+        refuse_asking(folder, info)
     allowed = [Path(root).resolve() for root in roots]
     if isinstance(folder.storage, LocalStorage):
         allowed.append(folder.storage.path.resolve())
@@ -75,6 +70,16 @@ def refuse_requests(folder: RunFolder, info: RunInfo, config: RunConfig, roots: 
             )
 
 
+def refuse_asking(folder: RunFolder, info: RunInfo) -> None:
+    """Refuse to send requests, with the user's key, to the endpoint that somebody else's run names."""
+    generation = info.config.generation
+    if generation is not None and not is_own(folder, info):
+        raise RunFolderError(
+            f"{folder.label} is not in the list of runs that you made on this machine, and it would send requests to "
+            f"{generation.base_url or generation.model}. Start a new run with its data and a model of your choice"
+        )
+
+
 def _requests(info: RunInfo, config: RunConfig) -> Iterator[tuple[str, str]]:
     """The files and folders that a run would read, with the setting that names them."""
     if info.rescored_from is not None and info.state != "done":
@@ -85,8 +90,6 @@ def _requests(info: RunInfo, config: RunConfig) -> Iterator[tuple[str, str]]:
             yield "its predictions", info.source.predictions
         if config.questions is not None:
             yield "its questions", config.questions
-    if config.generation is not None and config.generation.shots is not None and info.state in _BEFORE_ANSWERS:
-        yield "its examples", config.generation.shots
     if isinstance(config.labels, str):
         yield "its labels", config.labels
     for metric, options in config.options.items():
