@@ -4,9 +4,9 @@
 
 The server (tests/generate/server.py) is a process of its own, answers every request after 50 ms, and counts. All
 programs may have 100 requests under way, which allows 2,000 per second. A VENV is a virtual environment with the
-package: inspect_ai with openai, lm-eval[api], lmms_eval. All get text; ours and lmms-eval also get an image of 80 kB per
-request. Runs alternate. Prints the best rate between the first and the last request, the time of the whole command, peak
-memory, and how ours grows from 1,000 to 10,000 samples.
+package: inspect_ai with openai, lm-eval[api], lmms_eval. All get text; ours and lmms-eval also get an image of 80 kB
+per request. Runs alternate. Prints the best rate between the first and the last request, the time of the whole command,
+peak memory, and how ours grows from 1,000 to 10,000 samples.
 """
 
 from __future__ import annotations

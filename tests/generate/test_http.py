@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import shutil
+import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Coroutine
 from typing import Any
@@ -16,7 +20,7 @@ from multimodal_eval.generate.http import HttpClient, excerpt, retry_after
 from multimodal_eval.generate.protocol import EndpointError, MalformedReplyError, RateLimitError, RejectedError
 from multimodal_eval.generate.providers.chat_replies import answer_from
 from multimodal_eval.generate.secrets import Key
-from tests.generate.server import Behaviour, Reply, Server, answer_to, response
+from tests.generate.server import Behaviour, Reply, Server, answer_to
 
 BODY = b'{"model":"tiny","messages":[{"role":"user","content":"hello"}]}'
 KEY = "sk-very-secret/0123456789"
@@ -234,5 +238,28 @@ def test_a_request_goes_through_the_proxy(monkeypatch):
         assert answer_from(asyncio.run(asked)).text == "by proxy"
 
 
-def test_the_server_can_be_used_by_hand():
-    assert response(200, b"x").endswith(b"\r\n\r\nx")
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl for a certificate")
+def test_a_certificate_that_nobody_signed_is_refused(tmp_path):
+    files = ("-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem"))
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([*command, *files], check=True, capture_output=True)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    received = []
+
+    async def serve(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        received.append(await reader.read(1))
+
+    async def asked() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context) as server:
+            port = server.sockets[0].getsockname()[1]
+            await client().post(f"https://127.0.0.1:{port}/v1", BODY)
+
+    with pytest.raises(EndpointError, match=r"certificate of .* is not valid"):
+        asyncio.run(asked())
+    assert received == []
+
+
+def test_aiohttp_is_imported_only_to_ask():
+    code = "import sys, multimodal_eval.generate.providers.openai_chat as chat; assert 'aiohttp' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

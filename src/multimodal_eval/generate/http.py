@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["HttpClient", "checked_url", "decoded", "excerpt"]
 
 CONNECT_SECONDS = 30.0
+KEPT_SECONDS = 4.0  # an idle connection; uvicorn, which serves vLLM and SGLang, closes it after 5
 LARGEST_REPLY = 64 * 2**20  # bytes
 LONGEST_EXCERPT = 300  # characters of a body in a message
 LONGEST_PAUSE = 24 * 3600.0  # seconds; a longer Retry-After is a mistake of the endpoint
@@ -117,7 +118,7 @@ class HttpClient:
         import aiohttp
 
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self.connections, ttl_dns_cache=300),
+            connector=aiohttp.TCPConnector(limit=self.connections, ttl_dns_cache=300, keepalive_timeout=KEPT_SECONDS),
             timeout=aiohttp.ClientTimeout(
                 total=self.timeout, sock_connect=min(CONNECT_SECONDS, self.timeout), sock_read=self.timeout
             ),
@@ -133,8 +134,12 @@ class HttpClient:
 
     def _redirected(self, response: aiohttp.ClientResponse, address: str, method: str) -> str:
         """Where a redirect goes, if it may be followed."""
-        target = urljoin(address, self.key.removed_text(response.headers.get("Location", "")))
-        old, new = urlsplit(address), urlsplit(target)
+        location = self.key.removed_text(response.headers.get("Location", ""))
+        try:
+            target = urljoin(address, location)
+            old, new = urlsplit(address), urlsplit(target)
+        except ValueError:
+            raise EndpointError(f"{address} redirects to {_line(location)!r}, which is not a valid URL") from None
         if (new.scheme, new.netloc) != (old.scheme, old.netloc):
             raise EndpointError(
                 f"{address} redirects to {_without_secrets(target)}, which is another server. Redirects to another "
@@ -166,7 +171,7 @@ class HttpClient:
         return RejectedError(words)
 
     def _words(self, error: BaseException) -> str:
-        return self.key.removed_text(described(error))
+        return _line(self.key.removed_text(described(error)))
 
 
 _Keeper = AsyncGenerator["aiohttp.ClientSession", None]
@@ -235,9 +240,12 @@ def excerpt(content: bytes) -> str:
     else:
         error = body.error.message if isinstance(body.error, _Error) else body.error
         text = error or body.message or body.detail or content[: LONGEST_EXCERPT * 8].decode("utf-8", "replace")
-    text = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
-    if not text:
-        return "an empty body"
+    return _line(text) or "an empty body"
+
+
+def _line(text: str) -> str:
+    """A text of the endpoint for a message: one line, short, without control characters."""
+    text = " ".join("".join(mark if mark.isprintable() else " " for mark in text[: LONGEST_EXCERPT * 8]).split())
     return text if len(text) <= LONGEST_EXCERPT else text[: LONGEST_EXCERPT - 1] + "…"
 
 
@@ -275,7 +283,8 @@ def _parameters(query: str) -> list[str]:
 
 def _without_secrets(url: str) -> str:
     """An address for a message: without user, password and query."""
-    return url.partition("?")[0].rpartition("@")[2] if "@" in url else url.partition("?")[0]
+    address = _line(url).partition("?")[0]
+    return address.rpartition("@")[2] if "@" in address else address
 
 
 def _proxy(url: str) -> str | None:
