@@ -25,6 +25,7 @@ Provider = Callable[[str, GenerationConfig], Generator]
 # Provider -> its module below `generate.providers`, and what it is.
 BUILT_IN = {
     "openai": ("openai_chat", "an endpoint with OpenAI's chat completions: OpenAI, or any hosted one by its URL"),
+    "openai-responses": ("openai_responses", "OpenAI's Responses API"),
     "vllm": ("openai_chat", "a vLLM server"),
     "sglang": ("openai_chat", "an SGLang server"),
     "llamacpp": ("openai_chat", "a llama.cpp server"),

@@ -24,7 +24,7 @@ from multimodal_eval.generate.protocol import Answer, Media, RejectedError, Requ
 from multimodal_eval.generate.providers.chat_replies import answer_from
 from multimodal_eval.generate.secrets import key_from_environment
 
-__all__ = ["DIALECTS", "ChatGenerator", "Dialect", "body_of", "dialect_of", "open_generator"]
+__all__ = ["DIALECTS", "ChatGenerator", "Dialect", "body_of", "data_uri", "dialect_of", "open_generator"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ DIALECTS = {
     "llamacpp": Dialect(
         *("http://localhost:8080/v1", "LLAMA_API_KEY"), audio_by_url="input_audio", video="input_video"
     ),
+    "openai-responses": Dialect("https://api.openai.com/v1", "OPENAI_API_KEY"),
     "ollama": Dialect("http://localhost:11434/v1", "OLLAMA_API_KEY", fetches_images=False),
 }
 _OWN_HOSTS = re.compile(r"(^|\.)(openai\.com|openai\.azure\.com)$")
@@ -122,7 +123,7 @@ def _contents(part: Text | Media, dialect: Dialect) -> list[dict[str, Any]]:
 def _image(part: Media, dialect: Dialect) -> dict[str, Any]:
     if part.content is None and not dialect.fetches_images:
         raise RejectedError("this server does not fetch images from a URL. Send the content: media_as: data")
-    address: dict[str, Any] = {"url": _data_uri(part) if part.content is not None else part.url}
+    address: dict[str, Any] = {"url": data_uri(part) if part.content is not None else part.url}
     if part.detail is not None:
         address["detail"] = part.detail
     return {"type": "image_url", "image_url": address}
@@ -134,7 +135,7 @@ def _audio(part: Media, dialect: Dialect) -> dict[str, Any]:
             raise RejectedError("this server does not fetch audio from a URL. Send the content: media_as: data")
         return {"type": dialect.audio_by_url, dialect.audio_by_url: {"url": part.url}}
     if dialect.audio == "audio_url":
-        return {"type": "audio_url", "audio_url": {"url": _data_uri(part)}}
+        return {"type": "audio_url", "audio_url": {"url": data_uri(part)}}
     encoding = _AUDIO_FORMATS.get(part.mime)
     if encoding is None:
         raise RejectedError(f"chat completions take audio as WAV or MP3. Got {part.mime} instead.")
@@ -151,12 +152,13 @@ def _video(part: Media, dialect: Dialect) -> list[dict[str, Any]]:
     if dialect.video is None:
         raise RejectedError("OpenAI's chat completions take no video. Send frames of it as images: --frames 8")
     if dialect.video == "video_url":
-        return [{"type": "video_url", "video_url": {"url": _data_uri(part) if part.content is not None else part.url}}]
+        return [{"type": "video_url", "video_url": {"url": data_uri(part) if part.content is not None else part.url}}]
     content = {"data": _base64(part.content)} if part.content is not None else {"url": part.url}
     return [{"type": "input_video", "input_video": content}]
 
 
-def _data_uri(part: Media) -> msgspec.Raw:
+def data_uri(part: Media) -> msgspec.Raw:
+    """The content of a medium as a JSON string with a data URI."""
     return _raw(b"data:" + part.mime.encode() + b";base64," + b64encode(part.content or b""))
 
 
@@ -183,6 +185,8 @@ _MODELS = msgspec.json.Decoder(_Models)
 class ChatGenerator(Endpoint):
     """A model behind chat completions."""
 
+    path = "/chat/completions"
+
     def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
         self.dialect = dialect_of(provider, None if config.base_url is None else checked_url(config.base_url))
         self.model = model
@@ -202,6 +206,10 @@ class ChatGenerator(Endpoint):
         """The body of a request to this endpoint."""
         return body_of(request, self.model, self.dialect)
 
+    def answer_from(self, content: bytes) -> Answer:
+        """The answer in the body of a reply."""
+        return answer_from(content)
+
     async def answer(self, request: Request) -> Answer:
         """Ask the endpoint, which is tried first."""
         await self._probe.before(request)
@@ -209,8 +217,8 @@ class ChatGenerator(Endpoint):
 
     async def ask(self, request: Request) -> Answer:
         """Ask the endpoint."""
-        content = await self.client.post(f"{self.base_url}/chat/completions{self._query}", self.body_of(request))
-        return answer_from(content)
+        content = await self.client.post(f"{self.base_url}{self.path}{self._query}", self.body_of(request))
+        return self.answer_from(content)
 
     async def models(self) -> list[str]:
         """The names of the endpoint's models."""
