@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import os
 import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
@@ -93,12 +94,13 @@ class HttpClient:
                     if response.status != 200:
                         raise self._failure(response.status, response.headers, content, url)
                     return content
-            except aiohttp.ClientConnectorDNSError as error:
-                raise UnreachableError(f"the host of {url} is not known: {self._words(error)}") from None
+            except aiohttp.ClientConnectorDNSError:
+                raise UnreachableError(f"no server answers at {url} (the host is not known)") from None
             except aiohttp.ClientConnectorCertificateError as error:
                 raise EndpointError(f"the certificate of {url} is not valid: {self._words(error)}") from None
             except aiohttp.ClientConnectorError as error:
-                raise UnreachableError(f"no server answers at {url}: {self._words(error)}") from None
+                reason = os.strerror(error.errno).lower() if error.errno else self._words(error)
+                raise UnreachableError(f"no server answers at {url} ({reason})") from None
             except aiohttp.InvalidURL:
                 raise EndpointError(f"{url} is not a valid URL") from None
             except TimeoutError:

@@ -89,7 +89,8 @@ async def probe(endpoint: Endpoint, first: Request) -> None:
                 f"{_SKIP}"
             )
     except EndpointError as error:
-        raise EndpointError(f"{error}{_advice(endpoint.model, known)}") from None
+        advice = _advice(endpoint.model, known)
+        raise EndpointError(f"{error}.{advice}" if advice else str(error)) from None
     except UnreachableError as error:
         raise EndpointError(f"{error}. Is it running? Check --base-url") from None
     raise EndpointError(
