@@ -15,7 +15,6 @@ from multimodal_eval.generate.protocol import MalformedReplyError
 __all__ = ["Controller"]
 
 _PATIENCE = 1.0  # seconds without a failure after which the first load is doubled, also without a success
-_BURST = 3  # starts that may be made up for, if slots were taken when they were due
 
 
 class Controller:
@@ -83,7 +82,7 @@ class Controller:
                 self._timer = asyncio.get_running_loop().call_later(due - now, self._on_time)
             return None
         gap = load.gap
-        self._due = max(self._due, now - _BURST * gap) + gap
+        self._due = max(self._due, now - load.burst * gap) + gap
         self.running += 1
         return load.started(now, self.running - 1)
 

@@ -27,7 +27,7 @@ SMALLEST = 0.02
 TRIAL = 20  # requests of a trial, at least
 SMALL_TRIAL = 8  # if the load is far below that of the last failures
 LARGE_TRIAL = 60  # if some failures are usual
-FAR = 0.7
+FAR, NEAREST = 0.85, 0.95  # of the load of the last failures
 FINISHED = 0.9  # share of a trial's requests after which it is judged; the others are slow, and not failures
 STEP, LARGEST_STEP = 0.03, 0.5  # growth per trial
 PLACE_STEP = 0.05  # of the load, if the endpoint limits requests at once
@@ -36,11 +36,13 @@ SEVERE = 0.5  # share of failures beyond the usual one that ends a trial early
 DOWN_AFTER = 12  # failures in a row, over three latencies
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0  # seconds between two attempts at an endpoint that is down
 LONGEST_ASKED = 60.0  # seconds; a longer Retry-After is tried in between
+SEPARATED = 3  # failures and successes that show whether only requests beyond some number at once fail
 COMPARED = 0.15  # share of failures from which a lower load is tried: does it have fewer?
 LOWER = 0.7
 MEASURED_EVERY = 8  # trials after which the usual share of failures is measured again, at a lower load
 USUAL_AT_MOST = 0.6
 UNKNOWN_LATENCY = 1.0  # seconds, before the first success
+BURST = 3.0
 _MEAN_OF = 200  # successes
 _RECENT = 10.0  # latencies
 
@@ -121,6 +123,11 @@ class Load:
         if self.is_starting or self.is_down or self.load >= self._largest:
             return 0.0
         return min(self._known_latency / self.load, LONGEST_PAUSE)
+
+    @property
+    def burst(self) -> float:
+        """Starts that may be made up for, if no place was free when they were due."""
+        return max(BURST, self.load / 3) if self.limits_places else BURST
 
     @property
     def _known_latency(self) -> float:
@@ -222,13 +229,14 @@ class Load:
         if self._before is not None:
             self._compare(trial, *self._before)
             self._before = None
-        elif excess > self._tolerance(trial.sent):
+            return
+        self._since_measured += 1
+        if excess > self._tolerance(trial.sent):
             self._lower(trial, excess, carried)
         else:
             self.usual += 0.2 * excess if self.usual else 0.0
-            self._since_measured += 1
             if self.usual and self._since_measured >= MEASURED_EVERY:
-                self._before = (self.load, trial)
+                self._before, self._since_measured = (self.load, trial), 0
                 self.load *= LOWER
                 return
             self._raise()
@@ -237,17 +245,18 @@ class Load:
         return 2.5 * sqrt(self.usual * (1 - self.usual) / count)
 
     def _lower(self, trial: _Trial, excess: float, carried: float) -> None:
-        if trial.highest_answered:
-            self.limits_places = trial.highest_answered < trial.lowest_failed
+        is_separated = trial.highest_answered < trial.lowest_failed
+        if min(trial.failed, trial.finished - trial.failed) >= SEPARATED:
+            self.limits_places = is_separated
         self._refused_at, self._step = max(self.load, 1.0), STEP
-        if self.limits_places and trial.highest_answered:
+        if self.limits_places and is_separated and (trial.highest_answered or trial.lowest_failed >= self.places > 1):
             self.load = float(trial.lowest_failed - 1)
             return
         if self._is_severe(trial):
             lower = max(self.load / 4, carried / 2)
         else:
-            lower = max(self.load * (1 - excess / (1 - self.usual)), 0.95 * carried)
-            if trial.share > COMPARED:
+            lower = max(self.load * (1 - excess / (1 - self.usual)), 0.95 * carried / (1 - self.usual))
+            if trial.share > COMPARED and trial.sent >= TRIAL:
                 self._before = (self.load, trial)
                 lower = min(lower, self.load * LOWER)
         self.load = max(min(lower, self.load * 0.99), SMALLEST)
@@ -257,7 +266,6 @@ class Load:
 
         If they do, as many requests succeed as before, at most all of the fewer ones. If not, the same share succeeds.
         """
-        self._since_measured = 0
         share = trial_before.share
         if_they_do = max(0.0, 1 - (1 - share) * trial_before.rate / trial.rate)
         if trial.share > (share + if_they_do) / 2 and share - if_they_do > 0.05 and trial.share <= USUAL_AT_MOST:
@@ -272,7 +280,10 @@ class Load:
         """Large steps far below the load of the last failures, small ones near it; beyond it, each is twice as large."""
         if self.load > NEAR * self._refused_at:
             self._step = min(self._step * 2, LARGEST_STEP)
-        step = LARGEST_STEP if self.load < FAR * self._refused_at else self._step
+        if self.load < FAR * (self._refused_at - self.limits_places):
+            self.load = min(self.load * (1 + LARGEST_STEP), NEAREST * self._refused_at)
+            return
+        step = self._step
         if self.limits_places:  # some trials before one more place is tried
             step = max(step / 3, PLACE_STEP / self.load)
         self.load = min(self.load * (1 + step), self._largest)

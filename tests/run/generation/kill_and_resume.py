@@ -1,0 +1,122 @@
+"""Kill runs that ask a model with SIGKILL at random moments, resume them, and compare with an undisturbed run.
+
+    python -m tests.run.generation.kill_and_resume [KILLS] [SEED]
+
+All files must be equal, byte by byte, except exchanges/ (times, latencies, attempts) and run.json, whose `created`,
+`finished` and own checksum differ. Requests are repeated only if they were in flight.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from tests.run.generation.asking import AT_ONCE
+from tests.run.generation.counting_server import CountingServer
+
+SAMPLES = 400
+TIMES = {"created", "finished", "sha256"}  # of run.json
+
+
+def write_data(path: Path) -> None:
+    rows = [{"id": f"s{n}", "question": f"question {n}", "references": [f"answer {n}"]} for n in range(SAMPLES)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def command(data: Path, folder: Path, port: int) -> list[str]:
+    return [sys.executable, "-m", "tests.run.generation.asking", str(data), str(folder), str(port)]
+
+
+def content(folder: Path) -> dict[str, object]:
+    """The files by name; of run.json all but the times, and of exchanges/ the rows and replies."""
+    files: dict[str, object] = {}
+    for path in sorted(file for file in folder.rglob("*") if file.is_file()):
+        name = path.relative_to(folder).as_posix()
+        if name == "run.json":
+            files[name] = {key: value for key, value in json.loads(path.read_text()).items() if key not in TIMES}
+        elif name == "exchanges/manifest.json":
+            files[name] = None
+        elif name.startswith("exchanges/"):
+            files[name] = pq.read_table(path, columns=["row", "is_cached", "reply"]).to_pylist()
+        else:
+            files[name] = path.read_bytes()
+    return files
+
+
+def stage(folder: Path) -> str:
+    if not (folder / "run.json").exists():
+        return "before run.json"
+    state = str(json.loads((folder / "run.json").read_text())["state"])
+    if state != "generating":
+        return state
+    return f"generating, {len(list((folder / 'answers').glob('part-*.parquet')))} parts committed"
+
+
+def disturbed(data: Path, folder: Path, port: int, length: float, rng: random.Random, most: int) -> list[str]:
+    """Start a run, kill and resume it until it is done. Returns the stages at which it was killed."""
+    killed: list[str] = []
+    while True:
+        process = subprocess.Popen(command(data, folder, port), stderr=subprocess.PIPE)
+        delay = rng.uniform(0.4 * length, length) if len(killed) < min(5, most) else None
+        try:
+            _, stderr = process.communicate(timeout=delay)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            killed.append(stage(folder))
+            continue
+        if process.returncode != 0:
+            raise SystemExit(f"resuming failed after {killed}: {stderr.decode()}")
+        return killed
+
+
+def check_requests(server: CountingServer, kills: int) -> int:
+    """How many requests were repeated. Raises if one was lost, or more were repeated than were in flight."""
+    if set(server.received) != {f"question {n}" for n in range(SAMPLES)}:
+        raise SystemExit("not every question was asked")
+    repeated = server.received.total() - SAMPLES
+    if repeated > kills * AT_ONCE:
+        raise SystemExit(f"{repeated} requests were repeated after {kills} kills with {AT_ONCE} in flight")
+    return repeated
+
+
+def main(times: int, seed: int) -> None:
+    rng, stages = random.Random(seed), Counter[str]()
+    kills = repeated = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        base = Path(scratch)
+        data = base / "data.jsonl"
+        write_data(data)
+        with CountingServer() as server:
+            before = time.perf_counter()
+            subprocess.run(command(data, base / "whole", server.port), check=True)
+            length = time.perf_counter() - before
+            check_requests(server, 0)
+        expected = content(base / "whole")
+        while kills < times:
+            with CountingServer() as server:
+                killed = disturbed(data, base / "run", server.port, length, rng, times - kills)
+                kills += len(killed)
+                stages.update(killed)
+                repeated += check_requests(server, len(killed))
+            actual = content(base / "run")
+            differing = [name for name in {*actual, *expected} if actual.get(name) != expected.get(name)]
+            if differing:
+                raise SystemExit(f"killed at {killed}: {sorted(differing)} differ from the undisturbed run")
+            shutil.rmtree(base / "run")
+    print(f"{kills} kills, every resumed run identical to the undisturbed one, {repeated} requests repeated. Killed at:")
+    for name, count in sorted(stages.items()):
+        print(f"  {count:4d}  {name}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 50, int(sys.argv[2]) if len(sys.argv) > 2 else 0)
