@@ -18,6 +18,7 @@ ROWS = [
     {"id": "c", "question": "say refuse", "references": ["x"]},
 ]
 DOWN = [*ROWS, {"id": "d", "question": "say down", "references": ["down"]}]
+ONE = {"concurrency": 1}  # the answers before a failure are stored
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +78,7 @@ def test_continued_with_the_model_given_again(tmp_path):
 
 def test_settings_that_change_an_answer_cannot_change(tmp_path):
     with pytest.raises(Exception, match="the key is not valid"):
-        evaluate(DOWN, model=CountingModel(), output=tmp_path / "run", metrics=["exact_match"])
+        evaluate(DOWN, model=CountingModel(), output=tmp_path / "run", metrics=["exact_match"], generation=ONE)
     with pytest.raises(ConfigError, match="'system' cannot change while a run is continued"):
         resume(tmp_path / "run", model=CountingModel(), generation={"system": "Shout."})
     with pytest.raises(ConfigError, match=r"'conurrency' cannot change .* Did you mean 'concurrency'"):
@@ -85,6 +86,13 @@ def test_settings_that_change_an_answer_cannot_change(tmp_path):
     run = resume(tmp_path / "run", model=CountingModel(is_up=True), generation={"base_url": "http://localhost:9"})
     assert run.info.generation.base_url == "http://localhost:9"
     assert run.info.config.generation.base_url == "http://localhost:9"
+
+
+def test_a_model_of_a_program_must_be_given_again(tmp_path):
+    with pytest.raises(Exception, match="the key is not valid"):
+        evaluate(DOWN, model=CountingModel(), output=tmp_path / "run", metrics=["exact_match"], generation=ONE)
+    with pytest.raises(RunFolderError, match=r"asked 'counting', a model of a Python program.*resume\(.*, model=…\)"):
+        resume(tmp_path / "run")
 
 
 def test_a_budget_in_python(tmp_path):
@@ -97,7 +105,7 @@ def test_a_budget_in_python(tmp_path):
 
 def test_scoring_a_folder_that_has_no_answers_yet(tmp_path):
     with pytest.raises(Exception, match="the key is not valid"):
-        generate(DOWN, model=CountingModel(), output=tmp_path / "run")
+        generate(DOWN, model=CountingModel(), output=tmp_path / "run", generation=ONE)
     with pytest.raises(RunFolderError, match="has samples without an answer"):
         score_generated(tmp_path / "run", metrics=["exact_match"])
 

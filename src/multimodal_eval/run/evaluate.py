@@ -29,7 +29,7 @@ from multimodal_eval.run.consent import (
     trusted_plugins,
 )
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
-from multimodal_eval.run.generation.model import Model, generation_of, settled, with_changes
+from multimodal_eval.run.generation.model import Model, generation_again, generation_of, settled, with_changes
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.opening import Data, opened_again, place, planned, removed_on_failure
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, metric_names
@@ -159,7 +159,7 @@ def continue_in(
         refuse_asking(folder, info)  # also for damaged answers of a finished run
         settings = with_changes(plan.config.generation, dict(changes or {}))
         plan = dataclasses.replace(plan, config=msgspec.structs.replace(plan.config, generation=settings))
-        generation = generation_of(plan, model)
+        generation = generation_again(plan, model, folder.label)
         changed = _with_settings(info, settings)
         remember(folder, changed)  # before it is written: a run with other settings would not be the user's
         folder.write_info(changed)

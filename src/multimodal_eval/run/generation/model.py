@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.config import CHANGEABLE, GenerationConfig, RunConfig
-from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.errors import ConfigError, RunFolderError, did_you_mean
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.prices import with_price
 from multimodal_eval.generate.prompts import Prompts, with_files
 from multimodal_eval.generate.protocol import Generator
-from multimodal_eval.generate.registry import checked, find_generator
+from multimodal_eval.generate.registry import checked, find_generator, providers
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import ConfigSource, overlaid
 from multimodal_eval.run.generation.batch import Batch, refuse_batch
@@ -22,7 +22,7 @@ from multimodal_eval.run.generation.metered import MeteredGeneration
 from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.plan import Plan
 
-__all__ = ["Model", "generation_of", "settled", "with_changes", "with_model"]
+__all__ = ["Model", "generation_again", "generation_of", "settled", "with_changes", "with_model"]
 
 Model = str | Generator | Batch | Callable[..., Any]
 
@@ -79,6 +79,17 @@ def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
         refuse_batch(config, generator, batch)
     prompts = Prompts(config, plan.config.task, policy=policy_of(plan.config), seed=plan.config.seed)
     return MeteredGeneration(config, generator, prompts, batch)
+
+
+def generation_again(plan: Plan, model: Model | None, label: str) -> Generation | None:
+    """How a run is continued. An object of Python must be given again; `label` names the run."""
+    name = "" if plan.config.generation is None else plan.config.generation.model
+    if name and model is None and name.partition(":")[0] not in providers():
+        raise RunFolderError(
+            f"{label} asked {name!r}, a model of a Python program, or of a package that is not installed here. "
+            f"Continue it in Python: resume({label!r}, model=…)"
+        )
+    return generation_of(plan, model)
 
 
 def as_generator(model: object) -> Generator:
