@@ -139,3 +139,13 @@ def test_examples_use_options_that_exist(example):
         command = command.commands["score"]
     options = {name for parameter in command.params for name in parameter.opts}
     assert {word for word in words if word.startswith("-")} <= options
+
+
+def test_a_reader_that_leaves_is_not_an_exit(monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Closed())
+    with pytest.raises(BrokenPipeError):  # which `main` takes as the end of `mmeval … | head`
+        terminal.console().print("a line")

@@ -119,6 +119,7 @@ SHORT: dict[str, str] = {
     "fetch": "Fetch resources and models by name.",
     "schema": "Print the JSON Schema of the configuration.",
     "ls metrics": "List the metrics.",
+    "ls models": "List the providers of models.",
     "ls resources": "List what `mmeval fetch` can fetch.",
 }
 

@@ -22,9 +22,6 @@ def generation_lines(folder: RunFolder, info: RunInfo) -> Iterator[str]:
     for status in summary.statuses:
         for reason in status.reasons:
             yield f"  {status.status} ({reason.count:,}): {reason.reason}"
-    stopped = summary.info.stopped
-    if stopped is not None:
-        yield f"stopped early: {stopped}"
     if details := list(_details(summary, folder, info)):
         yield "; ".join(details)
 

@@ -35,6 +35,9 @@ def console() -> Console:
             if not objects:
                 super().print(**settings)
 
+        def on_broken_pipe(self) -> None:  # Rich would end the process with code 1
+            raise BrokenPipeError
+
         def render_str(self, text: str, **settings: Any) -> Text:
             return super().render_str(visible(text), **settings)
 
