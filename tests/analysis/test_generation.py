@@ -69,6 +69,7 @@ def test_the_model_and_its_settings(run):
     )
     assert summary.parameters == {"temperature": 0.0, "max_tokens": 8, "extra": {"top_k": 20}}
     assert not {"metric", "version", "model", "temperature", "max_tokens", "extra.top_k"} & {*summary.settings}
+    assert {"temperature", "max_tokens", "system"} <= {*summary.info.settings}
 
 
 def test_outcomes_are_counted_with_their_reasons(run):

@@ -73,6 +73,15 @@ def dialogue(folder: Path) -> list[str]:
     return ["dialogue", *files, "-o", "run", "--no-report", "--synonyms", "en=none"]
 
 
+def dialogue_generate(folder: Path) -> list[str]:
+    content = json.loads((DIALOGUES / "questions.json").read_bytes())
+    few = {key: content[key] for key in ("t2t-en-1", "t2t-ru-2", "i2t-ru-2")}
+    _write(folder / "questions.json", few)
+    (folder / "media").mkdir()
+    shutil.copy(DIALOGUES / "media" / "pond.png", folder / "media")
+    return ["dialogue", "generate", "questions.json", "--model", "echo", "--no-cache", "-o", "submission"]
+
+
 def leaderboard(folder: Path) -> list[str]:
     coco(folder)
     (folder / "submissions").mkdir()
@@ -106,6 +115,7 @@ for make, cases in (
     (clarity, 60),
     (clarity_check, 120),
     (dialogue, 120),
+    (dialogue_generate, 120),
     (leaderboard, 10),
 ):
 
