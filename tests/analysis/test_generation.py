@@ -34,9 +34,10 @@ def answered(request):
 
 @pytest.fixture
 def run(tmp_path):
-    samples = [Sample(str(number), question="what?", references=["a cat"]) for number in range(8)]
+    samples = [Sample(str(number), question=f"what? {number}", references=["a cat"]) for number in range(8)]
     generation = {
         "model": "cats",
+        "use_cache": False,
         "base_url": "http://127.0.0.1:1/v1",
         "system": "Be brief.",
         "parameters": {"temperature": 0.0, "max_tokens": 8, "extra": {"top_k": 20}},
@@ -47,7 +48,7 @@ def run(tmp_path):
 def with_exchanges(run, latencies, attempts=(1,) * 8, cached=()):
     """Replace the times, which differ from run to run."""
     exchanges = [
-        Exchange(Outcome("ok", Answer("x")), "", 0.0, latency, attempts[row], row in cached)
+        Exchange(Outcome("ok", Answer("x")), "", float(latency > 0), latency, attempts[row], row in cached)
         for row, latency in enumerate(latencies)
     ]
     run.folder.write_part("exchanges", 0, exchange_table(0, exchanges))

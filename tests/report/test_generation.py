@@ -12,12 +12,14 @@ import pytest
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.records import GenerationInfo
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import Outcome
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.run.evaluate import evaluate
+from multimodal_eval.run.generation.answer_parts import JOURNAL, JournalRecord
 from tests.run_info import run_info
 
 pytest.importorskip("duckdb")
@@ -34,8 +36,8 @@ def asked(request):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     runs = tmp_path_factory.mktemp("generated") / "runs"
-    samples = [Sample(f"s{number}", question="what?", references=["a cat"]) for number in range(4)]
-    generation = {"model": "x", "base_url": "http://127.0.0.1:1/v1", "parameters": {"temperature": 0.5}}
+    samples = [Sample(f"s{number}", question=f"what? {number}", references=["a cat"]) for number in range(4)]
+    generation = {"use_cache": False, "base_url": "http://127.0.0.1:1/v1", "parameters": {"temperature": 0.5}}
     evaluate(samples, metrics=["rouge_l"], model=asked, output=runs / "cats", generation=generation)
     answered = [msgspec.structs.replace(sample, generated_answer="a cat") for sample in samples]
     evaluate(answered, metrics=["rouge_l"], output=runs / "given")
@@ -124,6 +126,16 @@ def test_the_viewer_shows_the_progress_of_generation(tmp_path):
     assert "Model cats" in shown(page)
 
 
+def test_outcomes_of_unfinished_parts_count(tmp_path):
+    run = generating(tmp_path / "first", "generating", 1)
+    exchange = Exchange(Outcome("ok", Answer("a cat")), "")
+    with Journal(run.path / JOURNAL) as journal:
+        for row in (2, 0, 2, 99):  # twice, of a committed part, and outside the run
+            journal.append(msgspec.json.encode(JournalRecord(row, exchange)))
+        journal.append(b'{"not": "a record"}')
+    assert "3 of 4" in shown(client(tmp_path).get("/").text)
+
+
 def test_a_generated_run_waits_to_be_scored(tmp_path):
     generating(tmp_path / "first", "generated", 2)
     browser = client(tmp_path)
@@ -150,7 +162,11 @@ def test_runs_are_filtered_by_the_states_of_generation(tmp_path):
 def test_links_out_of_the_folder_are_refused(tmp_path):
     elsewhere = generating(tmp_path / "elsewhere", "generated", 2)
     run = generating(tmp_path / "runs" / "first", "generated", 1)
-    (run.path / "answers" / "part-00001.parquet").symlink_to(elsewhere.part("answers", 1))
-    answer = client(tmp_path / "runs").get("/run/first")
-    assert answer.status_code == 404
-    assert "points outside the folder" in answer.text
+    for name in ("answers/part-00001.parquet", "exchanges/manifest.json", JOURNAL):
+        link = run.path / name
+        link.parent.mkdir(exist_ok=True)
+        link.symlink_to(elsewhere.part("answers", 1))
+        answer = client(tmp_path / "runs").get("/run/first")
+        assert answer.status_code == 404
+        assert "points outside the folder" in answer.text
+        link.unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -17,10 +18,13 @@ from multimodal_eval.analysis.generation import GenerationSummary, StoredAnswer,
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.records import RunInfo
+from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.folders import run_folders
+from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder, is_content
+from multimodal_eval.run.generation.answer_parts import JOURNAL
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 
@@ -125,7 +129,20 @@ class ViewedRun:
     def _answered(self) -> dict[int, Path]:
         """The files of answers, by part number; those of the exchanges are checked too."""
         _ = self._parts("exchanges")
+        for name in (EXCHANGES, JOURNAL):
+            self._refuse_outside(self.folder.path / name)
         return {number: path for number, path in self._parts("answers").items() if number < len(self.sizes)}
+
+    @property
+    def _journaled(self) -> int:
+        """The number of samples with an outcome in parts that are not committed."""
+        rows = set()
+        for record in Journal(self.folder.path / JOURNAL).records():
+            with suppress(msgspec.MsgspecError, NoSuchRunError):
+                row, _ = msgspec.json.decode(record, type=tuple[int, msgspec.Raw])
+                if self.part_of(row) not in self._answered:
+                    rows.add(row)
+        return len(rows)
 
     @cached_property
     def generation(self) -> GenerationSummary | None:
@@ -214,7 +231,7 @@ class ViewedRun:
         if not self.sizes:
             return Progress(self.state, 0, None, len(self._texts), None)
         if self.state in ("generating", "generated"):
-            answered = sum(self.sizes[number] for number in self._answered)
+            answered = sum(self.sizes[number] for number in self._answered) + self._journaled
             return Progress(self.state, answered, sum(self.sizes), len(self._answered), len(self.sizes))
         return Progress(self.state, self.committed, sum(self.sizes), len(self.scores), len(self.sizes))
 
