@@ -1,0 +1,91 @@
+"""What models behind an HTTP API have in common: the address, the key, the client, and the probe."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from multimodal_eval.core.config import GenerationConfig
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.generate.http import HttpClient, checked_url
+from multimodal_eval.generate.probe import Endpoint, Probe
+from multimodal_eval.generate.protocol import Answer, Media, RejectedError, Request
+from multimodal_eval.generate.secrets import key_from_environment
+
+__all__ = ["Api", "EndpointModel", "base64_text", "images_of"]
+
+
+@dataclass(frozen=True)
+class Api:
+    """An API of models."""
+
+    base_url: str  # up to the version
+    key_env: str
+    key_header: str
+    reserved: tuple[str, ...]  # fields of the body that `extra` may not set
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class EndpointModel(Endpoint):
+    """A model behind an API. A class for an API has `body_of`, `url` and `answer_from`."""
+
+    api: Api
+
+    def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
+        if not model:
+            raise ConfigError(f"`model` must have a name after {provider}:, such as {provider}:my-model")
+        for name in self.api.reserved:
+            if name in config.parameters.extra:
+                raise ConfigError(f"`extra` must not set {name!r}: one text is asked for, from the model of the run")
+        self.model = model
+        self.label = f"{provider}:{model}" + (f"@{config.revision}" if config.revision else "")
+        self.base_url = checked_url(config.base_url) if config.base_url else self.api.base_url
+        self.key = key_from_environment(config.key_env or self.api.key_env)
+        headers = {} if self.key.value is None else {self.api.key_header: self.key.value}
+        self.client = HttpClient(self.key, {**self.api.headers, **headers}, subject=model)
+        self._probe = Probe(self, on=config.use_probe)
+        if config.concurrency is not None:
+            self.client.connections = config.concurrency
+        if config.timeout is not None:
+            self.client.timeout = config.timeout
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Where requests are sent."""
+
+    @abstractmethod
+    def body_of(self, request: Request) -> bytes:
+        """The body of a request, in a fixed order of fields."""
+
+    @abstractmethod
+    def answer_from(self, content: bytes) -> Answer:
+        """The answer in the body of a reply."""
+
+    async def answer(self, request: Request) -> Answer:
+        """Ask the endpoint, which is tried first."""
+        await self._probe.before(request)
+        return await self.ask(request)
+
+    async def ask(self, request: Request) -> Answer:
+        """Ask the endpoint."""
+        return self.answer_from(await self.client.post(self.url, self.body_of(request)))
+
+
+def base64_text(content: bytes) -> msgspec.Raw:
+    """Content as a JSON string, which is not decoded in between: it may have megabytes."""
+    return msgspec.Raw(b'"' + b64encode(content) + b'"')
+
+
+def images_of(part: Media, api: str) -> list[Media]:
+    """The images of a part: itself, or the frames of a video."""
+    if part.kind == "image":
+        return [part]
+    if part.frames:
+        return [Media("image", "image/jpeg", frame) for frame in part.frames]
+    advice = ". Send frames of it as images: --frames 8" if part.kind == "video" else ""
+    raise RejectedError(f"{api} takes no {part.kind}{advice}")
