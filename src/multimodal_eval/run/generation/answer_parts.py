@@ -18,7 +18,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table, exchange_table, with_answers
 from multimodal_eval.generate.exchange import Exchange
 
-__all__ = ["AnswerParts", "JOURNAL", "JournalRecord", "counted"]
+__all__ = ["JOURNAL", "AnswerParts", "JournalRecord", "counted"]
 
 JOURNAL = "answers/journal.jsonl"  # the exchanges of parts that are not committed
 
