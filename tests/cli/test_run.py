@@ -93,6 +93,11 @@ def test_a_system_prompt_in_a_file(data, model, tmp_path):
     assert RunFolder("run").read_info().config.generation.system == "Answer briefly."
 
 
+def test_a_system_prompt_in_a_file_that_is_missing(data, model):
+    done = run(data, "--model", "counting:x", "--system", "@none.txt", "-o", "run", code=1)
+    assert "the system prompt 'none.txt' is not a file" in done.stderr
+
+
 def test_options_are_laid_on_the_configuration_file(data, model, tmp_path):
     (tmp_path / "run.yaml").write_text(
         "generation: {model: 'counting:y', concurrency: 3, parameters: {temperature: 1, max_tokens: 5}}"
@@ -130,7 +135,6 @@ def test_a_wrong_section_is_explained(data, tmp_path, content, message):
         (("data.jsonl", "--model", "echo:", "--extra", "a=b"), "'b' is not JSON. Quote text twice"),
         (("data.jsonl", "--model", "echo:", "--until", "x"), "must be written METRIC ± WIDTH"),
         (("data.jsonl", "--model", "echo:", "--until", "x ± 0"), "The width must be above 0"),
-        (("data.jsonl", "--model", "echo:", "--system", "@none.txt"), "none.txt cannot be read"),
         (("data.jsonl", "--model", "echo:", "--accept-open"), "--accept-open needs --resume"),
         (("--resume", "run", "--model", "echo:"), "does not accept --model"),
         (("--resume", "run", "--temperature", "0"), "does not accept --temperature"),

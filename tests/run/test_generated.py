@@ -8,6 +8,8 @@ import pytest
 
 from multimodal_eval import GeneratedRun, evaluate, generate, resume
 from multimodal_eval.core.errors import ConfigError, RunFolderError
+from multimodal_eval.data.runs.own_runs import is_own
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.meter import BudgetError
 from multimodal_eval.run.generated import continue_generation, score_generated
 from tests.generate.counting_model import CountingModel
@@ -101,6 +103,27 @@ def test_a_budget_in_python(tmp_path):
     with pytest.raises(BudgetError, match=r"0\.40 USD are spent"):  # 0.2 per answer
         evaluate(ROWS, model=CountingModel(), generation=settings, metrics=["exact_match"], output=tmp_path / "run")
     resume(tmp_path / "run", model=CountingModel(), generation={"budget": 5})
+
+
+def test_a_budget_without_an_output_folder():
+    settings = {"price": {"input": 1000, "output": 10000}, "budget": 0.5, "parameters": {"max_tokens": 10}}
+    with pytest.raises(BudgetError, match="Name an `output` folder to keep the answers so far"):
+        generate(ROWS, model=CountingModel(), generation=settings)
+
+
+def test_a_run_stays_one_of_the_user(tmp_path, monkeypatch):
+    """Also after its settings have changed, in another process: files that it names may be read."""
+    monkeypatch.setenv("MMEVAL_STATE", str(tmp_path / "state"))
+    generate(ROWS, model=CountingModel(), output=tmp_path / "run")
+    score_generated(tmp_path / "run", metrics=["exact_match"])
+    with pytest.raises(Exception, match="the key is not valid"):
+        evaluate(DOWN, model=CountingModel(), output=tmp_path / "second", metrics=["exact_match"], generation=ONE)
+    with pytest.raises(Exception, match="the key is not valid"):
+        resume(tmp_path / "second", model=CountingModel(), generation={"timeout": 5})
+    monkeypatch.setattr("multimodal_eval.data.runs.own_runs._made_here", set())  # as in another process
+    for name in ("run", "second"):
+        folder = RunFolder(tmp_path / name)
+        assert is_own(folder, folder.read_info())
 
 
 def test_scoring_a_folder_that_has_no_answers_yet(tmp_path):

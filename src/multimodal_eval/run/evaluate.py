@@ -16,7 +16,7 @@ from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.damage import faults
 from multimodal_eval.data.runs.grants import granted, refuse_asking, refuse_requests
-from multimodal_eval.data.runs.own_runs import remember
+from multimodal_eval.data.runs.own_runs import rewrite
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
@@ -160,9 +160,7 @@ def continue_in(
         settings = with_changes(plan.config.generation, dict(changes or {}))
         plan = dataclasses.replace(plan, config=msgspec.structs.replace(plan.config, generation=settings))
         generation = generation_again(plan, model, folder.label)
-        changed = _with_settings(info, settings)
-        remember(folder, changed)  # before it is written: a run with other settings would not be the user's
-        folder.write_info(changed)
+        rewrite(folder, info, _with_settings(info, settings))
     elif changes:
         raise ConfigError(f"{folder.label} has all its answers: {', '.join(changes)} would change nothing")
     source = partial(opened_again, info.source, plan)

@@ -16,6 +16,7 @@ from multimodal_eval.core.records import GenerationInfo, RunInfo
 from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.damage import faults
+from multimodal_eval.data.runs.own_runs import rewrite
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
@@ -176,8 +177,9 @@ def score_generated(
     with folder.locked(), chosen.executor(plan) as executor, shown(progress) as report:
         folder.clear_temporary()
         worker = Worker(plan, folder)
+        stored = folder.read_info()
         info = msgspec.structs.replace(
-            folder.read_info(),
+            stored,
             config=plan.config,
             task=None if plan.task is None else plan.task.name,
             unavailable=plan.unavailable,
@@ -186,7 +188,7 @@ def score_generated(
             **described_metrics(plan),
         )
         refuse_missing_fields(execute.planned_for(worker, info), folder, info)
-        folder.write_info(info)
+        rewrite(folder, stored, info)
         execute.score_answers(worker, info, executor, report)
     return Run(folder)
 

@@ -19,7 +19,7 @@ import msgspec
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.run_folder import RunFolder
 
-__all__ = ["is_own", "remember", "state_folder"]
+__all__ = ["is_own", "remember", "rewrite", "state_folder"]
 
 SHARDS, PER_SHARD = 256, 64
 MOST = SHARDS * PER_SHARD  # runs; the oldest are forgotten
@@ -59,6 +59,13 @@ def remember(folder: RunFolder, info: RunInfo) -> None:
         new.write_bytes(msgspec.json.encode(entry))
         new.replace(file)  # readers see the old entry or the new one
         _forget_oldest(file.parent)
+
+
+def rewrite(folder: RunFolder, old: RunInfo, new: RunInfo) -> None:
+    """Replace run.json by one with other settings. A run of the user stays one; anybody else's does not become one."""
+    if is_own(folder, old):
+        remember(folder, new)
+    folder.write_info(new)
 
 
 def is_own(folder: RunFolder, info: RunInfo) -> bool:

@@ -39,6 +39,8 @@ class MeteredGeneration(Generation):
         try:
             info = Generation.answers(metered, folder, info, _Shown(progress, meter), **options)
         except BudgetError as error:
+            if not folder.is_kept:
+                raise BudgetError(f"{error}. Name an `output` folder to keep the answers so far") from None
             name = "run" if info.metrics or info.unavailable else "generate"
             command = f"mmeval {name} --resume {quote(folder.label)} --budget AMOUNT"
             raise BudgetError(f"{error}. The answers so far are kept. Continue with a larger one: {command}") from None

@@ -30,6 +30,7 @@ from multimodal_eval.data.runs.storage import Location, is_url
 from multimodal_eval.generate.cache import AnswerCache, cache_key
 from multimodal_eval.generate.engine import Asker, BreakerError, Effort, OpenRequestError, for_each
 from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.generate.meter import BudgetError
 from multimodal_eval.generate.outcomes import failed
 from multimodal_eval.generate.prompts import Earlier, Prompts
 from multimodal_eval.generate.protocol import EndpointError, Generator, Request
@@ -164,8 +165,10 @@ class _Step:
             try:
                 await self._ask_all()
             except (BreakerError, EndpointError) as error:
-                if isinstance(error, EndpointError) and not self.folder.is_kept:  # a temporary folder is removed
+                if isinstance(error, BudgetError):  # `metered` says how to continue
                     raise
+                if isinstance(error, EndpointError) and not (self.folder.is_kept and self._parts.done):
+                    raise  # the folder is removed
                 raise type(error)(f"{str(error).removesuffix('.')}. {self._what_is_kept()}") from error
             if self._open:
                 self._refuse_open()
