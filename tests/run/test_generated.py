@@ -42,6 +42,30 @@ def test_a_function_is_a_model():
     assert [sample.generated_answer for sample in run.samples()] == ["SAY RED", "SAY BLUE"]
 
 
+def test_a_function_may_depend_on_the_sample(monkeypatch):
+    monkeypatch.delenv("MMEVAL_CACHE")
+    rows = [{"id": name, "question": "Who is it?"} for name in "abcdef"]
+    for suffix in "12":
+        run = generate(rows, model=lambda request: f"{request.id}{suffix}")  # noqa: B023 - called at once
+        assert [sample.generated_answer for sample in run.samples()] == [f"{name}{suffix}" for name in "abcdef"]
+
+
+def test_a_script_answers_by_id(monkeypatch, tmp_path):
+    monkeypatch.delenv("MMEVAL_CACHE")
+    (tmp_path / "answers.json").write_text('{"a": "first", "b": "second"}')
+    run = generate([{"id": name, "question": "Same?"} for name in "ab"], model=f"script:{tmp_path}/answers.json")
+    assert [sample.generated_answer for sample in run.samples()] == ["first", "second"]
+
+
+def test_equal_requests_to_a_cacheable_model_are_asked_once(monkeypatch, tmp_path):
+    monkeypatch.delenv("MMEVAL_CACHE")
+    monkeypatch.setenv("MMEVAL_HOME", str(tmp_path))
+    model = CountingModel()
+    run = generate([{"id": name, "question": "say red"} for name in "abcdef"], model=model)
+    assert len(model.calls) == 1
+    assert {sample.generated_answer for sample in run.samples()} == {"red"}
+
+
 def test_scores_are_those_of_one_step():
     two = generate(ROWS, model=CountingModel()).score(metrics=["exact_match"])
     one = evaluate(ROWS, metrics=["exact_match"], model=CountingModel())

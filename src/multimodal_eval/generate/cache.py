@@ -23,15 +23,20 @@ import msgspec
 
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import outcome_of
-from multimodal_eval.generate.protocol import Answer, Request
+from multimodal_eval.generate.protocol import Answer, Generator, Request
 from multimodal_eval.resources.store import home
 
-__all__ = ["AnswerCache", "cache_key"]
+__all__ = ["AnswerCache", "cache_key", "is_cacheable"]
 
 VERSION = 1  # increase when a request with the same digest is sent in another form
 _WAIT = 30  # seconds to wait for another process that is writing
 _BATCH = 64  # answers that are written together
 _LONGEST_NAME = 80
+
+
+def is_cacheable(generator: Generator) -> bool:
+    """Whether the label of a generator and a request determine the answer. Those of a program may use more."""
+    return bool(getattr(generator, "is_cacheable", True))
 
 
 def cache_key(label: str, request: Request) -> bytes:

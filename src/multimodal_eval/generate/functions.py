@@ -20,6 +20,8 @@ Function = Callable[[Any], Any]
 class FunctionGenerator:
     """A function of one request. A plain function runs in a thread, so that it may block."""
 
+    is_cacheable = False  # it may use the sample, or a model that its source does not name
+
     def __init__(self, function: Function, label: str | None = None) -> None:
         self.function = function
         self.label = label or _label(function)

@@ -10,7 +10,9 @@ A generator is any object with a `label` and an asynchronous `answer(request)`:
 
 It raises `RetryableError` for a failure that is not the fault of the request (a time-out, a rate limit, a lost
 connection), `RejectedError` for a request that the model does not accept, and `EndpointError` if none can succeed. The
-engine limits how many calls run at once, retries, and stores what comes back.
+engine limits how many calls run at once, retries, and stores what comes back. An answer is cached and serves all equal
+requests to the same label; a generator whose answers depend on anything else, such as the id of the sample, sets
+`is_cacheable = False`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ class Echo:
     """Answers with the prompt."""
 
     label = "echo"
+    is_cacheable = False  # there is nothing to save
 
     async def answer(self, request: Request) -> Answer:
         """The text of the user's last turn."""
@@ -24,6 +25,8 @@ class Echo:
 
 class Script:
     """Answers that are written in a JSON file: {sample id: answer}."""
+
+    is_cacheable = False  # samples with the same question may have other answers
 
     def __init__(self, path: Path) -> None:
         try:

@@ -15,7 +15,7 @@ from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
-from multimodal_eval.generate.cache import AnswerCache
+from multimodal_eval.generate.cache import AnswerCache, is_cacheable
 from multimodal_eval.generate.estimate import Estimate
 from multimodal_eval.generate.protocol import Request
 from multimodal_eval.run.generation.step import Generation, run_async
@@ -44,7 +44,8 @@ def estimated(plan: Plan, source: Input, generation: Generation) -> Estimate:
         while some := list(islice(samples, _TOGETHER)):
             await add(some)
 
-    with AnswerCache(generation.generator.label, on=generation.config.use_cache) as cache:
+    is_cached = generation.config.use_cache and is_cacheable(generation.generator)
+    with AnswerCache(generation.generator.label, on=is_cached) as cache:
         run_async(add_all())
     return estimate
 
