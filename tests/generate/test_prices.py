@@ -1,4 +1,4 @@
-"""Prices: which one a model has, what tokens cost, and what a price file must be."""
+"""Prices: the price of a model, what tokens cost, and what a price file must be."""
 
 from __future__ import annotations
 

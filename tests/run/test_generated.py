@@ -68,8 +68,8 @@ def test_equal_requests_to_a_cacheable_model_are_asked_once(monkeypatch, tmp_pat
 
 def test_scores_are_those_of_one_step():
     two = generate(ROWS, model=CountingModel()).score(metrics=["exact_match"])
-    one = evaluate(ROWS, metrics=["exact_match"], model=CountingModel())
-    assert two.results == one.results
+    direct = evaluate(ROWS, metrics=["exact_match"], model=CountingModel())
+    assert two.results == direct.results
     assert two["exact_match"]["value"] == 0.5
 
 

@@ -70,7 +70,7 @@ def _fresh(data: Any, params: Params) -> GeneratedRun:
 
 
 def show(run: GeneratedRun, params: Params) -> None:
-    """Print what the model answered, where it is, and the next command."""
+    """Print what the model answered, the place of the answers, and the next command."""
     from multimodal_eval.cli.show import as_text, console
     from multimodal_eval.cli.show_generation import generation_lines
     from multimodal_eval.core.records import to_json

@@ -94,7 +94,7 @@ _OF_METRICS = (
 
 
 def run_options(command: Command) -> Command:
-    """The options of a run: what it reads and scores, and where it is stored."""
+    """The options of a run: what it reads and scores, and its folder."""
     return _with_options(command, tuple(_OPTIONS))
 
 

@@ -136,7 +136,7 @@ def continue_generation(
     progress: Progress | bool | None = None,
     generation: Mapping[str, Any] | None = None,
 ) -> GeneratedRun:
-    """Ask for the answers that an interrupted `generate` has not got; the arguments are those of `resume`."""
+    """Ask for the answers that an interrupted `generate` lacks; the arguments are those of `resume`."""
     folder = RunFolder(location)
     info = folder.read_info()
     if info.state != "generated" or any(faults(folder)):

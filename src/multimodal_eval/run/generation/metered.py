@@ -57,7 +57,7 @@ class MeteredGeneration(Generation):
 
 
 def is_refused(folder: RunFolder, error: Exception) -> bool:
-    """Whether the endpoint refuses every request, so that a run has not a single answer. A budget can be raised."""
+    """Whether the endpoint refuses every request, so that a run has no answer at all. A budget can be raised."""
     info = folder.read_info()
     if info.state != "generating" or not isinstance(error, EndpointError) or isinstance(error, BudgetError):
         return False
