@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LATENCY, CONNECTIONS = 0.05, 100
-IMAGES = 200  # distinct ones
+IMAGES = 1_000  # distinct ones
 
 INSPECT = """
 from inspect_ai import Task, task

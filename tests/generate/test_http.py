@@ -22,6 +22,12 @@ from multimodal_eval.generate.providers.chat_replies import answer_from
 from multimodal_eval.generate.secrets import Key
 from tests.generate.server import Behaviour, Reply, Server, answer_to
 
+
+@pytest.fixture(autouse=True)
+def no_proxies_of_other_tests():
+    http._proxy.cache_clear()
+
+
 BODY = b'{"model":"tiny","messages":[{"role":"user","content":"hello"}]}'
 KEY = "sk-very-secret/0123456789"
 

@@ -22,6 +22,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -289,6 +290,7 @@ def _without_secrets(url: str) -> str:
     return address.rpartition("@")[2] if "@" in address else address
 
 
+@lru_cache(64)
 def _proxy(url: str) -> str | None:
     """The proxy of the environment for an address; none for this machine."""
     parts = urlsplit(url)
