@@ -6,16 +6,11 @@ number of cores and in any order: random choices start from the seed, the epoch 
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections import deque
-from dataclasses import dataclass
-from hashlib import sha256
-
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.generate.protocol import Answer, Generator, RejectedError, Request
+from multimodal_eval.generate.providers.local_jobs import Job, JobThread, seed_of
 from multimodal_eval.models.language.causal import LANGUAGES, rebuild_derived_files
 from multimodal_eval.models.language.chat_template import ChatTemplate, Message
 from multimodal_eval.models.language.sampling import Sampling
@@ -29,29 +24,6 @@ ROWS = 16  # answers that are written at the same time
 MAX_TOKENS = 512  # if the parameters give no limit
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """A request that waits for its answer."""
-
-    request: Request
-    loop: asyncio.AbstractEventLoop
-    answer: asyncio.Future[Answer]
-
-    def deliver(self, result: Answer | BaseException) -> None:
-        """Hand over the result, from another thread."""
-
-        def hand_over() -> None:
-            if self.answer.done():
-                return
-            if isinstance(result, BaseException):
-                self.answer.set_exception(result)
-            else:
-                self.answer.set_result(result)
-
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(hand_over)
-
-
 class EmbeddedLlama:
     """A model that writes in a thread of its own, which ends when nothing waits."""
 
@@ -59,49 +31,30 @@ class EmbeddedLlama:
 
     def __init__(self, model: Model) -> None:
         self.model, self.label = model, f"llama:{model.label}"
-        self._waiting: deque[_Job] = deque()
-        self._lock = threading.Lock()
-        self._is_running = False
+        self._jobs = JobThread(self._work, "llama")
         self._opened: tuple[LlamaWriter, ChatTemplate] | None = None
 
     async def answer(self, request: Request) -> Answer:
         """The model's answer to the turns."""
         if request.media:
             raise RejectedError(f"{self.label} reads text only. The request has: {request.media[0].kind}")
-        loop = asyncio.get_running_loop()
-        job = _Job(request, loop, loop.create_future())
-        with self._lock:
-            self._waiting.append(job)
-            if not self._is_running:
-                self._is_running = True
-                threading.Thread(target=self._run, name="llama", daemon=True).start()
-        return await job.answer
+        return await self._jobs.ask(request)
 
-    def _run(self) -> None:
-        jobs: dict[int, _Job] = {}  # those whose answers are being written, by the identity of their order
-        orders: dict[int, Order] = {}
-        try:
-            with model_faults(self.label):
+    def _work(self) -> None:
+        """Write answers as long as requests wait. They join and leave between two tokens."""
+        writing: dict[int, tuple[Order, Job]] = {}  # by the identity of the order
+        with model_faults(self.label):
+            try:
                 writer, template = self._open()
-                while self._is_needed(bool(jobs)):
-                    for job in self._next(ROWS - len(jobs)):
-                        order = self._order(job, writer, template)
-                        if order is None:
-                            continue
-                        jobs[id(order)], orders[id(order)] = job, order
-                        written = writer.add(order)
-                        if written is not None:
-                            jobs.pop(id(order)).deliver(self._answer(orders.pop(id(order)), written))
-                    self._drop_cancelled(jobs, orders, writer)
+                while self._jobs.is_needed(is_working=bool(writing)):
+                    for job in self._jobs.next(ROWS - len(writing)):
+                        self._begin(job, writer, template, writing)
+                    self._drop_cancelled(writer, writing)
                     for order, written in writer.step():
-                        jobs.pop(id(order)).deliver(self._answer(orders.pop(id(order)), written))
-        except BaseException as fault:  # noqa: BLE001 - the thread ends, and those who wait must learn why
-            with self._lock:
-                left = [*jobs.values(), *self._waiting]
-                self._waiting.clear()
-                self._is_running, self._opened = False, None
-            for job in left:
-                job.deliver(fault)
+                        self._jobs.deliver(writing.pop(id(order))[1], self._answer(order, written))
+            except BaseException:
+                self._opened = None  # its rows may be in any state
+                raise
 
     def _open(self) -> tuple[LlamaWriter, ChatTemplate]:
         if self._opened is None:
@@ -109,32 +62,26 @@ class EmbeddedLlama:
             self._opened = LlamaWriter(self.model, ROWS, cores()), ChatTemplate(self.model)
         return self._opened
 
-    def _is_needed(self, is_writing: bool) -> bool:
-        """Whether there is anything to do. If not, the next request starts a new thread."""
-        with self._lock:
-            self._is_running = is_writing or bool(self._waiting)
-            return self._is_running
-
-    def _next(self, free: int) -> list[_Job]:
-        with self._lock:
-            return [self._waiting.popleft() for _ in range(min(free, len(self._waiting)))]
-
-    def _drop_cancelled(self, jobs: dict[int, _Job], orders: dict[int, Order], writer: LlamaWriter) -> None:
-        """Stop writing answers that nobody waits for any more: their requests have timed out."""
-        gone = [key for key, job in jobs.items() if job.answer.cancelled()]
-        writer.drop([orders[key] for key in gone])
-        for key in gone:
-            del jobs[key], orders[key]
-
-    def _order(self, job: _Job, writer: LlamaWriter, template: ChatTemplate) -> Order | None:
-        """What is to be written; None if the request is cancelled or cannot be answered."""
-        if job.answer.cancelled():
-            return None
+    def _begin(
+        self, job: Job, writer: LlamaWriter, template: ChatTemplate, writing: dict[int, tuple[Order, Job]]
+    ) -> None:
+        if job.is_cancelled:
+            return
         try:
-            return self._checked_order(job.request, writer, template)
+            order = self._checked_order(job.request, writer, template)
         except MultimodalEvalError as refusal:
-            job.deliver(refusal)
-            return None
+            self._jobs.deliver(job, refusal)
+            return
+        written = writer.add(order)
+        if written is None:
+            writing[id(order)] = order, job
+        else:
+            self._jobs.deliver(job, self._answer(order, written))
+
+    def _drop_cancelled(self, writer: LlamaWriter, writing: dict[int, tuple[Order, Job]]) -> None:
+        """Stop writing answers that nobody waits for any more."""
+        gone = [key for key, (_, job) in writing.items() if job.is_cancelled]
+        writer.drop([writing.pop(key)[0] for key in gone])
 
     def _checked_order(self, request: Request, writer: LlamaWriter, template: ChatTemplate) -> Order:
         for turn in request.turns:
@@ -150,7 +97,7 @@ class EmbeddedLlama:
                 f"the request has {len(prompt):,} tokens, and {self.label} reads from 1 to {writer.longest - 1:,}"
             )
         sampling = Sampling(
-            parameters.temperature or 0.0, 1.0 if parameters.top_p is None else parameters.top_p, _seed(request)
+            parameters.temperature or 0.0, 1.0 if parameters.top_p is None else parameters.top_p, seed_of(request)
         )
         most = min(parameters.max_tokens or MAX_TOKENS, room)
         return Order(prompt, most, sampling, tuple(parameters.stop), parameters.logprobs)
@@ -164,11 +111,6 @@ class EmbeddedLlama:
             output_tokens=len(written.tokens),
             model=self.model.name,
         )
-
-
-def _seed(request: Request) -> int:
-    content = f"{request.parameters.seed or 0}\0{request.epoch}\0{request.digest}"
-    return int.from_bytes(sha256(content.encode()).digest()[:8], "big")
 
 
 def open_generator(provider: str, model: str, config: GenerationConfig) -> Generator:
