@@ -80,6 +80,8 @@ def test_a_cancelled_request_does_not_disturb_the_others(generator):
 
     (alone,) = answers(generator, [request_for("kept")])
     assert asyncio.run(ask()) == alone
+    assert answers(generator, [request_for("kept")]) == [alone]
+    assert not generator._jobs._taken  # nothing is kept of what was asked
 
 
 def test_broken_weights_are_told_to_everyone_who_waits(generator):

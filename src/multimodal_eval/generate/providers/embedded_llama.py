@@ -66,6 +66,7 @@ class EmbeddedLlama:
         self, job: Job, writer: LlamaWriter, template: ChatTemplate, writing: dict[int, tuple[Order, Job]]
     ) -> None:
         if job.is_cancelled:
+            self._jobs.drop(job)
             return
         try:
             order = self._checked_order(job.request, writer, template)
@@ -81,7 +82,9 @@ class EmbeddedLlama:
     def _drop_cancelled(self, writer: LlamaWriter, writing: dict[int, tuple[Order, Job]]) -> None:
         """Stop writing answers that nobody waits for any more."""
         gone = [key for key, (_, job) in writing.items() if job.is_cancelled]
-        writer.drop([writing.pop(key)[0] for key in gone])
+        for order, job in [writing.pop(key) for key in gone]:
+            writer.drop([order])
+            self._jobs.drop(job)
 
     def _checked_order(self, request: Request, writer: LlamaWriter, template: ChatTemplate) -> Order:
         for turn in request.turns:

@@ -86,6 +86,10 @@ class JobThread:
             self._taken |= {id(job): job for job in jobs}
         return jobs
 
+    def drop(self, job: Job) -> None:
+        """Forget a request that was taken and is cancelled."""
+        self._taken.pop(id(job), None)
+
     def deliver(self, job: Job, result: Answer | BaseException) -> None:
         """Hand over the result of a request that was taken."""
         self._taken.pop(id(job), None)

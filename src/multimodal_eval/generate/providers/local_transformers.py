@@ -51,7 +51,9 @@ class LocalTransformers:
             while self._jobs.is_needed():
                 batches: defaultdict[Writing, list[tuple[Job, Conversation]]] = defaultdict(list)
                 for job in self._jobs.next(self.batch_size):
-                    if not job.is_cancelled:
+                    if job.is_cancelled:
+                        self._jobs.drop(job)
+                    else:
                         self._sort_in(job, self._writer, batches)
                 for writing, jobs in batches.items():
                     size = 1 if writing.sampling.temperature else self.batch_size
