@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from multimodal_eval.core.signature import Signature
     from multimodal_eval.data.runs.run import Run, load_run
     from multimodal_eval.evaluation.metrics_registry import evaluate_sample
+    from multimodal_eval.generate.functions import batched
     from multimodal_eval.interop.accumulator import Accumulator, ScoreValue, compute
     from multimodal_eval.interop.coco import CaptionScores, caption_scores
     from multimodal_eval.interop.list_scores import AnswerScores, LabelScores, answer_scores, label_scores
@@ -60,6 +61,7 @@ _MODULES = {
     "compute": "interop.accumulator",
     "evaluate": "run.evaluate",
     "evaluate_sample": "evaluation.metrics_registry",
+    "batched": "generate.functions",
     "generate": "run.generated",
     "label_scores": "interop.list_scores",
     "load_run": "data.runs.run",
@@ -99,6 +101,7 @@ __all__ = [
     "Signature",
     "__version__",
     "answer_scores",
+    "batched",
     "caption_scores",
     "compute",
     "evaluate",

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from multimodal_eval.core.errors import ConfigError, shorten
+from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, shorten
 from multimodal_eval.generate.protocol import Answer, Request
 
-__all__ = ["FunctionGenerator"]
+__all__ = ["BatchGenerator", "FunctionGenerator", "batched"]
 
 Reply = str | Answer | None
 Function = Callable[[Any], Any]
+_GATHERING = 0.01  # seconds in which the first batch fills
 
 
 class FunctionGenerator:
@@ -28,13 +31,92 @@ class FunctionGenerator:
 
     async def answer(self, request: Request) -> Answer:
         """What the function returns for the request."""
-        if inspect.iscoroutinefunction(self.function):
-            reply = await self.function(request)
-        else:
-            reply = await asyncio.to_thread(self.function, request)
-            if isinstance(reply, Awaitable):
-                reply = await reply
-        return answer_of(reply, self.label)
+        return answer_of(await _called(self.function, request), self.label)
+
+
+def batched(size: int) -> Callable[[Function], BatchGenerator]:
+    """A decorator: makes a model of a function that answers up to `size` requests at once.
+
+        @batched(32)
+        def model(requests: list[Request]) -> list[str]:
+            ...
+
+    The function may be asynchronous. It returns one answer per request, in the same order: text, or an `Answer`.
+    """
+    if size < 1:
+        raise ConfigError(f"a batch must have at least one request. Got {size} instead.")
+    return lambda function: BatchGenerator(function, size)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    request: Request
+    answer: asyncio.Future[Answer]
+
+
+class BatchGenerator:
+    """A function of a list of requests. One batch is answered at a time, while the next one gathers.
+
+    If the function fails, its requests are asked one by one, so that the failure belongs to one sample.
+    """
+
+    is_cacheable = False  # as for a function of one request
+
+    def __init__(self, function: Function, size: int, label: str | None = None) -> None:
+        self.function, self.size = function, size
+        self.at_once = 2 * size
+        self.label = label or _label(function)
+        self._waiting: deque[_Waiting] = deque()
+        self._worker: asyncio.Task[None] | None = None
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer to one request, from the batch that it is in."""
+        waiting = _Waiting(request, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
+        return await waiting.answer
+
+    async def _work(self) -> None:
+        if len(self._waiting) < self.size:
+            await asyncio.sleep(_GATHERING)
+        while self._waiting:
+            batch = [self._waiting.popleft() for _ in range(min(self.size, len(self._waiting)))]
+            await self._answer([each for each in batch if not each.answer.done()])  # the others were cancelled
+
+    async def _answer(self, batch: Sequence[_Waiting]) -> None:
+        if not batch:
+            return
+        try:
+            answers = await self._answers([each.request for each in batch])
+        except Exception as error:  # noqa: BLE001 - of a function that somebody else wrote
+            if len(batch) > 1 and not isinstance(error, MultimodalEvalError):
+                for each in batch:
+                    await self._answer([each])
+                return
+            for each in batch:
+                if not each.answer.done():
+                    each.answer.set_exception(error)
+            return
+        for each, answer in zip(batch, answers, strict=True):
+            if not each.answer.done():
+                each.answer.set_result(answer)
+
+    async def _answers(self, requests: list[Request]) -> list[Answer]:
+        replies = await _called(self.function, requests)
+        is_list = isinstance(replies, Sequence) and not isinstance(replies, str)
+        if not is_list or len(replies) != len(requests):
+            got = f"{len(replies)}" if is_list else shorten(replies)
+            raise ConfigError(f"{self.label} must return a list of {len(requests)} answers. Got {got} instead.")
+        return [answer_of(reply, self.label) for reply in replies]
+
+
+async def _called(function: Function, argument: object) -> Any:
+    """What the function returns. A plain one runs in a thread, so that it may block."""
+    if inspect.iscoroutinefunction(function):
+        return await function(argument)
+    reply = await asyncio.to_thread(function, argument)
+    return await reply if isinstance(reply, Awaitable) else reply
 
 
 def answer_of(reply: Reply, label: str) -> Answer:
