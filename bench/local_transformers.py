@@ -25,7 +25,7 @@ from PIL import Image
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.conversation import Part
 from multimodal_eval.core.conversation import Turn as ReadTurn
-from multimodal_eval.generate.protocol import Media, Request, Text, Turn
+from multimodal_eval.generate.protocol import Generator, Media, Request, Text, Turn
 from multimodal_eval.generate.registry import find_generator
 from multimodal_eval.models.language.torch_writer import Conversation, TorchWriter
 from multimodal_eval.models.source import find_model
@@ -40,9 +40,9 @@ def png(seed: int) -> bytes:
     return stream.getvalue()
 
 
-async def asked(generator, requests) -> int:
+async def asked(generator: Generator, requests: list[Request]) -> int:
     answers = await asyncio.gather(*map(generator.answer, requests))
-    return sum(answer.output_tokens for answer in answers)
+    return sum(answer.output_tokens or 0 for answer in answers)
 
 
 def bare(writer: TorchWriter, images: list[bytes], size: int, tokens: int) -> float:

@@ -81,13 +81,15 @@ def test_the_configuration_is_valid():
     assert isinstance(load_config(yaml.safe_load(example)).generation, GenerationConfig)
 
 
-def test_the_python_example_runs(folder, capsys):
-    (example,) = PYTHON.findall(TEXT)
+def test_the_python_examples_run(folder, capsys):
+    first, second = PYTHON.findall(TEXT)
     with chdir(folder):
         space: dict[str, object] = {}
-        exec(example, space)
+        exec(first, space)
         assert eval("answers.generation.statuses", space) == {"ok": 2, "rejected": 1}
         assert eval("run['exact_match']['value']", space) == 0.5
+        exec(second, space)
+        assert eval("run['exact_match']['n_scored']", space) == 3
 
 
 if __name__ == "__main__":
