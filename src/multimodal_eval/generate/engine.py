@@ -43,9 +43,9 @@ class Effort:
     timeout: float = 600.0  # seconds per attempt
     retries: int = 8
     first_delay: float = 0.5  # seconds; the longest delay doubles with every attempt
-    longest_delay: float = 60.0
+    longest_delay: float = 2.0  # longer ones are the controller's, if the endpoint is down
     longest_wait: float = 900.0  # seconds that a request waits for a rate limit, in total
-    first_failures: int = 20  # failures in a row that stop a run without a single success
+    first_failures: int = 10  # failures in a row that stop a run without a single success
     longest_outage: float = 120.0  # seconds of failures only that stop a run with successes before
 
 
@@ -100,7 +100,7 @@ class Asker:
                 outcome = ending
             except MultimodalEvalError:
                 raise
-            except Exception as bug:  # of a function or a plug-in
+            except Exception as bug:  # noqa: BLE001 - of a function or a plug-in
                 outcome = failed("raised", described(bug))
             else:
                 self._has_succeeded = True
@@ -185,7 +185,7 @@ async def for_each(
     def ended(task: asyncio.Task[None]) -> None:
         running.discard(task)
         changed.set()
-        if not task.cancelled() and task.exception() is not None:
+        if task.cancelled() or task.exception() is not None:
             failures.append(task)
 
     failures: list[asyncio.Task[None]] = []
@@ -206,8 +206,8 @@ async def for_each(
         for task in list(running):
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-    for task in failures:
-        task.result()  # raises
+    if failures:
+        failures[0].result()  # raises
 
 
 async def _called(work: Callable[[T], Awaitable[None]], item: T) -> None:

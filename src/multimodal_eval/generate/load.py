@@ -10,7 +10,7 @@ The load is the number of requests at once, a real number. A fraction is kept by
 - If a lower load does not lower the share of failures, they do not depend on the load. That share is then the usual
   one, and the load returns to what it was.
 - If only requests that started while all places were taken fail, the endpoint limits requests at once: the number of
-  places is the whole part of the load. Otherwise it limits the rate: pacing keeps to it, and the places are not a limit.
+  places is the load, rounded. Otherwise it limits the rate: pacing keeps to it, and the places are not a limit.
 - After many failures in a row, the endpoint is down: one request at a time tries it, after growing pauses, or after the
   pause that the endpoint asks for. The first success brings back half of the load, which then doubles again.
 """
@@ -32,7 +32,7 @@ FINISHED = 0.9  # share of a trial's requests after which it is judged; the othe
 STEP, LARGEST_STEP = 0.03, 0.5  # growth per trial
 PLACE_STEP = 0.05  # of the load, if the endpoint limits requests at once
 NEAR = 1.1  # times the load of the last failures: up to there, steps stay small
-SEVERE = 0.5  # share of failures beyond the usual one that ends a trial early
+EARLY = 0.75  # share of failures beyond the usual one that ends a trial early
 DOWN_AFTER = 12  # failures in a row, over three latencies
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0  # seconds between two attempts at an endpoint that is down
 LONGEST_ASKED = 60.0  # seconds; a longer Retry-After is tried in between
@@ -201,15 +201,22 @@ class Load:
         if failed:
             trial.failed += 1
             trial.lowest_failed = min(ticket.level, trial.lowest_failed or ticket.level)
+            trial.size = max(trial.size, TRIAL)  # a small trial is enough to grow, and not to judge failures
         else:
             trial.highest_answered = max(ticket.level, trial.highest_answered)
-        is_severe = trial.sent >= max(TRIAL // 2, trial.size // 3) and self._is_severe(trial)
-        if is_severe or (trial.sent == trial.size and trial.finished >= FINISHED * trial.size):
+        is_severe = trial.sent >= max(TRIAL // 2, trial.size // 3) and self._is_severe(trial, EARLY)
+        is_clear = self.limits_places and self._is_separated(trial)
+        if is_severe or is_clear or (trial.sent == trial.size and trial.finished >= FINISHED * trial.size):
             self._judge(trial, self._carried(now))
             self._restart()
 
-    def _is_severe(self, trial: _Trial) -> bool:
-        return trial.share >= self.usual + SEVERE * (1 - self.usual)
+    def _is_separated(self, trial: _Trial) -> bool:
+        """Whether only requests beyond some number at once fail."""
+        is_enough = min(trial.failed, trial.finished - trial.failed) >= SEPARATED
+        return is_enough and trial.highest_answered < trial.lowest_failed
+
+    def _is_severe(self, trial: _Trial, share: float) -> bool:
+        return trial.share >= self.usual + share * (1 - self.usual)
 
     def _carry(self, now: float) -> None:
         kept = self._kept(now)
@@ -252,7 +259,7 @@ class Load:
         if self.limits_places and is_separated and (trial.highest_answered or trial.lowest_failed >= self.places > 1):
             self.load = float(trial.lowest_failed - 1)
             return
-        if self._is_severe(trial):
+        if self._is_severe(trial, EARLY):
             lower = max(self.load / 4, carried / 2)
         else:
             lower = max(self.load * (1 - excess / (1 - self.usual)), 0.95 * carried / (1 - self.usual))
@@ -267,7 +274,8 @@ class Load:
         If they do, as many requests succeed as before, at most all of the fewer ones. If not, the same share succeeds.
         """
         share = trial_before.share
-        if_they_do = max(0.0, 1 - (1 - share) * trial_before.rate / trial.rate)
+        ratio = min(trial.rate / trial_before.rate, self.load / before)
+        if_they_do = max(0.0, 1 - (1 - share) / ratio)
         if trial.share > (share + if_they_do) / 2 and share - if_they_do > 0.05 and trial.share <= USUAL_AT_MOST:
             self.usual, self.load, self._refused_at = trial.share, before, 0.0
             return
@@ -277,7 +285,7 @@ class Load:
             self.load = max(self.load, 0.98 * before * (1 - share) / (1 - trial.share))
 
     def _raise(self) -> None:
-        """Large steps far below the load of the last failures, small ones near it; beyond it, each is twice as large."""
+        """Grow in large steps far below the load of the last failures, small ones near it, and doubling ones beyond."""
         if self.load > NEAR * self._refused_at:
             self._step = min(self._step * 2, LARGEST_STEP)
         if self.load < FAR * (self._refused_at - self.limits_places):

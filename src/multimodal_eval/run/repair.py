@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,7 +17,7 @@ from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.damage import faults
-from multimodal_eval.data.runs.part_files import faults_named, part_name, read_table
+from multimodal_eval.data.runs.part_files import faults_named, part_name, read_table, to_parquet
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import exchange_table, exchanges_of, with_answers
 from multimodal_eval.run.engine.base import Executor
@@ -150,8 +151,9 @@ def _replace(folder: RunFolder, number: int, table: pa.Table) -> None:
     """
     name = part_name("samples", number)
     before = folder.checksums.known(name)
-    if folder.has_part("answers", number):
-        table = with_answers(table, exchanges_of(folder.read_part("answers", number)))
+    if folder.has_part("answers", number):  # as they were stored and read again before they got their answers
+        stored = read_table(BytesIO(to_parquet(table)), None)
+        table = with_answers(stored, exchanges_of(folder.read_part("answers", number)))
     folder.write_part("samples", number, table)
     if folder.checksums.known(name) != before:
         folder.storage.remove(part_name("scores", number))

@@ -95,7 +95,8 @@ def _wrong_rows(folder: RunFolder, info: RunInfo) -> Iterator[Fault]:
 
 def _has_its_answers(folder: RunFolder, part: int) -> bool:
     """Whether the samples of a part have the answers of the model."""
-    texts = folder.read_part("samples", part, ["generated_answer"]).column("generated_answer").to_pylist()
+    samples = folder.read_part("samples", part, ["generated_answer"])
+    texts: list[str | None] = samples.column("generated_answer").to_pylist()
     answers = folder.read_part("answers", part, ["status", "text"])
     pairs = zip(answers.column("status").to_pylist(), answers.column("text").to_pylist(), strict=True)
     return texts == [text if status == "ok" else None for status, text in pairs]

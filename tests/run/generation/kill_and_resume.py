@@ -2,8 +2,8 @@
 
     python -m tests.run.generation.kill_and_resume [KILLS] [SEED]
 
-All files must be equal, byte by byte, except exchanges/ (times, latencies, attempts) and run.json, whose `created`,
-`finished` and own checksum differ. Requests are repeated only if they were in flight.
+All files must be equal, byte by byte, except exchanges/ (times, latencies, attempts), exchanges.json (its checksums)
+and run.json, whose `created`, `finished` and own checksum differ. Requests are repeated only if they were in flight.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def content(folder: Path) -> dict[str, object]:
         name = path.relative_to(folder).as_posix()
         if name == "run.json":
             files[name] = {key: value for key, value in json.loads(path.read_text()).items() if key not in TIMES}
-        elif name == "exchanges/manifest.json":
+        elif name == "exchanges.json":
             files[name] = None
         elif name.startswith("exchanges/"):
             files[name] = pq.read_table(path, columns=["row", "is_cached", "reply"]).to_pylist()
@@ -113,7 +113,9 @@ def main(times: int, seed: int) -> None:
             if differing:
                 raise SystemExit(f"killed at {killed}: {sorted(differing)} differ from the undisturbed run")
             shutil.rmtree(base / "run")
-    print(f"{kills} kills, every resumed run identical to the undisturbed one, {repeated} requests repeated. Killed at:")
+    print(
+        f"{kills} kills, every resumed run identical to the undisturbed one, {repeated} requests repeated. Killed at:"
+    )
     for name, count in sorted(stages.items()):
         print(f"  {count:4d}  {name}")
 

@@ -1,9 +1,10 @@
 """Checksums of the files of a run folder, so that damage is noticed instead of changing a score.
 
 A JSON file ends with the sha256 of everything before it. The sha256 of all other data files are in manifest.json, whose
-own sha256 is in results.json. Those of exchanges/ are in exchanges/manifest.json, because exchanges contain times: all
-other files of two runs with the same answers are equal. Until a run is finished, the checksum of each file is in a small file below checksums/,
-which is written just before the file itself: a file whose writing was interrupted never counts as complete.
+own sha256 is in results.json. Those of exchanges/ are in exchanges.json, because exchanges contain times: all other
+files of two runs with the same answers are equal. Until a run is finished, the checksum of each file is in a small file
+below checksums/, which is written just before the file itself: a file whose writing was interrupted never counts as
+complete.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
 
 MANIFEST, RESULTS = "manifest.json", "results.json"
 FOLDER = "checksums"
-EXCHANGES = "exchanges/manifest.json"
+EXCHANGES = "exchanges.json"
 DATA_FOLDERS = ("samples", "answers", "exchanges", "scores", "state")
-_NOT_DATA = (TEMPORARY, ".jsonl", ".json")  # the journal of generation, and the manifest of the exchanges
+_NOT_DATA = (TEMPORARY, ".jsonl")  # the journal of generation
 _SEAL = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
 _END = b"\n}\n"
 _DIFFERS = "is damaged and cannot be read: its checksum differs"
@@ -260,7 +261,7 @@ class Checksums:
         return read_manifest(content, self._storage.label)
 
     def _exchanges(self) -> Manifest | None:
-        """The content of exchanges/manifest.json; None if there is none. It is read when an exchange is compared."""
+        """The content of exchanges.json; None if there is none. It is read when an exchange is compared."""
         try:
             content = self._storage.read_bytes(EXCHANGES)
         except MissingFileError:

@@ -62,7 +62,7 @@ class Journal:
         with self.path.open("rb") as stream:
             for line in stream:
                 check, _, record = line.removesuffix(b"\n").partition(b" ")
-                if line.endswith(b"\n") and check == b"%08x" % zlib.crc32(record):
+                if check == b"%08x" % zlib.crc32(record):
                     yield record
 
     def close(self) -> None:

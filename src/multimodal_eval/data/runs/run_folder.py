@@ -3,9 +3,11 @@
 run.json                     description: settings, input, versions, signatures, part sizes, state
 samples/part-00000.parquet   the checked samples
 answers/, exchanges/         of a run that asked a model, see generate.answer_tables
+answers/journal.jsonl        the exchanges of parts that are not complete; removed when all samples have an answer
+exchanges.json               the checksums of the files in exchanges/, which differ from time to time
 state/METRIC.bin             corpus statistics
 scores/part-00000.parquet    one row per sample; the part is finished if this file exists
-manifest.json                the checksums of the files in samples/, state/ and scores/
+manifest.json                the checksums of the files in samples/, answers/, state/ and scores/
 results.json                 the aggregates, and the checksum of the manifest; written last
 lint.json                    warnings about the scores
 report.html                  the HTML report, if a command has written one
@@ -47,7 +49,15 @@ _SCRATCH = "scratch"
 _REPLACED = f"replaced{TEMPORARY}"
 _CONTENT = {  # what a run folder consists of; files with other names belong to the user
     *("run.json", "samples", "answers", "exchanges", "state", "scores", "results.json", "lint.json"),
-    *("report.html", "classification.json", "scores.jsonl", checksums.MANIFEST, checksums.FOLDER, _SCRATCH),
+    *(
+        "report.html",
+        "classification.json",
+        "scores.jsonl",
+        checksums.MANIFEST,
+        checksums.EXCHANGES,
+        checksums.FOLDER,
+        _SCRATCH,
+    ),
 }
 _SMALL = 1 << 24  # bytes of a part that may stay in memory
 

@@ -46,13 +46,17 @@ class AnswerParts:
         """The part of a row."""
         return bisect_right(self.starts, row) - 1
 
+    def is_committed(self, row: int) -> bool:
+        """Whether the part of a row is stored."""
+        return self.part_of(row) not in self.left
+
     def known(self, row: int) -> Exchange | None:
         """The exchange of a row, if its part is not committed."""
         return self.exchanges.get(self.part_of(row), {}).get(row)
 
     def is_known(self, row: int) -> bool:
         """Whether a row has an outcome."""
-        return self.part_of(row) not in self.left or self.known(row) is not None
+        return self.is_committed(row) or self.known(row) is not None
 
     def keep(self, row: int, exchange: Exchange) -> bool:
         """Note the outcome of a row. True if its part is now complete."""

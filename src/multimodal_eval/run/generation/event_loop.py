@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 __all__ = ["run_async"]
@@ -21,22 +21,22 @@ def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
-    runner = asyncio.Runner()
-    with ThreadPoolExecutor(1) as pool, runner:
-        loop = runner.get_loop()
-        task = loop.create_task(coroutine)
-        result = pool.submit(_run_until_complete, loop, task)
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(asyncio.run, _announced(coroutine, started))
         try:
             return result.result()
         except BaseException:
-            loop.call_soon_threadsafe(task.cancel)
-            result.exception()  # wait until it has ended
-            raise
+            if not result.done():
+                loop, task = started.result()
+                loop.call_soon_threadsafe(task.cancel)
+            raise  # after the thread has ended
 
 
-def _run_until_complete(loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> T:
-    asyncio.set_event_loop(loop)
-    try:
-        return loop.run_until_complete(task)
-    finally:
-        asyncio.set_event_loop(None)
+async def _announced(
+    coroutine: Coroutine[Any, Any, T], started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]]
+) -> T:
+    task = asyncio.current_task()
+    assert task is not None
+    started.set_result((asyncio.get_running_loop(), task))
+    return await coroutine

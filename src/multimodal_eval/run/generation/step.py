@@ -207,9 +207,9 @@ class _Step:
         complete = []
         for record in self._log.records():
             entry = msgspec.json.decode(record, type=JournalRecord)
-            if 0 <= entry.row < self._parts.rows and self._parts.part_of(entry.row) in self._parts.left:
-                if self._keep(entry.row, entry.exchange):
-                    complete.append(self._parts.part_of(entry.row))
+            is_wanted = 0 <= entry.row < self._parts.rows and not self._parts.is_committed(entry.row)
+            if is_wanted and self._keep(entry.row, entry.exchange):
+                complete.append(self._parts.part_of(entry.row))
         for part in complete:
             self._parts.commit(part)
 

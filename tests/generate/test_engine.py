@@ -1,0 +1,229 @@
+"""Retries, the breaker and time-outs, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RetryableError
+from multimodal_eval.generate.engine import Asker, BreakerError, Effort, OpenRequestError, for_each
+from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.generate.protocol import (
+    Answer,
+    EndpointError,
+    MalformedReplyError,
+    RateLimitError,
+    RejectedError,
+    Request,
+)
+from tests.generate.requests import asked
+from tests.generate.simulated_server import Server
+from tests.generate.virtual_time import simulated
+
+
+class Scripted:
+    """Raises or returns what is listed, then repeats the last."""
+
+    label = "scripted"
+
+    def __init__(self, replies: Iterable[object]) -> None:
+        self.replies = list(replies)
+        self.times: list[float] = []
+
+    async def answer(self, request: Request) -> Answer:
+        self.times.append(asyncio.get_running_loop().time())
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        await asyncio.sleep(0.1)
+        if isinstance(reply, Exception):
+            raise reply
+        return Answer(str(reply))
+
+
+def ask(replies: Iterable[object], **effort: Any) -> tuple[Exchange, Scripted]:
+    model = Scripted(replies)
+
+    async def main(clock: Callable[[], float]) -> Exchange:
+        return await Asker(model, Effort(**effort), clock=clock, draw=lambda: 1.0).ask(asked())
+
+    return simulated(main), model
+
+
+def test_an_answer_has_its_digest_latency_and_attempts():
+    exchange, _ = ask(["yes"])
+    assert exchange.outcome.text == "yes"
+    assert exchange.digest == asked().digest
+    assert exchange.latency == pytest.approx(0.1)
+    assert exchange.attempts == 1
+
+
+def test_delays_double_up_to_the_longest():
+    # with draw = 1 the delays are 0.5, 1, 2, 4, 4 seconds; every attempt takes 0.1
+    exchange, model = ask([RetryableError("HTTP 500")] * 5 + ["yes"], longest_delay=4.0)
+    gaps = [later - earlier - 0.1 for earlier, later in zip(model.times, model.times[1:], strict=False)]
+    assert gaps == pytest.approx([0.5, 1, 2, 4, 4])
+    assert exchange.attempts == 6
+    assert exchange.latency == pytest.approx(0.1)  # of the last attempt
+
+
+@pytest.mark.parametrize("failure", [RetryableError("HTTP 500"), ConnectionResetError("reset"), TimeoutError()])
+def test_a_request_stays_open_if_its_retries_are_used_up(failure):
+    model = Scripted([failure])
+
+    async def main(clock: Callable[[], float]) -> None:
+        await Asker(model, Effort(retries=3), clock=clock, draw=lambda: 0.5).ask(asked())
+
+    with pytest.raises(OpenRequestError):
+        simulated(main)
+    assert len(model.times) == 4
+
+
+def test_waiting_for_a_rate_limit_uses_no_retries_and_at_least_the_time_that_is_asked_for():
+    exchange, model = ask([RateLimitError("HTTP 429", 7.0)] * 10 + ["yes"], retries=0)
+    assert exchange.outcome.text == "yes"
+    assert all(later - earlier >= 7 for earlier, later in zip(model.times, model.times[1:], strict=False))
+
+
+def test_waiting_for_a_rate_limit_is_bounded():
+    with pytest.raises(OpenRequestError, match="HTTP 429"):
+        ask([RateLimitError("HTTP 429", 400.0)], longest_wait=900.0)
+
+
+def test_a_rejected_request_is_an_outcome_and_is_not_retried():
+    exchange, model = ask([RejectedError("HTTP 400: too long")])
+    assert (exchange.outcome.status, exchange.outcome.reason) == ("rejected", "HTTP 400: too long")
+    assert len(model.times) == 1
+
+
+def test_an_exception_of_a_function_is_an_outcome_and_is_not_retried():
+    exchange, model = ask([KeyError("answer")])
+    assert (exchange.outcome.status, exchange.outcome.reason) == ("raised", "KeyError: 'answer'")
+    assert len(model.times) == 1
+
+
+def test_a_malformed_reply_is_retried_twice_and_then_an_outcome():
+    exchange, model = ask([MalformedReplyError("the reply is not JSON", "<html>")])
+    assert exchange.outcome.status == "malformed"
+    assert "<html>" in str(exchange.outcome.reason)
+    assert len(model.times) == 3
+
+
+@pytest.mark.parametrize("error", [EndpointError("wrong key"), ConfigError("the model must return text")])
+def test_an_error_of_the_settings_stops_at_once(error):
+    with pytest.raises(type(error), match=str(error)):
+        ask([error])
+
+
+def test_a_time_out_is_retried():
+    class Slow:
+        label = "slow"
+        calls = 0
+
+        async def answer(self, request: Request) -> Answer:
+            self.calls += 1
+            if self.calls == 1:
+                await asyncio.sleep(1000)
+            return Answer("late")
+
+    async def main(clock: Callable[[], float]) -> Exchange:
+        return await Asker(Slow(), Effort(timeout=5.0), clock=clock).ask(asked())
+
+    assert simulated(main).attempts == 2
+
+
+def all_of(count: int, make: Callable[[Callable[[], float]], Asker]) -> Asker:
+    """Ask `count` requests at the same time."""
+
+    async def main(clock: Callable[[], float]) -> Asker:
+        asker = make(clock)
+
+        async def work(number: int) -> None:
+            await asker.ask(asked(number))
+
+        await for_each(iter(range(count)), work, 50, asker)
+        return asker
+
+    return simulated(main)
+
+
+def test_an_endpoint_that_never_answers_stops_the_run_soon():
+    with pytest.raises(BreakerError, match=r"failed 10 times in a row .*The last failure: .*refused") as stop:
+        all_of(500, lambda clock: Asker(Server(clock, down=(0, 1e9)), clock=clock))
+    assert isinstance(stop.value, OpenSamplesError)  # so that the folder is kept
+
+
+def test_an_endpoint_that_goes_down_for_good_stops_the_run_after_two_minutes():
+    servers: list[Server] = []
+
+    def make(clock: Callable[[], float]) -> Asker:
+        servers.append(Server(clock, down=(10, 1e9)))
+        return Asker(servers[0], clock=clock)
+
+    with pytest.raises(BreakerError, match=r"within 1[0-9]{2} seconds"):
+        all_of(100_000, make)
+    assert 120 < servers[0].failed[-1] < 200
+
+
+def test_every_request_survives_an_outage():
+    asker = all_of(4000, lambda clock: Asker(Server(clock, down=(5, 70)), clock=clock))
+    assert len(asker.generator.accepted) == 4000  # type: ignore[attr-defined]
+
+
+def test_every_request_is_answered_despite_many_faults():
+    draw = random.Random(2).random
+    make = lambda clock: Asker(Server(clock, faults=0.3, latency=0.05), Effort(retries=12), clock=clock, draw=draw)  # noqa: E731
+    assert len(all_of(3000, make).generator.accepted) == 3000  # type: ignore[attr-defined]
+
+
+def test_the_first_exception_cancels_the_others():
+    ended: list[int] = []
+
+    async def work(number: int) -> None:
+        try:
+            await asyncio.sleep(number)
+        finally:
+            ended.append(number)
+        if number == 3:
+            raise EndpointError("wrong key")
+
+    async def main(clock: Callable[[], float]) -> None:
+        with pytest.raises(EndpointError):
+            await for_each(iter(range(1, 100)), work, 10)
+
+    simulated(main)
+    assert sorted(ended) == list(range(1, 13))  # 1 to 10, and 11 and 12 in the places of 1 and 2
+
+
+def test_requests_that_wait_for_a_retry_leave_their_places_to_others():
+    running = most = 0
+
+    class Failing:
+        label = "failing"
+
+        async def answer(self, request: Request) -> Answer:
+            if request.epoch == 1 and int(request.id) % 2 == 0 and request.id not in seen:
+                seen.add(request.id)
+                raise RateLimitError("HTTP 429", 1000.0)
+            return Answer("yes")
+
+    seen: set[str] = set()
+
+    async def main(clock: Callable[[], float]) -> float:
+        nonlocal running, most
+        asker = Asker(Failing(), Effort(concurrency=4, longest_wait=5000), clock=clock)
+
+        async def work(number: int) -> None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asker.ask(asked(number))
+            running -= 1
+
+        await for_each(iter(range(40)), work, 4, asker)
+        return clock()
+
+    simulated(main)
+    assert 4 < most <= 4 * 16

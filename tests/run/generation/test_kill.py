@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from multimodal_eval import evaluate
+from tests.run.generation import kill_and_resume
+from tests.run.generation.counting_server import Client, CountingServer
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
+def test_killed_runs_resume_to_identical_folders(kills, capsys):
+    kill_and_resume.main(kills, 3)
+    assert "every resumed run identical" in capsys.readouterr().out
+
+
+def test_a_server_with_many_faults_answers_every_sample(tmp_path: Path):
+    data = tmp_path / "data.jsonl"
+    rows = [{"id": f"s{n}", "question": f"question {n}", "references": [f"answer {n}"]} for n in range(500)]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    generation = {"model": "client", "use_cache": False}
+    with CountingServer(latency=0.001, faults=0.3) as server:
+        run = evaluate(data, model=Client(server.port), metrics=["exact_match"], generation=generation, progress=False)
+    assert run.info.generation is not None
+    assert run.info.generation.statuses == {"ok": 500}
+    assert server.answered == 500
+    assert run["exact_match"]["value"] == 1.0
