@@ -175,7 +175,9 @@ def test_a_run_is_not_continued_with_another_model(data, tmp_path):
         answered(data, tmp_path / "run", Model(failing("question 2")), retries=0)
     other = Model()
     other.label = "another"
-    with pytest.raises(RunFolderError, match=r"was started with .*model:model and would continue with .*model:another"):
+    with pytest.raises(
+        RunFolderError, match=r"was started with .*model:model.* and would continue with .*model:another"
+    ):
         resume(tmp_path / "run", model=other, progress=False)
 
 

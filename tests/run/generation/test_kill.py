@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,3 +29,10 @@ def test_a_server_with_many_faults_answers_every_sample(tmp_path: Path):
     assert run.info.generation.statuses == {"ok": 500}
     assert server.answered == 500
     assert run["exact_match"]["value"] == 1.0
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_samples_need_less_than_a_gigabyte():
+    command = [sys.executable, "-m", "tests.run.generation.peak_memory", "100000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(done.stdout.split()[-1]) < 1000

@@ -118,7 +118,7 @@ def refuse_remote(location: Location) -> None:
     """Refuse a run at a URL: answers are appended to a file one by one, which only a local disk can do."""
     if is_url(location) and not str(location).lower().startswith("file:"):
         raise ConfigError(
-            f"a run that asks a model needs a folder on this machine, where every answer is stored at once. "
+            f"a run that asks a model needs a folder on this machine: every answer is stored at once. "
             f"Got {str(location)!r} instead. Copy the finished folder to it"
         )
 
@@ -221,7 +221,7 @@ class _Step:
                 yield chain
 
     async def _on_disk(self, work: Callable[[], T]) -> T:
-        """Read or write the run folder, in the one thread that does so, while requests go on."""
+        """Read or write the run folder, in the one thread that does so, while requests continue."""
         return await asyncio.get_running_loop().run_in_executor(self._disk, work)
 
     def _open_chains(self) -> Iterator[list[_Item]]:
