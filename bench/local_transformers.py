@@ -49,8 +49,8 @@ def bare(writer: TorchWriter, images: list[bytes], size: int, tokens: int) -> fl
     """Seconds of `generate` for all batches."""
     seconds = 0.0
     for start in range(0, len(images), size):
-        pictures = [Image.open(io.BytesIO(image)).convert("RGB") for image in images[start : start + size]]
-        turns = [(ReadTurn("user", (Part("image", picture), Part("text", "what is it?"))),) for picture in pictures]
+        opened = [Image.open(io.BytesIO(image)).convert("RGB") for image in images[start : start + size]]
+        turns = [(ReadTurn("user", (Part("image", each), Part("text", "what is it?"))),) for each in opened]
         inputs = writer._inputs([Conversation(turn) for turn in turns])
         inputs = {name: writer._on_device(value) for name, value in inputs.items() if name != "labels"}
         started = time.perf_counter()

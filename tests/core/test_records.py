@@ -10,6 +10,7 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, load_run
 from multimodal_eval.analysis.compare import compare_runs
+from multimodal_eval.core.config import GenerationConfig, RunConfig
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.records import RUN_FORMAT, Results, RunInfo, StoredSignature, read_run_info, to_json
 from multimodal_eval.data.runs.checksums import sealed
@@ -87,3 +88,17 @@ def test_fields_of_a_newer_version_are_ignored():
 def test_a_signature_tells_whether_document_frequencies_come_from_the_run(df, counts):
     settings = {"metric": "cider", "version": "2"} | ({} if df is None else {"df": df})
     assert StoredSignature("cider|…", settings).counts_the_corpus is counts
+
+
+@pytest.mark.parametrize(
+    ("fields", "command"),
+    [
+        ({"metrics": ["bleu"]}, "score"),
+        ({"metrics": ["bleu"], "config": RunConfig(generation=GenerationConfig(model="echo"))}, "run"),
+        ({"unavailable": {"bleu": "no"}, "config": RunConfig(generation=GenerationConfig(model="echo"))}, "run"),
+        ({"config": RunConfig(generation=GenerationConfig(model="echo"))}, "generate"),
+        ({"config": RunConfig(generation=GenerationConfig(model="echo")), "rescored_from": "run"}, "score"),
+    ],
+)
+def test_the_command_that_continues_a_run(fields, command):
+    assert run_info(**fields).command == command

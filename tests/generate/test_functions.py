@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextvars import ContextVar
 
 import pytest
 
@@ -46,6 +47,24 @@ def test_a_plain_function_does_not_block_the_event_loop():
     meet = threading.Barrier(2, timeout=30)  # two calls that wait for each other
     generator = FunctionGenerator(lambda request: str(meet.wait() >= 0))
     assert [answer.text for answer in asyncio.run(all_answers(generator, 2))] == ["True", "True"]
+
+
+def test_no_call_waits_for_the_thread_of_another():
+    # More than the 32 threads that asyncio has at most: the time-out of a request runs while it waits.
+    meet = threading.Barrier(50, timeout=600)
+    generator = FunctionGenerator(lambda request: str(meet.wait() >= 0))
+    assert [answer.text for answer in asyncio.run(all_answers(generator, 50))] == ["True"] * 50
+
+
+def test_only_a_plain_function_says_how_many_calls_run_at_once():
+    assert 5 <= FunctionGenerator(last_word).at_once <= 32
+    assert not hasattr(FunctionGenerator(asynchronous), "at_once")
+
+
+def test_a_thread_has_the_context_of_its_caller():
+    language: ContextVar[str] = ContextVar("language", default="none")
+    language.set("ru")
+    assert asyncio.run(all_answers(FunctionGenerator(lambda _: language.get()), 1)) == [Answer("ru")]
 
 
 @pytest.mark.parametrize("is_async", [False, True])

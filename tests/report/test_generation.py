@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from multimodal_eval.cli.report import page_of
+from multimodal_eval.core.config import GenerationConfig, RunConfig
 from multimodal_eval.core.records import GenerationInfo
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table
@@ -100,14 +102,16 @@ def test_the_report_shows_the_outcome_of_its_samples(folder):
     assert page.count("<dt>reasoning</dt>") == page.count('<article class="sample">')
 
 
-def generating(folder: Path, state: str, committed: int) -> RunFolder:
+def generating(folder: Path, state: str, committed: int, metrics: tuple[str, ...] = ("exact_match",)) -> RunFolder:
     """A run of two parts with two samples each, some of which have answers."""
     generation = GenerationInfo(
         signature="generation|v:1|model:cats",
         settings={"model": "cats"},
         statuses={"ok": 4} if state == "generated" else {},
     )
-    run = RunFolder.create(folder, run_info(state=state, parts=[2, 2], generation=generation))
+    config = RunConfig(generation=GenerationConfig(model="cats"))
+    info = run_info(state=state, parts=[2, 2], generation=generation, config=config, metrics=list(metrics))
+    run = RunFolder.create(folder, info)
     for part in range(committed):
         exchanges = [Exchange(Outcome("ok", Answer("a cat")), "")] * 2
         run.write_part("answers", part, answer_table(2 * part, exchanges))
@@ -124,6 +128,11 @@ def test_the_viewer_shows_the_progress_of_generation(tmp_path):
     assert "their samples" not in page  # only scored samples have a page
     assert "mmeval run --resume" in page
     assert "Model cats" in shown(page)
+
+
+def test_the_command_of_a_run_that_stops_after_the_answers(tmp_path):
+    generating(tmp_path / "first", "generating", 1, metrics=())
+    assert "mmeval generate --resume" in client(tmp_path).get("/run/first").text
 
 
 def test_outcomes_of_unfinished_parts_count(tmp_path):
@@ -162,7 +171,7 @@ def test_runs_are_filtered_by_the_states_of_generation(tmp_path):
 def test_links_out_of_the_folder_are_refused(tmp_path):
     elsewhere = generating(tmp_path / "elsewhere", "generated", 2)
     run = generating(tmp_path / "runs" / "first", "generated", 1)
-    for name in ("answers/part-00001.parquet", "exchanges/manifest.json", JOURNAL):
+    for name in ("answers/part-00001.parquet", EXCHANGES, JOURNAL):
         link = run.path / name
         link.parent.mkdir(exist_ok=True)
         link.symlink_to(elsewhere.part("answers", 1))

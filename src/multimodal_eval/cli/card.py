@@ -22,7 +22,7 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
     from multimodal_eval.evaluation.cards import card_text, options_text, rule_card
     from multimodal_eval.evaluation.formula_text import with_plain_formulas
     from multimodal_eval.evaluation.metrics_registry import is_available
-    from multimodal_eval.generate.prompts import prompt_text, prompts
+    from multimodal_eval.generate.built_in_prompts import prompt_text, prompts
 
     register_plugins(plugins)
     if name in prompts() and not is_available(name):

@@ -107,10 +107,10 @@ def prompts() -> None:
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text, console
-    from multimodal_eval.generate import prompts as built_in
+    from multimodal_eval.generate import built_in_prompts
 
     table = Table("prompt", "what it asks")
-    for name, about in built_in.prompts().items():
+    for name, about in built_in_prompts.prompts().items():
         table.add_row(as_text(name), as_text(about))
     out = console()
     out.print(table)

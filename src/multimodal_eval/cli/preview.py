@@ -29,7 +29,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     generation = generation_of(plan)
     assert generation is not None
     if params["show_request"] is not None:
-        from multimodal_eval.generate.prompts import as_json, show
+        from multimodal_eval.generate.shown import as_json, show
 
         request = request_for(plan, source, generation, params["show_request"])
         click.echo(as_json(request) if params["format_"] == "json" else show(request))

@@ -221,6 +221,13 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     generation: GenerationInfo | None = None
     plugins: dict[str, str] = {}  # plug-in file -> the SHA-256 of its content; never imported from here
 
+    @property
+    def command(self) -> str:
+        """The command that continues the run with --resume: `score`, or `run` or `generate` if a model is asked."""
+        if self.config.generation is None or self.rescored_from is not None:
+            return "score"
+        return "run" if self.metrics or self.unavailable else "generate"
+
     def bounds_of(self, name: str) -> Bounds:
         """The lower and upper bound of a metric; None for no bound."""
         return self.bounds.get(name, (None, None))

@@ -36,7 +36,7 @@ def custom_id(row: int, request: Request) -> str:
 
 
 def refuse_existing(path: Path) -> None:
-    """Refuse to write requests where there are some already."""
+    """Refuse to replace requests that exist already."""
     numbered = re.compile(re.escape(path.stem) + r"-\d{5}" + re.escape(path.suffix))
     try:
         old = next((file for file in sorted(path.parent.iterdir()) if numbered.fullmatch(file.name)), None)

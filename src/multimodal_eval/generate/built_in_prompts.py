@@ -9,7 +9,7 @@ from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.template import PromptTemplate
 
-__all__ = ["prompt_text", "prompts"]
+__all__ = ["built_in", "prompt_text", "prompts", "usual_prompt"]
 
 _FOLDER = files("multimodal_eval.generate").joinpath("templates")
 _SUFFIX = ".md"

@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 
+from multimodal_eval.core.errors import ImageError
 from multimodal_eval.generate.protocol import Media, Request, Text
-from multimodal_eval.media.sizes import image_size
+from multimodal_eval.media.pixels import header
+from multimodal_eval.media.policy import MediaPolicy
 
 __all__ = ["RULE", "Estimate", "input_tokens", "request_bytes"]
 
@@ -29,7 +31,7 @@ _UNSEEN = 3_000  # tokens of audio or video of which only the URL is known
 
 @dataclass
 class Estimate:
-    """What a run would send. `+=` a request with `add`."""
+    """What a run would send."""
 
     requests: int = 0
     cached: int = 0  # of the requests: answered from the cache
@@ -87,5 +89,8 @@ def _media_tokens(media: Media) -> int:
 
 
 def _image_tokens(content: bytes) -> int:
-    size = image_size(content)
-    return _UNSEEN_IMAGE if size is None else ceil(size[0] / _PATCH) * ceil(size[1] / _PATCH)
+    try:
+        width, height = header(content, MediaPolicy()).size
+    except ImageError:
+        return _UNSEEN_IMAGE
+    return ceil(width / _PATCH) * ceil(height / _PATCH)

@@ -7,10 +7,13 @@ import hashlib
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, shorten
+from multimodal_eval.core.machine import cores
 from multimodal_eval.generate.protocol import Answer, Request
 
 __all__ = ["BatchGenerator", "FunctionGenerator", "batched"]
@@ -20,18 +23,28 @@ Function = Callable[[Any], Any]
 _GATHERING = 0.01  # seconds in which the first batch fills
 
 
+_MOST_THREADS = 10_000  # more than the requests at once: a request must not wait for a thread while its time runs
+
+
 class FunctionGenerator:
-    """A function of one request. A plain function runs in a thread, so that it may block."""
+    """A function of one request. A plain function runs in a thread, so that it may block.
+
+    `at_once` is how many calls of a plain function run at the same time, unless the user sets a number.
+    """
 
     is_cacheable = False  # it may use the sample, or a model that its source does not name
 
     def __init__(self, function: Function, label: str | None = None) -> None:
         self.function = function
         self.label = label or _label(function)
+        self._threads: ThreadPoolExecutor | None = None
+        if not inspect.iscoroutinefunction(function):
+            self._threads = ThreadPoolExecutor(_MOST_THREADS, "model")
+            self.at_once = min(32, cores() + 4)
 
     async def answer(self, request: Request) -> Answer:
         """What the function returns for the request."""
-        return answer_of(await _called(self.function, request), self.label)
+        return answer_of(await _called(self.function, request, self._threads), self.label)
 
 
 def batched(size: int) -> Callable[[Function], BatchGenerator]:
@@ -111,11 +124,12 @@ class BatchGenerator:
         return [answer_of(reply, self.label) for reply in replies]
 
 
-async def _called(function: Function, argument: object) -> Any:
-    """What the function returns. A plain one runs in a thread, so that it may block."""
+async def _called(function: Function, argument: object, threads: ThreadPoolExecutor | None = None) -> Any:
+    """What the function returns. A plain one runs in a thread, those of asyncio by default, so that it may block."""
     if inspect.iscoroutinefunction(function):
         return await function(argument)
-    reply = await asyncio.to_thread(function, argument)
+    loop, context = asyncio.get_running_loop(), copy_context()
+    reply = await loop.run_in_executor(threads, context.run, function, argument)
     return await reply if isinstance(reply, Awaitable) else reply
 
 

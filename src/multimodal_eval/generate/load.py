@@ -126,7 +126,7 @@ class Load:
 
     @property
     def burst(self) -> float:
-        """How many starts that were due while no place was free may follow at once."""
+        """Starts that may follow at once, if no place was free when they were due."""
         return max(BURST, self.load / 3) if self.limits_places else BURST
 
     @property

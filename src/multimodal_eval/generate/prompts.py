@@ -17,16 +17,15 @@ import msgspec
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, InputError, MediaError, Problem, UnknownNameError
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.generate.built_in_prompts import built_in, prompt_text, prompts, usual_prompt
+from multimodal_eval.generate.built_in_prompts import built_in, prompts, usual_prompt
 from multimodal_eval.generate.media_parts import MediaParts
 from multimodal_eval.generate.protocol import Media, Request, Text, Turn
 from multimodal_eval.generate.shots import Shots, answer_of, read_shots
-from multimodal_eval.generate.shown import as_json, show
 from multimodal_eval.generate.template import PromptError, PromptTemplate
 from multimodal_eval.generate.turns import Draft, Reference, drafts_of_messages, templated
 from multimodal_eval.media.policy import MediaPolicy
 
-__all__ = ["Earlier", "PromptError", "Prompts", "as_json", "prompt_text", "prompts", "show", "with_files"]
+__all__ = ["Earlier", "Prompts", "with_files"]
 
 _LISTED = 20  # problems in a message
 

@@ -1,12 +1,11 @@
 """Find a generator by name: PROVIDER:MODEL, or a Python callable.
 
 Providers are modules of `generate.providers`, and those of installed packages by the entry point group
-`multimodal_eval.generators`. A provider is a function `open(model, config, files) -> Generator`.
+`multimodal_eval.generators`. The provider of a package is a function `(model, config) -> Generator`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
@@ -17,10 +16,9 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.registry import installed_entry_points
 from multimodal_eval.generate.protocol import Generator
 
-__all__ = ["ENTRY_POINT_GROUP", "find_generator", "providers"]
+__all__ = ["ENTRY_POINT_GROUP", "checked", "find_generator", "providers"]
 
 ENTRY_POINT_GROUP = "multimodal_eval.generators"
-Provider = Callable[[str, GenerationConfig], Generator]
 
 # Provider -> its module below `generate.providers`, and what it is.
 BUILT_IN = {

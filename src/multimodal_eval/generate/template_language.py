@@ -21,7 +21,7 @@ from jinja2.visitor import NodeTransformer
 
 from multimodal_eval.generate.slots import EmptyFieldError, Slot
 
-__all__ = ["BudgetError", "PromptLanguage"]
+__all__ = ["PromptLanguage", "TooLongError"]
 
 LONGEST_OUTPUT = 1_000_000  # characters
 BUDGET = 10_000_000  # characters that filters and operators may produce while a template is rendered
@@ -39,7 +39,7 @@ _EXPRESSIONS = (
 )
 
 
-class BudgetError(TemplateError):
+class TooLongError(TemplateError):
     """A template that loops too long, or produces too much text."""
 
 
@@ -73,7 +73,7 @@ class PromptLanguage(SandboxedEnvironment):
         for piece in template.root_render_func(template.new_context(fields)):
             size += len(piece)
             if size > LONGEST_OUTPUT:
-                raise BudgetError(f"it writes more than {LONGEST_OUTPUT:,} characters")
+                raise TooLongError(f"it writes more than {LONGEST_OUTPUT:,} characters")
             pieces.append(piece)
         return "".join(pieces)
 
@@ -111,14 +111,14 @@ class PromptLanguage(SandboxedEnvironment):
                 raise _RefusedError(f"`{operator}` needs numbers. Got {_kind(value)}")
         result = _ARITHMETIC[operator](left, right)
         if abs(result) > LARGEST_NUMBER:
-            raise BudgetError(f"a number is larger than {LARGEST_NUMBER:,}")
+            raise TooLongError(f"a number is larger than {LARGEST_NUMBER:,}")
         return result
 
     def spend(self, cost: int) -> None:
         """Use up a part of the budget."""
         self.left -= cost
         if self.left < 0:
-            raise BudgetError(f"it needs more than {BUDGET // LOOP_COST:,} steps, or {BUDGET:,} characters")
+            raise TooLongError(f"it needs more than {BUDGET // LOOP_COST:,} steps, or {BUDGET:,} characters")
 
     def _charged(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def filtered(value: Any, *args: Any) -> Any:
@@ -236,7 +236,7 @@ def _kind(value: object) -> str:
 def _range(*bounds: int) -> range:
     numbers = range(*bounds)
     if len(numbers) * LOOP_COST > BUDGET:
-        raise BudgetError(f"`range` has more than {BUDGET // LOOP_COST:,} numbers")
+        raise TooLongError(f"`range` has more than {BUDGET // LOOP_COST:,} numbers")
     return numbers
 
 

@@ -14,12 +14,7 @@ from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, RunFolderError
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.progress import Progress, named, silent
-from multimodal_eval.core.records import (
-    RUN_FORMAT,
-    Counts,
-    InputFile,
-    RunInfo,
-)
+from multimodal_eval.core.records import RUN_FORMAT, Counts, InputFile, RunInfo
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.problems import Problems
@@ -31,7 +26,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.description import describe, described_metrics, now
 from multimodal_eval.run.engine.base import Crashed, Executor, refuse_crashed
-from multimodal_eval.run.generation.answer_parts import JOURNAL
+from multimodal_eval.run.generation.answer_parts import JOURNAL, resuming
 from multimodal_eval.run.generation.arrangement import arranged, arranged_again
 from multimodal_eval.run.generation.metered import is_refused
 from multimodal_eval.run.generation.step import Generation, refuse_remote
@@ -131,8 +126,8 @@ def _generate_and_score(
 ) -> None:
     if info.state == "generating":
         if generation is None:
-            label = worker.folder.label
-            raise RunFolderError(f"{label} has samples without an answer. Continue with: mmeval run --resume {label}")
+            command = resuming(worker.folder, info)
+            raise RunFolderError(f"{worker.folder.label} has samples without an answer. Continue with: {command}")
         stopper = stopper_of(worker, info)
         info = generation.answers(worker.folder, info, progress, accept_open=worker.accept_open, stopper=stopper)
     worker.folder.storage.remove(JOURNAL)  # a run that was killed at the end of its generation has one

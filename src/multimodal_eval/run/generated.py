@@ -26,6 +26,7 @@ from multimodal_eval.run.consent import refuse_media
 from multimodal_eval.run.description import described_metrics
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.evaluate import continue_in, resumed_plan
+from multimodal_eval.run.generation.answer_parts import resuming
 from multimodal_eval.run.generation.model import Model, generation_of, settled
 from multimodal_eval.run.nothing_scored import refuse_missing_fields
 from multimodal_eval.run.opening import Data, place, planned, removed_on_failure
@@ -37,7 +38,7 @@ from multimodal_eval.run.rescore import refuse_columns, rescoring_plan
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["GeneratedRun", "continue_generation", "generate", "is_generated", "score_generated", "scoring_plan"]
+__all__ = ["GeneratedRun", "continue_generation", "generate", "score_generated", "scoring_plan"]
 
 
 class GeneratedRun:
@@ -142,18 +143,10 @@ def continue_generation(
     if info.state != "generated" or any(faults(folder)):
         plan = resumed_plan(location, media_roots=media_roots)
         if plan.names:
-            raise RunFolderError(
-                f"{folder.label} also computes scores. Continue it with: mmeval run --resume {folder.label}"
-            )
+            raise RunFolderError(f"{folder.label} also computes scores. Continue it with: {resuming(folder, info)}")
         with folder.locked(), Engine().executor(plan) as executor, shown(progress) as report:
             continue_in(folder, plan, executor, report, accept_open=accept_open, model=model, changes=generation)
     return GeneratedRun(location)
-
-
-def is_generated(location: Location) -> bool:
-    """Whether there is a run folder whose answers came from a model and are not scored yet."""
-    folder = RunFolder(location)
-    return folder.storage.exists("run.json") and folder.read_info().state in ("generating", "generated")
 
 
 def score_generated(
@@ -214,8 +207,7 @@ def scoring_plan(
 def _not_generated(folder: RunFolder, info: RunInfo) -> str:
     label = folder.label
     if info.state == "generating":
-        command = "run" if info.metrics or info.unavailable else "generate"
-        return f"{label} has samples without an answer. Continue with: mmeval {command} --resume {label}"
+        return f"{label} has samples without an answer. Continue with: {resuming(folder, info)}"
     if info.state == "done":
         return f"{label} is scored already. For other metrics: mmeval rescore {label} --config FILE"
     return f"{label} is not finished. Continue with: mmeval score --resume {label}"

@@ -21,6 +21,7 @@ from multimodal_eval.core.conversation import Part
 from multimodal_eval.core.errors import ConfigError, InputError, OpenSamplesError, RetryableError, RunFolderError
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
+from multimodal_eval.data.runs.own_runs import is_own
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.protocol import EndpointError, Media, Text
 from tests.contests.dialogue.contest import write_json
@@ -158,6 +159,7 @@ def test_an_interrupted_generation_continues_where_it_stopped(ask, tmp_path):
     assert [turn.text for turn in third.turns if turn.role == "assistant"] == ["1. Столица Франции?", "2. А Италии?"]
     assert read(generated.output)["столицы"][2] == "3. А Японии?"
     assert generated.info.base_url == "http://127.0.0.1:9/v1"
+    assert is_own(generated.folder, generated.folder.read_info())  # also with the new address
 
 
 def test_a_finished_generation_asks_nothing(ask):

@@ -42,7 +42,7 @@ class RecordingServer:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> RecordingServer:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

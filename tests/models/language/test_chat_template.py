@@ -1,4 +1,4 @@
-"""Chat templates: where they are found, what they render, and that they run in a sandbox."""
+"""Chat templates: their files, what they render, and that they run in a sandbox."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import pytest
 from multimodal_eval import evaluate
 from multimodal_eval.core.config import GenerationConfig, Parameters, UntilConfig
 from multimodal_eval.core.errors import ConfigError, InputError, OpenSamplesError
+from multimodal_eval.generate.providers.openai_chat import ChatGenerator
 from multimodal_eval.run.evaluate import resume
 from multimodal_eval.run.generation.batch import BatchIn, BatchOut, BatchWrittenError
 from tests.cli.command_line import mmeval
@@ -155,11 +156,33 @@ def test_cached_answers_are_not_written(server, tmp_path):
     assert [int(line["custom_id"].split("-")[0]) for line in lines] == [2, 3, 4, 5, 7, 8, 9, 10, 11]
 
 
+def test_the_files_get_the_generator_itself_and_not_the_one_that_counts(server, tmp_path):
+    # A wrapper is not an instance of the class, and a protocol does not see its attributes from Python 3.12 on.
+    class Noting(BatchOut):
+        def asker(self, folder, info, generator, *, accept_truncated):
+            kinds.append(type(generator))
+            return super().asker(folder, info, generator, accept_truncated=accept_truncated)
+
+    kinds = []
+    with pytest.raises(BatchWrittenError):
+        evaluate(
+            SAMPLES,
+            metrics=["exact_match"],
+            model=Noting(tmp_path / "requests.jsonl"),
+            generation=config(server),
+            output=tmp_path / "run",
+        )
+    assert kinds == [ChatGenerator]
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"until": UntilConfig(metric="exact_match", width=0.1)}, "`until` does not go with batch files"),
         ({"model": "echo:x"}, "batch files are those of OpenAI's API"),
+        ({"model": "anthropic:x"}, "batch files are those of OpenAI's API"),
+        ({"model": "gemini:x"}, "batch files are those of OpenAI's API"),
+        ({"model": "openai-responses:x"}, "batch files are those of OpenAI's API"),
     ],
 )
 def test_what_does_not_go_with_batch_files_is_refused_first(tmp_path, settings, message):

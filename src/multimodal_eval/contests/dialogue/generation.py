@@ -20,13 +20,14 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.conversation import Message, MessagePart, Part
 from multimodal_eval.core.errors import AudioError, ConfigError, ImageError, MediaError, RunFolderError
 from multimodal_eval.core.progress import Progress, silent
+from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.readers.memory_input import JoinedInput
 from multimodal_eval.data.readers.parts import Part as SamplesPart
 from multimodal_eval.data.readers.parts import SamplePart
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
+from multimodal_eval.data.runs.own_runs import rewrite
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.media.files import read_file
 from multimodal_eval.media.policy import policy_of
@@ -172,24 +173,22 @@ def _continued(
     """Continue the generation in a folder. Returns whether anything was asked; False if it was finished."""
     with folder.locked():
         info = folder.read_info()
-        _refuse_changed(folder, source, step)
+        _refuse_changed(folder, info, source, step)
         if info.state == "generated":
             return False
         if info.generation is not None:  # the endpoint may have another address now
             described = msgspec.structs.replace(info.generation, base_url=step.config.base_url)
-            info = msgspec.structs.replace(info, config=plan.config, generation=described)
-            folder.write_info(info)
+            rewrite(folder, info, msgspec.structs.replace(info, config=plan.config, generation=described))
         execute.continue_run(plan, lambda: source, folder, progress=progress, accept_open=accept_open, generation=step)
     return True
 
 
-def _refuse_changed(folder: RunFolder, source: DialogueInput, step: Generation) -> None:
+def _refuse_changed(folder: RunFolder, info: RunInfo, source: DialogueInput, step: Generation) -> None:
     """Refuse to continue with other questions, another model or other settings."""
-    info = folder.read_info()
     advice = "Name another folder with -o, or start again with --overwrite"
     if info.input and info.input[0].sha256 not in (None, source.describe()[0].sha256):
         raise RunFolderError(f"{folder.label} has answers to other questions. {advice}")
-    signature = str(Signature("generation", "1", {"model": step.generator.label, **step.prompts.settings}))
+    signature = str(step.signature)
     if info.generation is not None and info.generation.signature != signature:
         raise RunFolderError(
             f"{folder.label} was generated with {info.generation.signature}, which differs from {signature}. {advice}"

@@ -16,6 +16,7 @@ from types import TracebackType
 __all__ = ["Journal"]
 
 _FLUSHED_EVERY = 256  # records between two flushes to the disk: a failure of the machine loses about these
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)  # Windows would change line ends
 
 
 class Journal:
@@ -39,7 +40,7 @@ class Journal:
         if self._descriptor is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             _end_last_line(self.path)
-            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._descriptor = os.open(self.path, _FLAGS, 0o644)
         view = memoryview(b"%08x %s\n" % (zlib.crc32(record), record))
         while view:
             view = view[os.write(self._descriptor, view) :]
@@ -48,12 +49,14 @@ class Journal:
             self._flush_later(self._descriptor)
 
     def _flush_later(self, descriptor: int) -> None:
-        if self._flushing is not None and not self._flushing.done():
-            return
+        if self._flushing is not None:
+            if not self._flushing.done():
+                return
+            self._flushing.result()  # raises what the disk has reported
         self._unflushed = 0
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "journal")
-        self._flushing = self._thread.submit(os.fdatasync, descriptor)
+        self._flushing = self._thread.submit(_flush, descriptor)
 
     def records(self) -> Iterator[bytes]:
         """The intact records, in the order in which they were appended."""
@@ -70,10 +73,16 @@ class Journal:
         if self._thread is not None:
             self._thread.shutdown()
             self._thread = None
-        if self._descriptor is not None:
-            os.fdatasync(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = None
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
+            return
+        try:
+            if self._flushing is not None:
+                self._flushing.result()
+            _flush(descriptor)
+        finally:
+            self._flushing = None
+            os.close(descriptor)
 
     def __enter__(self) -> Journal:
         return self
@@ -82,6 +91,11 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _flush(descriptor: int) -> None:
+    """Wait until the content of a file is on the disk. Only Linux can leave out the time of the change."""
+    getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
 def _end_last_line(path: Path) -> None:

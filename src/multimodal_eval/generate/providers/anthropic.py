@@ -14,7 +14,7 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.generate.http import checked_url, decoded, excerpt
 from multimodal_eval.generate.protocol import Answer, Finish, MalformedReplyError, Media, RejectedError, Request, Text
-from multimodal_eval.generate.providers.endpoint_model import Api, EndpointModel, base64_text, images_of
+from multimodal_eval.generate.providers.endpoint_model import Api, EndpointModel, base64_text, encoded, images_of
 
 __all__ = ["AnthropicModel", "open_generator"]
 
@@ -63,15 +63,7 @@ class _Message(msgspec.Struct):
     usage: _Usage = msgspec.field(default_factory=_Usage)
 
 
-class _Model(msgspec.Struct):
-    id: str
-
-
-class _Models(msgspec.Struct):
-    data: list[_Model]
-
-
-_MESSAGE, _MODELS = msgspec.json.Decoder(_Message), msgspec.json.Decoder(_Models)
+_MESSAGE = msgspec.json.Decoder(_Message)
 
 
 class AnthropicModel(EndpointModel):
@@ -117,9 +109,7 @@ class AnthropicModel(EndpointModel):
         ):
             if value is not None:
                 body[name] = value
-        for name, value in sorted(parameters.extra.items()):
-            body[name] = msgspec.Raw(msgspec.json.encode(value, order="deterministic"))
-        return msgspec.json.encode(body)
+        return encoded(body, parameters.extra)
 
     def answer_from(self, content: bytes) -> Answer:
         """The answer in the body of a reply."""
@@ -142,10 +132,6 @@ class AnthropicModel(EndpointModel):
             model=message.model,
             reply=content.decode("utf-8", "replace"),
         )
-
-    async def models(self) -> list[str]:
-        """The names of the endpoint's models."""
-        return [model.id for model in decoded(await self.client.get(f"{self.base_url}/models"), _MODELS).data]
 
 
 def _blocks(part: Text | Media) -> list[dict[str, Any]]:

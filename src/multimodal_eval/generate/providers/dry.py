@@ -11,6 +11,8 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.generate.protocol import Answer, Generator, RejectedError, Request
 
+__all__ = ["Echo", "Script", "open_generator"]
+
 
 class Echo:
     """Answers with the prompt."""

@@ -6,17 +6,18 @@ from abc import abstractmethod
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.generate.http import HttpClient, checked_url
+from multimodal_eval.generate.http import HttpClient, checked_url, decoded
 from multimodal_eval.generate.probe import Endpoint, Probe
 from multimodal_eval.generate.protocol import Answer, Media, RejectedError, Request
 from multimodal_eval.generate.secrets import key_from_environment
 
-__all__ = ["Api", "EndpointModel", "base64_text", "images_of"]
+__all__ = ["Api", "EndpointModel", "base64_text", "encoded", "images_of", "json_string"]
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,27 @@ class Api:
     base_url: str  # up to the version
     key_env: str
     key_header: str
+    key_prefix: str = field(default="", kw_only=True)
     reserved: tuple[str, ...]  # fields of the body that `extra` may not set
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+class _Model(msgspec.Struct):
+    id: str
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model]
+
+
+_MODELS = msgspec.json.Decoder(_Models)
+
+
 class EndpointModel(Endpoint):
-    """A model behind an API. A class for an API has `body_of`, `url` and `answer_from`."""
+    """A model behind an API. A class for an API has `api`, `body_of`, `url` and `answer_from`."""
 
     api: Api
+    query = ""  # of every address, with its question mark
 
     def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
         if not model:
@@ -45,7 +59,7 @@ class EndpointModel(Endpoint):
         self.label = f"{provider}:{model}" + (f"@{config.revision}" if config.revision else "")
         self.base_url = checked_url(config.base_url) if config.base_url else self.api.base_url
         self.key = key_from_environment(config.key_env or self.api.key_env)
-        headers = {} if self.key.value is None else {self.api.key_header: self.key.value}
+        headers = {} if self.key.value is None else {self.api.key_header: self.api.key_prefix + self.key.value}
         self.client = HttpClient(self.key, {**self.api.headers, **headers}, subject=model)
         self._probe = Probe(self, on=config.use_probe)
         if config.concurrency is not None:
@@ -75,10 +89,26 @@ class EndpointModel(Endpoint):
         """Ask the endpoint."""
         return self.answer_from(await self.client.post(self.url, self.body_of(request)))
 
+    async def models(self) -> list[str]:
+        """The names of the endpoint's models."""
+        content = await self.client.get(f"{self.base_url}/models{self.query}")
+        return [model.id for model in decoded(content, _MODELS).data]
+
+
+def encoded(body: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
+    """A body as JSON, with the fields that the user adds, in a fixed order."""
+    added = {name: msgspec.Raw(msgspec.json.encode(extra[name], order="deterministic")) for name in sorted(extra)}
+    return msgspec.json.encode({**body, **added})
+
 
 def base64_text(content: bytes) -> msgspec.Raw:
-    """Content as a JSON string, which is not decoded in between: it may have megabytes."""
-    return msgspec.Raw(b'"' + b64encode(content) + b'"')
+    """Content as a JSON string in base64."""
+    return json_string(b64encode(content))
+
+
+def json_string(content: bytes) -> msgspec.Raw:
+    """A JSON string that needs no escapes: not decoded and not searched, because it may have megabytes."""
+    return msgspec.Raw(b'"' + content + b'"')
 
 
 def images_of(part: Media, api: str) -> list[Media]:

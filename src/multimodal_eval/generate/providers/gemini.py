@@ -14,7 +14,7 @@ from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, RetryableError
 from multimodal_eval.generate.http import checked_url, decoded, excerpt
 from multimodal_eval.generate.protocol import Answer, Finish, MalformedReplyError, Media, Request, Text, Turn
-from multimodal_eval.generate.providers.endpoint_model import Api, EndpointModel, base64_text, images_of
+from multimodal_eval.generate.providers.endpoint_model import Api, EndpointModel, base64_text, encoded, images_of
 
 __all__ = ["GeminiModel", "open_generator"]
 
@@ -121,10 +121,8 @@ class GeminiModel(EndpointModel):
         settings = _settings(request.parameters)
         if settings:
             body[_CONFIG] = settings
-        for name, value in sorted(request.parameters.extra.items()):
-            if name != _CONFIG:
-                body[name] = msgspec.Raw(msgspec.json.encode(value, order="deterministic"))
-        return msgspec.json.encode(body)
+        extra = {name: value for name, value in request.parameters.extra.items() if name != _CONFIG}
+        return encoded(body, extra)
 
     def answer_from(self, content: bytes) -> Answer:
         """The answer in the body of a reply."""

@@ -17,12 +17,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
-from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.generate.http import HttpClient, checked_url, decoded
-from multimodal_eval.generate.probe import Endpoint, Probe
+from multimodal_eval.generate.http import checked_url
 from multimodal_eval.generate.protocol import Answer, Media, RejectedError, Request, Text, Turn
 from multimodal_eval.generate.providers.chat_replies import answer_from
-from multimodal_eval.generate.secrets import key_from_environment
+from multimodal_eval.generate.providers.endpoint_model import Api, EndpointModel, base64_text, encoded, json_string
 
 __all__ = ["DIALECTS", "ChatGenerator", "Dialect", "body_of", "data_uri", "dialect_of", "open_generator"]
 
@@ -65,8 +63,6 @@ _AUDIO_FORMATS = {
     **{"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav"},
     **{"audio/mpeg": "mp3", "audio/mp3": "mp3"},
 }
-# Fields of the body that `extra` may not set: the answer would not be one text, or not that of the request.
-_RESERVED = ("messages", "model", "stream", "n")
 _PATHS = ("/chat/completions", "/completions", "/models", "/responses")
 
 
@@ -81,9 +77,7 @@ def body_of(request: Request, model: str, dialect: Dialect = DIALECTS["openai"])
     """The body of a request, in a fixed order of fields."""
     body: dict[str, Any] = {"model": model, "messages": [_message(turn, dialect) for turn in request.turns]}
     body.update(_parameters(request.parameters, model, dialect))
-    for name, value in sorted(request.parameters.extra.items()):
-        body[name] = msgspec.Raw(msgspec.json.encode(value, order="deterministic"))
-    return msgspec.json.encode(body)
+    return encoded(body, request.parameters.extra)
 
 
 def _parameters(parameters: Parameters, model: str, dialect: Dialect) -> Iterator[tuple[str, object]]:
@@ -139,13 +133,13 @@ def _audio(part: Media, dialect: Dialect) -> dict[str, Any]:
     encoding = _AUDIO_FORMATS.get(part.mime)
     if encoding is None:
         raise RejectedError(f"chat completions take audio as WAV or MP3. Got {part.mime} instead.")
-    return {"type": "input_audio", "input_audio": {"data": _base64(part.content), "format": encoding}}
+    return {"type": "input_audio", "input_audio": {"data": base64_text(part.content), "format": encoding}}
 
 
 def _video(part: Media, dialect: Dialect) -> list[dict[str, Any]]:
     if part.frames and dialect.frames == "video":
         joined = b",".join(b64encode(frame) for frame in part.frames)
-        return [{"type": "video_url", "video_url": {"url": _raw(b"data:video/jpeg;base64," + joined)}}]
+        return [{"type": "video_url", "video_url": {"url": json_string(b"data:video/jpeg;base64," + joined)}}]
     if part.frames:
         frames = (Media("image", "image/jpeg", frame, detail=part.detail) for frame in part.frames)
         return [_image(frame, dialect) for frame in frames]
@@ -153,54 +147,32 @@ def _video(part: Media, dialect: Dialect) -> list[dict[str, Any]]:
         raise RejectedError("OpenAI's chat completions take no video. Send frames of it as images: --frames 8")
     if dialect.video == "video_url":
         return [{"type": "video_url", "video_url": {"url": data_uri(part) if part.content is not None else part.url}}]
-    content = {"data": _base64(part.content)} if part.content is not None else {"url": part.url}
+    content = {"data": base64_text(part.content)} if part.content is not None else {"url": part.url}
     return [{"type": "input_video", "input_video": content}]
 
 
 def data_uri(part: Media) -> msgspec.Raw:
     """The content of a medium as a JSON string with a data URI."""
-    return _raw(b"data:" + part.mime.encode() + b";base64," + b64encode(part.content or b""))
+    return json_string(b"data:" + part.mime.encode() + b";base64," + b64encode(part.content or b""))
 
 
-def _base64(content: bytes) -> msgspec.Raw:
-    return _raw(b64encode(content))
-
-
-def _raw(content: bytes) -> msgspec.Raw:
-    """A JSON string that needs no escapes: not decoded and not searched, because it may have megabytes."""
-    return msgspec.Raw(b'"' + content + b'"')
-
-
-class _Model(msgspec.Struct):
-    id: str
-
-
-class _Models(msgspec.Struct):
-    data: list[_Model]
-
-
-_MODELS = msgspec.json.Decoder(_Models)
-
-
-class ChatGenerator(Endpoint):
+class ChatGenerator(EndpointModel):
     """A model behind chat completions."""
 
     path = "/chat/completions"
+    reserved: tuple[str, ...] = ("messages", "model", "stream", "n")
 
     def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
         self.dialect = dialect_of(provider, None if config.base_url is None else checked_url(config.base_url))
-        self.model = model
-        self.label = f"{provider}:{model}" + (f"@{config.revision}" if config.revision else "")
-        base, self._query = _base(config.base_url or self.dialect.base_url or "")
-        self.base_url = base
-        self.key = key_from_environment(config.key_env or self.dialect.key_env)
-        headers = {} if self.key.value is None else {"Authorization": f"Bearer {self.key.value}"}
-        self.client = HttpClient(self.key, headers, subject=model)
-        self._probe = Probe(self, on=config.use_probe)
-        if config.concurrency is not None:
-            self.client.connections = config.concurrency
-        if config.timeout is not None:
-            self.client.timeout = config.timeout
+        address, key = self.dialect.base_url or "", self.dialect.key_env
+        self.api = Api(address, key, "Authorization", self.reserved, key_prefix="Bearer ")
+        super().__init__(provider, model, config)
+        self.base_url, self.query = _base(self.base_url)
+
+    @property
+    def url(self) -> str:
+        """Where requests are sent."""
+        return f"{self.base_url}{self.path}{self.query}"
 
     def body_of(self, request: Request) -> bytes:
         """The body of a request to this endpoint."""
@@ -209,21 +181,6 @@ class ChatGenerator(Endpoint):
     def answer_from(self, content: bytes) -> Answer:
         """The answer in the body of a reply."""
         return answer_from(content)
-
-    async def answer(self, request: Request) -> Answer:
-        """Ask the endpoint, which is tried first."""
-        await self._probe.before(request)
-        return await self.ask(request)
-
-    async def ask(self, request: Request) -> Answer:
-        """Ask the endpoint."""
-        content = await self.client.post(f"{self.base_url}{self.path}{self._query}", self.body_of(request))
-        return self.answer_from(content)
-
-    async def models(self) -> list[str]:
-        """The names of the endpoint's models."""
-        content = await self.client.get(f"{self.base_url}/models{self._query}")
-        return [model.id for model in decoded(content, _MODELS).data]
 
 
 def _base(url: str) -> tuple[str, str]:
@@ -239,9 +196,4 @@ def _base(url: str) -> tuple[str, str]:
 
 def open_generator(provider: str, model: str, config: GenerationConfig) -> ChatGenerator:
     """The generator of `openai:NAME`, `vllm:NAME`, …"""
-    if not model:
-        raise ConfigError(f"`model` must have a name after {provider}:, such as {provider}:my-model")
-    for name in _RESERVED:
-        if name in config.parameters.extra:
-            raise ConfigError(f"`extra` must not set {name!r}: one text is asked for, from the model of the run")
     return ChatGenerator(provider, model, config)

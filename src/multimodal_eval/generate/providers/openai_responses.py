@@ -13,11 +13,11 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, RetryableError
 from multimodal_eval.generate.http import decoded, excerpt
 from multimodal_eval.generate.protocol import Answer, Finish, MalformedReplyError, Media, RejectedError, Request, Turn
+from multimodal_eval.generate.providers.endpoint_model import encoded
 from multimodal_eval.generate.providers.openai_chat import ChatGenerator, data_uri
 
 __all__ = ["ResponsesGenerator", "open_generator", "responses_body_of"]
 
-_RESERVED = ("input", "model", "stream", "background")
 _LOGPROBS = "message.output_text.logprobs"
 
 
@@ -34,10 +34,7 @@ def responses_body_of(request: Request, model: str) -> bytes:
         "reasoning": {"effort": parameters.reasoning_effort} if parameters.reasoning_effort else None,
         "include": [_LOGPROBS] if parameters.logprobs else None,
     }
-    body = {name: value for name, value in body.items() if value is not None}
-    for name, value in sorted(parameters.extra.items()):
-        body[name] = msgspec.Raw(msgspec.json.encode(value, order="deterministic"))
-    return msgspec.json.encode(body)
+    return encoded({name: value for name, value in body.items() if value is not None}, parameters.extra)
 
 
 def _message(turn: Turn) -> dict[str, Any]:
@@ -146,6 +143,13 @@ class ResponsesGenerator(ChatGenerator):
     """A model behind the Responses API."""
 
     path = "/responses"
+    reserved = ("input", "model", "stream", "background")
+
+    def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
+        super().__init__(provider, model, config)
+        for name, value in (("seed", config.parameters.seed), ("stop", config.parameters.stop or None)):
+            if value is not None:
+                raise ConfigError(f"the Responses API has no {name!r}. Use openai:{model}, or leave {name} out")
 
     def body_of(self, request: Request) -> bytes:
         """The body of a request to this endpoint."""
@@ -158,12 +162,4 @@ class ResponsesGenerator(ChatGenerator):
 
 def open_generator(provider: str, model: str, config: GenerationConfig) -> ResponsesGenerator:
     """The generator of `openai-responses:NAME`."""
-    if not model:
-        raise ConfigError(f"`model` must have a name after {provider}:, such as {provider}:my-model")
-    for name in _RESERVED:
-        if name in config.parameters.extra:
-            raise ConfigError(f"`extra` must not set {name!r}: one text is asked for, from the model of the run")
-    for name, value in (("seed", config.parameters.seed), ("stop", config.parameters.stop or None)):
-        if value is not None:
-            raise ConfigError(f"the Responses API has no {name!r}. Use openai:{model}, or leave {name} out")
     return ResponsesGenerator(provider, model, config)

@@ -24,7 +24,7 @@ from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder, is_content
-from multimodal_eval.run.generation.answer_parts import JOURNAL
+from multimodal_eval.run.generation.answer_parts import JOURNAL, records_of
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 
@@ -137,11 +137,10 @@ class ViewedRun:
     def _journaled(self) -> int:
         """The number of samples with an outcome in parts that are not committed."""
         rows = set()
-        for record in Journal(self.folder.path / JOURNAL).records():
-            with suppress(msgspec.MsgspecError, NoSuchRunError):
-                row, _ = msgspec.json.decode(record, type=tuple[int, msgspec.Raw])
-                if self.part_of(row) not in self._answered:
-                    rows.add(row)
+        for record in records_of(Journal(self.folder.path / JOURNAL)):
+            with suppress(NoSuchRunError):
+                if self.part_of(record.row) not in self._answered:
+                    rows.add(record.row)
         return len(rows)
 
     @cached_property

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
 from itertools import accumulate
+from shlex import quote
 
 import msgspec
 
 from multimodal_eval.core.records import GenerationInfo, RunInfo
+from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table, exchange_table, with_answers
 from multimodal_eval.generate.exchange import Exchange
 
-__all__ = ["JOURNAL", "AnswerParts", "JournalRecord", "counted"]
+__all__ = ["JOURNAL", "AnswerParts", "JournalRecord", "counted", "records_of", "resuming"]
 
 JOURNAL = "answers/journal.jsonl"  # the exchanges of parts that are not committed
 
@@ -28,6 +31,21 @@ class JournalRecord(msgspec.Struct, array_like=True):
 
     row: int
     exchange: Exchange
+
+
+def records_of(journal: Journal) -> Iterator[JournalRecord]:
+    """The records of a journal. One that this version does not understand is left out: its sample is asked again."""
+    for content in journal.records():
+        try:
+            record = msgspec.json.decode(content, type=JournalRecord)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            continue
+        yield record
+
+
+def resuming(folder: RunFolder, info: RunInfo) -> str:
+    """The command that continues the generation of a run."""
+    return f"mmeval {info.command} --resume {quote(folder.label)}"
 
 
 class AnswerParts:
@@ -49,6 +67,10 @@ class AnswerParts:
     def is_committed(self, row: int) -> bool:
         """Whether the part of a row is stored."""
         return self.part_of(row) not in self.left
+
+    def is_left(self, row: int) -> bool:
+        """Whether the part of a row is not committed. False for rows that the run does not have."""
+        return 0 <= row < self.rows and not self.is_committed(row)
 
     def known(self, row: int) -> Exchange | None:
         """The exchange of a row, if its part is not committed."""

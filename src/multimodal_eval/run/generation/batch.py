@@ -14,8 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from shlex import quote
-from typing import Protocol, runtime_checkable
 
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RetryableError
@@ -28,7 +26,8 @@ from multimodal_eval.generate.http import excerpt
 from multimodal_eval.generate.outcomes import Outcome, failed, outcome_of
 from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RejectedError, Request
 from multimodal_eval.generate.providers.chat_replies import answer_from
-from multimodal_eval.generate.secrets import Key
+from multimodal_eval.generate.providers.openai_chat import ChatGenerator
+from multimodal_eval.run.generation.answer_parts import resuming
 
 __all__ = ["Batch", "BatchIn", "BatchOut", "BatchWrittenError", "refuse_batch"]
 
@@ -57,7 +56,7 @@ class Batch(ABC):
         """What takes the place of the endpoint."""
 
     @abstractmethod
-    def ended(self, label: str, is_open: Mapping[int, str]) -> OpenSamplesError:
+    def ended(self, is_open: Mapping[int, str]) -> OpenSamplesError:
         """Why the run stops: rows without an outcome, and the reason of each."""
 
     @abstractmethod
@@ -74,7 +73,7 @@ class BatchOut(Batch):
     requests: int = field(default=0, init=False)
     files: list[Path] = field(default_factory=list, init=False)
     _writer: BatchWriter | None = field(default=None, init=False, repr=False)
-    _command: str = field(default="run", init=False, repr=False)
+    _resuming: str = field(default="", init=False, repr=False)  # the command that continues the run
 
     def check(self) -> None:
         """Refuse to overwrite requests."""
@@ -82,7 +81,7 @@ class BatchOut(Batch):
 
     def asker(self, folder: RunFolder, info: RunInfo, generator: Generator, *, accept_truncated: bool) -> Asker:
         """Writes every request."""
-        self._writer, self._command = BatchWriter(Path(self.path), URL), _command(info)
+        self._writer, self._resuming = BatchWriter(Path(self.path), URL), resuming(folder, info)
         return _Writing(_chat(generator), _rows(folder, info), self._writer)
 
     def close(self) -> None:
@@ -91,7 +90,7 @@ class BatchOut(Batch):
             self._writer.close(is_failed=True)
             self._writer = None
 
-    def ended(self, label: str, is_open: Mapping[int, str]) -> OpenSamplesError:
+    def ended(self, is_open: Mapping[int, str]) -> OpenSamplesError:
         """The files, now with their names, and the command that reads the results."""
         assert self._writer is not None
         self._writer.close()
@@ -99,7 +98,7 @@ class BatchOut(Batch):
         names = ", ".join(map(str, self.files[:_SHOWN])) + (" …" if len(self.files) > _SHOWN else "")
         return BatchWrittenError(
             f"requests: {self.requests:,}, in {names}\nHave them answered by the batch API for {URL}, then continue "
-            f"with:\n  mmeval {self._command} --resume {quote(label)} --batch-in RESULTS.jsonl"
+            f"with:\n  {self._resuming} --batch-in RESULTS.jsonl"
         )
 
 
@@ -110,7 +109,7 @@ class BatchIn(Batch):
     paths: Sequence[str | Path]
     model: str | None = None
     _results: BatchResults | None = field(default=None, init=False, repr=False)
-    _command: str = field(default="run", init=False, repr=False)
+    _resuming: str = field(default="", init=False, repr=False)  # the command that continues the run
 
     def check(self) -> None:
         """Refuse files that are not results."""
@@ -120,7 +119,7 @@ class BatchIn(Batch):
         """Takes every answer from the files."""
         results = self._results or BatchResults(map(Path, self.paths))
         results.refuse_unknown(sum(info.parts))
-        self._results, self._command = results, _command(info)
+        self._results, self._resuming = results, resuming(folder, info)
         asker = _Reading(_chat(generator), _rows(folder, info), results)
         asker.accept_truncated = accept_truncated
         return asker
@@ -130,16 +129,17 @@ class BatchIn(Batch):
         if self._results is not None:
             self._results.close()
 
-    def ended(self, label: str, is_open: Mapping[int, str]) -> OpenSamplesError:
+    def ended(self, is_open: Mapping[int, str]) -> OpenSamplesError:
         """The rows without a result, and what can be done."""
         first, *others = sorted(is_open)
         also = ", ".join(map(str, others[: _SHOWN - 1])) + (" …" if len(others) >= _SHOWN else "")
         return OpenSamplesError(
             f"samples without a usable result: {len(is_open):,}. Row {first}: {is_open[first]}"
             + (f". Also rows {also}" if also else "")
-            + f"\nAll other answers are kept. Write requests for just these with:\n  mmeval {self._command} --resume "
-            f"{quote(label)} --batch-out FILE\nWithout --batch-out the endpoint is asked for them now. With --batch-in "
-            "and --accept-open they are stored as errors"
+            + "\nAll other answers are kept. Write requests for just these with:\n"
+            f"  {self._resuming} --batch-out FILE\n"
+            "Without --batch-out the endpoint is asked for them now. With --batch-in and --accept-open they are stored "
+            "as errors"
         )
 
 
@@ -158,7 +158,7 @@ def refuse_batch(config: GenerationConfig, generator: Generator, batch: Batch) -
 class _Asking(Asker):
     """Finds the row of a request by the id of its sample."""
 
-    def __init__(self, generator: _Chat, rows: Mapping[str, int]) -> None:
+    def __init__(self, generator: ChatGenerator, rows: Mapping[str, int]) -> None:
         super().__init__(generator, Effort(concurrency=1, retries=0))
         self.chat, self._rows = generator, rows
 
@@ -168,7 +168,7 @@ class _Asking(Asker):
 
 
 class _Writing(_Asking):
-    def __init__(self, generator: _Chat, rows: Mapping[str, int], writer: BatchWriter) -> None:
+    def __init__(self, generator: ChatGenerator, rows: Mapping[str, int], writer: BatchWriter) -> None:
         super().__init__(generator, rows)
         self._writer = writer
 
@@ -182,7 +182,7 @@ class _Writing(_Asking):
 
 
 class _Reading(_Asking):
-    def __init__(self, generator: _Chat, rows: Mapping[str, int], results: BatchResults) -> None:
+    def __init__(self, generator: ChatGenerator, rows: Mapping[str, int], results: BatchResults) -> None:
         super().__init__(generator, rows)
         self._results = results
 
@@ -212,25 +212,10 @@ class _Reading(_Asking):
         raise OpenRequestError(f"{result.place}: {words}")
 
 
-@runtime_checkable
-class _Chat(Generator, Protocol):
-    """A generator of chat completions."""
-
-    key: Key
-
-    def body_of(self, request: Request) -> bytes:
-        """The body of a request."""
-
-
-def _chat(generator: Generator) -> _Chat:
-    if not isinstance(generator, _Chat):
+def _chat(generator: Generator) -> ChatGenerator:
+    if not isinstance(generator, ChatGenerator) or generator.path != ChatGenerator.path:
         raise ConfigError(f"batch files are those of OpenAI's API: --model openai:NAME. Got {generator.label} instead.")
     return generator
-
-
-def _command(info: RunInfo) -> str:
-    """The command that continues a run."""
-    return "run" if info.metrics or info.unavailable else "generate"
 
 
 def _rows(folder: RunFolder, info: RunInfo) -> dict[str, int]:

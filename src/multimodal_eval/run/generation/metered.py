@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from shlex import quote
 from time import monotonic
-from typing import Any
 
 import msgspec
 
@@ -16,33 +14,41 @@ from multimodal_eval.core.progress import Progress, noted
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.meter import BudgetError, Meter, Metered
 from multimodal_eval.generate.prices import cost_of, money
 from multimodal_eval.generate.protocol import EndpointError
+from multimodal_eval.run.generation.answer_parts import JOURNAL, AnswerParts, records_of, resuming
 from multimodal_eval.run.generation.step import Generation
+from multimodal_eval.run.generation.until import Stopper
 
 __all__ = ["MeteredGeneration", "is_refused", "paid"]
-
-_JOURNAL = "answers/journal.jsonl"
 
 
 @dataclass(frozen=True)
 class MeteredGeneration(Generation):
     """The generation of a run whose requests are counted."""
 
-    def answers(self, folder: RunFolder, info: RunInfo, progress: Progress, **options: Any) -> RunInfo:
-        """Ask the model for every sample without an answer, as far as the budget goes; `options` are those above."""
+    def answers(
+        self,
+        folder: RunFolder,
+        info: RunInfo,
+        progress: Progress,
+        *,
+        accept_open: bool = False,
+        stopper: Stopper | None = None,
+    ) -> RunInfo:
+        """Ask the model for every sample without an answer, as far as the budget goes."""
         price = self.config.price
         meter = Meter.of(self.config, 0.0 if price is None else paid(folder, info, price))
-        metered = replace(self, generator=Metered(self.generator, meter))
+        generator = self.generator if self.batch is not None else Metered(self.generator, meter)
+        metered = replace(self, generator=generator)
+        shown = _Shown(progress, meter)
         try:
-            info = Generation.answers(metered, folder, info, _Shown(progress, meter), **options)
+            info = Generation.answers(metered, folder, info, shown, accept_open=accept_open, stopper=stopper)
         except BudgetError as error:
             if not folder.is_kept:
                 raise BudgetError(f"{error}. Name an `output` folder to keep the answers so far") from None
-            name = "run" if info.metrics or info.unavailable else "generate"
-            command = f"mmeval {name} --resume {quote(folder.label)} --budget AMOUNT"
+            command = f"{resuming(folder, info)} --budget AMOUNT"
             raise BudgetError(f"{error}. The answers so far are kept. Continue with a larger one: {command}") from None
         if price is None or info.generation is None:
             return info
@@ -62,7 +68,7 @@ def is_refused(folder: RunFolder, error: Exception) -> bool:
     if info.state != "generating" or not isinstance(error, EndpointError) or isinstance(error, BudgetError):
         return False
     answered = any(folder.has_part("answers", part) for part in range(len(info.parts)))
-    return not answered and not folder.storage.exists(_JOURNAL)
+    return not answered and not folder.storage.exists(JOURNAL)
 
 
 class _Shown:
@@ -100,19 +106,12 @@ Usage = tuple[int | None, int | None, int | None, bool]  # input, output and cac
 
 def _usage(folder: RunFolder, info: RunInfo) -> Iterator[Usage]:
     """The tokens of the committed parts, then those in the journal."""
-    ends, committed = 0, []
-    for part, size in enumerate(info.parts):
-        if folder.has_part("answers", part):
-            committed.append(range(ends, ends + size))
+    parts = AnswerParts(folder, info.parts)
+    for part in range(len(info.parts)):
+        if part not in parts.left:
             yield from _stored_usage(folder, part)
-        ends += size
-    if not folder.is_kept or len(committed) == len(info.parts):
-        return
-    rows = dict(_journal(folder))
-    for row, exchange in rows.items():
-        if not any(row in part for part in committed):
-            answer = exchange.outcome.answer
-            yield answer.input_tokens, answer.output_tokens, answer.cached_tokens, exchange.is_cached
+    if folder.is_kept and parts.left:
+        yield from _journaled_usage(folder, parts)
 
 
 def _stored_usage(folder: RunFolder, part: int) -> Iterator[Usage]:
@@ -127,6 +126,11 @@ def _stored_usage(folder: RunFolder, part: int) -> Iterator[Usage]:
     )
 
 
-def _journal(folder: RunFolder) -> Iterator[tuple[int, Exchange]]:
-    for record in Journal(folder.path / _JOURNAL).records():
-        yield msgspec.json.decode(record, type=tuple[int, Exchange])
+def _journaled_usage(folder: RunFolder, parts: AnswerParts) -> Iterable[Usage]:
+    rows: dict[int, Usage] = {}  # of several records of a row, the last one counts
+    for record in records_of(Journal(folder.path / JOURNAL)):
+        if parts.is_left(record.row):
+            answer = record.exchange.outcome.answer
+            tokens = answer.input_tokens, answer.output_tokens, answer.cached_tokens
+            rows[record.row] = (*tokens, record.exchange.is_cached)
+    return rows.values()

@@ -18,7 +18,8 @@ from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.generate.cache import AnswerCache, is_cacheable
 from multimodal_eval.generate.estimate import Estimate
 from multimodal_eval.generate.protocol import Request
-from multimodal_eval.run.generation.step import Generation, run_async
+from multimodal_eval.run.generation.event_loop import run_async
+from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.plan import Plan
 
 __all__ = ["estimated", "request_for"]

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from shlex import quote
 from typing import TypeVar
 
 import msgspec
@@ -34,13 +33,20 @@ from multimodal_eval.generate.meter import BudgetError
 from multimodal_eval.generate.outcomes import failed
 from multimodal_eval.generate.prompts import Earlier, Prompts
 from multimodal_eval.generate.protocol import EndpointError, Generator, Request
-from multimodal_eval.run.generation.answer_parts import JOURNAL, AnswerParts, JournalRecord, counted
+from multimodal_eval.run.generation.answer_parts import (
+    JOURNAL,
+    AnswerParts,
+    JournalRecord,
+    counted,
+    records_of,
+    resuming,
+)
 from multimodal_eval.run.generation.batch import Batch
 from multimodal_eval.run.generation.event_loop import run_async
 from multimodal_eval.run.generation.stopped import stopped, trim
 from multimodal_eval.run.generation.until import Stopper
 
-__all__ = ["Generation", "refuse_remote", "resuming", "run_async"]
+__all__ = ["Generation", "refuse_remote"]
 
 T = TypeVar("T")
 _READ_AHEAD = 256  # chains
@@ -118,14 +124,9 @@ def refuse_remote(location: Location) -> None:
     """Refuse a run at a URL: answers are appended to a file one by one, which only a local disk can do."""
     if is_url(location) and not str(location).lower().startswith("file:"):
         raise ConfigError(
-            f"a run that asks a model needs a folder on this machine: every answer is stored at once. "
+            f"a run that asks a model needs a folder on this machine, because every answer is stored at once. "
             f"Got {str(location)!r} instead. Copy the finished folder to it"
         )
-
-
-def resuming(folder: RunFolder, info: RunInfo) -> str:
-    """The command that continues the generation of a run."""
-    return f"mmeval {'run' if info.metrics or info.unavailable else 'generate'} --resume {quote(folder.label)}"
 
 
 @dataclass
@@ -205,11 +206,9 @@ class _Step:
 
     def _read_journal(self) -> None:
         complete = []
-        for record in self._log.records():
-            entry = msgspec.json.decode(record, type=JournalRecord)
-            is_wanted = 0 <= entry.row < self._parts.rows and not self._parts.is_committed(entry.row)
-            if is_wanted and self._keep(entry.row, entry.exchange):
-                complete.append(self._parts.part_of(entry.row))
+        for record in records_of(self._log):
+            if self._parts.is_left(record.row) and self._keep(record.row, record.exchange):
+                complete.append(self._parts.part_of(record.row))
         for part in complete:
             self._parts.commit(part)
 
@@ -352,7 +351,7 @@ class _Step:
 
     def _refuse_open(self) -> None:
         if self.batch is not None:
-            raise self.batch.ended(self.folder.label, self._open)
+            raise self.batch.ended(self._open)
         if not self.folder.is_kept:
             self._keep_temporary()
         reason = next(iter(self._open.values()))
