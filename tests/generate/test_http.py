@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Coroutine
 from typing import Any
 
@@ -17,9 +18,15 @@ import pytest
 from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
 from multimodal_eval.generate import http
 from multimodal_eval.generate.http import HttpClient, excerpt, retry_after
-from multimodal_eval.generate.protocol import EndpointError, MalformedReplyError, RateLimitError, RejectedError
+from multimodal_eval.generate.protocol import (
+    EndpointError,
+    MalformedReplyError,
+    RateLimitError,
+    RejectedError,
+    UnreachableError,
+)
 from multimodal_eval.generate.providers.chat_replies import answer_from
-from multimodal_eval.generate.secrets import Key
+from multimodal_eval.generate.secrets import Key, key_from_environment
 from tests.generate.server import Behaviour, Reply, Server, answer_to
 
 
@@ -242,6 +249,45 @@ def test_a_request_goes_through_the_proxy(monkeypatch):
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
         asked: Coroutine[Any, Any, bytes] = client().post("http://api.example/v1/chat/completions", BODY)
         assert answer_from(asyncio.run(asked)).text == "by proxy"
+
+
+@pytest.mark.parametrize("status", [400, 407, 502])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_password_of_a_proxy_is_in_no_error(monkeypatch, scheme, status):
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        received.append(head)
+        said = head.replace(b"\r\n", b" ")
+        writer.write(b"HTTP/1.1 %d %s\r\nContent-Length: %d\r\n\r\n%s" % (status, said, len(head), head))
+        await writer.drain()
+        writer.close()
+
+    async def asked() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            monkeypatch.setenv(f"{scheme}_proxy", f"http://user:pass%2Fword-77@127.0.0.1:{port}")
+            asking = client(key=key_from_environment("NOT_SET"))
+            with pytest.raises((EndpointError, RejectedError, RetryableError)) as raised:
+                await asking.post(f"{scheme}://api.example/v1/chat/completions", BODY)
+            errors.append(raised.value)
+
+    received: list[bytes] = []
+    errors: list[Exception] = []
+    asyncio.run(asked())
+    sent = b64encode(b"user:pass/word-77")
+    assert sent in received[0]  # the proxy gets it
+    text = f"{errors[0]} {errors[0]!r}"
+    assert str(status) in text
+    assert not any(secret in text for secret in ("pass/word-77", "pass%2Fword-77", sent.decode()))
+    if status == 407:
+        assert isinstance(errors[0], EndpointError)
+        assert "Check $http_proxy" in text
+
+
+def test_a_proxy_that_does_not_answer_is_named(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://user:password-77@127.0.0.1:9")
+    with pytest.raises(UnreachableError, match=r"the proxy 127\.0\.0\.1:9 of the environment does not answer"):
+        asyncio.run(client().post("http://api.example/v1/chat/completions", BODY))
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl for a certificate")

@@ -5,6 +5,7 @@ What a status means to the engine:
     401, 403                  EndpointError: the key
     402                       EndpointError: no credit; also 429 with `insufficient_quota`
     404, 405                  EndpointError: the address, or the model
+    407                       EndpointError: the proxy
     400, 413, 422, other 4xx  RejectedError: this request
     408, 409, 429             RateLimitError, with Retry-After
     5xx                       RetryableError; RateLimitError if the endpoint asks for a pause
@@ -54,6 +55,8 @@ _HOPS = 3
 _REDIRECTS = (301, 302, 303, 307, 308)
 _SECRET_PARAMETERS = {"key", "api_key", "apikey", "api-key", "token", "access_token", "sig", "code", "subscription-key"}
 
+_CHECK_PROXY = "Check $http_proxy and $https_proxy, or exclude the host with $no_proxy"
+
 T = TypeVar("T")
 
 
@@ -84,10 +87,9 @@ class HttpClient:
         session = await self._session()
         address = url
         for _ in range(_HOPS):
+            proxy = _proxy(address)
             try:
-                async with session.request(
-                    method, address, data=body, allow_redirects=False, proxy=_proxy(address)
-                ) as response:
+                async with session.request(method, address, data=body, allow_redirects=False, proxy=proxy) as response:
                     content = self.key.removed(await _content(response))
                     if response.status in _REDIRECTS:
                         address = self._redirected(response, address, method)
@@ -99,6 +101,12 @@ class HttpClient:
                 raise UnreachableError(f"no server answers at {url} (the host is not known)") from None
             except aiohttp.ClientConnectorCertificateError as error:
                 raise EndpointError(f"the certificate of {url} is not valid: {self._words(error)}") from None
+            except aiohttp.ClientProxyConnectionError as error:
+                reason = os.strerror(error.errno).lower() if error.errno else self._words(error)
+                words = f"the proxy {_without_secrets(proxy or '')} of the environment does not answer"
+                raise UnreachableError(f"{words} ({reason})") from None
+            except aiohttp.ClientHttpProxyError as error:
+                raise self._refused_by_proxy(error, url) from None
             except aiohttp.ClientConnectorError as error:
                 reason = os.strerror(error.errno).lower() if error.errno else self._words(error)
                 raise UnreachableError(f"no server answers at {url} ({reason})") from None
@@ -160,6 +168,8 @@ class HttpClient:
             variable = f"${self.key.name}" if self.key.name else "the key"
             advice = f"Set {variable}" if self.key.value is None else f"Check the value of {variable}"
             return EndpointError(f"the endpoint does not accept the key ({words}). {advice}")
+        if status == 407:
+            return EndpointError(f"the proxy does not accept its user and password ({words}). {_CHECK_PROXY}")
         if status == 402 or (status == 429 and b"insufficient_quota" in content):
             return EndpointError(f"the account of the key has no credit left ({words})")
         if status == 404 and self.subject and _names(self.subject, content):
@@ -172,6 +182,12 @@ class HttpClient:
             pause = retry_after(headers)
             return RetryableError(words) if pause is None else RateLimitError(words, pause)
         return RejectedError(words)
+
+    def _refused_by_proxy(self, error: aiohttp.ClientHttpProxyError, url: str) -> Exception:
+        """The error of a proxy that makes no connection. The exception itself contains the proxy's password."""
+        words = _line(self.key.removed_text(error.message))
+        text = f"the proxy of the environment does not connect to {url} (HTTP {error.status}: {words})"
+        return RetryableError(text) if error.status >= 500 else EndpointError(f"{text}. {_CHECK_PROXY}")
 
     def _words(self, error: BaseException) -> str:
         return _line(self.key.removed_text(described(error)))
@@ -292,7 +308,7 @@ def _without_secrets(url: str) -> str:
 
 @lru_cache(64)
 def _proxy(url: str) -> str | None:
-    """The proxy of the environment for an address; none for this machine."""
+    """The proxy of the environment for an address; none for this machine. It may contain a password."""
     parts = urlsplit(url)
     if parts.hostname in ("localhost", "127.0.0.1", "::1") or proxy_bypass(parts.netloc):
         return None

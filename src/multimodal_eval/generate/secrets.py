@@ -7,8 +7,11 @@ receives, so that nothing behind it (errors, the journal, the tables, the report
 from __future__ import annotations
 
 import os
+from base64 import b64encode
+from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import getproxies
 
 import msgspec
 
@@ -21,13 +24,14 @@ SHORTEST = 8  # characters; shorter values, such as EMPTY or none, are placehold
 
 
 class Key:
-    """A key. Its value is in `value` only: printing the object does not show it."""
+    """A key. Its value is in `value` only: printing the object does not show it. `others` are removed like it."""
 
     __slots__ = ("_forms", "name", "value")
 
-    def __init__(self, value: str | None = None, name: str | None = None) -> None:
+    def __init__(self, value: str | None = None, name: str | None = None, others: Sequence[str] = ()) -> None:
         self.value, self.name = value, name
-        self._forms = _forms(value) if value is not None and len(value) >= SHORTEST else ()
+        secrets = [*others] if value is None else [value, *others]
+        self._forms = tuple(form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret))
 
     def __repr__(self) -> str:
         return f"Key({self.name or 'none'})"
@@ -80,10 +84,24 @@ def key_from_environment(name: str) -> Key:
     """The key in an environment variable; a key without a value if the variable is not set."""
     value = os.environ.get(name, "").strip()
     if not value:
-        return Key(None, name)
+        return Key(None, name, _proxy_secrets())
     if not value.isascii() or not value.isprintable():
         raise ConfigError(
             f"${name} must be one line of ASCII characters, because it is sent in an HTTP header. "
             "It contains a line break or another character. Set it again"
         )
-    return Key(value, name)
+    return Key(value, name, _proxy_secrets())
+
+
+def _proxy_secrets() -> list[str]:
+    """The passwords of the proxies of the environment, plain and as they are sent."""
+    secrets: list[str] = []
+    for address in getproxies().values():
+        try:
+            parts = urlsplit(address)
+        except ValueError:
+            continue
+        if parts.password:
+            user, password = unquote(parts.username or ""), unquote(parts.password)
+            secrets += [b64encode(f"{user}:{password}".encode()).decode(), password]
+    return secrets

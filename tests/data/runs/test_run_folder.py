@@ -12,8 +12,11 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from multimodal_eval.core.errors import MissingFileError, RunFolderError
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.folders import run_folders
+from multimodal_eval.data.runs.part_files import read_table, to_parquet
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.sample_table import to_table
 from multimodal_eval.data.runs.storage import below, storage_at
 from tests.run_info import run_info
 
@@ -150,3 +153,11 @@ def test_a_damaged_footer_is_a_run_folder_error():
     folder.storage.write_bytes("samples/part-00000.parquet", b"no parquet")
     with pytest.raises(RunFolderError, match=r"part-00000\.parquet cannot be read"):
         folder.has_values("samples", 0, ["x"])
+
+
+def test_a_part_that_was_read_is_written_with_the_same_bytes(tmp_path):
+    # Parquet calls the items of a list `element`, Arrow calls them `item`.
+    table = to_table([Sample(id="1", question="?", references=["red", "blue"])], 0)
+    RunFolder.create(tmp_path / "run", run_info()).write_part("samples", 0, table)
+    file = tmp_path / "run/samples/part-00000.parquet"
+    assert to_parquet(read_table(file, None)).to_pybytes() == file.read_bytes()
