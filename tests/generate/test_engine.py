@@ -167,6 +167,67 @@ def test_an_endpoint_that_goes_down_for_good_stops_the_run_after_two_minutes():
     assert 120 < servers[0].failed[-1] < 200
 
 
+class Poisoned:
+    """Answers requests with an even number; the others crash the server, which answers a small request or not."""
+
+    label = "poisoned"
+
+    def __init__(self, *, is_up: bool) -> None:
+        self.is_up, self.looks = is_up, 0
+
+    async def answer(self, request: Request) -> Answer:
+        await asyncio.sleep(0.1)
+        if int(request.id) % 2:
+            raise RetryableError("HTTP 500: crashed")
+        return Answer("yes")
+
+    async def is_alive(self) -> bool:
+        self.looks += 1
+        await asyncio.sleep(0.1)
+        return self.is_up
+
+
+def opened(numbers: Iterable[int], model: Poisoned) -> list[int]:
+    """The requests that stay open, if all are asked at the same time."""
+    left: list[int] = []
+
+    async def main(clock: Callable[[], float]) -> None:
+        asker = Asker(model, clock=clock)
+
+        async def work(number: int) -> None:
+            try:
+                await asker.ask(asked(number))
+            except OpenRequestError:
+                left.append(number)
+
+        await for_each(iter(numbers), work, 50, asker)
+
+    simulated(main)
+    return sorted(left)
+
+
+@pytest.mark.parametrize("others", [[], [2, 4]])
+def test_a_request_that_always_fails_stays_open_and_does_not_stop_the_run(others):
+    class Unknown(Poisoned):
+        is_alive = None  # type: ignore[assignment]
+
+    # Each is asked twice, as in the two passes of a run: 36 failures in a row.
+    assert opened([*others, 1, 3, 1, 3], Unknown(is_up=True)) == [1, 1, 3, 3]
+
+
+def test_requests_that_always_fail_stay_open_if_the_endpoint_is_alive():
+    model = Poisoned(is_up=True)
+    assert opened(range(1, 80, 2), model) == list(range(1, 80, 2))
+    assert 1 < model.looks < 40  # once per 12 failures in a row, and not for each of the 360
+
+
+def test_requests_that_always_fail_stop_the_run_if_the_endpoint_is_not_alive():
+    model = Poisoned(is_up=False)
+    with pytest.raises(BreakerError, match=r"HTTP 500: crashed"):
+        opened(range(1, 80, 2), model)
+    assert model.looks == 1
+
+
 def test_every_request_survives_an_outage():
     asker = all_of(4000, lambda clock: Asker(Server(clock, down=(5, 70)), clock=clock))
     assert len(asker.generator.accepted) == 4000  # type: ignore[attr-defined]

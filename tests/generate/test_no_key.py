@@ -10,11 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.generate.registry import find_generator
 from multimodal_eval.generate.secrets import SHORTEST, Key, key_from_environment
 from tests.generate.server import Behaviour, Reply, Server, user_text
 
@@ -102,6 +105,35 @@ def test_a_value_that_no_header_can_have_is_refused_without_showing_it(value, mo
     with pytest.raises(ConfigError, match=r"\$MY_KEY must be one line of ASCII") as refused:
         key_from_environment("MY_KEY")
     assert value not in str(refused.value)
+
+
+def test_a_key_in_the_place_of_its_variable_is_refused_without_showing_it():
+    with pytest.raises(ConfigError, match="`key_env` must be the name of an environment variable") as refused:
+        key_from_environment("sk-0123456789")
+    assert "sk-0123456789" not in str(refused.value)
+
+
+@pytest.mark.parametrize("model", ["openai:tiny", "openai-responses:tiny", "anthropic:tiny", "gemini:tiny"])
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"parameters": {"extra": {"api_key": "x"}}}, "`extra` must not set 'api_key'"),
+        ({"parameters": {"extra": {"user": f"me {KEY}"}}}, r"contain the value of \$MY_KEY"),
+        ({"system": f"Bearer {KEY}"}, r"contain the value of \$MY_KEY"),
+    ],
+)
+def test_settings_with_a_key_are_refused_because_they_are_stored(model, settings, message, monkeypatch):
+    monkeypatch.setenv("MY_KEY", KEY)
+    config = msgspec.convert({"model": model, "key_env": "MY_KEY", **settings}, GenerationConfig)
+    with pytest.raises(ConfigError, match=message) as refused:
+        find_generator(config)
+    assert not has_key(str(refused.value).encode())
+
+
+@pytest.mark.parametrize("name", ["top_k", "max_completion_tokens", "token_ids", "keyword", "return_tokens"])
+def test_fields_whose_names_contain_other_words_are_accepted(name, monkeypatch):
+    config = msgspec.convert({"model": "openai:tiny", "parameters": {"extra": {name: 1}}}, GenerationConfig)
+    assert find_generator(config).label == "openai:tiny"
 
 
 def test_no_variable_is_no_key(monkeypatch):

@@ -151,3 +151,25 @@ def test_an_endpoint_that_is_busy_passes(fault, monkeypatch):
 
     with Server(Behaviour(script=script)) as server:
         assert asyncio.run(generator(server.url).answer(request())).text == "fine"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "expected"),
+    [
+        (Behaviour(), True),
+        (Behaviour(script=lambda *_: Reply(status=400, raw=b'{"error":{"message":"too short"}}')), True),
+        (Behaviour(faults={"error": 1.0}), False),
+        (Behaviour(faults={"wrong_json": 1.0}), False),
+        (Behaviour(key="another-key"), False),
+    ],
+)
+def test_an_endpoint_is_alive_if_it_deals_with_a_small_request(behaviour, expected):
+    with Server(behaviour) as server:
+        assert asyncio.run(generator(server.url).is_alive()) is expected
+        assert server.requests == (0 if behaviour.key else 1)
+
+
+def test_an_endpoint_that_is_gone_is_not_alive():
+    with Server() as server:
+        url = server.url
+    assert not asyncio.run(generator(url).is_alive())

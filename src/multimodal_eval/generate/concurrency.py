@@ -69,6 +69,12 @@ class Controller:
             self.load.succeeded(ticket, self._clock(), is_answered=failure is None)
         self._wake()
 
+    def revive(self) -> None:
+        """Note that the endpoint is not down: it has answered another request."""
+        if self.is_down:
+            self.load.revive()
+            self._wake()
+
     def _next(self) -> Ticket | None:
         """A ticket, if a request may start now; otherwise the next attempt is scheduled."""
         load, now = self.load, self._clock()

@@ -24,6 +24,8 @@ __all__ = ["Asker", "BreakerError", "Effort", "OpenRequestError", "for_each"]
 
 T = TypeVar("T")
 _MALFORMED = 3  # attempts of a request whose replies are malformed
+_FEW = 3  # requests; failures of fewer different ones may be the fault of the requests
+_LOOK_AGAIN = 5.0  # seconds after the endpoint did not answer a small request
 _MOST_AWAY = 16  # items that wait for a retry, per item that does not
 
 
@@ -76,7 +78,10 @@ class Asker:
         self.sleeping = 0  # requests that wait before they are tried again
         self.went_to_sleep: Callable[[], None] = lambda: None
         self._in_a_row = 0
+        self._failing: set[str] = set()  # the digests of the requests that failed in a row, as far as they are counted
         self._failing_since = 0.0
+        self._looked: tuple[float, bool] = (float("-inf"), False)  # when the endpoint was last tried; was it alive?
+        self._looking = asyncio.Lock()
         self._has_succeeded = False
 
     async def ask(self, request: Request) -> Exchange:
@@ -94,7 +99,7 @@ class Asker:
             except RejectedError as rejection:
                 outcome = failed("rejected", str(rejection))
             except RETRYABLE as failure:
-                ending = await self._after(failure, attempts)
+                ending = await self._after(failure, attempts, request.digest)
                 if ending is None:
                     continue
                 outcome = ending
@@ -105,12 +110,12 @@ class Asker:
             else:
                 self._has_succeeded = True
             if outcome.status != "malformed":
-                self._in_a_row = 0
+                self._recovered()
             return Exchange(outcome, request.digest, started, self.clock() - begin, attempts.number)
 
-    async def _after(self, failure: Exception, attempts: _Attempts) -> Outcome | None:
+    async def _after(self, failure: Exception, attempts: _Attempts, digest: str) -> Outcome | None:
         """Wait after a failed attempt, or end: with an outcome, or with an error if the request stays open."""
-        self._note(failure)
+        await self._note(failure, digest)
         pause = self.draw() * min(
             self.effort.first_delay * 2.0 ** min(attempts.number - 1, 30), self.effort.longest_delay
         )
@@ -125,7 +130,7 @@ class Asker:
             attempts.waited += pause
             if attempts.waited > self.effort.longest_wait:
                 raise OpenRequestError(_text(failure)) from failure
-        elif not self.controller.is_down:
+        elif not self._is_down:
             attempts.used += 1
             if attempts.used > self.effort.retries:
                 raise OpenRequestError(_text(failure)) from failure
@@ -137,25 +142,54 @@ class Asker:
             self.sleeping -= 1
         return None
 
-    def _note(self, failure: Exception) -> None:
+    @property
+    def _is_down(self) -> bool:
+        """Whether the endpoint fails, and not only a few of the requests."""
+        return self.controller.is_down and len(self._failing) >= _FEW
+
+    async def _note(self, failure: Exception, digest: str) -> None:
         """Count a failed attempt. Raises BreakerError if there is no hope."""
         self.failures += 1
         if not self._in_a_row:
             self._failing_since = self.clock()
         self._in_a_row += 1
+        if len(self._failing) < _FEW:
+            self._failing.add(digest)
         lasted = self.clock() - self._failing_since
         if isinstance(failure, RateLimitError):
             is_over = self.controller.is_down and lasted >= self.effort.longest_wait
         elif self._has_succeeded:
-            is_over = self.controller.is_down and lasted >= self.effort.longest_outage
+            is_over = self._is_down and lasted >= self.effort.longest_outage
         else:
-            is_over = self._in_a_row >= self.effort.first_failures
-        if is_over:
+            is_over = self._in_a_row >= self.effort.first_failures and len(self._failing) >= _FEW
+        is_doubtful = self._is_down and not isinstance(failure, RateLimitError)
+        if (is_over or is_doubtful) and await self._is_alive():
+            self._has_succeeded = True
+            self._recovered()
+            self.controller.revive()
+        elif is_over:
             within = f" within {lasted:,.0f} seconds" if lasted >= 1 else ""
             raise BreakerError(
                 f"the endpoint failed {self._in_a_row:,} times in a row{within}, so no more requests are made. "
                 f"The last failure: {_text(failure)}"
             ) from failure
+
+    def _recovered(self) -> None:
+        self._in_a_row = 0
+        self._failing.clear()
+
+    async def _is_alive(self) -> bool:
+        """Whether the endpoint answers a small request, so that those that fail are the problem. False if unknown."""
+        look: Callable[[], Awaitable[bool]] | None = getattr(self.generator, "is_alive", None)
+        if look is None:
+            return False
+        begin = self.clock()
+        async with self._looking:
+            when, is_alive = self._looked
+            if when < (begin if is_alive else begin - _LOOK_AGAIN):
+                is_alive = await look()
+                self._looked = (self.clock(), is_alive)
+            return is_alive
 
 
 def _text(failure: Exception) -> str:

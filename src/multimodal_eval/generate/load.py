@@ -154,15 +154,21 @@ class Load:
             self._successes += 1
             self.latency += (now - ticket.started - self.latency) / min(self._successes, _MEAN_OF)
             self._carry(now)
-        self._in_a_row, self._asked, self._pause = 0, None, FIRST_PAUSE
         if self.is_down:
-            self.resumes_at = None
-            self.is_starting, self.load = True, max(1.0, self.load / 2)
-            self._restart()
-        elif self.is_starting:
+            self.revive()
+            return
+        self._in_a_row, self._asked, self._pause = 0, None, FIRST_PAUSE
+        if self.is_starting:
             self.load = min(self.load + 1, float(self.most))
         else:
             self._count(ticket, now, failed=False)
+
+    def revive(self) -> None:
+        """Note that the endpoint is not down."""
+        self._in_a_row, self._asked, self._pause = 0, None, FIRST_PAUSE
+        self.resumes_at = None
+        self.is_starting, self.load = True, max(1.0, self.load / 2)
+        self._restart()
 
     def failed(self, ticket: Ticket, now: float, retry_after: float | None = None) -> None:
         """Note the failure of a request, and the pause in seconds that the endpoint asks for."""

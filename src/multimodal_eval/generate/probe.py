@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from multimodal_eval.core.config import Parameters
 from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
 from multimodal_eval.core.retries import RETRYABLE
 from multimodal_eval.generate.protocol import (
@@ -55,6 +56,17 @@ class Endpoint:
     async def models(self) -> list[str]:
         """The names of the endpoint's models. Any error means that it has no list."""
         raise RetryableError("no list of models")
+
+    async def is_alive(self) -> bool:
+        """Whether the endpoint deals with a small request now, while others fail."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                await self.ask(Request("probe", (Turn("user", (Text(PROMPT),)),), Parameters(max_tokens=TOKENS)))
+        except RejectedError:
+            return True
+        except (MultimodalEvalError, TimeoutError, ConnectionError):
+            return False
+        return True
 
 
 class Probe:

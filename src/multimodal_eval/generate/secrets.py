@@ -7,6 +7,7 @@ receives, so that nothing behind it (errors, the journal, the tables, the report
 from __future__ import annotations
 
 import os
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
@@ -15,11 +16,15 @@ from urllib.request import getproxies
 
 import msgspec
 
+from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError
 
-__all__ = ["Key", "key_from_environment"]
+__all__ = ["Key", "key_from_environment", "refuse_stored"]
 
 REMOVED = "[key removed]"
+# Names of fields with a key; `key`, `token` and the like at their end.
+_SECRET_NAME = re.compile(r"(?i)(^|[-_.])(api[-_]?key|key|token|secret|password|authorization|bearer)$")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHORTEST = 8  # characters; shorter values, such as EMPTY or none, are placeholders that an answer may contain
 
 
@@ -82,6 +87,11 @@ def _forms(value: str) -> tuple[bytes, ...]:
 
 def key_from_environment(name: str) -> Key:
     """The key in an environment variable; a key without a value if the variable is not set."""
+    if not _VARIABLE.fullmatch(name):
+        raise ConfigError(
+            "`key_env` must be the name of an environment variable, such as MY_KEY, and not the key itself. "
+            "It must consist of letters, digits and _"
+        )
     value = os.environ.get(name, "").strip()
     if not value:
         return Key(None, name, _proxy_secrets())
@@ -91,6 +101,22 @@ def key_from_environment(name: str) -> Key:
             "It contains a line break or another character. Set it again"
         )
     return Key(value, name, _proxy_secrets())
+
+
+def refuse_stored(config: GenerationConfig, key: Key) -> None:
+    """Refuse a key in the settings of a generation, because they are stored with the run."""
+    for name in config.parameters.extra:
+        if _SECRET_NAME.search(name):
+            raise ConfigError(
+                f"`extra` must not set {name!r}: it is stored with the run. Put the key into an environment variable "
+                "and name it with --key-env"
+            )
+    settings = msgspec.json.encode(config)
+    if key.removed(settings) != settings:
+        raise ConfigError(
+            f"the settings of the generation contain the value of ${key.name}, and they are stored with the run. "
+            "Remove it from them"
+        )
 
 
 def _proxy_secrets() -> list[str]:
