@@ -95,7 +95,7 @@ def test_a_system_prompt_in_a_file(data, model, tmp_path):
 
 def test_a_system_prompt_in_a_file_that_is_missing(data, model):
     done = run(data, "--model", "counting:x", "--system", "@none.txt", "-o", "run", code=1)
-    assert "the system prompt 'none.txt' is not a file" in done.stderr
+    assert "the system prompt 'none.txt' is not a file.\n" in done.stderr
 
 
 def test_options_are_laid_on_the_configuration_file(data, model, tmp_path):
@@ -274,6 +274,13 @@ def test_a_request_can_be_shown(data, model):
     assert "[system]\n  Be kind.\n\n[user]\n  say blue\n" in done.stdout
     done = mmeval("run", data, "--model", "counting:x", "--show-request", "b", "--format", "json")
     assert json.loads(done.stdout)["turns"] == [{"role": "user", "parts": [{"text": "say blue"}]}]
+
+
+def test_the_request_of_an_epoch_is_shown_by_the_id_that_it_has_in_the_run(data, model):
+    options = (data, "--model", "counting:x", "--epochs", "2", "--model-seed", "5", "--show-request")
+    assert "seed: 5" in mmeval("run", *options, "b").stdout
+    assert "seed: 6" in mmeval("run", *options, "b#2").stdout
+    assert "Known: a#1, a#2, b#1" in mmeval("run", *options, "b#3", code=1).stderr
 
 
 def test_an_unknown_id_is_named(data, model):

@@ -44,6 +44,7 @@ def refusal(template, sample=SAMPLE):
         ("{{ question[:4] }}|{{ question | truncate(4) }}", "What|What"),
         ("{{ prompt or question }}", "What is it?"),
         ("{{ nothing | default('none') }}, {{ prompt | default('empty') }}", "none, empty"),
+        ("{% if metadata.hint %}x{% endif %}{{ metadata['hint'] or 'y' }}{{ metadata.deep.hint or 'z' }}", "yz"),
         ("{% if nothing is defined %}x{% else %}y{% endif %}", "y"),
         ("{% set n = 2 * 3 + 1 %}{{ n }}{{ 7 % 4 }}{{ 'a' ~ n }}{{ 'b' + 'c' }}", "73a7bc"),
         ("{{ range(3) | join('-') }} {{ choices | tojson }}", '0-1-2 {"a": "dog", "b": "cat"}'),
@@ -73,6 +74,13 @@ def test_a_missing_field_is_named_with_its_line_and_what_there_is():
     assert (
         message == f"the template my.md, line 2 ('{{{{ nothing }}}}'): 'nothing' is undefined. The sample has: {known}"
     )
+
+
+def test_a_missing_key_may_be_tested_and_not_written():
+    assert "has no attribute 'hint'. The sample has: " in refusal(
+        "{% if not metadata.hint %}{{ metadata.hint }}{% endif %}"
+    )
+    assert "'hint' is undefined" in refusal("{% if hint %}x{% endif %}")  # a name may be a mistake
 
 
 def test_an_empty_field_is_an_error_and_not_the_word_none():

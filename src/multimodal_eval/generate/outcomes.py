@@ -49,7 +49,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def outcome_of(answer: Answer, *, accept_truncated: bool = False) -> Outcome:
     """The outcome of an answer that has arrived."""
-    if answer.finish == "refusal" or (answer.refusal and not answer.text):
+    if answer.finish == "refusal" or answer.refusal:
         return Outcome("refused", answer, f"the model refused: {_excerpt(answer.refusal or answer.text)}")
     if answer.finish == "content_filter":
         return Outcome("filtered", answer, "the endpoint's content filter stopped the answer")

@@ -71,7 +71,8 @@ def _content(name: str, what: str) -> str:
     except FileNotFoundError:
         if what == "prompt" and Path(name).name == name and not Path(name).suffix:
             raise UnknownNameError("prompt", name, prompts()) from None
-        raise ConfigError(f"the {what} {name!r} is not a file. Prompts with a name: {', '.join(prompts())}") from None
+        known = f" Prompts with a name: {', '.join(prompts())}" if what == "prompt" else ""
+        raise ConfigError(f"the {what} {name!r} is not a file.{known}") from None
     except (OSError, ValueError) as fault:
         reason = getattr(fault, "strerror", None) or "it is not text in UTF-8"
         raise ConfigError(f"the {what} {name!r} cannot be read: {reason}") from None

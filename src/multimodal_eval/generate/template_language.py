@@ -47,6 +47,15 @@ class _RefusedError(TemplateError):
     """An operation that templates do not have."""
 
 
+class _MissingKey(StrictUndefined):
+    """A key that a mapping does not have: false in `if` and `or`, because not every sample has all keys."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return False
+
+
 class PromptLanguage(SandboxedEnvironment):
     """Compiles and renders templates. It keeps the budget of the template that it renders: use it in one thread."""
 
@@ -86,7 +95,7 @@ class PromptLanguage(SandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         """A key of a mapping, or a field of `loop`; never an attribute of a Python object."""
         if isinstance(obj, Mapping):
-            return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+            return obj[attribute] if attribute in obj else _MissingKey(obj=obj, name=attribute)
         if isinstance(obj, LoopContext) and attribute in _LOOP_FIELDS:
             return getattr(obj, attribute)
         return self.undefined(obj=obj, name=attribute)
@@ -97,7 +106,8 @@ class PromptLanguage(SandboxedEnvironment):
             if isinstance(obj, Mapping | list | tuple | str):
                 return obj[argument]
         except (LookupError, TypeError):
-            pass
+            if isinstance(obj, Mapping):
+                return _MissingKey(obj=obj, name=argument)
         return self.undefined(obj=obj, name=argument)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:

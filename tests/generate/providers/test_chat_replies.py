@@ -54,6 +54,7 @@ def test_all_fields_of_an_answer():
         (reply("model_length", content="yes and"), "truncated"),
         (reply("content_filter", content=""), "filtered"),
         (reply("stop", content=None, refusal="I cannot help."), "refused"),
+        (reply("stop", content="I cannot", refusal="I cannot help."), "refused"),
         (reply("tool_calls", content=None, tool_calls=[{"id": "1"}]), "tool_call"),
         (reply("stop", content=None, tool_calls=[{"id": "1"}]), "tool_call"),
         (reply("function_call", content=None, function_call={"name": "f"}), "tool_call"),

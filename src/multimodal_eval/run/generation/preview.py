@@ -12,6 +12,7 @@ import msgspec
 from multimodal_eval.core.errors import MediaError, UnknownNameError
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers import limits
+from multimodal_eval.data.readers.arranged_input import epoch_id
 from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
@@ -52,12 +53,13 @@ def estimated(plan: Plan, source: Input, generation: Generation) -> Estimate:
 
 
 def request_for(plan: Plan, source: Input, generation: Generation, name: str) -> Request:
-    """The request for the sample with this id."""
+    """The request for the sample with this id; ID#2 is the one of the second epoch."""
     ids: list[str] = []
     for sample in _samples(plan, source):
-        if sample.id == name:
+        stored = sample.id if sample.epoch is None else epoch_id(sample.id, sample.epoch)  # the id in the run
+        if name in (sample.id, stored):
             return run_async(generation.prompts.request(sample))
-        ids.append(sample.id)
+        ids.append(stored)
     if len(ids) > _LISTED:
         ids = get_close_matches(name, ids, n=_LISTED) or ids[:_LISTED]
     raise UnknownNameError("sample", name, ids)
