@@ -23,7 +23,7 @@ from multimodal_eval.generate.protocol import Generator, MalformedReplyError, Ra
 __all__ = ["Asker", "BreakerError", "Effort", "OpenRequestError", "for_each"]
 
 T = TypeVar("T")
-_MALFORMED = 3  # attempts of a request whose replies are malformed
+_MALFORMED = 5  # attempts of a request whose replies are malformed
 _FEW = 3  # requests; failures of fewer different ones may be the fault of the requests
 _LOOK_AGAIN = 5.0  # seconds after the endpoint did not answer a small request
 _MOST_AWAY = 16  # items that wait for a retry, per item that does not

@@ -52,7 +52,7 @@ class _MissingKey(StrictUndefined):
 
     __slots__ = ()
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> bool:  # type: ignore[override]  # StrictUndefined raises here
         return False
 
 
