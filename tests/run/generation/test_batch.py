@@ -116,9 +116,9 @@ def test_missing_and_expired_results_leave_their_samples_open(server, tmp_path):
     (tmp_path / "errors.jsonl").write_text(f"{json.dumps(expired)}\n{json.dumps(limited)}\n")
     with pytest.raises(OpenSamplesError) as refusal:
         resume(tmp_path / "batched", model=BatchIn([tmp_path / "errors.jsonl", tmp_path / "some.jsonl"]))
-    assert "samples without a usable result: 3. Row 1: " in str(refusal.value)
+    assert "samples without a usable result: 3. 's1': " in str(refusal.value)
     assert "errors.jsonl:2: HTTP 429" in str(refusal.value)
-    assert "Also rows 10, 11" in str(refusal.value)
+    assert "Also 's10', 's11'\n" in str(refusal.value)
     # Only these are written again.
     with pytest.raises(BatchWrittenError, match="requests: 3"):
         resume(tmp_path / "batched", model=BatchOut(tmp_path / "again.jsonl"))

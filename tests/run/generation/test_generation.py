@@ -110,7 +110,7 @@ def test_two_runs_differ_only_in_their_times(data, tmp_path):
 def test_an_open_sample_is_asked_twice_and_then_only_it_is_asked_again(data, tmp_path):
     model = Model(failing("question 17"))
     with pytest.raises(
-        OpenSamplesError, match=r"samples without an answer so far: 1 \(HTTP 500\).*mmeval run --resume"
+        OpenSamplesError, match=r"samples without an answer so far: 1 \('s17': HTTP 500\).*mmeval run --resume"
     ):
         answered(data, tmp_path / "run", model, retries=1)
     assert model.asked.count("question 17") == 4  # an attempt and a retry, in two passes

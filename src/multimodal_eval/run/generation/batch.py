@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RetryableError
@@ -29,17 +30,24 @@ from multimodal_eval.generate.providers.chat_replies import answer_from
 from multimodal_eval.generate.providers.openai_chat import ChatGenerator
 from multimodal_eval.run.generation.answer_parts import resuming
 
-__all__ = ["Batch", "BatchIn", "BatchOut", "BatchWrittenError", "refuse_batch"]
+__all__ = ["Batch", "BatchIn", "BatchOut", "BatchWrittenError", "OpenSample", "refuse_batch"]
 
 URL = "/v1/chat/completions"
 _NOT_REJECTED = (401, 402, 403, 404, 405, 408, 409, 429)  # not the fault of the request
-_SHOWN = 5  # rows in a message
+_SHOWN = 5  # samples in a message
 
 
 class BatchWrittenError(OpenSamplesError):
     """The requests are written to files, and the run waits for their results. The command line exits with 0."""
 
     exit_code = 0
+
+
+class OpenSample(NamedTuple):
+    """A sample without an outcome, and why it has none."""
+
+    id: str
+    reason: str
 
 
 class Batch(ABC):
@@ -56,8 +64,8 @@ class Batch(ABC):
         """What takes the place of the endpoint."""
 
     @abstractmethod
-    def ended(self, is_open: Mapping[int, str]) -> OpenSamplesError:
-        """Why the run stops: rows without an outcome, and the reason of each."""
+    def ended(self, is_open: Mapping[int, OpenSample]) -> OpenSamplesError:
+        """Why the run stops: the samples without an outcome, by their rows."""
 
     @abstractmethod
     def close(self) -> None:
@@ -90,7 +98,7 @@ class BatchOut(Batch):
             self._writer.close(is_failed=True)
             self._writer = None
 
-    def ended(self, is_open: Mapping[int, str]) -> OpenSamplesError:
+    def ended(self, is_open: Mapping[int, OpenSample]) -> OpenSamplesError:
         """The files, now with their names, and the command that reads the results."""
         assert self._writer is not None
         self._writer.close()
@@ -129,13 +137,13 @@ class BatchIn(Batch):
         if self._results is not None:
             self._results.close()
 
-    def ended(self, is_open: Mapping[int, str]) -> OpenSamplesError:
-        """The rows without a result, and what can be done."""
-        first, *others = sorted(is_open)
-        also = ", ".join(map(str, others[: _SHOWN - 1])) + (" …" if len(others) >= _SHOWN else "")
+    def ended(self, is_open: Mapping[int, OpenSample]) -> OpenSamplesError:
+        """The samples without a result, and what can be done."""
+        first, *others = (is_open[row] for row in sorted(is_open))
+        also = ", ".join(repr(sample.id) for sample in others[: _SHOWN - 1]) + (" …" if len(others) >= _SHOWN else "")
         return OpenSamplesError(
-            f"samples without a usable result: {len(is_open):,}. Row {first}: {is_open[first]}"
-            + (f". Also rows {also}" if also else "")
+            f"samples without a usable result: {len(is_open):,}. {first.id!r}: {first.reason}"
+            + (f". Also {also}" if also else "")
             + "\nAll other answers are kept. Write requests for just these with:\n"
             f"  {self._resuming} --batch-out FILE\n"
             "Without --batch-out the endpoint is asked for them now. With --batch-in and --accept-open they are stored "

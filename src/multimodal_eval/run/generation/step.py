@@ -41,7 +41,7 @@ from multimodal_eval.run.generation.answer_parts import (
     records_of,
     resuming,
 )
-from multimodal_eval.run.generation.batch import Batch
+from multimodal_eval.run.generation.batch import Batch, OpenSample
 from multimodal_eval.run.generation.event_loop import run_async
 from multimodal_eval.run.generation.stopped import stopped, trim
 from multimodal_eval.run.generation.until import Stopper
@@ -141,7 +141,7 @@ class _Step:
     stopper: Stopper | None = None
     batch: Batch | None = None
     _is_looking: bool = False
-    _open: dict[int, str] = field(default_factory=dict)  # row -> why it has no outcome
+    _open: dict[int, OpenSample] = field(default_factory=dict)  # by row: samples without an outcome
     _asking: dict[bytes, asyncio.Event] = field(default_factory=dict)  # requests in flight, by their cache keys
 
     async def run(self) -> RunInfo:
@@ -276,7 +276,7 @@ class _Step:
         except OpenRequestError as error:
             if self.accept_open and self._is_last:
                 return Exchange(failed("unanswered", str(error)), request.digest)
-            self._open[item.row] = str(error)
+            self._open[item.row] = OpenSample(item.sample.id, str(error))
             self._wake()
             return None
 
@@ -342,7 +342,7 @@ class _Step:
         trim(self.folder, self.info)
         for part in self._parts.restrict(self.info.parts):
             self._parts.commit(part)
-        self._open = {row: reason for row, reason in self._open.items() if row < self._parts.rows}
+        self._open = {row: sample for row, sample in self._open.items() if row < self._parts.rows}
         self._report()
 
     def _report(self) -> None:
@@ -354,9 +354,10 @@ class _Step:
             raise self.batch.ended(self._open)
         if not self.folder.is_kept:
             self._keep_temporary()
-        reason = next(iter(self._open.values()))
+        first = self._open[min(self._open)]
         raise OpenSamplesError(
-            f"samples without an answer so far: {len(self._open):,} ({reason}). All other answers are kept. "
+            f"samples without an answer so far: {len(self._open):,} ({first.id!r}: {first.reason}). "
+            "All other answers are kept. "
             f"Ask only for these again with: {resuming(self.folder, self.info)}; "
             "with --accept-open, those that fail again are stored as errors"
         )
