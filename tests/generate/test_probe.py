@@ -113,6 +113,13 @@ def test_a_wrong_path():
         asyncio.run(generator(server.url.replace("/v1", "/v2")).answer(request()))
 
 
+def test_one_malformed_reply_is_not_the_end():
+    broken = lambda _, attempt: Reply(fault="wrong_json") if attempt < 2 else Reply("ok")  # noqa: E731
+    with Server(Behaviour(script=broken)) as server:
+        asyncio.run(probing.probe(generator(server.url), request()))
+        assert server.requests == 3
+
+
 def test_a_web_site_instead_of_an_endpoint():
     message = refusal(Behaviour(faults={"html": 1.0}))
     assert "is not an endpoint of this kind" in message

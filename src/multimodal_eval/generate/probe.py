@@ -34,6 +34,7 @@ __all__ = ["Endpoint", "Probe", "probe"]
 PROMPT = "This is a test of the connection. Answer with: ok"
 TOKENS = 16  # some models refuse a lower limit
 SECONDS = 60.0  # a model that is being loaded may need longer, which is not an error
+MALFORMED = 3  # replies in a row that are not those of the API
 MOST_NAMES = 12  # of models in a message
 # A gray image of 28 x 28 pixels: two patches of the usual encoders in each direction, because some refuse less.
 _PNG = b64decode(
@@ -119,7 +120,7 @@ async def _models(endpoint: Endpoint) -> list[str]:
         return []
 
 
-async def _tried(endpoint: Endpoint, request: Request) -> str | None:
+async def _tried(endpoint: Endpoint, request: Request, attempts: int = MALFORMED) -> str | None:
     """Why the endpoint refuses a request; None if it may answer it, now or later."""
     try:
         async with asyncio.timeout(SECONDS):
@@ -130,6 +131,8 @@ async def _tried(endpoint: Endpoint, request: Request) -> str | None:
     except UnreachableError:
         raise
     except MalformedReplyError as error:
+        if attempts > 1:  # it may be an accident
+            return await _tried(endpoint, request, attempts - 1)
         raise EndpointError(f"{endpoint.base_url} is not an endpoint of this kind: {error}. Check --base-url") from None
     except RETRYABLE:
         return None
