@@ -283,6 +283,23 @@ def test_the_request_of_an_epoch_is_shown_by_the_id_that_it_has_in_the_run(data,
     assert "Known: a#1, a#2, b#1" in mmeval("run", *options, "b#3", code=1).stderr
 
 
+def test_a_later_turn_of_a_dialogue_is_shown_with_the_earlier_ones(data, model):
+    with open("dialogue.jsonl", "w") as stream:  # noqa: PTH123
+        for name, group in (("a", "x"), ("b", "y"), ("c", "y"), ("d", "z")):
+            stream.write(
+                json.dumps({"id": name, "group": group, "question": f"say {name}", "references": ["x"]}) + "\n"
+            )
+    options = ("dialogue.jsonl", "--model", "counting:x", "--history", "--show-request")
+    done = mmeval("run", *options, "c")
+    turns = "[user]\n  say b\n\n[assistant]\n  (the model's reply to 'b')\n\n[user]\n  say c\n"
+    assert done.stdout.endswith(f"\n\n{turns}")
+    assert "the digest is another one" in done.stderr
+    for first, question in (("b", "say b"), ("d", "say d")):
+        done = mmeval("run", *options, first)
+        assert done.stdout.endswith(f"\n\n[user]\n  {question}\n")
+        assert done.stderr == ""
+
+
 def test_an_unknown_id_is_named(data, model):
     done = mmeval("run", data, "--model", "counting:x", "--show-request", "e", code=1)
     assert "no sample is named 'e'" in done.stderr

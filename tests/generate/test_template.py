@@ -76,11 +76,21 @@ def test_a_missing_field_is_named_with_its_line_and_what_there_is():
     )
 
 
-def test_a_missing_key_may_be_tested_and_not_written():
-    assert "has no attribute 'hint'. The sample has: " in refusal(
-        "{% if not metadata.hint %}{{ metadata.hint }}{% endif %}"
-    )
-    assert "'hint' is undefined" in refusal("{% if hint %}x{% endif %}")  # a name may be a mistake
+@pytest.mark.parametrize(
+    "use",
+    [
+        "{{ metadata.hint }}",
+        "{{ metadata.hint | length }}",
+        "{% for x in metadata.hint %}x{% endfor %}",
+        "{{ metadata.hint ~ 'x' }}",
+    ],
+)
+def test_a_missing_key_may_be_tested_and_not_used(use):
+    assert "has no attribute 'hint'. The sample has: " in refusal("{% if not metadata.hint %}" + use + "{% endif %}")
+
+
+def test_a_missing_name_may_be_a_mistake():
+    assert "'hint' is undefined" in refusal("{% if hint %}x{% endif %}")
 
 
 def test_an_empty_field_is_an_error_and_not_the_word_none():

@@ -31,8 +31,10 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     if params["show_request"] is not None:
         from multimodal_eval.generate.shown import as_json, show
 
-        request = request_for(plan, source, generation, params["show_request"])
+        request, unknown = request_for(plan, source, generation, params["show_request"])
         click.echo(as_json(request) if params["format_"] == "json" else show(request))
+        if unknown:
+            click.echo("\nReplies that are not known yet are in parentheses; the digest is another one.", err=True)
         return True
     estimate = estimated(plan, source, generation)
     if params["format_"] == "json":

@@ -47,7 +47,7 @@ class _RefusedError(TemplateError):
     """An operation that templates do not have."""
 
 
-class _MissingKey(StrictUndefined):
+class _MissingKey(Undefined):
     """A key that a mapping does not have: false in `if` and `or`, because not every sample has all keys."""
 
     __slots__ = ()

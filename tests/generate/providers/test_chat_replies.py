@@ -69,6 +69,13 @@ def test_the_status_of_a_reply(content, expected):
     assert status(content) == expected
 
 
+def test_an_error_beside_half_of_an_answer_is_an_error():
+    half = json.loads(reply("stop", content="The dog is"))
+    with pytest.raises(RetryableError, match="HTTP 200 with an error: the provider is gone"):
+        answer_from(json.dumps({**half, "error": {"message": "the provider is gone", "code": 502}}).encode())
+    assert status(json.dumps({**half, "error": None}).encode()) == "ok"
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_reasoning_is_apart(field):
     answer = answer_from(reply(content="red", **{field: "The car is red."}))

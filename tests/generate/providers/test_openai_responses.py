@@ -135,6 +135,12 @@ def test_the_status_of_a_reply(content, status):
     assert outcome_of(responses_answer_from(content)).status == status
 
 
+@pytest.mark.parametrize("details", [{"incomplete_details": {"reason": "steered"}}, {}])
+def test_half_of_an_answer_is_no_answer_whatever_the_reason(details):
+    with pytest.raises(RetryableError, match="gave up"):
+        responses_answer_from(reply(said("red and"), status="incomplete", **details))
+
+
 def test_a_reply_that_failed_is_asked_again():
     with pytest.raises(RetryableError, match="gave up"):
         responses_answer_from(reply(status="failed"))

@@ -82,7 +82,7 @@ _DECODER = msgspec.json.Decoder(_Reply)
 def answer_from(content: bytes) -> Answer:
     """The answer in the body of a reply. Raises MalformedReplyError if there is none."""
     reply = decoded(content, _DECODER)
-    if not reply.choices:
+    if not reply.choices or reply.error:
         raise _failure(reply.error, content)
     choice = reply.choices[0]
     if choice.finish_reason in UNFINISHED:
@@ -111,7 +111,7 @@ def answer_from(content: bytes) -> Answer:
 def _failure(error: Any, content: bytes) -> Exception:
     """An error with status 200, which some proxies send."""
     words = excerpt(content)
-    if error is None:
+    if not error:
         return MalformedReplyError("the reply has no choices", words)
     code = error.get("code") if isinstance(error, dict) else None
     if code == 429:

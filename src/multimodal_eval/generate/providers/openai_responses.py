@@ -112,14 +112,15 @@ _FINISHES: dict[str | None, Finish] = {"max_output_tokens": "length", "content_f
 def responses_answer_from(content: bytes) -> Answer:
     """The answer in the body of a reply."""
     reply = decoded(content, _DECODER)
-    if reply.status in ("failed", "cancelled"):
+    why = reply.incomplete_details.reason if reply.incomplete_details else None
+    if reply.status in ("failed", "cancelled") or (reply.status == "incomplete" and why not in _FINISHES):
         raise RetryableError(f"the endpoint gave up (status {reply.status!r}): {excerpt(content)}")
     if reply.status in ("queued", "in_progress"):
         raise MalformedReplyError(f"the reply is not complete: {reply.status}", excerpt(content))
     said = [part for item in reply.output if item.type == "message" for part in item.content or []]
     thought = [part for item in reply.output if item.type == "reasoning" for part in item.content or item.summary or []]
     text = "".join(part.text or "" for part in said if part.type == "output_text")
-    finish = _FINISHES.get(reply.incomplete_details.reason if reply.incomplete_details else None, "stop")
+    finish = _FINISHES.get(why, "stop")
     if not text and any(item.type.endswith("_call") for item in reply.output):
         finish = "tool_calls"
     logprobs = [token.logprob for part in said for token in part.logprobs or []]

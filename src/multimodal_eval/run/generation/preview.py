@@ -18,6 +18,7 @@ from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.generate.cache import AnswerCache, is_cacheable
 from multimodal_eval.generate.estimate import Estimate
+from multimodal_eval.generate.prompts import Earlier
 from multimodal_eval.generate.protocol import Request
 from multimodal_eval.run.generation.event_loop import run_async
 from multimodal_eval.run.generation.step import Generation
@@ -52,13 +53,22 @@ def estimated(plan: Plan, source: Input, generation: Generation) -> Estimate:
     return estimate
 
 
-def request_for(plan: Plan, source: Input, generation: Generation, name: str) -> Request:
-    """The request for the sample with this id; ID#2 is the one of the second epoch."""
+def request_for(plan: Plan, source: Input, generation: Generation, name: str) -> tuple[Request, int]:
+    """The request for the sample with this id; ID#2 is the one of the second epoch.
+
+    Also returns how many earlier replies of its dialogue it contains. They are not known yet: each is a
+    text in parentheses.
+    """
     ids: list[str] = []
+    earlier: list[Earlier] = []
     for sample in _samples(plan, source):
         stored = sample.id if sample.epoch is None else epoch_id(sample.id, sample.epoch)  # the id in the run
+        if not generation.config.history or (earlier and earlier[-1].sample.group != sample.group):
+            earlier = []
         if name in (sample.id, stored):
-            return run_async(generation.prompts.request(sample))
+            return run_async(generation.prompts.request(sample, earlier)), len(earlier)
+        if sample.group is not None:
+            earlier.append(Earlier(sample, f"(the model's reply to {sample.id!r})"))
         ids.append(stored)
     if len(ids) > _LISTED:
         ids = get_close_matches(name, ids, n=_LISTED) or ids[:_LISTED]
