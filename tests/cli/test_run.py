@@ -264,6 +264,19 @@ def test_a_dry_run_reports_the_problems_of_the_input(data, model):
     assert "bad.jsonl:1" in run("bad.jsonl", "--model", "counting:x", "--dry-run", code=1).stderr
 
 
+def test_a_dry_run_counts_the_answers_that_the_run_would_take_from_the_cache(data, model, tmp_path, monkeypatch):
+    monkeypatch.delenv("MMEVAL_CACHE")
+    monkeypatch.setenv("MMEVAL_HOME", str(tmp_path))
+    command = ("run", data, "--model", "counting:x", "--metrics", "exact_match", "--no-report")
+    mmeval(*command, "--accept-truncated")
+    # Of four, one was rejected, and one is used only if answers that were cut off are accepted.
+    assert (
+        "requests       4, 3 of them answered from the cache"
+        in mmeval(*command, "--accept-truncated", "--dry-run").stdout
+    )
+    assert "requests       4, 2 of them answered from the cache" in mmeval(*command, "--dry-run").stdout
+
+
 def test_a_dry_run_counts_epochs(data, model):
     assert "requests       12\n" in run(data, "--model", "counting:x", "--dry-run", "--epochs", "3").stdout
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import dataclasses
 import hashlib
+from dataclasses import replace
 
 import pytest
 
@@ -192,3 +193,4 @@ def test_frames_of_a_video():
 
     (media,) = media_of(Reference("video", video(20)), frames=4)
     assert (media.mime, media.content, len(media.frames)) == ("image/jpeg", None, 4)
+    assert media.sha256 == replace(media, sha256=None).digest  # computed once, in the thread

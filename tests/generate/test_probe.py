@@ -10,7 +10,7 @@ import pytest
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.generate import probe as probing
-from multimodal_eval.generate.protocol import EndpointError, Media, Request, Text, Turn
+from multimodal_eval.generate.protocol import Answer, EndpointError, Media, Request, Text, Turn
 from multimodal_eval.generate.providers.openai_chat import ChatGenerator, open_generator
 from tests.generate.server import Behaviour, Reply, Server, user_text
 
@@ -52,6 +52,27 @@ def test_the_probe_comes_first_and_once():
         "temperature": 0.5,  # a parameter that the model refuses is found here
     }
     assert user_text(second) == "hello"
+
+
+def test_a_probe_that_failed_is_made_again_in_another_event_loop():
+    class Once(probing.Endpoint):
+        model, base_url, asked = "tiny", "http://localhost", 0
+
+        async def ask(self, request: Request) -> Answer:
+            self.asked += 1
+            await asyncio.sleep(0)  # the others wait meanwhile
+            if self.asked <= 2:
+                raise EndpointError("the key is not set")
+            return Answer("ok")
+
+    async def two() -> Any:
+        return await asyncio.gather(*(probe.before(request()) for _ in range(2)), return_exceptions=True)
+
+    endpoint = Once()
+    probe = probing.Probe(endpoint)
+    assert [str(error) for error in asyncio.run(two())] == ["the key is not set"] * 2
+    assert asyncio.run(two()) == [None, None]
+    assert endpoint.asked == 3
 
 
 def test_no_probe():

@@ -9,6 +9,8 @@ import msgspec
 from multimodal_eval.core.failures import expanded
 
 OnMissing = Literal["error", "zero", "renormalise"]
+Detail = Literal["low", "high", "auto"]
+MediaAs = Literal["data", "url", "none"]
 
 
 class TaskConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -85,9 +87,9 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     parameters: Parameters = Parameters()
     epochs: Annotated[int, msgspec.Meta(ge=1)] = 1
     max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    detail: Literal["low", "high", "auto"] | None = None  # of images
+    detail: Detail | None = None  # of images
     frames: Annotated[int, msgspec.Meta(ge=1)] | None = None  # of a video that is sent as images
-    media_as: Literal["data", "url", "none"] = "data"  # `url`: the endpoint fetches http addresses itself
+    media_as: MediaAs = "data"  # `url`: the endpoint fetches http addresses itself
     accept_truncated: bool = False
     until: UntilConfig | None = None
     # Not part of the signature: how fast, how long, how expensive.

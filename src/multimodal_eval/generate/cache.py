@@ -21,6 +21,7 @@ from types import TracebackType
 
 import msgspec
 
+from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import outcome_of
 from multimodal_eval.generate.protocol import Answer, Generator, Request
@@ -59,6 +60,12 @@ class AnswerCache:
         self._writer: sqlite3.Connection | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._lock = Lock()
+
+    @classmethod
+    def of(cls, generator: Generator, config: GenerationConfig) -> AnswerCache:
+        """The cache of a generator, if the settings and the generator allow it."""
+        is_on = config.use_cache and is_cacheable(generator)
+        return cls(generator.label, on=is_on, accept_truncated=config.accept_truncated)
 
     def get(self, request: Request) -> Exchange | None:
         """The cached exchange of a request, which takes no time; None if there is none."""

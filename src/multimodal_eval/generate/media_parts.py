@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import mimetypes
 from collections import OrderedDict
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 from urllib.parse import urlsplit
@@ -112,7 +113,8 @@ class MediaParts:
         if count is None:
             return digest, Media(kind, mime, content, sha256=digest.hex())
         frames = video_frames(content, count, policy, self._config.max_pixels)
-        return digest, Media(kind, "image/jpeg", frames=frames)
+        media = Media(kind, "image/jpeg", frames=frames)
+        return digest, replace(media, sha256=media.digest)  # hashed here, and not in the event loop
 
     def _kept(self, key: tuple[MediaKind, bytes, str | None]) -> Media | None:
         media = self._prepared.get(key)

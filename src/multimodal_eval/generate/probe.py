@@ -75,16 +75,21 @@ class Probe:
 
     def __init__(self, endpoint: Endpoint, *, on: bool = True) -> None:
         self._endpoint, self._is_done = endpoint, not on
-        self._lock = asyncio.Lock()
+        self._tried: asyncio.Event | None = None  # set when the attempt in progress ends; each has its own event loop
 
     async def before(self, request: Request) -> None:
         """Return when the endpoint was tried; raises EndpointError if it does not work."""
-        if self._is_done:
-            return
-        async with self._lock:
-            if not self._is_done:
+        while not self._is_done:
+            if self._tried is not None:
+                await self._tried.wait()
+                continue
+            self._tried = tried = asyncio.Event()
+            try:
                 await probe(self._endpoint, request)
                 self._is_done = True
+            finally:
+                self._tried = None
+                tried.set()
 
 
 async def probe(endpoint: Endpoint, first: Request) -> None:

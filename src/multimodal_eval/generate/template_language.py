@@ -52,8 +52,14 @@ class _MissingKey(Undefined):
 
     __slots__ = ()
 
-    def __bool__(self) -> bool:  # type: ignore[override]  # StrictUndefined raises here
-        return False
+    def __str__(self) -> str:
+        return self._fail_with_undefined_error()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._fail_with_undefined_error()
+
+    def __len__(self) -> int:
+        return self._fail_with_undefined_error()
 
 
 class PromptLanguage(SandboxedEnvironment):

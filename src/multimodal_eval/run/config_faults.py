@@ -10,7 +10,9 @@ from typing import Any, get_args
 import msgspec
 
 from multimodal_eval.core.config import (
+    Detail,
     GenerationConfig,
+    MediaAs,
     OnMissing,
     Parameters,
     RunConfig,
@@ -48,8 +50,8 @@ _HOLDS: dict[str, Callable[[Any, Any], bool]] = {">=": ge, ">": gt, "<=": le, "<
 _CHOICES = {
     "on_missing": get_args(OnMissing),
     "unknown_labels": ("error", "wrong"),
-    "detail": ("low", "high", "auto"),
-    "media_as": ("data", "url", "none"),
+    "detail": get_args(Detail),
+    "media_as": get_args(MediaAs),
 }
 
 

@@ -37,6 +37,8 @@ from multimodal_eval.run.progress_display import shown
 from multimodal_eval.run.repair import asks_again
 from multimodal_eval.run.rescore import continue_carrying
 
+__all__ = ["continue_in", "evaluate", "resume", "resumed_plan"]
+
 _ENGINE_SETTINGS = {"address", "gpus_per_worker"}
 
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -44,7 +45,7 @@ class Job:
             else:
                 self.answer.set_result(result)
 
-        if not self.loop.is_closed():
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits any more
             self.loop.call_soon_threadsafe(hand_over)
 
 

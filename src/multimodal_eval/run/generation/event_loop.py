@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 __all__ = ["run_async"]
@@ -29,7 +30,8 @@ def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
         except BaseException:
             if not result.done():
                 loop, task = started.result()
-                loop.call_soon_threadsafe(task.cancel)
+                with suppress(RuntimeError):  # it has ended meanwhile
+                    loop.call_soon_threadsafe(task.cancel)
             raise  # after the thread has ended
 
 

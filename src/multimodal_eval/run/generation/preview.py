@@ -16,7 +16,7 @@ from multimodal_eval.data.readers.arranged_input import epoch_id
 from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
-from multimodal_eval.generate.cache import AnswerCache, is_cacheable
+from multimodal_eval.generate.cache import AnswerCache
 from multimodal_eval.generate.estimate import Estimate
 from multimodal_eval.generate.prompts import Earlier
 from multimodal_eval.generate.protocol import Request
@@ -47,8 +47,7 @@ def estimated(plan: Plan, source: Input, generation: Generation) -> Estimate:
         while some := list(islice(samples, _TOGETHER)):
             await add(some)
 
-    is_cached = generation.config.use_cache and is_cacheable(generation.generator)
-    with AnswerCache(generation.generator.label, on=is_cached) as cache:
+    with AnswerCache.of(generation.generator, generation.config) as cache:
         run_async(add_all())
     return estimate
 

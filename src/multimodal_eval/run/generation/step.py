@@ -26,7 +26,7 @@ from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location, is_url
-from multimodal_eval.generate.cache import AnswerCache, cache_key, is_cacheable
+from multimodal_eval.generate.cache import AnswerCache, cache_key
 from multimodal_eval.generate.engine import Asker, BreakerError, Effort, OpenRequestError, for_each
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.meter import BudgetError
@@ -155,13 +155,7 @@ class _Step:
         self._looked = asyncio.Event()
         with ExitStack() as stack:
             self._disk = stack.enter_context(ThreadPoolExecutor(1, "run-folder"))
-            self._cache = stack.enter_context(
-                AnswerCache(
-                    self.generator.label,
-                    on=self.config.use_cache and is_cacheable(self.generator),
-                    accept_truncated=self.config.accept_truncated,
-                )
-            )
+            self._cache = stack.enter_context(AnswerCache.of(self.generator, self.config))
             self._log = stack.enter_context(self._journal())
             self._read_journal()
             self._report()
