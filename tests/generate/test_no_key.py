@@ -62,7 +62,7 @@ def test_no_key_after_a_run(tmp_path):
     with Server(Behaviour(key=KEY, script=echoing)) as server:
         done = run(tmp_path, server.url)
         assert {headers["authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
-        assert server.requests == 1 + 1 + 2 + 1 + 3 + 1  # the probe, and each question with its attempts
+        assert server.requests == 1 + 1 + 2 + 1 + 5 + 1  # the probe, and each question with its attempts
     assert done.returncode == 0, done.stderr
     assert "[key removed]" in done.stdout + done.stderr
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
