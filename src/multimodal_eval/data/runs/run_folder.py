@@ -1,22 +1,4 @@
-"""The run folder, on a disk or at a URL. Every file in it is complete, because files are written atomically.
-
-run.json                     description: settings, input, versions, signatures, part sizes, state
-samples/part-00000.parquet   the checked samples
-answers/, exchanges/         of a run that asked a model, see generate.answer_tables
-answers/journal.jsonl        the exchanges of parts that are not complete; removed when all samples have an answer
-exchanges.json               the checksums of the files in exchanges/, which differ from time to time
-state/METRIC.bin             corpus statistics
-scores/part-00000.parquet    one row per sample; the part is finished if this file exists
-manifest.json                the checksums of the files in samples/, answers/, state/ and scores/
-results.json                 the aggregates, and the checksum of the manifest; written last
-lint.json                    warnings about the scores
-report.html                  the HTML report, if a command has written one
-classification.json          classes, confusions and annotators, if the composite is a macro F1
-scores.jsonl                 the scores as JSON lines, if a command has written them
-checksums/                   the checksums of files that are not in the manifest yet
-scratch/                     intermediate files of the workers; removed when the run is finished
-replaced.partial/            the run that this one replaces; put back if the new input is refused
-"""
+"""The run folder, on a disk or at a URL: see `run_content` for its files."""
 
 from __future__ import annotations
 
@@ -40,31 +22,13 @@ from multimodal_eval.data.runs import checksums, part_files
 from multimodal_eval.data.runs.checksums import Checksums, sealed, sha256, sha256_of_file
 from multimodal_eval.data.runs.part_files import Kind, faults_named, part_name, to_parquet
 from multimodal_eval.data.runs.pieces import packed, piece_of
+from multimodal_eval.data.runs.run_content import REPLACED, SCRATCH, is_content
 from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, storage_at
 from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
 
 T = TypeVar("T")
 
-_SCRATCH = "scratch"
-_REPLACED = f"replaced{TEMPORARY}"
-_CONTENT = {  # what a run folder consists of; files with other names belong to the user
-    *("run.json", "samples", "answers", "exchanges", "state", "scores", "results.json", "lint.json"),
-    *(
-        "report.html",
-        "classification.json",
-        "scores.jsonl",
-        checksums.MANIFEST,
-        checksums.EXCHANGES,
-        checksums.FOLDER,
-        _SCRATCH,
-    ),
-}
 _SMALL = 1 << 24  # bytes of a part that may stay in memory
-
-
-def is_content(name: str) -> bool:
-    """Whether a name in a run folder is a file or folder of the run; others belong to the user."""
-    return name in _CONTENT
 
 
 class RunFolder:
@@ -135,10 +99,10 @@ class RunFolder:
 
     def _set_aside(self) -> None:
         """Move the run in this folder to a subfolder."""
-        self.storage.remove(_REPLACED)  # of a process that was killed
+        self.storage.remove(REPLACED)  # of a process that was killed
         for name in self.storage.names():
-            if name in _CONTENT:
-                self.storage.move(name, f"{_REPLACED}/{name}")
+            if is_content(name):
+                self.storage.move(name, f"{REPLACED}/{name}")
 
     @property
     def location(self) -> Location:
@@ -197,11 +161,11 @@ class RunFolder:
             self.storage.remove_all()
             return
         for name in self.storage.names():
-            if name in _CONTENT:
+            if is_content(name):
                 self.storage.remove(name)
-        for name in self.storage.names(_REPLACED):
-            self.storage.move(f"{_REPLACED}/{name}", name)
-        self.storage.remove(_REPLACED)
+        for name in self.storage.names(REPLACED):
+            self.storage.move(f"{REPLACED}/{name}", name)
+        self.storage.remove(REPLACED)
 
     # run.json, results.json and lint.json
 
@@ -355,7 +319,7 @@ class RunFolder:
 
     def clear_temporary(self) -> None:
         """Remove the temporary files of interrupted writes, and the run that this one has replaced."""
-        self.storage.remove(_REPLACED)
+        self.storage.remove(REPLACED)
         for name in self.storage.files():
             if name.endswith(TEMPORARY):
                 self.storage.remove(name)
@@ -386,11 +350,11 @@ class RunFolder:
 
     def write_pieces(self, name: str, pieces: Sequence[bytes], *, is_temporary: bool = False) -> None:
         """Write some pieces for other workers to one file. Temporary ones are not needed by a resumed run."""
-        self.storage.write_bytes(f"{_SCRATCH}/{name}", packed(pieces), is_temporary=is_temporary)
+        self.storage.write_bytes(f"{SCRATCH}/{name}", packed(pieces), is_temporary=is_temporary)
 
     def read_piece(self, name: str, number: int) -> bytes | None:
         """Read only one of the pieces; None if there is no file with that name."""
-        file = f"{_SCRATCH}/{name}"
+        file = f"{SCRATCH}/{name}"
         try:
             return piece_of(number, partial(self.storage.read_range, file))
         except MissingFileError:
@@ -398,11 +362,11 @@ class RunFolder:
 
     def remove_pieces(self, name: str) -> None:
         """Remove the file with some pieces."""
-        self.storage.remove(f"{_SCRATCH}/{name}")
+        self.storage.remove(f"{SCRATCH}/{name}")
 
     def clear_scratch(self) -> None:
         """Remove all intermediate files."""
-        self.storage.remove(_SCRATCH)
+        self.storage.remove(SCRATCH)
 
 
 def state_name(metric: str) -> str:

@@ -23,7 +23,8 @@ from multimodal_eval.data.runs.folders import run_folders
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_folder import RunFolder, is_content
+from multimodal_eval.data.runs.run_content import is_content
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.generation.answer_parts import JOURNAL, records_of
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")

@@ -1,0 +1,38 @@
+"""What a run folder consists of. Every file in it is complete, because files are written atomically.
+
+run.json                     description: settings, input, versions, signatures, part sizes, state
+samples/part-00000.parquet   the checked samples
+answers/, exchanges/         of a run that asked a model, see generate.answer_tables
+answers/journal.jsonl        the exchanges of parts that are not complete; removed when all samples have an answer
+exchanges.json               the checksums of the files in exchanges/, which differ from time to time
+state/METRIC.bin             corpus statistics
+scores/part-00000.parquet    one row per sample; the part is finished if this file exists
+manifest.json                the checksums of the files in samples/, answers/, state/ and scores/
+results.json                 the aggregates, and the checksum of the manifest; written last
+lint.json                    warnings about the scores
+report.html                  the HTML report, if a command has written one
+classification.json          classes, confusions and annotators, if the composite is a macro F1
+scores.jsonl                 the scores as JSON lines, if a command has written them
+checksums/                   the checksums of files that are not in the manifest yet
+scratch/                     intermediate files of the workers; removed when the run is finished
+replaced.partial/            the run that this one replaces; put back if the new input is refused
+"""
+
+from __future__ import annotations
+
+from multimodal_eval.data.runs import checksums
+from multimodal_eval.data.runs.storage import TEMPORARY
+
+__all__ = ["REPLACED", "SCRATCH", "is_content"]
+
+SCRATCH = "scratch"
+REPLACED = f"replaced{TEMPORARY}"
+_CONTENT = {
+    *("run.json", "samples", "answers", "exchanges", "state", "scores", "results.json", "lint.json", "report.html"),
+    *("classification.json", "scores.jsonl", checksums.MANIFEST, checksums.EXCHANGES, checksums.FOLDER, SCRATCH),
+}
+
+
+def is_content(name: str) -> bool:
+    """Whether a name in a run folder is a file or folder of the run; others belong to the user."""
+    return name in _CONTENT
