@@ -40,7 +40,7 @@ class Measured:
 def run(seconds: float, since: float, **server: Any) -> Measured:
     async def main(clock: Callable[[], float]) -> Measured:
         simulation = Server(clock, latency=LATENCY, **server)
-        asker = Asker(simulation, Effort(concurrency=MOST), clock=clock, draw=random.Random(1).random)
+        asker = Asker(simulation, Effort(concurrency=MOST, retries=30), clock=clock, draw=random.Random(1).random)
 
         async def work(number: int) -> None:
             await asker.ask(asked(number))

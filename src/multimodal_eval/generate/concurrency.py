@@ -35,6 +35,11 @@ class Controller:
         return self.load.places
 
     @property
+    def has_usual_failures(self) -> bool:
+        """Whether some requests fail at any load."""
+        return self.load.usual > 0
+
+    @property
     def is_down(self) -> bool:
         """Whether the endpoint has failed many times in a row."""
         return self.load.is_down

@@ -113,12 +113,15 @@ class Asker:
                 self._recovered()
             return Exchange(outcome, request.digest, started, self.clock() - begin, attempts.number)
 
+    def _longest_pause(self, attempt: int) -> float:
+        """It doubles with every attempt, unless failures are known not to depend on the load."""
+        first, longest = self.effort.first_delay, self.effort.longest_delay
+        return first if self.controller.has_usual_failures else min(first * 2.0 ** min(attempt - 1, 30), longest)
+
     async def _after(self, failure: Exception, attempts: _Attempts, digest: str) -> Outcome | None:
         """Wait after a failed attempt, or end: with an outcome, or with an error if the request stays open."""
         await self._note(failure, digest)
-        pause = self.draw() * min(
-            self.effort.first_delay * 2.0 ** min(attempts.number - 1, 30), self.effort.longest_delay
-        )
+        pause = self.draw() * self._longest_pause(attempts.number)
         asked = getattr(failure, "retry_after", None)
         if asked is not None:
             pause += asked
