@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multimodal_eval.core.config import Parameters, Price
+from multimodal_eval.generate.engine import Asker, Effort
 from multimodal_eval.generate.estimate import input_tokens
 from multimodal_eval.generate.meter import BudgetError, Meter, Metered
 from multimodal_eval.generate.protocol import Answer, RateLimitError, RejectedError, Request, Text, Turn
@@ -162,3 +163,44 @@ def test_the_budget_is_never_exceeded(budget, most, lengths, seed):
     assert meter.spent <= budget
     for result in results:
         assert isinstance(result, Answer | BudgetError)
+
+
+def test_a_request_that_waits_for_the_budget_has_neither_a_slot_nor_a_time_out():
+    class Slow(Answering):
+        async def answer(self, request):
+            answer = await super().answer(request)
+            await asyncio.sleep(0.05)
+            return answer
+
+    model, meter = Slow(), Meter(PRICE, budget=30.0, most_output=10)  # enough for one request at a time
+
+    async def ask():
+        asker = Asker(Metered(model, meter), Effort(timeout=0.5))
+        exchanges = []
+
+        async def one():
+            exchanges.append(await asker.ask(request()))
+            meter.budget = meter.spent + 30.0
+
+        await asyncio.gather(*(one() for _ in range(20)))  # the last one waits for about a second
+        return exchanges
+
+    exchanges = asyncio.run(ask())
+    assert [(exchange.outcome.status, exchange.attempts) for exchange in exchanges] == [("ok", 1)] * 20
+    assert model.most_running == 1
+
+
+def test_a_cancelled_wait_gives_back_what_was_reserved():
+    meter = Meter(PRICE, budget=30.0, most_output=10)
+    metered = Metered(Answering(), meter)
+
+    async def cancel():
+        async with metered.admitted(request()):
+            waiting = asyncio.create_task(metered.answer(request()))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        async with metered.admitted(request()):  # would wait forever if anything were still reserved
+            return meter.spent
+
+    assert asyncio.run(asyncio.wait_for(cancel(), 30)) == 0.0

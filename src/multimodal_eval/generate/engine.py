@@ -10,6 +10,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from multimodal_eval.generate.protocol import Generator, MalformedReplyError, Ra
 __all__ = ["Asker", "BreakerError", "Effort", "OpenRequestError", "for_each"]
 
 T = TypeVar("T")
+Admission = Callable[[Request], AbstractAsyncContextManager[None]]
 _MALFORMED = 5  # attempts of a request whose replies are malformed
 _FEW = 3  # requests; failures of fewer different ones may be the fault of the requests
 _LOOK_AGAIN = 5.0  # seconds after the endpoint did not answer a small request
@@ -91,7 +93,7 @@ class Asker:
             attempts.number += 1
             started, begin = time.time(), self.clock()
             try:
-                async with self.controller.slot() as ticket:
+                async with self._admitted(request), self.controller.slot() as ticket:
                     started, begin = time.time(), ticket.started
                     async with asyncio.timeout(self.effort.timeout):
                         answer = await self.generator.answer(request)
@@ -112,6 +114,11 @@ class Asker:
             if outcome.status != "malformed":
                 self._recovered()
             return Exchange(outcome, request.digest, started, self.clock() - begin, attempts.number)
+
+    def _admitted(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """A generator may let requests wait, for a budget, before they have a slot and their time-out starts."""
+        admitted: Admission | None = getattr(self.generator, "admitted", None)
+        return nullcontext() if admitted is None else admitted(request)
 
     def _longest_pause(self, attempt: int) -> float:
         """It doubles with every attempt, unless failures are known not to depend on the load."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,28 +108,49 @@ class Meter:
                 turn.set_result(None)
 
 
+@dataclass(frozen=True)
+class _Reserved:
+    number: int
+    estimated: int  # tokens of the input
+
+
 class Metered:
     """A generator that counts what it uses. Everything else is that of the generator inside."""
 
     def __init__(self, generator: Generator, meter: Meter) -> None:
         self._generator, self._meter = generator, meter
+        self._admitted: dict[int, _Reserved] = {}  # by the identity of the request
         self.label = generator.label
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._generator, name)
 
+    @asynccontextmanager
+    async def admitted(self, request: Request) -> AsyncIterator[None]:
+        """Wait until the budget allows the request, before it has a slot and its time-out starts."""
+        self._admitted[id(request)] = await self._reserved(request)
+        try:
+            yield
+        finally:
+            unused = self._admitted.pop(id(request), None)
+            if unused is not None:
+                self._meter.release(unused.number)
+
+    async def _reserved(self, request: Request) -> _Reserved:
+        estimated = 0 if self._meter.budget is None else input_tokens(request)
+        return _Reserved(await self._meter.reserve(estimated), estimated)
+
     async def answer(self, request: Request) -> Answer:
         """The answer of the generator, if the budget allows the request."""
         meter = self._meter
-        estimated = 0 if meter.budget is None else input_tokens(request)
-        number = await meter.reserve(estimated)
+        reserved = self._admitted.pop(id(request), None) or await self._reserved(request)
         try:
             answer = await self._generator.answer(request)
         except asyncio.CancelledError:  # a time-out: the endpoint may have worked on it
-            meter.release(number, is_paid=True)
+            meter.release(reserved.number, is_paid=True)
             raise
         except BaseException as failure:
-            meter.release(number, is_paid=not isinstance(failure, MultimodalEvalError | ConnectionError))
+            meter.release(reserved.number, is_paid=not isinstance(failure, MultimodalEvalError | ConnectionError))
             raise
-        meter.settle(number, estimated, answer)
+        meter.settle(reserved.number, reserved.estimated, answer)
         return answer

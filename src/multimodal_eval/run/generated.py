@@ -210,4 +210,4 @@ def _not_generated(folder: RunFolder, info: RunInfo) -> str:
         return f"{label} has samples without an answer. Continue with: {resuming(folder, info)}"
     if info.state == "done":
         return f"{label} is scored already. For other metrics: mmeval rescore {label} --config FILE"
-    return f"{label} is not finished. Continue with: mmeval score --resume {label}"
+    return f"{label} is not finished. Continue with: {resuming(folder, info)}"

@@ -90,12 +90,19 @@ class RunFolder:
         return True
 
     def _is_taken(self, *, offers_overwriting: bool) -> str:
-        resume = f"continue it with: mmeval score --resume {quote(self.label)}"
         if not self.storage.exists("run.json"):
             return f"{self.label} already exists and is not a run folder. Name another folder with -o"
+        resume = f"continue it with: mmeval {self._command()} --resume {quote(self.label)}"
         if offers_overwriting:
             return f"{self.label} already exists. Name another folder with -o, replace it with --overwrite, or {resume}"
         return f"{self.label} already exists. Name another folder with -o, or {resume}"
+
+    def _command(self) -> str:
+        """The command that continues the run in this folder."""
+        try:
+            return self.read_info().command
+        except RunFolderError:
+            return "score"
 
     def _set_aside(self) -> None:
         """Move the run in this folder to a subfolder."""
