@@ -14,7 +14,7 @@ from multimodal_eval.analysis.pairing import part_count
 from multimodal_eval.analysis.slices import read_strata
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.errors import UnknownNameError
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Metric, metric_and_part
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
@@ -53,7 +53,7 @@ class AlignedScores:
 
 def aligned_scores(run: Run, stored: Sequence[str], order: Codes, name: str) -> AlignedScores:
     """The scores of a metric, or of `metric.part`; `stored` are the columns of the run."""
-    metric_name, _, part = name.partition(".")
+    metric_name, part = metric_and_part(name, run.info.signatures)
     metric = metric_of(run, metric_name)
     bounds = (0, 1) if metric is None else metric.bounds
     column = read_column(run.folder, part_count(run), stored, metric_name, bounds)

@@ -24,6 +24,7 @@ from multimodal_eval.analysis.pairing import (
 from multimodal_eval.core.display import p_comparison
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.headline import Entries, shared_headline
+from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.records import COMPOSITE, JsonObject
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
@@ -207,13 +208,13 @@ def _chosen(runs: Sequence[Run], names: Sequence[str], metrics: Sequence[str] | 
     if not chosen:
         raise ConfigError("the runs have no scored metric in common")
     for name in chosen:
-        require_same_signatures(runs, names, name.partition(".")[0])
+        require_same_signatures(runs, names, metric_and_part(name, entries[0])[0])
     return chosen, left_out
 
 
 def _named(name: str, runs: Sequence[Entries]) -> list[str]:
     """The metric, or its parts if it has only parts."""
-    if "." in name or any(entries[name].value is not None for entries in runs):
+    if metric_and_part(name, runs[0])[1] or any(entries[name].value is not None for entries in runs):
         return [name]
     parts = [f"{name}.{part}" for part in runs[0][name].parts if all(part in entries[name].parts for entries in runs)]
     return parts or [name]

@@ -14,7 +14,7 @@ from multimodal_eval.analysis.averaging import Averaging, figure_of
 from multimodal_eval.analysis.columns import column_names
 from multimodal_eval.analysis.pairing import pair_runs, part_count, shared_clusters
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.records import Figure, JsonObject
+from multimodal_eval.core.records import RECORDED, Figure, JsonObject
 from multimodal_eval.core.score import UNREAD
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.stats.intervals import interval
@@ -95,7 +95,8 @@ def _axis(run: Run) -> tuple[str, str] | None:
     options = [config.options.get(name, {}) for name in names]
     keys = [key for key in options[0] if all(key in values for values in options)]
     differing = [key for key in keys if len({str(values[key]) for values in options}) == len(options)]
-    return (bases.pop(), differing[0]) if len(differing) == 1 else None
+    base = bases.pop()
+    return (base, differing[0]) if len(differing) == 1 and base != RECORDED else None
 
 
 def crosswalk_of(run: Run, *, examples: int = SHOWN) -> Crosswalk:

@@ -10,6 +10,7 @@ import click
 
 from multimodal_eval.cli.options import Params
 from multimodal_eval.core.errors import NothingScoredError, ThresholdError
+from multimodal_eval.core.metric import metric_and_part
 
 if TYPE_CHECKING:
     from multimodal_eval.core.records import Entry
@@ -70,7 +71,7 @@ def check_thresholds(run: Run, params: Params) -> None:
 def check_names(fail_under: Sequence[tuple[str, float]], names: Sequence[str]) -> None:
     """Refuse a threshold on a metric that the run does not compute, before the run starts."""
     for name, _ in fail_under:
-        if _full(name).partition(".")[0] not in names:
+        if metric_and_part(_full(name), names)[0] not in names:
             known = ", ".join(names)
             raise click.UsageError(f"--fail-under {name}: this run does not compute it. It computes {known}.")
 
@@ -81,7 +82,7 @@ def _full(name: str) -> str:
 
 def _value(entries: Mapping[str, Entry], name: str) -> float | None:
     """The value of a metric, or of `metric.part`; None if there is none."""
-    metric, _, part = name.partition(".")
+    metric, part = metric_and_part(name, entries)
     figure = entries[metric].parts.get(part) if part else entries[metric]
     return None if figure is None else figure.value
 

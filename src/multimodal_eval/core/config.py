@@ -120,6 +120,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     variants: dict[str, str] = {}  # name of a further column -> metric that it computes, with options of that name
     labels: str | list[Any] | dict[str, Any] | None = None  # labels of a classification: a list, or a YAML file
     unknown_labels: Literal["error", "wrong"] = "error"  # for predicted labels outside `labels`
+    format: str | None = None  # of a log of another harness; None: by its content
     map: dict[str, str] = {}
     annotators: list[str] = []  # columns that hold one annotator's labels each: names, or patterns with * and ?
     questions: str | None = None  # the questions of VQA annotations; None: the file beside them, if there is one

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -174,7 +174,8 @@ class Metric:
 
     def renamed(self, name: str) -> Self:
         """A copy with another name, so that a run can compute the metric several times with different options."""
-        check_name(name)
+        for piece in name.split(".", 1):  # a score that another program recorded is HARNESS.NAME
+            check_name(piece)
         metric = copy(self)
         metric.name, metric.variant_of = name, self.variant_of or self.name
         return metric
@@ -312,6 +313,21 @@ def code_digest(function: Callable[..., Any]) -> str:
     except (OSError, TypeError):
         return "unknown"
     return hashlib.sha256(source.encode()).hexdigest()[:8]
+
+
+def metric_and_part(name: str, metrics: Container[str]) -> tuple[str, str]:
+    """The metric and the part in the name of a score; the part is empty for the metric itself.
+
+    `metrics` are the known ones: `bleu.bleu_1` is a part of bleu, but `lm-eval.acc` is a metric of an imported log.
+    """
+    head, dot, tail = name, "", ""
+    while head not in metrics and "." in head:
+        head, dot, last = head.rpartition(".")
+        tail = f"{last}.{tail}" if tail else last
+    if head in metrics or not dot:
+        return head, tail
+    head, _, tail = name.partition(".")
+    return head, tail
 
 
 def check_name(name: str) -> None:

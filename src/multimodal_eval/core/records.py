@@ -22,6 +22,7 @@ MANIFEST_FORMAT = 1
 LINT_FORMAT = 3
 READABLE_FORMATS = (1, 2, 3)
 
+RECORDED = "recorded"  # the metric that looks up scores of another program
 COMPOSITE = "composite_score"  # the name of the composite among the metrics of a run
 
 State = Literal["reading", "generating", "generated", "scoring", "done"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.records import Figure
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.distributions import Distribution
@@ -154,7 +155,7 @@ def _forests(run: Run, comparison: RunComparison) -> dict[str, Chart]:
     names = _labels(comparison.runs)
     labels = _labels(metric.name for metric in comparison.numbers)
     for index, metric in enumerate(comparison.numbers):
-        low, high = run.info.bounds_of(metric.name.partition(".")[0])
+        low, high = run.info.bounds_of(metric_and_part(metric.name, run.info.bounds)[0])
         width = high - low if low is not None and high is not None else None
         label = labels[metric.name] + _arrow(metric.direction)
         rows = [

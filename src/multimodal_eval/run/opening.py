@@ -86,9 +86,8 @@ def open_input(data: Data, predictions: str | Path | None, config: RunConfig) ->
     if isinstance(data, str | Path):
         second = Path(predictions) if predictions is not None else None
         questions = None if config.questions is None else Path(config.questions)
-        return FileInput(
-            Path(data), second, parse_map(config.map), config.allow_partial, tuple(config.annotators), questions
-        )
+        columns, annotators = parse_map(config.map), tuple(config.annotators)
+        return FileInput(Path(data), second, columns, config.allow_partial, annotators, questions, config.format)
     if config.questions is not None:
         raise ConfigError("`questions` needs VQA annotations in a file; samples in memory have the field `question`")
     if predictions is not None:

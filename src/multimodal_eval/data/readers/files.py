@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import escape, glob
 from pathlib import Path
@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.records import InputFile
+from multimodal_eval.data.logs.recognised import log_format, recognised
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.formats import Reader, check_file, reader_of
 
@@ -28,11 +29,13 @@ _OPEN = re.compile(r"[*?[]")
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file of an input, the columns that its `key=value` folders add to its records, and its file of questions."""
+    """One file of an input, the columns that its `key=value` folders add to its records, and how it is read."""
 
     path: Path
     keys: Mapping[str, str] = field(default_factory=dict)
     questions: Path | None = None
+    log: str | None = None  # the format, if it is a log of another harness
+    prefix: str = ""  # of the ids, if several logs are read together
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,44 @@ class FileSet:
         return str(Path(escape(str(Path.cwd()))) / self.name)
 
 
-def file_set(name: Path) -> FileSet:
-    """The files of an input name, checked to exist and to have one format. An existing path is taken literally."""
+def file_set(name: Path, log: str | None = None) -> FileSet:
+    """The files of an input name, checked to exist and to have one format. An existing path is taken literally.
+
+    `log` is the format of a log, if it is not recognised by its content.
+    """
     if name.is_dir():
-        return FileSet(name, _of_one_format(name, _ordered(_below(name), name)), name)
+        files = _ordered(_below(name), name)
+        return FileSet(name, _logs(name, files, log) or _of_one_format(name, files), name)
     if name.exists() or not _OPEN.search(str(name)):
-        check_file(name)
-        return FileSet(name, (DataFile(name),), name.parent)
+        check_file(name, log)
+        return FileSet(name, (DataFile(name, log=log or _log_of(name)),), name.parent)
     folder = _fixed_head(name)
     open_part = str(Path(*name.parts[len(folder.parts) :]))
-    return FileSet(name, _of_one_format(name, _ordered(_matching(open_part, folder), folder)), folder)
+    files = _ordered(_matching(open_part, folder), folder)
+    return FileSet(name, _logs(name, files, log) or _of_one_format(name, files), folder)
+
+
+def _log_of(path: Path) -> str | None:
+    found = recognised(path)
+    return None if found is None else found.name
+
+
+def _logs(name: Path, files: Sequence[DataFile], log: str | None) -> tuple[DataFile, ...]:
+    """The logs among the files; other files in the folder of a log, such as its results, are not read."""
+    formats = {file.path: log if log is not None else _log_of(file.path) for file in files}
+    known = sorted({each for each in formats.values() if each is not None})
+    if not known:
+        return ()
+    if len(known) > 1:
+        message = f"logs of several harnesses are here: {', '.join(known)}."
+        hint = f"Name one file, or choose with --format {known[0]}"
+        raise InputError([Problem(code="FORMAT", message=message, file=str(name), hint=hint)])
+    if log is not None:
+        suffixes = log_format(log).suffixes
+        formats = {path: each for path, each in formats.items() if bare_suffix(path) in suffixes}
+    logs = [path for path, each in formats.items() if each is not None]
+    prefixes = [f"{log_format(known[0]).part_name(path)}/" if len(logs) > 1 else "" for path in logs]
+    return tuple(DataFile(path, log=known[0], prefix=prefix) for path, prefix in zip(logs, prefixes, strict=True))
 
 
 def _below(folder: Path) -> Iterator[Path]:

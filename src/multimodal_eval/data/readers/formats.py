@@ -195,8 +195,13 @@ SUFFIXES = tuple(_READERS)  # also followed by .gz or .zst
 COLUMNAR = tuple(suffix for suffix in SUFFIXES if suffix != ".json")  # those that compiled code reads as columns
 
 
-def reader_of(path: Path) -> Reader:
-    """The reader of the file; an unknown format is refused."""
+def reader_of(path: Path, log: str | None = None) -> Reader:
+    """The reader of the file; an unknown format is refused. `log` is the name of a log format, if it is known."""
+    from multimodal_eval.data.logs.recognised import log_format, recognised
+
+    found = recognised(path) if log is None else log_format(log)
+    if found is not None:
+        return found.records
     suffix = bare_suffix(path)
     if suffix not in _READERS:
         known = ", ".join(SUFFIXES)
@@ -212,15 +217,22 @@ def reader_of(path: Path) -> Reader:
     return _READERS[suffix]
 
 
-def check_file(path: Path) -> None:
+def check_file(path: Path, log: str | None = None) -> None:
     """Refuse a missing file or an unknown format before anything is read."""
     if path.is_dir():
         raise InputError([Problem(code="FORMAT", message="this is a folder, but a file is needed", file=str(path))])
     if not path.is_file():
         raise InputError([Problem(code="NOT_FOUND", message="no such file", file=str(path))])
-    reader_of(path)
+    reader_of(path, log)
+
+
+def is_log(path: Path) -> bool:
+    """Whether the file is a log of another harness."""
+    from multimodal_eval.data.logs.recognised import recognised
+
+    return recognised(path) is not None
 
 
 def is_textual(path: Path) -> bool:
     """Whether all values in this format are text."""
-    return bare_suffix(path) in DELIMITERS
+    return bare_suffix(path) in DELIMITERS and not is_log(path)

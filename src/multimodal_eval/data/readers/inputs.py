@@ -47,9 +47,10 @@ class FileInput:
     allow_partial: bool = False
     annotators: tuple[str, ...] = ()  # columns, each with the labels of one annotator
     questions: Path | None = None  # of VQA annotations; None: the file beside them, if there is one
+    log: str | None = None  # the format of a log of another harness; None: by its content
 
     def __post_init__(self) -> None:
-        self.data_files = _with_questions(file_set(self.data), self.questions)
+        self.data_files = _with_questions(file_set(self.data, self.log), self.questions)
         self.prediction_files = None if self.predictions is None else file_set(self.predictions)
 
     @property
@@ -87,7 +88,7 @@ class FileInput:
     def has_columns(self) -> bool:
         """Whether compiled code reads the input as columns: not with predictions, annotators or folder keys."""
         return not (self.predictions is not None or self.annotators) and all(
-            not file.keys and bare_suffix(file.path) in COLUMNAR for file in self.data_files.files
+            not file.keys and file.log is None and bare_suffix(file.path) in COLUMNAR for file in self.data_files.files
         )
 
     def parts(self, problems: Problems, summary: Summary, most: int, limit: int | None = None) -> Iterator[Part]:
@@ -295,12 +296,14 @@ def _chained(files: Iterable[DataFile], problems: Problems) -> Iterator[tuple[st
     """(file, line, columns) of every record of every file."""
     for file in files:
         name, keys = str(file.path), file.keys
-        records = reader_of(file.path)(file.path, problems)
+        records = reader_of(file.path, file.log)(file.path, problems)
         if file.questions is not None:
             records = with_questions(records, file.questions, problems)
         for line, record in records:
             if keys:
                 take_keys(record, keys, problems, name, line)
+            if file.prefix:
+                record["id"] = f"{file.prefix}{record.get('id')}"
             yield name, line, record
 
 

@@ -53,7 +53,7 @@ class RangeReader:
     @classmethod
     def of(cls, source: FileInput, files: FileSet) -> RangeReader:
         """The reader of the data or of the predictions."""
-        plain = not source.annotators and not any(file.keys for file in files.files)
+        plain = not source.annotators and not any(file.keys or file.log for file in files.files)
         in_columns = plain and all(bare_suffix(file.path) in COLUMNAR for file in files.files)
         columns = source.columns_in(files)
         return cls(columns, source.taken_in(files, columns), source.annotators, in_columns)

@@ -63,9 +63,10 @@ class Task:
 
 
 def has_splits(files: Iterable[DataFile]) -> bool:
-    """Whether records of these files can be read from a range: not those of COCO annotations."""
+    """Whether records of these files can be read from a range: not those of COCO annotations and of logs."""
     return all(
         bare_suffix(file.path) in _FORMATS
+        and file.log is None
         and not (bare_suffix(file.path) == ".json" and reader_of(file.path).__name__ == "read_coco_annotations")
         for file in files
     )

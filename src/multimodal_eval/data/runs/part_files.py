@@ -65,7 +65,9 @@ def has_values(source: Source, columns: Collection[str]) -> bool:
     metadata = pq.read_metadata(source)
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     chunks = (group.column(index) for group in groups for index in range(group.num_columns))
-    return any(_has_value(chunk) for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns)
+    nested = tuple(f"{name}." for name in columns)  # the path of a list continues after its name
+    wanted = (chunk for chunk in chunks if chunk.path_in_schema in columns or chunk.path_in_schema.startswith(nested))
+    return any(map(_has_value, wanted))
 
 
 def _has_value(chunk: Any) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from multimodal_eval.core.errors import RunFolderError, UnknownNameError
 from multimodal_eval.core.headline import headline_of
-from multimodal_eval.core.metric import Kind
+from multimodal_eval.core.metric import Kind, metric_and_part
 from multimodal_eval.core.optional import require
 from multimodal_eval.core.record_checks import check_together
 from multimodal_eval.core.records import (
@@ -77,7 +77,7 @@ class Run:
 
     def kind_of(self, name: str) -> Kind | None:
         """What the score of a metric, or of `metric.part`, is; None if a run of an older version does not say."""
-        metric, _, part = name.partition(".")
+        metric, part = metric_and_part(name, self.info.signatures)
         stored = self.outcome.kinds
         if stored or part:
             return stored.get(name, stored.get(metric) if part and self.info.config.strata else None)

@@ -8,6 +8,7 @@ from itertools import accumulate
 import numpy as np
 
 from multimodal_eval.core.arrow import float_values
+from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.records import LINT_FORMAT, LintReport, RunInfo
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
@@ -54,7 +55,7 @@ def _with_parts(folder: RunFolder, info: RunInfo, values: dict[str, Values]) -> 
     parts_of: dict[str, dict[str, Values]] = {}
     for name, column in columns.items():
         if column.scored:
-            parts_of.setdefault(name.partition(".")[0], {})[name] = column
+            parts_of.setdefault(metric_and_part(name, values)[0], {})[name] = column
     return {each: column for name in values for each, column in parts_of.get(name, {name: values[name]}).items()}
 
 

@@ -17,6 +17,7 @@ import msgspec
 from multimodal_eval.analysis.generation import GenerationSummary, StoredAnswer, generation_summary, stored_answers
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.headline import headline_of
+from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.folders import run_folders
@@ -193,7 +194,7 @@ class ViewedRun:
     def score_names(self) -> list[str]:
         """The columns that samples can be sorted by: the headline, the other metrics and their parts."""
         names = [name for name, kind in self.columns.items() if kind == "double" and ":" not in name]
-        return sorted(names, key=lambda name: name.partition(".")[0] != self._leading)
+        return sorted(names, key=lambda name: metric_and_part(name, (self._leading or "",))[0] != self._leading)
 
     @cached_property
     def metrics(self) -> list[str]:

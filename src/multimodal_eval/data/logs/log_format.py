@@ -1,0 +1,110 @@
+"""What a reader of a harness' log is: how the log is recognised, its records, and what it says about itself.
+
+A record has the columns of a sample (`id`, `question`, `choices`, `references`, `generated_answer`, `error`, …). Scores
+of the harness are columns `HARNESS.NAME`, which become metadata and which the metric `recorded` returns. All other
+columns are metadata too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from multimodal_eval.data.readers.problems import Problems, Record
+
+__all__ = ["Head", "LogFormat", "LogInfo", "RecordedScore", "as_score", "score_column"]
+
+LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partly correct, incorrect, no answer
+
+
+@dataclass(frozen=True)
+class Head:
+    """The beginning of a file, by which its format is recognised."""
+
+    path: Path
+    suffix: str  # without compression
+    data: bytes
+
+    @cached_property
+    def first(self) -> dict[str, Any]:
+        """The first record of a file of JSON lines; empty if it is something else, or longer than the head."""
+        try:
+            record = msgspec.json.decode(self.data.lstrip().partition(b"\n")[0])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return {}
+        return record if isinstance(record, dict) else {}
+
+    def has_keys(self, *names: str) -> bool:
+        """Whether all names are keys of the first record, or are written as keys in a head that cannot be decoded."""
+        if self.first:
+            return all(name in self.first for name in names)
+        return all(f'"{name}"'.encode() in self.data for name in names)
+
+
+@dataclass(frozen=True)
+class RecordedScore:
+    """A score of the harness: the column, its direction and range, and the mean that the harness itself reports."""
+
+    column: str
+    direction: str = "higher"
+    low: float | None = None
+    high: float | None = None
+    own_mean: float | None = None
+    own_count: int | None = None
+    aggregation: str | None = None  # as the harness names it, if it is not a mean
+
+
+@dataclass(frozen=True)
+class LogInfo:
+    """What a log says about itself."""
+
+    harness: str
+    version: str | None = None
+    model: str | None = None
+    task: str | None = None
+    scores: tuple[RecordedScore, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left out, and why
+    settings: dict[str, Any] = field(default_factory=dict)  # of the generation: temperature, shots, …
+
+
+class LogFormat(Protocol):
+    """The reader of one format. Modules of `data.logs` have one as `FORMAT`."""
+
+    name: str  # for --format
+    harness: str  # the first part of the columns of its scores
+    suffixes: tuple[str, ...]
+
+    def recognises(self, head: Head) -> bool:
+        """Whether a file with this beginning is such a log."""
+        ...
+
+    def part_name(self, path: Path) -> str:
+        """A name for a file among several logs, such as its task. It precedes the ids of its samples."""
+        ...
+
+    def records(self, path: Path, problems: Problems) -> Iterator[Record]:
+        """(line or number, columns) of every sample."""
+        ...
+
+    def info(self, path: Path) -> LogInfo:
+        """What the log, and the results beside it, say."""
+        ...
+
+
+def as_score(value: object) -> float | None:
+    """A recorded value as a number: numbers, booleans, and the letters C, P, I and N; None for anything else."""
+    if isinstance(value, bool | int | float):
+        return float(value) if value == value else None
+    return LETTERS.get(value) if isinstance(value, str) else None
+
+
+def score_column(harness: str, name: str) -> str:
+    """The column of a score. Characters that the name of a metric cannot have become `_`."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")
+    return f"{harness}.{plain if plain[:1].isalpha() else f's{plain}'}"
