@@ -20,11 +20,11 @@ _SHOWN_IDS = 3
 
 def pair_runs(runs: Sequence[Run]) -> tuple[list[str], list[Codes]]:
     """The names of the runs, and for each run its rows in the order of the first run's samples."""
-    names = _run_names(runs)
+    names = run_names(runs)
     return names, _rows_by_id(runs, names)
 
 
-def _run_names(runs: Sequence[Run]) -> list[str]:
+def run_names(runs: Sequence[Run]) -> list[str]:
     """Folder names, or full paths if two folders have the same name."""
     names = [run.folder.name for run in runs]
     if len(set(names)) < len(names):

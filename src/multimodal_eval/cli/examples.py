@@ -41,6 +41,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "sensitivity": ("mmeval sensitivity runs/first runs/second",),
     "report": ("mmeval report runs/first", "mmeval report runs/first runs/second -o both.html"),
+    "export": (
+        "mmeval export runs/first --to csv -o scores.csv",
+        "mmeval export runs/first runs/second --to parquet -o scores.parquet",
+        "mmeval export --list-formats",
+    ),
     "meta": (
         "mmeval meta judged.csv --human rating --metrics bleu,cider_d",
         "mmeval meta judged.csv --human ann1,ann2 --scores my_metric",
@@ -102,6 +107,7 @@ SHORT: dict[str, str] = {
     "compare": "Compare runs over the same samples.",
     "sensitivity": "Vary the weights of the composite.",
     "report": "Write runs as one HTML file.",
+    "export": "Write runs in formats of other programs.",
     "meta": "Measure how well metrics agree with people.",
     "agree": "Measure how well annotators agree.",
     "clarity": "Score labels for the CLARITY contest.",

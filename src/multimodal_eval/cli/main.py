@@ -20,6 +20,7 @@ from multimodal_eval.cli.crosswalk import crosswalk
 from multimodal_eval.cli.demo import demo
 from multimodal_eval.cli.dialogue import dialogue
 from multimodal_eval.cli.examples import add_examples
+from multimodal_eval.cli.export import export
 from multimodal_eval.cli.fetch import fetch
 from multimodal_eval.cli.generate import generate
 from multimodal_eval.cli.leaderboard import leaderboard
@@ -70,6 +71,7 @@ for command in (
     crosswalk,
     sensitivity,
     report,
+    export,
     meta,
     agree,
     clarity,

@@ -1,0 +1,140 @@
+"""Runs as Arrow tables: one row per sample with its fields and scores, or one row per metric with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from multimodal_eval.analysis.pairing import run_names
+from multimodal_eval.core.errors import UnknownNameError
+from multimodal_eval.core.options import Option, Options
+from multimodal_eval.core.records import Entry, Figure
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.sample_table import SCHEMA
+
+__all__ = ["OPTIONS", "SampleTables", "metric_table", "metrics_of"]
+
+OPTIONS = Options(
+    rows=Option(str, "samples", choices=("samples", "metrics"), help="one row per sample, or one per metric"),
+    metrics=Option(list[str] | None, None, help="the metrics; null for all"),
+)
+_KEYS = ("row", "id", "group")  # of the table of scores; the samples have them too
+_COLUMNS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("run", "metric")),
+        *((name, pa.float64()) for name in ("value", "stderr", "low", "high")),
+        ("method", pa.string()),
+        *((name, pa.int64()) for name in ("scored", "total")),
+        *((name, pa.string()) for name in ("direction", "kind", "signature")),
+    ]
+)
+
+
+def metrics_of(run: Run, chosen: Sequence[str] | None) -> list[str]:
+    """The chosen metrics of a run, or all; the composite is among them."""
+    for name in chosen or ():
+        if name not in run.entries:
+            raise UnknownNameError("metric of this run", name, run.entries)
+    return list(run.entries) if chosen is None else list(chosen)
+
+
+def metric_table(runs: Sequence[Run], metrics: Sequence[str] | None = None) -> pa.Table:
+    """One row per run and metric; parts are `metric.part`."""
+    rows: list[dict[str, object]] = []
+    for run, name in zip(runs, run_names(runs), strict=True):
+        for metric in metrics_of(run, metrics):
+            entry = run.entries[metric]
+            rows.append({"run": name, "metric": metric, **_figure(entry), **_counts(entry)})
+            rows[-1]["kind"] = run.kind_of(metric)
+            for part, figure in entry.parts.items():
+                full = f"{metric}.{part}"
+                rows.append({"run": name, "metric": full, **_figure(figure), "direction": entry.direction})
+                rows[-1]["kind"] = run.kind_of(full)
+    return pa.Table.from_pylist(rows, schema=_COLUMNS)
+
+
+def _figure(figure: Figure) -> dict[str, object]:
+    return {name: getattr(figure, name) for name in ("value", "stderr", "low", "high", "method")}
+
+
+def _counts(entry: Entry) -> dict[str, object]:
+    return {
+        "scored": entry.n_scored,
+        "total": entry.n_total,
+        "direction": entry.direction,
+        "signature": getattr(entry, "signature", None),
+    }
+
+
+class SampleTables:
+    """The samples of runs with their scores, part by part. All tables have the same columns.
+
+    Columns: `run`, the fields of the samples, then those of the scores (`cider`, `cider:status`, `cider:reason` …).
+    Columns without a single value are left out; `without` names further ones by their endings.
+    """
+
+    def __init__(
+        self, runs: Sequence[Run], metrics: Sequence[str] | None = None, *, without: tuple[str, ...] = ()
+    ) -> None:
+        self._runs = list(zip(run_names(runs), runs, strict=True))
+        fields: dict[str, pa.DataType] = {"run": pa.string()}
+        for _, run in self._runs:
+            fields |= {name: kind for name, kind in _sample_fields(run).items() if not name.endswith(without)}
+        for _, run in self._runs:
+            scores = _score_fields(run, metrics_of(run, metrics))
+            fields |= {name: kind for name, kind in scores.items() if not name.endswith(without)}
+        self.schema = pa.schema(list(fields.items()))
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for name, run in self._runs:
+            for number in range(len(run.info.parts)):
+                yield self._part(name, run, number)
+
+    def _part(self, name: str, run: Run, number: int) -> pa.Table:
+        samples = run.folder.read_part("samples", number, [each for each in self.schema.names if each in SCHEMA.names])
+        scores = run.folder.read_part("scores", number)
+        length = len(samples)
+        columns: list[pa.ChunkedArray | pa.Array] = []
+        for field in self.schema:
+            table = samples if field.name in samples.column_names else scores
+            if field.name == "run":
+                columns.append(pa.array([name] * length, pa.string()))
+            elif field.name in table.column_names:
+                columns.append(_plain(table.column(field.name)))
+            else:
+                columns.append(pa.nulls(length, field.type))
+        return pa.table(columns, schema=self.schema)
+
+
+def _sample_fields(run: Run) -> dict[str, pa.DataType]:
+    numbers = range(len(run.info.parts))
+    return {
+        field.name: field.type
+        for field in SCHEMA
+        if field.name == "id" or any(run.folder.has_values("samples", number, [field.name]) for number in numbers)
+    }
+
+
+def _score_fields(run: Run, metrics: Sequence[str]) -> dict[str, pa.DataType]:
+    fields: dict[str, pa.DataType] = {}
+    numbers = range(len(run.info.parts))
+    for number in numbers:
+        for field in run.folder.part_schema("scores", number):
+            if field.name in _KEYS or not any(_belongs(field.name, metric) for metric in metrics):
+                continue
+            if any(run.folder.has_values("scores", each, [field.name]) for each in numbers):
+                fields[field.name] = _plain_type(field.type)
+    return fields
+
+
+def _belongs(column: str, metric: str) -> bool:
+    return column == metric or column.startswith((f"{metric}:", f"{metric}."))
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
