@@ -168,7 +168,7 @@ def _is_known(runs: Sequence[Run], name: str) -> bool:
     """Whether the metric is registered in this process."""
     try:
         for run in runs:
-            metric_of(run, name.partition(".")[0])
+            metric_of(run, metric_and_part(name, run.info.signatures)[0])
     except UnavailableError:
         return False
     return True
@@ -195,10 +195,11 @@ def _chosen(runs: Sequence[Run], names: Sequence[str], metrics: Sequence[str] | 
     if metrics is not None:
         chosen = list(dict.fromkeys(COMPOSITE if name == "composite" else name for name in metrics))
         for name in chosen:
-            if name.partition(".")[0] not in shared:
+            metric = metric_and_part(name, shared)[0]
+            if metric not in shared:
                 raise UnknownNameError("metric that all runs have", name, shared)
             for run_entries, run in zip(entries, names, strict=True):
-                if not run_entries[name.partition(".")[0]].n_scored:
+                if not run_entries[metric].n_scored:
                     raise ConfigError(f"{name} has no scored sample in the run {run}")
         left_out = []
     else:

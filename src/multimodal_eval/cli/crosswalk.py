@@ -9,9 +9,9 @@ import click
 
 from multimodal_eval.cli.options import (
     KeyValue,
+    data_format_option,
     engine_of,
     engine_options,
-    format_option,
     input_options,
     overwrite_option,
     plugin_option,
@@ -49,7 +49,7 @@ SHOWN_TEXT = 60  # letters of an answer
 @input_options
 @engine_options
 @report_option
-@format_option
+@data_format_option
 def crosswalk(data: Path, predictions: Path | None, **params: Any) -> None:
     """Score the same answers under every rule of a metric.
 
@@ -90,12 +90,15 @@ def _scored(data: Path, predictions: Path | None, params: dict[str, Any]) -> Run
     is_run = (data / "run.json").is_file()
     if is_run and (predictions is not None or params["limit"] or params["mapping"] or params["allow_partial"]):
         raise click.UsageError("a run has its samples: it takes no PREDICTIONS, --limit, --map or --allow-partial")
+    if is_run and params["log_format"]:
+        raise click.UsageError(f"a run is not a log: it takes no --format {params['log_format']}")
     settings: dict[str, Any] = {"plugins": list(params["plugins"])} if params["plugins"] else {}
     if not is_run:
         settings |= {
             "limit": params["limit"],
             "map": dict(params["mapping"]) or None,
             "allow_partial": params["allow_partial"],
+            "format": params["log_format"],
         }
     with progress_bar() as progress:
         return run_crosswalk(

@@ -28,6 +28,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval score data.jsonl answers.jsonl --metrics coco --by system",
         "mmeval score --resume runs/first",
     ),
+    "import": (
+        "mmeval import results/samples_gsm8k_2026-11-16T10-00-00.000000.jsonl -o runs/gsm8k",
+        "mmeval import logs/ --format lmms-eval",
+    ),
     "rescore": ("mmeval rescore runs/first --config weights.yaml -o runs/second",),
     "compare": (
         "mmeval compare runs/first runs/second",

@@ -47,16 +47,19 @@ def show(run: Run, params: Params) -> None:
     if params["jsonl"]:
         run.write_jsonl()
     report = write_report(run, enabled=params["wants_report"], media_roots=params.get("media_roots", ()))
+    from multimodal_eval.cli.show_import import origin, show_origin
+
     if params["format_"] == "json":
         from multimodal_eval.core.records import to_json
 
         lint = run.lint_report().findings if run.is_linted else None
-        content = {**run.results, "run": run.folder.label, "lint": lint}
+        content = {**run.results, "run": run.folder.label, "lint": lint, **origin(run)}
         click.echo(to_json(content).decode(), nl=False)
     else:
         from multimodal_eval.cli.show import show_run
 
         show_run(run)
+        show_origin(run)
         if report is not None:
             click.echo(f"report: {report}")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def ls() -> None:
-    """List metrics, tasks, rules, models, prompts, runs or resources."""
+    """List metrics, tasks, rules, models, prompts, log formats, runs or resources."""
 
 
 @ls.command()
@@ -115,6 +115,22 @@ def prompts() -> None:
     out = console()
     out.print(table)
     out.print("Its text: mmeval card PROMPT. Your own: --prompt FILE, see docs/prompts.md", style="dim", soft_wrap=True)
+
+
+@ls.command()
+def formats() -> None:
+    """List the logs of other harnesses that are read as DATA and by `mmeval import`."""
+    from rich.table import Table
+
+    from multimodal_eval.cli.show import as_text, console
+    from multimodal_eval.data.logs.recognised import log_formats
+
+    table = Table("format", "files", "what is taken", show_lines=True)
+    for name, each in log_formats().items():
+        table.add_row(name, as_text(each.files), as_text(each.takes))
+    out = console()
+    out.print(table)
+    out.print("Formats are recognised by content; --format NAME forces one. See docs/harnesses.md", style="dim")
 
 
 @ls.command()

@@ -23,6 +23,7 @@ from multimodal_eval.cli.examples import add_examples
 from multimodal_eval.cli.export import export
 from multimodal_eval.cli.fetch import fetch
 from multimodal_eval.cli.generate import generate
+from multimodal_eval.cli.import_log import import_log
 from multimodal_eval.cli.leaderboard import leaderboard
 from multimodal_eval.cli.lint import lint
 from multimodal_eval.cli.ls import ls
@@ -66,6 +67,7 @@ for command in (
     run,
     generate,
     score,
+    import_log,
     rescore,
     compare,
     crosswalk,

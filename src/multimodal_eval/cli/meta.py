@@ -9,7 +9,7 @@ import click
 from multimodal_eval.cli.options import (
     MetricOption,
     RunLocation,
-    format_option,
+    data_format_option,
     input_options,
     options_by_metric,
     plugin_option,
@@ -44,7 +44,7 @@ COEFFICIENTS = {"tau_b": "tau-b", "tau_c": "tau-c", "spearman": "Spearman", "pea
     help="Set an option of a metric, such as meteor.variant=fmean.",
 )
 @plugin_option
-@format_option
+@data_format_option
 @input_options
 def meta(data: Any, format_: str, **params: Any) -> None:
     """Measure how well metrics agree with the human judgments in DATA.
@@ -65,6 +65,7 @@ def meta(data: Any, format_: str, **params: Any) -> None:
         map=dict(params["mapping"]) or None,
         limit=params["limit"],
         allow_partial=params["allow_partial"],
+        format=params["log_format"],
     )
     with limits.using(params["max_expansion"], params["max_record_mb"]), progress_bar() as progress:
         results = meta_evaluate(data, request, progress=progress)

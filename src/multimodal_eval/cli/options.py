@@ -149,6 +149,50 @@ def format_option(command: Command) -> Command:
     return click.option("--format", "format_", type=formats, default="table", show_default=True, help=text)(command)
 
 
+class DataFormat(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
+    """How the result is printed (`prints`), or the format of a log of another harness."""
+
+    def __init__(self, *, prints: bool) -> None:
+        self.prints = ("table", "json") if prints else ()
+        self.name = "|".join([*self.prints, "LOG"])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """A name that is known."""
+        from multimodal_eval.core.errors import did_you_mean
+        from multimodal_eval.data.logs.recognised import LOG_FORMATS
+
+        known = (*self.prints, *LOG_FORMATS)
+        if value not in known:
+            self.fail(f"no format is named {value!r}.{did_you_mean(value, known)}", param, ctx)
+        return str(value)
+
+
+def _formats(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str:
+    """The last format of the output; that of a log becomes the parameter `log_format`."""
+    printed = [value for value in values if value in ("table", "json")]
+    logs = list(dict.fromkeys(value for value in values if value not in printed))
+    if len(logs) > 1:
+        raise click.BadParameter(f"DATA has one format. Got {' and '.join(logs)}")
+    context.params["log_format"] = logs[0] if logs else None
+    return printed[-1] if printed else "table"
+
+
+def data_format_option(command: Command) -> Command:
+    """The output as a table or as JSON, and the format of a log that is not recognised by its content."""
+    text = (
+        "Print the result as a table (the default) or as JSON; or read DATA as this LOG of another harness, if it is "
+        "not recognised: see `mmeval ls formats`. Both may be given."
+    )
+    kind = DataFormat(prints=True)
+    return click.option("--format", "format_", type=kind, multiple=True, callback=_formats, help=text)(command)
+
+
+def log_format_option(command: Command) -> Command:
+    """The format of a log that is not recognised by its content."""
+    text = "Read DATA as this log of another harness, if it is not recognised: see `mmeval ls formats`."
+    return click.option("--format", "log_format", type=DataFormat(prints=False), help=text)(command)
+
+
 def plugin_option(command: Command) -> Command:
     """Plug-in files that the user trusts; files named by a run are never imported."""
     text = "Import this Python file, which registers metrics with @metric."
@@ -245,6 +289,15 @@ def report_option(command: Command) -> Command:
 
 def output_options(command: Command) -> Command:
     """Options for showing and checking results."""
+    return _output_options(command, format_option)
+
+
+def data_output_options(command: Command) -> Command:
+    """Options for showing and checking the results of data, which may be a log of another harness."""
+    return _output_options(command, data_format_option)
+
+
+def _output_options(command: Command, formats: Callable[[Command], Command]) -> Command:
     for option in (
         report_option,
         click.option(
@@ -256,7 +309,7 @@ def output_options(command: Command) -> Command:
         click.option(
             "--fail-under", type=Threshold(), multiple=True, help="Exit 3 if a value is lower: composite=0.6."
         ),
-        format_option,
+        formats,
         click.option("--jsonl", is_flag=True, help="Also write the scores as scores.jsonl."),
     ):
         command = option(command)

@@ -17,10 +17,10 @@ from multimodal_eval.cli.generation_options import (
 )
 from multimodal_eval.cli.options import (
     Params,
+    data_output_options,
     engine_of,
     engine_options,
     input_options,
-    output_options,
     refuse_overwrite_alone,
 )
 from multimodal_eval.cli.running import RESUMED, continuable, continuing, fetch, refuse_others, settings_of, started
@@ -35,7 +35,7 @@ from multimodal_eval.cli.sample_options import run_options
 @run_options
 @input_options
 @engine_options
-@output_options
+@data_output_options
 def run(data: Path | None, resumed: Any, **params: Any) -> None:
     """Ask a model for an answer to every sample of DATA, then score the answers.
 

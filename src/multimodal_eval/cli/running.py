@@ -13,6 +13,7 @@ from multimodal_eval.cli.options import Params, options_by_metric
 
 if TYPE_CHECKING:
     from multimodal_eval.core.config import RunConfig
+    from multimodal_eval.core.records import ImportInfo
     from multimodal_eval.data.readers.inputs import Input
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.generation.step import Generation
@@ -45,6 +46,7 @@ def settings_of(params: Params, **more: Any) -> RunConfig:
         questions=None if params["questions"] is None else str(params["questions"]),
         labels=None if params.get("labels") is None else str(params["labels"]),
         unknown_labels=params.get("unknown_labels"),
+        format=params["log_format"],
         limit=params["limit"],
         max_expansion=params["max_expansion"],
         max_record_mb=params["max_record_mb"],
@@ -60,6 +62,7 @@ def settings_of(params: Params, **more: Any) -> RunConfig:
 def refuse_others(params: Params, allowed: Collection[str], what: str) -> None:
     """Refuse options that would have no effect; `what` says why, before the flag."""
     flags = {option.name: max(option.opts, key=len) for option in click.get_current_context().command.params}
+    flags["log_format"] = "--format"
     for name, value in params.items():
         if name not in allowed and value is not None and value is not False and value != ():
             raise click.UsageError(f"{what} {flags[name]}")
@@ -74,6 +77,7 @@ def started(
     overwrite: bool,
     command: str = "score",
     generation: Generation | None = None,
+    imported: ImportInfo | None = None,
 ) -> None:
     """Execute a plan in a new run folder, with progress. If it does not end, say how it continues."""
     from multimodal_eval.cli.progress import progress_bar
@@ -84,7 +88,9 @@ def started(
         continuable(path, continuing(command, path, plan.config.plugins)),
         engine.executor(plan) as executor,
     ):
-        execute.start(plan, source, path, executor, progress, overwrite=overwrite, generation=generation)
+        execute.start(
+            plan, source, path, executor, progress, overwrite=overwrite, generation=generation, imported=imported
+        )
 
 
 @contextmanager

@@ -9,10 +9,10 @@ import click
 
 from multimodal_eval.cli.options import (
     Params,
+    data_output_options,
     engine_of,
     engine_options,
     input_options,
-    output_options,
     refuse_overwrite_alone,
 )
 from multimodal_eval.cli.running import RESUMED, continuable, continuing, fetch, refuse_others, settings_of, started
@@ -31,7 +31,7 @@ _OF_SCORES = (
 @run_options
 @input_options
 @engine_options
-@output_options
+@data_output_options
 def score(data: Path | None, predictions: Path | None, resumed: Any, **params: Any) -> None:
     """Score DATA, or DATA and PREDICTIONS joined by id.
 

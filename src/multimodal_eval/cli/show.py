@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval.cli import terminal
 from multimodal_eval.core import display
+from multimodal_eval.core.records import LOG
 from multimodal_eval.core.score import UNREAD
 from multimodal_eval.report.remarks import warnings
 
@@ -173,7 +174,10 @@ def _slice_table(run: Run, column: str, omitted: Collection[str]) -> Table:
     _add_columns(table, [head for head in heads if head not in omitted], (column, "metric"))
     for value, slice_ in run.outcome.slices[column].items():
         label = as_text(value)
+        is_log = column == LOG and run.info.imported is not None
         for name, entry in slice_.metrics.items():
+            if is_log and not entry.n_scored:  # the score of another log
+                continue
             score, _, stderr, between = _cells(run, name, entry)
             cells = dict(zip(heads, (label, name, score, stderr, between, _coverage(entry)), strict=True))
             table.add_row(*(cells[head] for head in heads if head not in omitted))

@@ -7,7 +7,13 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import annotators_option, empty_option, input_options, questions_option
+from multimodal_eval.cli.options import (
+    annotators_option,
+    empty_option,
+    input_options,
+    log_format_option,
+    questions_option,
+)
 
 _SHOWN_COLUMNS = 100
 
@@ -18,6 +24,7 @@ _SHOWN_COLUMNS = 100
 @empty_option
 @annotators_option
 @questions_option
+@log_format_option
 @input_options
 def validate(data: Path, predictions: Path | None, limit: int | None, **params: Any) -> None:
     """Check DATA (and PREDICTIONS) as `score` does, and list the problems by kind.
@@ -37,15 +44,17 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
 
     annotators = tuple(part.strip() for part in (params["annotators"] or "").split(",") if part.strip())
     columns = parse_map(dict(params["mapping"]))
-    source = FileInput(data, predictions, columns, params["allow_partial"], annotators, params["questions"])
+    source = FileInput(
+        data, predictions, columns, params["allow_partial"], annotators, params["questions"], params["log_format"]
+    )
     problems, summary = Problems(), Summary()
     with limits.using(params["max_expansion"], params["max_record_mb"]), progress_bar() as progress:
         for _ in source.check(problems, summary, limit):
             progress("reading", summary.samples, None)
     problems.raise_if_any()
     refuse_empty(summary, str(data))
-    paths = [files.files[0].path for files in (source.data_files, source.prediction_files) if files is not None]
-    kinds = {column: kind for path in paths for column, kind in peeked(path).items()}
+    firsts = [files.files[0] for files in (source.data_files, source.prediction_files) if files is not None]
+    kinds = {column: kind for first in firsts for column, kind in peeked(first.path, first.log).items()}
     if not params["allow_empty"]:
         refuse_missing_answers(summary.fields, kinds)
     out = console()

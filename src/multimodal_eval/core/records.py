@@ -23,6 +23,7 @@ LINT_FORMAT = 3
 READABLE_FORMATS = (1, 2, 3)
 
 RECORDED = "recorded"  # the metric that looks up scores of another program
+LOG = "log_name"  # the column with the name of a log, if several were read together
 COMPOSITE = "composite_score"  # the name of the composite among the metrics of a run
 
 State = Literal["reading", "generating", "generated", "scoring", "done"]
@@ -195,6 +196,29 @@ class GenerationInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     stopped: str | None = None  # why generation stopped before all samples were answered
 
 
+class ReportedScore(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a harness itself reports for one of its scores."""
+
+    metric: str
+    value: float
+    log: str | None = None  # which of several logs reports it
+    samples: int | None = None  # how many it is about
+    aggregation: str | None = None  # as the harness names it, if it is not a mean
+
+
+class ImportInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The logs of another harness from which a run was imported."""
+
+    harness: str
+    version: str | None = None
+    model: str | None = None
+    task: str | None = None  # several are separated by commas
+    files: list[str] = []
+    settings: JsonObject = {}  # of the generation, as the harness names them
+    reported: list[ReportedScore] = []
+    notes: list[str] = []  # what was left out, and why
+
+
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of run.json. Fields that are known only after reading the input or fitting have a default."""
 
@@ -220,6 +244,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     finished: str | None = None
     rescored_from: str | None = None
     generation: GenerationInfo | None = None
+    imported: ImportInfo | None = None
     plugins: dict[str, str] = {}  # plug-in file -> the SHA-256 of its content; never imported from here
 
     @property

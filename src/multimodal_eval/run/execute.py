@@ -14,7 +14,7 @@ from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, RunFolderError
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.progress import Progress, named, silent
-from multimodal_eval.core.records import RUN_FORMAT, Counts, InputFile, RunInfo
+from multimodal_eval.core.records import RUN_FORMAT, Counts, ImportInfo, InputFile, RunInfo
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.problems import Problems
@@ -53,15 +53,17 @@ def start(
     is_durable: bool = True,
     overwrite: bool | None = None,
     generation: Generation | None = None,
+    imported: ImportInfo | None = None,
 ) -> RunFolder:
     """Execute a run in a new folder. A refused input leaves no folder behind; `overwrite` is as in RunFolder.create.
 
-    `generation` asks a model for the answers, which the input then need not have.
+    `generation` asks a model for the answers, which the input then need not have. `imported` describes the logs of
+    another harness that the input is.
     """
     if generation is not None:
         refuse_remote(location)
     plan = settled_until(plan)
-    info = msgspec.structs.replace(describe(plan, source.recipe()), input=_named_files(source))
+    info = msgspec.structs.replace(describe(plan, source.recipe()), input=_named_files(source), imported=imported)
     with (
         RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder,
         discarded_if_refused(folder),

@@ -1,47 +1,139 @@
-"""Make a run of a log of another harness, with the scores that the harness gave."""
+"""Make a run of the logs of another harness, with the scores that the harness gave."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isclose
+from math import exp, isclose
 from pathlib import Path
 from typing import Any
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.progress import Progress
-from multimodal_eval.core.records import RECORDED
+from multimodal_eval.core.records import LOG, RECORDED, Entry, ImportInfo, ReportedScore
 from multimodal_eval.data.logs.log_format import LogInfo, RecordedScore
-from multimodal_eval.data.logs.recognised import log_format, log_formats
+from multimodal_eval.data.logs.recognised import LOG_FORMATS, log_format
+from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.files import DataFile, file_set
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.run import execute
+from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Engine, EngineName
-from multimodal_eval.run.evaluate import evaluate
+from multimodal_eval.run.opening import place, planned, removed_on_failure
+from multimodal_eval.run.progress_display import shown
 
-__all__ = ["Imported", "OwnMean", "import_log"]
+__all__ = ["Imported", "Logs", "OwnMean", "import_log", "own_means", "read_logs"]
 
 
 @dataclass(frozen=True)
 class OwnMean:
-    """The mean that the harness reports for one of its scores, and ours."""
+    """What the harness reports for one of its scores, and the mean in the run."""
 
-    metric: str
-    own: float
-    ours: float | None
+    reported: ReportedScore
+    entry: Entry
+
+    @property
+    def metric(self) -> str:
+        """The name of the score."""
+        return self.reported.metric
+
+    @property
+    def log(self) -> str | None:
+        """The log, if there are several."""
+        return self.reported.log
+
+    @property
+    def own(self) -> float:
+        """What the harness reports."""
+        return self.reported.value
+
+    @property
+    def ours(self) -> float | None:
+        """The mean in the run."""
+        return self.entry.value
 
     @property
     def is_equal(self) -> bool:
         """Whether both are the same number, but for the rounding of sums."""
-        return self.ours is not None and isclose(self.own, self.ours, rel_tol=1e-9, abs_tol=1e-12)
+        return _is_close(self.own, self.ours)
+
+    @property
+    def explanation(self) -> str:
+        """Why both differ, or that they do not."""
+        own, ours, entry = self.own, self.ours, self.entry
+        if self.is_equal:
+            return "mean as in its results"
+        stated = f"its results have {own:.6g}"
+        if ours is None:
+            return f"{stated}; here no sample has a score"
+        if _is_close(own, 100 * ours):
+            return f"{stated}, the same mean in percent"
+        if ours > -700 and _is_close(own, exp(-ours)):
+            return f"{stated}, which is exp(-mean): the values are log-likelihoods"
+        if self.reported.aggregation is not None:
+            return f"{stated} by {self.reported.aggregation!r}, which is not the mean of the values per sample"
+        if own == round(ours, _decimals(own)):
+            return f"{stated}, which is rounded"
+        unscored = entry.n_total - entry.n_scored
+        if unscored and _is_close(own, ours * entry.n_scored / entry.n_total):
+            return f"{stated}, which counts {unscored:,} samples without a score as 0"
+        if self.reported.samples is not None and self.reported.samples != entry.n_total:
+            return f"{stated} for {self.reported.samples:,} samples; the log has {entry.n_total:,}"
+        if unscored:
+            return f"{stated}; {unscored:,} samples without a score are left out here"
+        return (
+            f"{stated}: it does not aggregate by the mean of the values per sample, or the files do not belong together"
+        )
+
+
+def _is_close(left: float, right: float | None) -> bool:
+    return right is not None and isclose(left, right, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _decimals(value: float) -> int:
+    """The decimals with which a number is written; many, if it has an exponent."""
+    digits = repr(value)
+    return 17 if "e" in digits else len(digits.partition(".")[2])
+
+
+@dataclass(frozen=True)
+class Logs:
+    """The logs of an input: a description, and the settings of a run that looks up their scores."""
+
+    info: ImportInfo
+    settings: dict[str, Any]
+    logs: tuple[LogInfo, ...]
 
 
 @dataclass(frozen=True)
 class Imported:
-    """The run, what the logs say about themselves, and the harness' own means beside ours."""
+    """The run, what the logs say about themselves, and the harness' own means beside those of the run."""
 
     run: Run
     logs: tuple[LogInfo, ...]
     means: tuple[OwnMean, ...]
+
+
+def read_logs(path: Path, format: str | None = None) -> Logs:
+    """What a log, or the logs in a folder, say about themselves.
+
+    `format` is the name of the log's format, if it is not recognised by its content.
+    """
+    files = file_set(path, format).files
+    if files[0].log is None:
+        raise ConfigError(
+            f"{path} is not recognised as a log. Known formats: {', '.join(LOG_FORMATS)} (see `mmeval ls formats`). "
+            f"If it is one of them, name it with --format. Data of your own: mmeval score {path} --metrics …"
+        )
+    logs = [(file, log_format(files[0].log).info(file.path)) for file in files]
+    scores = _scores([log for _, log in logs])
+    if not scores:
+        notes = "".join(f"\n{note}" for _, log in logs for note in log.notes)
+        raise ConfigError(
+            f"{path} has no scores of samples. Its answers can be scored: mmeval score {path} --metrics …{notes}"
+        )
+    settings = recorded_settings(scores) | ({"by": [LOG]} if len(logs) > 1 else {})
+    return Logs(_import_info(logs), settings, tuple(log for _, log in logs))
 
 
 def import_log(
@@ -57,35 +149,35 @@ def import_log(
 ) -> Imported:
     """A run with the samples and scores of a log: a file, or a folder with one or several of one harness.
 
-    `format` is the name of the log's format, if it is not recognised by its content.
+    `format` is the name of the log's format, if it is not recognised by its content. The other arguments are those
+    of `evaluate`.
     """
-    files = file_set(Path(path), format).files
-    if files[0].log is None:
-        raise ConfigError(f"{path} is not the log of a harness that is known: {', '.join(log_formats())}")
-    logs = tuple(_info(file) for file in files)
-    scores = _scores(logs)
-    if not scores:
-        raise ConfigError(f"{path} has no scores. Its answers can be scored: mmeval score {path} --metrics …")
-    run = evaluate(
-        path,
-        output=output,
-        overwrite=overwrite,
-        progress=progress,
-        engine=engine,
-        workers=workers,
-        **{**settings, "format": format, **recorded_settings(scores)},
-    )
-    return Imported(run, logs, tuple(_own_means(run, logs)))
+    chosen = Engine.of(engine, workers)
+    with limits.using(settings.get("max_expansion"), settings.get("max_record_mb")):
+        logs = read_logs(Path(path), format)
+    plan, source = planned(overlaid(None, **{**logs.settings, **settings, "format": format}), path, None)
+    location, scratch = place(output, chosen)
+    with removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
+        folder = execute.start(
+            plan,
+            source,
+            location,
+            executor,
+            report,
+            is_durable=scratch is None,
+            overwrite=overwrite,
+            imported=logs.info,
+        )
+    run = Run(folder.reopened(), scratch)
+    return Imported(run, logs.logs, tuple(own_means(run)))
 
 
-def _info(file: DataFile) -> LogInfo:
-    assert file.log is not None
-    return log_format(file.log).info(file.path)
-
-
-def _scores(logs: tuple[LogInfo, ...]) -> list[RecordedScore]:
+def _scores(logs: list[LogInfo]) -> list[RecordedScore]:
     """The scores of all logs; of those with the same column, the first."""
-    return list({score.column: score for log in reversed(logs) for score in reversed(log.scores)}.values())[::-1]
+    columns: dict[str, RecordedScore] = {}
+    for score in (score for log in logs for score in log.scores):
+        columns.setdefault(score.column, score)
+    return list(columns.values())
 
 
 def recorded_settings(scores: list[RecordedScore]) -> dict[str, Any]:
@@ -106,13 +198,49 @@ def recorded_settings(scores: list[RecordedScore]) -> dict[str, Any]:
     }
 
 
-def _own_means(run: Run, logs: tuple[LogInfo, ...]) -> list[OwnMean]:
-    """The harness' own means, of a log that is alone in the run."""
-    if len(logs) > 1:
+def _import_info(logs: list[tuple[DataFile, LogInfo]]) -> ImportInfo:
+    infos = [log for _, log in logs]
+    return ImportInfo(
+        harness=infos[0].harness,
+        version=_listed(log.version for log in infos),
+        model=_listed(log.model for log in infos),
+        task=_listed(log.task for log in infos),
+        files=[str(file.path) for file, _ in logs],
+        settings=infos[0].settings if all(log.settings == infos[0].settings for log in infos) else {},
+        reported=[
+            ReportedScore(
+                metric=score.column,
+                value=score.own_mean,
+                log=file.prefix.removesuffix("/") or None,
+                samples=score.own_count,
+                aggregation=score.aggregation,
+            )
+            for file, log in logs
+            for score in log.scores
+            if score.own_mean is not None
+        ],
+        notes=list(dict.fromkeys(_note(file, note) for file, log in logs for note in log.notes)),
+    )
+
+
+def _listed(values: Any) -> str | None:
+    """The different values, in order."""
+    return ", ".join(dict.fromkeys(value for value in values if value)) or None
+
+
+def _note(file: DataFile, note: str) -> str:
+    return f"{file.prefix.removesuffix('/')}: {note}" if file.prefix else note
+
+
+def own_means(run: Run) -> list[OwnMean]:
+    """The scores that the harness of an imported run reports, beside those of the run."""
+    if run.info.imported is None:
         return []
-    entries = run.entries
-    return [
-        OwnMean(score.column, score.own_mean, entries[score.column].value)
-        for score in logs[0].scores
-        if score.own_mean is not None and score.column in entries
-    ]
+    slices = run.outcome.slices.get(LOG, {})
+    means = []
+    for reported in run.info.imported.reported:
+        below = slices.get(reported.log) if reported.log is not None else None
+        entries = run.entries if reported.log is None else {} if below is None else below.metrics
+        if reported.metric in entries:
+            means.append(OwnMean(reported, entries[reported.metric]))
+    return means

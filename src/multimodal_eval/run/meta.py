@@ -22,7 +22,7 @@ from multimodal_eval.core.errors import (
     did_you_mean,
     shorten,
 )
-from multimodal_eval.core.metric import is_number
+from multimodal_eval.core.metric import is_number, metric_and_part
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
@@ -61,6 +61,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     map: dict[str, str] | None = None
     limit: int | None = None
     allow_partial: bool = False
+    format: str | None = None  # of a log of another harness; None: by its content
 
 
 def meta_evaluate(data: Location, request: Request | None = None, *, progress: Progress = silent) -> MetaEvaluation:
@@ -133,7 +134,7 @@ def _file_table(path: Path, request: Request, progress: Progress) -> JudgedSampl
         return _run_table(_scored(path, request, request.metrics, progress), request, request.metrics)
     _refuse(request, "columns of scores", "options", "plugins")
     problems, summary = Problems(), Summary()
-    source = FileInput(path, None, parse_map(request.map), request.allow_partial)
+    source = FileInput(path, None, parse_map(request.map), request.allow_partial, log=request.format)
     samples = list(source.samples(problems, summary, request.limit))
     problems.raise_if_any()
     refuse_empty(summary, str(path))
@@ -151,6 +152,7 @@ def _scored(data: Any, request: Request, metrics: Sequence[str], progress: Progr
         map=request.map,
         limit=request.limit,
         allow_partial=request.allow_partial,
+        format=request.format,
         allow_empty=True,
         progress=progress,
     )
@@ -165,7 +167,7 @@ def _run_table(run: Run, request: Request, metrics: Sequence[str]) -> JudgedSamp
     for name in _columns_of(run, metrics, known):
         if name not in known:
             raise UnknownNameError("metric of the run", name, known)
-        metric = name.partition(".")[0]
+        metric, _ = metric_and_part(name, run.entries)
         values = float_values(scores.column(name))
         entry = run.entries[metric]
         lower = entry.direction == "lower"

@@ -50,7 +50,9 @@ class Stored(Protocol):
 
 
 _CARRIED = ("samples/", "answers/", "exchanges/")
-_INPUT_SETTINGS = ("limit", "map", "annotators", "questions", "allow_partial", "max_expansion", "max_record_mb")
+_INPUT_SETTINGS = (
+    *("limit", "map", "annotators", "questions", "allow_partial", "max_expansion", "max_record_mb", "format"),
+)
 
 
 def rescore(
@@ -125,6 +127,7 @@ def carry_over(
         input_notes=old.info.input_notes,
         parts=old.info.parts,
         generation=old.info.generation,
+        imported=old.info.imported,
         rescored_from=old.folder.address,
     )
     if overwrite and RunFolder(location).address == old.folder.address:

@@ -1,34 +1,46 @@
 """Logs of lm-evaluation-harness: `samples_<task>_<date>.jsonl` and, beside it, `results_<date>.json`.
 
-A line is one pair of document and filter. Several filters read the same replies differently, so that the lines of a
-document become one sample: the first filter's answer is the answer, the others are metadata `answer.<filter>`, and
-every filter has its own scores, `lm-eval.<metric>_<filter>`.
+A line is one pair of document and filter. The lines of a document become one sample: the reply of the model is the
+answer, what a filter took from it is metadata `answer.<filter>`, and every filter has its own scores,
+`lm-eval.<metric>_<filter>`. A choice by log-likelihood has the most likely continuation as its answer.
 """
 
 from __future__ import annotations
 
-import ast
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, score_column
-from multimodal_eval.data.readers.json_file import read_jsonl
+from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score
+from multimodal_eval.data.logs.sample_lines import (
+    Document,
+    Results,
+    SampleLines,
+    by_name,
+    likelihoods,
+    metadata_of,
+    read_results,
+    recorded_value,
+    references_of,
+    split_reasoning,
+    texts,
+)
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
 __all__ = ["FORMAT"]
 
 HARNESS = "lm-eval"
-# Keys of a line that are not scores.
-_KEYS = frozenset(
-    "doc_id doc target arguments resps filtered_resps filter metrics doc_hash prompt_hash target_hash".split()
+_LINES = SampleLines(
+    HARNESS,
+    frozenset(
+        "doc_id doc target arguments resps filtered_resps filter metrics doc_hash prompt_hash target_hash".split()
+    ),
+    by_name,
 )
-_NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[0-9-]+(?:\.\d+)?)\.jsonl")
+_NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[0-9-]+(?:\.\d+)?)\.jsonl(?:\.gz|\.zst)?")
+# Metrics that are means, unless a task says otherwise.
+_MEANS = frozenset("acc acc_norm acc_bytes acc_mutual_info exact_match bypass".split())
+_OF_LIKELIHOODS = frozenset(("perplexity", "likelihood"))  # aggregates of log-likelihoods, which are better if higher
 
 
 class LmEval:
@@ -36,6 +48,8 @@ class LmEval:
 
     name, harness = "lm-eval", HARNESS
     suffixes = (".jsonl",)
+    files = "samples_TASK_DATE.jsonl, with results_DATE.json beside it"
+    takes = "reply, choices, targets, prompt, document, scores of every filter"
 
     def recognises(self, head: Head) -> bool:
         """By the keys of the first line."""
@@ -44,158 +58,124 @@ class LmEval:
     def part_name(self, path: Path) -> str:
         """The task."""
         match = _NAME.fullmatch(path.name)
-        return path.stem if match is None else match["task"]
+        return path.name.partition(".")[0] if match is None else match["task"]
 
     def records(self, path: Path, problems: Problems) -> Iterator[Record]:
         """One record per document, in the order of the file."""
-        filters = _filters(path)
-        if len(filters) < 2:
-            yield from ((line, _record([item])) for line, item in read_jsonl(path, problems))
-            return
-        streams = [_of_filter(path, name, problems if place == 0 else Problems()) for place, name in enumerate(filters)]
-        for lines in zip_longest(*streams):
-            known = [entry for entry in lines if entry is not None]
-            line, first = known[0]
-            if len(known) < len(filters) or any(item.get("doc_id") != first.get("doc_id") for _, item in known):
-                message = f"the filters {' and '.join(map(repr, filters))} do not have the same documents in this order"
-                problems.add("UNMATCHED", message, file=str(path), line=line)
-                return
-            yield line, _record([item for _, item in known], with_filter=True)
+        for document in _LINES.documents(path, problems):
+            yield document[0], _record(document)
 
     def info(self, path: Path) -> LogInfo:
         """What the results beside the samples say."""
-        results, task = _results(path)
-        columns = _score_columns(path)
-        of_task: Mapping[str, Any] = results.get("results", {}).get(task, {}) if task else {}
-        better = results.get("higher_is_better", {}).get(task, {}) if task else {}
-        scores = [
-            RecordedScore(
-                column,
-                "lower" if better.get(metric) is False else "higher",
-                own_mean=as_score(of_task.get(f"{metric},{name}")),
-                own_count=results.get("n-samples", {}).get(task, {}).get("effective"),
-            )
-            for column, (metric, name) in columns.items()
-        ]
-        settings = results.get("config", {})
+        results, scan = _results(path), _LINES.scan(path)
+        notes = [] if results.note is None else [results.note]
+        notes += [f"{metric} has no number per sample, only a score of all together" for metric in scan.others]
+        model_args = results.config.get("model_args")
+        pretrained = model_args.get("pretrained") if isinstance(model_args, dict) else None
         return LogInfo(
             HARNESS,
-            version=results.get("lm_eval_version"),
-            model=results.get("model_name") or settings.get("model"),
-            task=task,
-            scores=tuple(scores),
+            version=results.text("lm_eval_version"),
+            model=pretrained if isinstance(pretrained, str) else results.text("model_name", "model_source"),
+            task=results.task,
+            scores=tuple(_score(column, *pair, results) for column, pair in scan.scores.items()),
+            notes=tuple(notes),
+            settings=results.settings(),
         )
 
 
 FORMAT = LmEval()
 
 
-def _filters(path: Path) -> list[str]:
-    """The filters of a file, in order of first appearance."""
-    return list(dict.fromkeys(str(item.get("filter", "none")) for _, item in read_jsonl(path, Problems())))
+def _results(path: Path) -> Results:
+    match = _NAME.fullmatch(path.name)
+    if match is None:
+        return Results({}, None, "the file is not named samples_TASK_DATE.jsonl, so that its results are not found")
+    return read_results(path.with_name(f"results_{match['date']}.json"), match["task"])
 
 
-def _of_filter(path: Path, name: str, problems: Problems) -> Iterator[Record]:
-    return ((line, item) for line, item in read_jsonl(path, problems) if str(item.get("filter", "none")) == name)
+def _score(column: str, metric: str, name: str, results: Results) -> RecordedScore:
+    aggregation = results.aggregation(metric, _MEANS)
+    lower = results.of_task("higher_is_better").get(metric) is False and aggregation not in _OF_LIKELIHOODS
+    count = results.of_task("n-samples").get("effective")
+    return RecordedScore(
+        column,
+        "lower" if lower else "higher",
+        own_mean=as_score(results.of_task("results").get(f"{metric},{name}")),
+        own_count=count if isinstance(count, int) else None,
+        aggregation=aggregation,
+    )
 
 
-def _score_columns(path: Path) -> dict[str, tuple[str, str]]:
-    """Column -> metric and filter, for every score that is a number in some line."""
-    filters = _filters(path)
-    columns: dict[str, tuple[str, str]] = {}
-    for _, item in read_jsonl(path, Problems()):
-        name = str(item.get("filter", "none"))
-        for metric in _metrics(item):
-            if as_score(item[metric]) is not None:
-                columns.setdefault(_column(metric, name, with_filter=len(filters) > 1), (metric, name))
-    return columns
+def _record(document: Document) -> Columns:
+    _, entries = document
+    first = entries[0][1]
+    filters = [name for name, _ in entries]
+    doc = first.get("doc")
+    record: Columns = {"id": first.get("doc_id")}
+    if isinstance(doc, dict) and isinstance(doc.get("question"), str):
+        record["question"] = doc["question"]
+    pairs = _arguments(first.get("arguments"))
+    chosen = likelihoods(first.get("filtered_resps"))
+    record |= _reply(first, pairs) if chosen is None else _choice(first, pairs, chosen)
+    record["prompt"] = pairs[0][0] if pairs and isinstance(pairs[0][0], str) else None
+    for name, item in entries:
+        for metric in _LINES.metrics(item):
+            record[_LINES.column(metric, name, filters)] = recorded_value(item[metric])
+        taken = texts(item.get("filtered_resps")) if chosen is None else []
+        if taken and taken[0] != record["generated_answer"]:
+            record[f"answer.{name}"] = taken[0]
+    return record | metadata_of("doc", doc)
 
 
-def _column(metric: str, name: str, *, with_filter: bool) -> str:
-    return score_column(HARNESS, f"{metric}_{name}" if with_filter else metric)
-
-
-def _metrics(item: Mapping[str, Any]) -> list[str]:
-    return [key for key in item if key not in _KEYS]
-
-
-def _record(items: Sequence[Mapping[str, Any]], *, with_filter: bool = False) -> Columns:
-    first = items[0]
-    record: Columns = {"id": first.get("doc_id"), **_answer(first), **_inputs(first)}
-    for item in items:
-        name = str(item.get("filter", "none"))
-        for metric in _metrics(item):
-            record[_column(metric, name, with_filter=with_filter)] = as_score(item[metric])
-        if with_filter and item is not first:
-            record[f"answer.{name}"] = _answer(item).get("generated_answer")
+def _reply(item: Mapping[str, object], pairs: list[tuple[object, object]]) -> Columns:
+    """The reply of the model before the filters; the document of a perplexity has none."""
+    record: Columns = {"generated_answer": None, "references": references_of(item.get("target"))}
+    if pairs and pairs[0][1] is None:
+        return record
+    replies = texts(item.get("resps")) or texts(item.get("filtered_resps"))
+    if replies:
+        record["generated_answer"], record["reasoning"] = split_reasoning(replies[0])
+    if len(replies) > 1:
+        record["replies"] = replies
     return record
 
 
-def _answer(item: Mapping[str, Any]) -> Columns:
-    """The filtered reply, or the choice with the highest log-likelihood."""
-    filtered = item.get("filtered_resps")
-    if isinstance(filtered, list) and filtered and all(_is_likelihood(reply) for reply in filtered):
-        values = [_number(reply[0]) for reply in filtered]
-        return {"generated_answer": _continuations(item)[values.index(max(values))], "log_likelihoods": values}
-    reply = filtered
-    while isinstance(reply, list) and reply:
-        reply = reply[0]
-    return {"generated_answer": reply if isinstance(reply, str) else None}
+def _choice(
+    item: Mapping[str, object], pairs: list[tuple[object, object]], chosen: list[tuple[float, bool]]
+) -> Columns:
+    """The most likely continuation, or the only one if the model would write it."""
+    values = [value for value, _ in chosen]
+    best = values.index(max(values))
+    options = _options(pairs) if len(pairs) == len(chosen) else []
+    record: Columns = {"generated_answer": None, "log_likelihoods": values}
+    if options and (len(options) > 1 or chosen[0][1]):
+        record["generated_answer"] = options[best]
+    if len(options) > 1:
+        record["choices"] = options
+    else:
+        record["chosen"] = best
+    targets = references_of(item.get("target")) or []
+    indexed = [int(target) if target.isdecimal() and len(target) < 6 else len(options) for target in targets]
+    known = len(options) > 1 and all(place < len(options) for place in indexed)
+    texts_of = [options[place] for place in indexed] if known else [target.strip() for target in targets]
+    return {**record, "references": [text for text in texts_of if text] or None}
 
 
-def _is_likelihood(reply: object) -> bool:
-    return isinstance(reply, list) and len(reply) == 2 and str(reply[1]) in ("True", "False")
+def _options(pairs: list[tuple[object, object]]) -> list[str]:
+    """The continuations; the contexts, if only these differ."""
+    continuations = [str(continuation).strip() for _, continuation in pairs]
+    contexts = [str(context).strip() for context, _ in pairs]
+    options = contexts if len(set(continuations)) < len(set(contexts)) else continuations
+    return options if all(options) else []
 
 
-def _number(value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return -math.inf
-
-
-def _continuations(item: Mapping[str, Any]) -> list[str | None]:
-    arguments = item.get("arguments")
-    pairs = list(arguments.values()) if isinstance(arguments, dict) else list(arguments or [])
-    return [str(pair["arg_1"]).strip() if isinstance(pair, dict) and "arg_1" in pair else None for pair in pairs] or [
-        None
-    ] * len(item.get("filtered_resps") or [])
-
-
-def _inputs(item: Mapping[str, Any]) -> Columns:
-    arguments = item.get("arguments")
-    pairs = list(arguments.values()) if isinstance(arguments, dict) else list(arguments or [])
-    prompt = pairs[0].get("arg_0") if pairs and isinstance(pairs[0], dict) else None
-    doc = item.get("doc")
-    return {
-        "prompt": prompt if isinstance(prompt, str) else None,
-        "references": _targets(item.get("target")),
-        **{f"doc.{key}": value for key, value in (doc.items() if isinstance(doc, dict) else ())},
-    }
-
-
-def _targets(target: object) -> list[str] | None:
-    """The targets. A list was written as Python source."""
-    if not isinstance(target, str):
-        return None if target is None else [str(target)]
-    if target.startswith("[") and target.endswith("]"):
-        try:
-            values = ast.literal_eval(target)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return [target]
-        if isinstance(values, list) and all(isinstance(value, str) for value in values):
-            return values or None
-    return [target]
-
-
-def _results(path: Path) -> tuple[dict[str, Any], str | None]:
-    """The results file of the same date, and the task of the samples file."""
-    match = _NAME.fullmatch(path.name)
-    if match is None:
-        return {}, None
-    beside = path.with_name(f"results_{match['date']}.json")
-    try:
-        results = msgspec.json.decode(beside.read_bytes()) if beside.is_file() else {}
-    except (msgspec.DecodeError, OSError, RecursionError):
-        results = {}
-    return (results if isinstance(results, dict) else {}), match["task"]
+def _arguments(arguments: object) -> list[tuple[object, object]]:
+    """(context, continuation or settings) of every request; older versions write lists."""
+    entries = list(arguments.values()) if isinstance(arguments, dict) else arguments
+    pairs: list[tuple[object, object]] = []
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            pairs.append((entry.get("arg_0"), entry.get("arg_1")))
+        elif isinstance(entry, list) and entry:
+            pairs.append((entry[0], entry[1] if len(entry) > 1 else None))
+    return pairs

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -79,6 +80,8 @@ class LogFormat(Protocol):
     name: str  # for --format
     harness: str  # the first part of the columns of its scores
     suffixes: tuple[str, ...]
+    files: str  # for `mmeval ls formats`: how its files are named
+    takes: str  # and what is taken from them
 
     def recognises(self, head: Head) -> bool:
         """Whether a file with this beginning is such a log."""
@@ -100,7 +103,10 @@ class LogFormat(Protocol):
 def as_score(value: object) -> float | None:
     """A recorded value as a number: numbers, booleans, and the letters C, P, I and N; None for anything else."""
     if isinstance(value, bool | int | float):
-        return float(value) if value == value else None
+        try:
+            return float(value) if isfinite(value) else None
+        except OverflowError:  # an integer with hundreds of digits
+            return None
     return LETTERS.get(value) if isinstance(value, str) else None
 
 

@@ -12,13 +12,15 @@ from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.data.logs.log_format import Head, LogFormat
 from multimodal_eval.data.readers.blocks import DamagedStreamError, bare_suffix, open_bytes
 
-__all__ = ["SUFFIXES", "log_format", "log_formats", "recognised"]
+__all__ = ["LOG_FORMATS", "SUFFIXES", "log_format", "log_formats", "recognised"]
 
 _HEAD = 1 << 16  # bytes
 # Name -> its module in `data.logs`. The first that recognises a file reads it.
 _MODULES = {
     "lm-eval": "lm_eval",
+    "lmms-eval": "lmms_eval",
 }
+LOG_FORMATS = tuple(_MODULES)
 SUFFIXES = (".jsonl", ".json", ".tsv", ".parquet", ".eval", ".xlsx")  # of files that may be logs
 
 

@@ -226,15 +226,18 @@ def _kind(value: object) -> Kind:
     return "other"
 
 
-def peeked(path: Path) -> dict[str, Kind]:
-    """The columns of a file by its schema, or by its first records; none if they cannot be read."""
+def peeked(path: Path, log: str | None = None) -> dict[str, Kind]:
+    """The columns of a file by its schema, or by its first records; none if they cannot be read.
+
+    `log` is the format of a log of another harness.
+    """
     with suppress(MultimodalEvalError, OSError):
-        if bare_suffix(path) == ".parquet":
+        if log is None and bare_suffix(path) == ".parquet":
             return _kinds_of_schema(path)
-        reader = reader_of(path)
+        reader = reader_of(path, log)
         if reader is not read_coco_annotations:
             kinds = kinds_of(record for _, record in islice(reader(path, Problems()), PEEKED))
-            return dict.fromkeys(kinds, "text") if is_textual(path) else kinds
+            return dict.fromkeys(kinds, "text") if log is None and is_textual(path) else kinds
     return {}
 
 

@@ -91,8 +91,17 @@ def _logs(name: Path, files: Sequence[DataFile], log: str | None) -> tuple[DataF
         suffixes = log_format(log).suffixes
         formats = {path: each for path, each in formats.items() if bare_suffix(path) in suffixes}
     logs = [path for path, each in formats.items() if each is not None]
-    prefixes = [f"{log_format(known[0]).part_name(path)}/" if len(logs) > 1 else "" for path in logs]
-    return tuple(DataFile(path, log=known[0], prefix=prefix) for path, prefix in zip(logs, prefixes, strict=True))
+    if len(logs) == 1:
+        return (DataFile(logs[0], log=known[0]),)
+    parts: dict[str, Path] = {}
+    for path in logs:
+        part = log_format(known[0]).part_name(path)
+        if part in parts:
+            message = f"this and {parts[part]} are both logs of {part!r}, and their samples have the same ids."
+            hint = f"Read each of them alone: mmeval import {path} -o RUN, and compare the runs with mmeval compare"
+            raise InputError([Problem(code="DUPLICATE", message=message, file=str(path), hint=hint)])
+        parts[part] = path
+    return tuple(DataFile(path, log=known[0], prefix=f"{part}/") for part, path in parts.items())
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import ConfigError, shorten
-from multimodal_eval.core.records import InputFile, Source
+from multimodal_eval.core.records import LOG, InputFile, Source
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.arranged_input import ArrangedInput
 from multimodal_eval.data.readers.blocks import bare_suffix
@@ -68,12 +68,14 @@ class FileInput:
     @property
     def has_captions(self) -> bool:
         """Whether the data are COCO caption annotations."""
-        return reader_of(self.data_files.files[0].path) is read_coco_annotations
+        first = self.data_files.files[0]
+        return first.log is None and reader_of(first.path) is read_coco_annotations
 
     @property
     def is_vqa(self) -> bool:
         """Whether the data are annotations or questions of a VQA dataset."""
-        return reader_of(self.data_files.files[0].path) is read_vqa
+        first = self.data_files.files[0]
+        return first.log is None and reader_of(first.path) is read_vqa
 
     def describe(self) -> list[InputFile]:
         """The input files for run.json: path, size and checksum of each."""
@@ -165,7 +167,8 @@ class FileInput:
 
     def _checker(self, files: FileSet, problems: Problems) -> RecordChecker:
         columns = self.columns_in(files)
-        return checker_of(files.files[0].path, problems, columns, self.annotators, self.taken_in(files, columns))
+        taken = self.taken_in(files, columns)
+        return checker_of(files.files[0].path, problems, columns, self.annotators, taken, files.files[0].log)
 
     def columns_in(self, files: FileSet) -> ColumnMap:
         """The columns of the fields in the data or in the predictions: results of COCO and VQA have their own."""
@@ -183,7 +186,8 @@ class FileInput:
         """
         role: Role = "predictions" if files is self.prediction_files else "data"
         pair: tuple[Role, str] | None = None if self.predictions is None else (role, str(files.name))
-        return taken_columns(peeked(files.files[0].path), columns, self.annotators, pair)
+        first = files.files[0]
+        return taken_columns(peeked(first.path, first.log), columns, self.annotators, pair)
 
     def _fill(self, index: PredictionIndex, problems: Problems, summary: Summary) -> RecordChecker:
         assert self.prediction_files is not None
@@ -240,7 +244,7 @@ class FileInput:
 
 def _with_questions(data: FileSet, questions: Path | None) -> FileSet:
     """The data with the questions that belong to VQA annotations: in the file named, or in the one beside them."""
-    is_vqa = len(data.files) == 1 and reader_of(data.files[0].path) is read_vqa
+    is_vqa = len(data.files) == 1 and data.files[0].log is None and reader_of(data.files[0].path) is read_vqa
     if questions is not None:
         check_file(questions)
         if not is_vqa:
@@ -258,9 +262,16 @@ def checker_of(
     columns: ColumnMap,
     annotators: tuple[str, ...] = (),
     taken: TakenColumns | None = None,
+    log: str | None = None,
 ) -> RecordChecker:
-    """The checker for the records of a file; `columns` maps fields to columns with other names."""
-    return RecordChecker(str(path), problems, columns, textual=is_textual(path), annotators=annotators, taken=taken)
+    """The checker for the records of a file; `columns` maps fields to columns with other names.
+
+    `log` is the format of a log of another harness.
+    """
+    textual = log is None and is_textual(path)
+    return RecordChecker(
+        str(path), problems, columns, textual=textual, annotators=annotators, taken=taken, may_mix=log is not None
+    )
 
 
 def checked_records(
@@ -304,6 +315,7 @@ def _chained(files: Iterable[DataFile], problems: Problems) -> Iterator[tuple[st
                 take_keys(record, keys, problems, name, line)
             if file.prefix:
                 record["id"] = f"{file.prefix}{record.get('id')}"
+                record.setdefault(LOG, file.prefix.removesuffix("/"))
             yield name, line, record
 
 

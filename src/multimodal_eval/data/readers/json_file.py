@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,16 +28,17 @@ from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
 _BATCH = 1000
 Value = TypeVar("Value")
+Decode = Callable[[bytes], Columns]
 _DECODER = msgspec.json.Decoder(Columns)
 
 
-def read_jsonl(path: Path, problems: Problems) -> Iterator[Record]:
+def read_jsonl(path: Path, problems: Problems, decode: Decode = _DECODER.decode) -> Iterator[Record]:
     """(line number, fields) of every line with a record; problems with the others are recorded."""
     last_good = 0
     try:
         with open_bytes(path) as stream:
             for block in line_blocks(stream, str(path)):
-                for line, fields in records_of_block(block, path, problems, last_good):
+                for line, fields in records_of_block(block, path, problems, last_good, decode):
                     last_good = line
                     yield line, fields
     except DamagedStreamError as damage:
@@ -62,11 +63,12 @@ def record_of_line(
         return None
 
 
-def records_of_block(block: Block, path: Path, problems: Problems, last_good: int) -> Iterator[Record]:
+def records_of_block(
+    block: Block, path: Path, problems: Problems, last_good: int, decode: Decode = _DECODER.decode
+) -> Iterator[Record]:
     """(line number, fields) of every line of a block with a record; `last_good` is the last one before the block."""
     if block.data.isspace():
         return
-    decode = _DECODER.decode
     file = str(path)
     repeating = repeated_by_line(block.data, block.first_line, line_delimited=True)
     lines = block.data.split(b"\n")

@@ -129,8 +129,9 @@ class RecordChecker:
         textual: bool = False,
         annotators: tuple[str, ...] = (),
         taken: TakenColumns | None = None,
+        may_mix: bool = False,  # types of values in one column, as the documents of other programs do
     ) -> None:
-        self.file, self.problems = file, problems
+        self.file, self.problems, self._may_mix = file, problems, may_mix
         self.taken = taken or TakenColumns()  # columns with other names that are fields too
         self.unused_annotators = set(annotators)
         self._annotators = annotators
@@ -354,7 +355,7 @@ class RecordChecker:
         first = self._kinds.get(column)
         if first is None:
             self._kinds[column] = (kind, self.file, self._line, shorten(value))
-        elif first[0] != kind and column not in self._mixed:
+        elif first[0] != kind and column not in self._mixed and not self._may_mix:
             self._mixed.add(column)
             _, file, line, shown = first
             where = f"line {line}" if file == self.file else f"{file}:{line}"
