@@ -102,6 +102,12 @@ YES_NO = [
     Sample(id="4", generated_answer="There is no dog", expected_answer="No"),
 ]
 
+RECORDED = [
+    Sample(id="1", generated_answer="a dog", metadata={"score": 0.5}),
+    Sample(id="2", metadata={"score": True}),
+    Sample(id="3", generated_answer="a train", metadata={"score": "-1.25"}),
+]
+
 EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["bleu", "cider", "cider_d", "cider_r", "meteor", "rouge_l"], CAPTIONS),
     **dict.fromkeys(["chrf", "rouge_1", "rouge_2", "rouge_lsum", "sacrebleu", "ter"], CAPTIONS),
@@ -118,4 +124,5 @@ EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["chair_i", "chair_s"], OBJECTS),
     "multiple_choice": CHOICES,
     "yes_no": YES_NO,
+    "recorded": RECORDED,
 }

@@ -1,8 +1,8 @@
 """Produce logs with lm-evaluation-harness: `python -m tools.make_logs.lm_eval_logs FOLDER`.
 
-It needs an environment with lm-eval and torch, and no network. A scripted model answers small tasks of our own: a sum with two filters, a choice by
-log-likelihood, captions with several references and a corpus metric, and the last word with perplexity.
-The fixtures were made with lm-eval 0.4.13.
+It needs an environment with lm-eval and torch, and no network. A scripted model answers small tasks of our own: a sum
+with two filters, a choice by log-likelihood, captions with several references and a corpus metric, and the last word
+with perplexity. The fixtures were made with lm-eval 0.4.13.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Produce logs with lmms-eval: `python -m tools.make_logs.lmms_eval_logs FOLDER`.
 
-It needs an environment with lmms-eval and torch, and no network. The model `dummy` gets scripted replies and answers small tasks of our own: yes or no as POPE
-records it, captions as coco_cap records them, and colours with reasoning and two filters. The fixtures were made with
-lmms-eval 0.7.3.
+It needs an environment with lmms-eval and torch, and no network. The model `dummy` gets scripted replies and answers
+small tasks of our own: yes or no as POPE records it, captions as coco_cap records them, and colours with reasoning and
+two filters. The fixtures were made with lmms-eval 0.7.3.
 """
 
 from __future__ import annotations

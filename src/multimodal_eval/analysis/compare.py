@@ -246,7 +246,7 @@ class _Table:
             run_scores.estimate(scored, rows, self.averaging)
             for run_scores, rows in zip(scores, self.order, strict=True)
         ]
-        metric = name.partition(".")[0]
+        metric, _ = metric_and_part(name, self.runs[0].entries)
         direction = self.runs[0].entries[metric].direction
         gains = {
             (a, b): (scores[b].values - scores[a].values)[scored] * (-1 if direction == "lower" else 1)

@@ -7,8 +7,6 @@ from multimodal_eval.core.records import JsonObject, fields_of
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.run.import_log import own_means
 
-__all__ = ["origin", "show_origin"]
-
 
 def show_origin(run: Run) -> None:
     """Print the harness, and how the means of the run compare with its own results."""

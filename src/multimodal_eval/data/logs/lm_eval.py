@@ -17,6 +17,7 @@ from multimodal_eval.data.logs.sample_lines import (
     Results,
     SampleLines,
     by_name,
+    finite,
     likelihoods,
     metadata_of,
     read_results,
@@ -122,7 +123,7 @@ def _record(document: Document) -> Columns:
         for metric in _LINES.metrics(item):
             record[_LINES.column(metric, name, filters)] = recorded_value(item[metric])
         taken = texts(item.get("filtered_resps")) if chosen is None else []
-        if taken and taken[0] != record["generated_answer"]:
+        if taken and (len(entries) > 1 or name != "none" or taken[0] != record["generated_answer"]):
             record[f"answer.{name}"] = taken[0]
     return record | metadata_of("doc", doc)
 
@@ -147,7 +148,7 @@ def _choice(
     values = [value for value, _ in chosen]
     best = values.index(max(values))
     options = _options(pairs) if len(pairs) == len(chosen) else []
-    record: Columns = {"generated_answer": None, "log_likelihoods": values}
+    record: Columns = {"generated_answer": None, "log_likelihoods": finite(values)}
     if options and (len(options) > 1 or chosen[0][1]):
         record["generated_answer"] = options[best]
     if len(options) > 1:

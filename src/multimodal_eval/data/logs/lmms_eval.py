@@ -17,6 +17,7 @@ from multimodal_eval.data.logs.sample_lines import (
     Results,
     SampleLines,
     by_occurrence,
+    finite,
     likelihoods,
     read_results,
     recorded_value,
@@ -142,7 +143,7 @@ def _record(document: Document, names: list[str]) -> Columns:
             if place == 0 and not metric.endswith("submission"):
                 _add_details(record, item[metric])
         taken = texts(item.get("filtered_resps"))
-        if taken and record["generated_answer"] not in (None, taken[0]):
+        if taken and (len(entries) > 1 or record["generated_answer"] not in (None, taken[0])):
             record[f"answer.{names[place]}"] = taken[0]
     return record
 
@@ -152,7 +153,7 @@ def _reply(item: Mapping[str, object]) -> Columns:
     chosen = likelihoods(item.get("filtered_resps"))
     if chosen is not None:
         values = [value for value, _ in chosen]
-        return {"generated_answer": None, "log_likelihoods": values, "chosen": values.index(max(values))}
+        return {"generated_answer": None, "log_likelihoods": finite(values), "chosen": values.index(max(values))}
     replies = texts(item.get("resps")) or texts(item.get("filtered_resps"))
     if not replies:
         return {"generated_answer": None}

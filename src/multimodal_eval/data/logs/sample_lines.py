@@ -23,22 +23,6 @@ from multimodal_eval.data.logs.log_format import as_score, score_column
 from multimodal_eval.data.readers.json_file import Decode, read_jsonl
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
-__all__ = [
-    "Document",
-    "Results",
-    "SampleLines",
-    "Scan",
-    "by_name",
-    "by_occurrence",
-    "likelihoods",
-    "metadata_of",
-    "read_results",
-    "recorded_value",
-    "references_of",
-    "split_reasoning",
-    "texts",
-]
-
 FilterOf = Callable[[Mapping[str, object]], str]
 Document = tuple[int, list[tuple[str, Columns]]]  # line, and the fields under every filter
 _THOUGHTS = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
@@ -118,13 +102,18 @@ class SampleLines:
         if len(names) < 2:
             yield from ((line, [(names[0], item)]) for line, item in read_jsonl(path, problems, _DECODE))
             return
+        before = problems.total
         streams = [self._stream(path, name, problems if name == names[0] else Problems()) for name in names]
         for lines in zip_longest(*streams):
             known = [entry for entry in lines if entry is not None]
             line, first = known[0]
             if len(known) < len(names) or any(item.get("doc_id") != first.get("doc_id") for _, item in known):
-                message = f"the filters {' and '.join(map(repr, names))} do not have the same documents in this order"
-                problems.add("UNMATCHED", message, file=str(path), line=line)
+                for _ in streams[0]:  # a damaged line may be the reason
+                    pass
+                if problems.total == before:
+                    listed = " and ".join(map(repr, names))
+                    message = f"the filters {listed} do not have the same documents in this order"
+                    problems.add("UNMATCHED", message, file=str(path), line=line)
                 return
             yield line, [(name, item) for name, (_, item) in zip(names, known, strict=True)]
 
@@ -179,10 +168,17 @@ def likelihoods(replies: object) -> list[tuple[float, bool]] | None:
 
 
 def _number(value: object) -> float:
+    """A log-likelihood; the lowest if it is not a number."""
     try:
-        return float(str(value))
+        number = float(str(value))
     except ValueError:
         return -math.inf
+    return -math.inf if math.isnan(number) else number
+
+
+def finite(values: Sequence[float]) -> list[float | None]:
+    """Numbers for metadata, where infinite ones are null."""
+    return [value if math.isfinite(value) else None for value in values]
 
 
 def texts(replies: object) -> list[str]:

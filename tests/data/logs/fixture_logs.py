@@ -1,0 +1,15 @@
+"""The logs in `fixtures`, made by tools/make_logs with the harnesses themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FIXTURES = Path(__file__).parent / "fixtures"
+LM_EVAL = FIXTURES / "lm-eval"  # lm-eval 0.4.13
+LMMS_EVAL = FIXTURES / "lmms-eval"  # lmms-eval 0.7.3
+
+
+def log_of(folder: Path, task: str) -> Path:
+    """The samples of a task."""
+    (path,) = (path for path in folder.glob("*.jsonl") if f"samples_{task}" in path.name)
+    return path

@@ -1,0 +1,121 @@
+"""A log of another harness becomes a run with the harness' own scores."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multimodal_eval.core.errors import ConfigError, InputError
+from multimodal_eval.core.records import Entry, ReportedScore
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.run.import_log import OwnMean, import_log, own_means
+from tests.data.logs.fixture_logs import LM_EVAL, LMMS_EVAL, log_of
+
+
+def own_mean(own, ours, *, scored=10, total=10, **reported):
+    figure = {"stderr": None, "low": None, "high": None, "method": "", "unscored": {}, "reasons": [], "warnings": {}}
+    entry = Entry(value=ours, n_scored=scored, n_total=total, **figure)
+    return OwnMean(ReportedScore(metric="x.acc", value=own, **reported), entry)
+
+
+def test_the_scores_of_a_log_are_those_of_its_results():
+    imported = import_log(log_of(LM_EVAL, "toy_sum"), progress=False)
+    entries = imported.run.entries
+    assert entries["lm-eval.exact_match_strict-match"].value == pytest.approx(2 / 6)
+    assert entries["lm-eval.exact_match_flexible-extract"].value == pytest.approx(4 / 6)
+    assert [mean.is_equal for mean in imported.means] == [True, True]
+
+
+def test_where_it_is_from_is_in_the_run(tmp_path):
+    path = log_of(LM_EVAL, "toy_word")
+    import_log(path, output=tmp_path / "run", progress=False)
+    info = Run(tmp_path / "run").info.imported
+    assert (info.harness, info.version, info.model, info.task) == ("lm-eval", "0.4.13", "toys/scripted", "toy_word")
+    assert info.files == [str(path)]
+    assert [reported.metric for reported in info.reported] == ["lm-eval.perplexity", "lm-eval.acc"]
+
+
+def test_several_logs_are_compared_one_by_one():
+    run = import_log(LM_EVAL, progress=False).run
+    assert len(run) == 6 + 4 + 3 + 3 + 3
+    assert run.outcome.slices["log_name"]["toy_choice"].metrics["lm-eval.acc"].value == 0.5
+    differing = [mean for mean in own_means(run) if not mean.is_equal]
+    # exp(-(-0.25 - 1.5 - 3) / 3) = exp(1.58333) = 4.8712
+    assert [(mean.log, mean.metric, round(mean.own, 4)) for mean in differing] == [
+        ("toy_word", "lm-eval.perplexity", 4.8712)
+    ]
+    assert "exp(-mean)" in differing[0].explanation
+    assert len(own_means(run)) == 8  # two each of toy_sum, toy_choice and toy_word, one of the others
+
+
+def test_an_aggregate_that_is_not_a_mean_is_named():
+    accuracy, precision = import_log(log_of(LMMS_EVAL, "toy_pope"), progress=False).means
+    assert (accuracy.explanation, precision.is_equal) == ("mean as in its results", False)
+    assert "0.666667 by 'precision', which is not the mean" in precision.explanation
+
+
+@pytest.mark.parametrize(
+    ("mean", "explanation"),
+    [
+        (own_mean(0.5, 0.5), "mean as in its results"),
+        (own_mean(0.1 + 0.2, 0.3), "mean as in its results"),
+        (own_mean(50.0, 0.5), "its results have 50, the same mean in percent"),
+        (own_mean(0.33, 1 / 3), "its results have 0.33, which is rounded"),
+        (own_mean(0.4, 0.5, scored=8), "its results have 0.4, which counts 2 samples without a score as 0"),
+        (own_mean(0.45, 0.5, scored=8), "its results have 0.45; 2 samples without a score are left out here"),
+        (own_mean(0.25, 0.3, samples=20), "its results have 0.25 for 20 samples; the log has 10"),
+        (own_mean(0.25, None, scored=0), "its results have 0.25; here no sample has a score"),
+    ],
+)
+def test_a_difference_is_explained(mean, explanation):
+    assert mean.explanation == explanation
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_every_difference_has_an_explanation(own, ours):
+    mean = own_mean(own, ours)
+    assert (mean.explanation == "mean as in its results") == mean.is_equal
+
+
+def test_a_log_without_scores_says_what_to_do():
+    with pytest.raises(ConfigError, match=r"has no scores of samples\. Its answers can be scored: mmeval score"):
+        import_log(log_of(LMMS_EVAL, "toy_captions"), progress=False)
+
+
+def test_data_that_are_not_a_log(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"id": "a", "generated_answer": "x"}\n')
+    with pytest.raises(ConfigError, match=r"not recognised as a log\. Known formats: lm-eval, "):
+        import_log(path, progress=False)
+
+
+def test_the_same_task_twice_is_refused(tmp_path):
+    first = log_of(LM_EVAL, "toy_sum")
+    for model in ("a", "b"):
+        (tmp_path / model).mkdir()
+        shutil.copy(first, tmp_path / model / first.name)
+    with pytest.raises(InputError) as caught:
+        import_log(tmp_path, progress=False)
+    (problem,) = caught.value.problems
+    assert "are both logs of 'toy_sum'" in problem.message
+    assert f"mmeval import {tmp_path / 'b' / first.name}" in problem.hint
+
+
+def test_logs_of_two_harnesses_are_refused(tmp_path):
+    for path in (log_of(LM_EVAL, "toy_sum"), log_of(LMMS_EVAL, "toy_pope")):
+        shutil.copy(path, tmp_path)
+    with pytest.raises(InputError, match="logs of several harnesses are here: lm-eval, lmms-eval"):
+        import_log(tmp_path, progress=False)
+
+
+def test_a_failed_answer_is_unscored_whatever_the_harness_gave(tmp_path):
+    path = tmp_path / "samples_toy_2026-11-16T10-00-00.000000.jsonl"
+    lines = [json.loads(line) for line in log_of(LM_EVAL, "toy_captions").read_text().splitlines()]
+    lines[1]["resps"] = [["[ERROR] out of memory"]]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    entry = import_log(path, progress=False).run.entries["lm-eval.exact_match"]
+    assert (entry.n_scored, entry.unscored) == (2, {"error": 1})
