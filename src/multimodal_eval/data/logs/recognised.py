@@ -19,6 +19,7 @@ _HEAD = 1 << 16  # bytes
 _MODULES = {
     "lm-eval": "lm_eval",
     "lmms-eval": "lmms_eval",
+    "inspect": "inspect_eval",
 }
 LOG_FORMATS = tuple(_MODULES)
 SUFFIXES = (".jsonl", ".json", ".tsv", ".parquet", ".eval", ".xlsx")  # of files that may be logs

@@ -96,7 +96,7 @@ def records_of_block(
 
 
 @contextmanager
-def _mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
+def mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
     """The whole file: memory-mapped, or decompressed into memory."""
     if path.suffix.lower() in COMPRESSED:
         with open_bytes(path, whole=True) as stream:
@@ -122,7 +122,7 @@ def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
     last_good = 0
     budget = limits.Budget(file, path.stat().st_size) if path.suffix.lower() in COMPRESSED else None
     try:
-        with _mapped(path) as text:
+        with mapped(path) as text:
             refuse_utf16(bytes(text[:8]), file)
             position, line = _after_bracket(text)
             closed = position < 0
@@ -206,7 +206,7 @@ def _document(source: Path | bytes, file: str, problems: Problems) -> bytes | No
         refuse_utf16(source[:8], file)
         return source.removeprefix(BOM)
     try:
-        with _mapped(source) as text:
+        with mapped(source) as text:
             refuse_utf16(bytes(text[:8]), file)
             return bytes(text).removeprefix(BOM)
     except DamagedStreamError as damage:

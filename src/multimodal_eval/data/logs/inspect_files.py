@@ -1,0 +1,222 @@
+"""The two files that inspect_ai writes: a zip file `.eval` with one entry per sample, and one JSON object."""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from multimodal_eval._native import array_elements
+from multimodal_eval.data.logs.inspect_samples import loosely, shortened
+from multimodal_eval.data.logs.zip_entries import BrokenZipError, ZipEntries, open_zip
+from multimodal_eval.data.readers import limits
+from multimodal_eval.data.readers.blocks import BOM, DamagedStreamError
+from multimodal_eval.data.readers.json_file import DECODE_ERRORS, mapped
+from multimodal_eval.data.readers.problems import Problems
+
+__all__ = ["Header", "InspectFile", "open_log"]
+
+_SAMPLE = re.compile(r"samples/(?P<id>.*)_epoch_(?P<epoch>\d{1,9})\.json", re.DOTALL)
+_HEADER, _START = "header.json", "_journal/start.json"
+_BATCH = 1000
+_MOST_MEMBERS = 1000
+_MEMBERS = ("version", "status", "eval", "results", "error")
+
+
+class _Metric(msgspec.Struct):
+    value: Any = None
+
+
+class ScoreResult(msgspec.Struct):
+    """What the log reports for one score: its metrics after one reducer of the epochs."""
+
+    name: str
+    scorer: str = ""
+    reducer: str | None = None
+    scored_samples: int | None = None
+    metrics: dict[str, _Metric] = {}
+
+
+class _Results(msgspec.Struct):
+    scores: list[ScoreResult] = []
+
+
+class _Config(msgspec.Struct):
+    epochs: int | None = None
+
+
+class _Eval(msgspec.Struct):
+    task: str | None = None
+    model: str | None = None
+    packages: dict[str, Any] = {}
+    config: _Config = msgspec.field(default_factory=_Config)
+    model_generate_config: dict[str, Any] = {}
+
+
+class Header(msgspec.Struct):
+    """What a log says about itself."""
+
+    status: str | None = None
+    eval: _Eval = msgspec.field(default_factory=_Eval)
+    results: _Results | None = None
+
+
+class InspectFile(Protocol):
+    """An open log."""
+
+    header: Header
+
+    @property
+    def has_epochs(self) -> bool:
+        """Whether samples were answered several times."""
+        ...
+
+    def texts(self) -> Iterator[tuple[int, bytes]]:
+        """(number, JSON text) of every sample."""
+        ...
+
+
+@contextmanager
+def open_log(path: Path, problems: Problems) -> Iterator[InspectFile | None]:
+    """The log in a file; None with a problem if it cannot be read. Damage that is found later is a problem too."""
+    file = str(path)
+    try:
+        with path.open("rb") as stream:
+            is_zip = stream.read(2) == b"PK"
+        if is_zip:
+            with open_zip(path) as entries:
+                yield _Archive(entries, file)
+        else:
+            with mapped(path) as text:
+                yield _Document(text, file)
+    except (BrokenZipError, DamagedStreamError) as fault:
+        problems.add(fault.code, f"not a readable log of inspect_ai: {fault}", file=file)
+    except _NotALogError as fault:
+        problems.add("FORMAT", f"not a log of inspect_ai: {fault}", file=file)
+
+
+class _NotALogError(Exception):
+    """The file has another content."""
+
+
+@dataclass
+class _Archive:
+    entries: ZipEntries
+    file: str
+
+    @cached_property
+    def header(self) -> Header:
+        name = _HEADER if _HEADER in self.entries else _START
+        if name not in self.entries:
+            raise _NotALogError(f"the zip file has no {_HEADER}")
+        header = _header_of(self.entries.read(name), name)
+        if name == _START:
+            header.status = "started"
+        return header
+
+    @cached_property
+    def _names(self) -> list[tuple[int, str, str]]:
+        """(epoch, id, entry) in the order of inspect_ai: by epoch, then by id, numbers before longer ones."""
+        matches = filter(None, map(_SAMPLE.fullmatch, self.entries))
+        return sorted((int(match["epoch"]), match["id"].zfill(20), match[0]) for match in matches)
+
+    @property
+    def has_epochs(self) -> bool:
+        return bool(self._names and self._names[-1][0] > 1) or (self.header.eval.config.epochs or 1) > 1
+
+    def texts(self) -> Iterator[tuple[int, bytes]]:
+        self.entries.check_total(name for *_, name in self._names)
+        for number, (*_, name) in enumerate(self._names, 1):
+            yield number, shortened(self.entries.read(name), self.file, number)
+
+
+@dataclass
+class _Document:
+    text: bytes | mmap.mmap
+    file: str
+
+    @cached_property
+    def _members(self) -> dict[str, tuple[int, int]]:
+        """Where the values of the object are. The text is not decoded: NaN may be in it."""
+        head = bytes(self.text[:4096]).removeprefix(BOM)
+        if not head.lstrip().startswith(b"{"):
+            raise _NotALogError("it must be a JSON object")
+        start = self.text.find(b"{") + 1
+        spans, *_ = array_elements(self.text, start, _MOST_MEMBERS)
+        members: dict[str, tuple[int, int]] = {}
+        for begin, end, _ in spans:
+            key = re.compile(rb'"(\w{1,40})"\s*:\s*').match(self.text, begin, end)
+            if key is not None:
+                members[key[1].decode(errors="replace")] = (key.end(), end)
+        return members
+
+    @cached_property
+    def header(self) -> Header:
+        pieces = []
+        for name in _MEMBERS:
+            if name in self._members:
+                begin, end = self._members[name]
+                if end - begin > limits.current().text_bytes:
+                    limits.refuse_text(self.file, 1)
+                value = bytes(self.text[begin:end])
+                if end == len(self.text) or self._is_last(name):
+                    value = value.rstrip().removesuffix(b"}")
+                pieces.append(b'"%s":%s' % (name.encode(), value))
+        if "eval" not in self._members:
+            raise _NotALogError("the object has no `eval`")
+        return _header_of(b"{%s}" % b",".join(pieces), "the header")
+
+    def _is_last(self, name: str) -> bool:
+        return self._members[name][1] == max(end for _, end in self._members.values())
+
+    @property
+    def has_epochs(self) -> bool:
+        return (self.header.eval.config.epochs or 1) > 1
+
+    def texts(self) -> Iterator[tuple[int, bytes]]:
+        begin, _ = self._members.get("samples", (0, 0))
+        if not begin or self.text[begin : begin + 1] != b"[":
+            return
+        position, number, closed = begin + 1, 0, False
+        most = limits.current().record_bytes // 2
+        while not closed:
+            elements, position, _, closed, broken = array_elements(self.text, position, _BATCH)
+            for first, last, _ in elements:
+                number += 1
+                if last - first > most:
+                    limits.refuse_record(self.file, number, 2 * (last - first))
+                if not (broken and last == elements[-1][1]):
+                    yield number, shortened(bytes(self.text[first:last]), self.file, number)
+            if broken:
+                raise DamagedStreamError("TRUNCATED", f"the file ends in the middle of sample {number}")
+
+
+def _header_of(text: bytes, what: str) -> Header:
+    limits.check_json(text, what, None, what)
+    try:
+        return msgspec.json.decode(text, type=Header)
+    except msgspec.ValidationError as error:
+        raise _NotALogError(f"{what} is not as expected: {error}") from error
+    except DECODE_ERRORS as error:
+        try:
+            return msgspec.convert(loosely(text), Header)
+        except (msgspec.ValidationError, RecursionError):
+            raise _NotALogError(f"{what} is not valid JSON: {error}") from error
+
+
+def is_json_log(head: bytes) -> bool:
+    """Whether the beginning of a file is that of a log as one JSON object."""
+    return re.match(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{', head) is not None
+
+
+def is_zip_log(head: bytes) -> bool:
+    """Whether the beginning of a file is that of a log as a zip file: its first entry has one of the names of a log."""
+    name = head[30:80]
+    return head.startswith(b"PK\3\4") and name.startswith((b"_journal/", b"samples/", _HEADER.encode()))
