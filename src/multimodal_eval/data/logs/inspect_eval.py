@@ -26,7 +26,7 @@ from multimodal_eval.data.logs.inspect_samples import (
     score_values,
 )
 from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, score_column
-from multimodal_eval.data.readers.problems import Columns, Problems, Record
+from multimodal_eval.data.readers.problems import Problems, Record
 
 __all__ = ["FORMAT"]
 
@@ -58,13 +58,12 @@ class InspectEval:
         with open_log(path, problems) as log:
             if log is None:
                 return
-            several, kinds = log.has_epochs, _Kinds()
+            several = log.has_epochs
+            kinds: dict[str, str] = {}
             for number, text in log.texts():
                 sample = decoded(text, file, number, problems)
                 if sample is not None:
-                    record = record_of(sample, text, several=several)
-                    kinds.separate(record)
-                    yield number, record
+                    yield number, record_of(sample, text, kinds, several=several)
 
     def info(self, path: Path) -> LogInfo:
         """What the header says, and the columns of all scores."""
@@ -90,33 +89,6 @@ class InspectEval:
 
 
 FORMAT = InspectEval()
-
-
-class _Kinds:
-    """Keeps values of different types in a column of the metadata apart: a column has one type."""
-
-    def __init__(self) -> None:
-        self._kinds: dict[str, str] = {}
-
-    def separate(self, record: Columns) -> None:
-        """Rename the values whose type is not that of the first value of their column."""
-        metadata = record["metadata"]
-        assert isinstance(metadata, dict)
-        known = self._kinds
-        others = [
-            key
-            for key, value in metadata.items()
-            if value is not None and known.setdefault(key, _kind(value)) != _kind(value)
-        ]
-        for key in others:
-            value = metadata.pop(key)
-            metadata[f"{key}.{_kind(value)}"] = value
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    return {int: "number", float: "number", str: "text", dict: "object"}.get(type(value), type(value).__name__)
 
 
 @dataclass

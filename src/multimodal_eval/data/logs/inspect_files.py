@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import msgspec
 
 from multimodal_eval._native import array_elements
-from multimodal_eval.data.logs.inspect_samples import loosely, shortened
+from multimodal_eval.data.logs.inspect_samples import shortened
+from multimodal_eval.data.logs.loose_json import loosely
 from multimodal_eval.data.logs.zip_entries import BrokenZipError, ZipEntries, open_zip
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.blocks import BOM, DamagedStreamError
@@ -23,7 +24,7 @@ from multimodal_eval.data.readers.problems import Problems
 
 __all__ = ["Header", "InspectFile", "open_log"]
 
-_SAMPLE = re.compile(r"samples/(?P<id>.*)_epoch_(?P<epoch>\d{1,9})\.json", re.DOTALL)
+_SAMPLE = re.compile(r"samples/(.*)_epoch_([0-9]{1,9})\.json", re.DOTALL)
 _HEADER, _START = "header.json", "_journal/start.json"
 _BATCH = 1000
 _MOST_MEMBERS = 1000
@@ -122,19 +123,20 @@ class _Archive:
         return header
 
     @cached_property
-    def _names(self) -> list[tuple[int, str, str]]:
-        """(epoch, id, entry) in the order of inspect_ai: by epoch, then by id, numbers before longer ones."""
+    def _names(self) -> list[str]:
+        """The entries of the samples in the order of inspect_ai: by epoch, then by id, 2 before 10."""
         matches = filter(None, map(_SAMPLE.fullmatch, self.entries))
-        return sorted((int(match["epoch"]), match["id"].zfill(20), match[0]) for match in matches)
+        return [name for *_, name in sorted((int(match[2]), match[1].zfill(20), match[0]) for match in matches)]
 
     @property
     def has_epochs(self) -> bool:
-        return bool(self._names and self._names[-1][0] > 1) or (self.header.eval.config.epochs or 1) > 1
+        last = _SAMPLE.fullmatch(self._names[-1]) if self._names else None
+        return (last is not None and int(last[2]) > 1) or (self.header.eval.config.epochs or 1) > 1
 
     def texts(self) -> Iterator[tuple[int, bytes]]:
-        self.entries.check_total(name for *_, name in self._names)
-        for number, (*_, name) in enumerate(self._names, 1):
-            yield number, shortened(self.entries.read(name), self.file, number)
+        self.entries.check_total(self._names)
+        for number, content in enumerate(self.entries.read_all(self._names), 1):
+            yield number, shortened(content, self.file, number)
 
 
 @dataclass

@@ -8,22 +8,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
 import msgspec
 
+from multimodal_eval.data.logs.inspect_input import attachments_of, conversation, texts
 from multimodal_eval.data.logs.log_format import LETTERS, score_column
+from multimodal_eval.data.logs.loose_json import finite, loosely
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.json_file import DECODE_ERRORS, note_fault
 from multimodal_eval.data.readers.problems import Columns, Problems
 
-__all__ = ["HARNESS", "all_scores", "LoggedSample", "decoded", "decoded_scores", "failure_of", "loosely", "record_of", "score_values", "shortened"]
+__all__ = [
+    "HARNESS",
+    "LoggedSample",
+    "all_scores",
+    "decoded",
+    "decoded_scores",
+    "failure_of",
+    "record_of",
+    "score_values",
+    "shortened",
+]
 
 HARNESS = "inspect"
-_ATTACHMENT = "attachment://"
-_MEDIA = ("image", "audio", "video")
+_COLUMNS = ("input_tokens", "output_tokens", "reasoning_tokens", "cost", "stop_reason", "reasoning", "limit")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 # Stop reasons without an answer, as the status and the reason of a failure.
@@ -102,10 +114,6 @@ class _ScoresOnly(msgspec.Struct):
     error: _Failure | None = None
 
 
-class _Attachments(msgspec.Struct):
-    attachments: dict[str, str] = {}
-
-
 class _Pieces(msgspec.Struct, omit_defaults=True):
     """The same fields, not decoded, of a sample whose events take most of its text."""
 
@@ -124,7 +132,7 @@ class _Pieces(msgspec.Struct, omit_defaults=True):
 
 
 _SAMPLES, _SCORES = msgspec.json.Decoder(LoggedSample), msgspec.json.Decoder(_ScoresOnly)
-_ATTACHED, _PIECES = msgspec.json.Decoder(_Attachments), msgspec.json.Decoder(_Pieces)
+_PIECES = msgspec.json.Decoder(_Pieces)
 
 
 def decoded(text: bytes, file: str, number: int, problems: Problems) -> LoggedSample | None:
@@ -171,29 +179,21 @@ def _decoded(decoder: msgspec.json.Decoder[Any], text: bytes, file: str, number:
         return None
 
 
-def loosely(text: bytes) -> Any:
-    """JSON with NaN, which inspect_ai writes for samples without a score; null here."""
-    try:
-        return json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _finite(text: str) -> float | None:
-    value = float(text)
-    return value if isfinite(value) else None
-
-
 def score_values(name: str, value: object) -> Iterator[tuple[str, float | None, object]]:
     """(column, number or None, value) of a score: of each item of a list or an object."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield score_column(HARNESS, f"{name}_{key}"), _number(item), item
+            yield _column(name, key), _number(item), item
     elif isinstance(value, list):
         for place, item in enumerate(value, 1):
-            yield score_column(HARNESS, f"{name}_{place}"), _number(item), item
+            yield _column(name, place), _number(item), item
     else:
-        yield score_column(HARNESS, name), _number(value), value
+        yield _column(name), _number(value), value
+
+
+@lru_cache(maxsize=4096)
+def _column(name: str, key: str | int | None = None) -> str:
+    return score_column(HARNESS, name if key is None else f"{name}_{key}")
 
 
 def _number(value: object) -> float | None:
@@ -204,7 +204,7 @@ def _number(value: object) -> float | None:
         word = value.strip().lower()
         if word in _WORDS:
             return _WORDS[word]
-        return _finite(word) if len(word) < 400 and _NUMBER.fullmatch(word) else None
+        return finite(word) if len(word) < 400 and _NUMBER.fullmatch(word) else None
     if isinstance(value, bool | int | float):
         try:
             number = float(value)
@@ -234,9 +234,12 @@ def all_scores(sample: LoggedSample | _ScoresOnly) -> Mapping[str, LoggedScore]:
     return {} if sample.score is None else {"score": sample.score}
 
 
-def record_of(sample: LoggedSample, text: bytes, *, several: bool) -> Columns:
-    """The record of a sample; `text` has its attachments. `several`: the log has several epochs."""
-    resolve = _resolver(text)
+def record_of(sample: LoggedSample, text: bytes, kinds: dict[str, str], *, several: bool) -> Columns:
+    """The record of a sample; `text` has its attachments. `several`: the log has several epochs.
+
+    `kinds` are the types of the sample's metadata in earlier records, to which those of this one are added.
+    """
+    resolve = attachments_of(text)
     output = sample.output
     record: Columns = {"id": f"{sample.id}#{sample.epoch}" if several else sample.id}
     if several:
@@ -244,7 +247,7 @@ def record_of(sample: LoggedSample, text: bytes, *, several: bool) -> Columns:
     if isinstance(sample.input, str):
         record["question"] = resolve(sample.input) or None
     else:
-        record.update(_conversation(sample.input, resolve))
+        record.update(conversation(sample.input, resolve))
     if sample.choices:
         record["choices"] = sample.choices
     record.update(_targets(sample.target))
@@ -253,12 +256,15 @@ def record_of(sample: LoggedSample, text: bytes, *, several: bool) -> Columns:
         record["error"] = failure
     elif output is not None:
         record["generated_answer"] = _completion(output)
-    record["metadata"] = _metadata(sample)
+    columns = _columns(sample)
+    record.update(columns)
+    if sample.metadata:
+        record["metadata"] = _metadata(sample.metadata, columns, kinds)
     return record
 
 
-def _metadata(sample: LoggedSample) -> Columns:
-    """Scores, and what is known about the answer, then the metadata of the sample."""
+def _columns(sample: LoggedSample) -> Columns:
+    """Scores, and what is known about the answer."""
     values: Columns = {}
     for name, score in all_scores(sample).items():
         for column, number, value in score_values(name, score.value):
@@ -275,9 +281,26 @@ def _metadata(sample: LoggedSample) -> Columns:
         values.update(_about_output(output))
     if sample.limit is not None and sample.limit.type:
         values["limit"] = sample.limit.type
-    for key, value in (sample.metadata or {}).items():
-        values[f"metadata.{key}" if key in values else key] = value
     return values
+
+
+def _metadata(metadata: Mapping[str, Any], columns: Columns, kinds: dict[str, str]) -> Columns:
+    """The metadata of a sample, without collisions with columns of the record."""
+    values: Columns = {}
+    for key, value in metadata.items():
+        if value is None:
+            continue
+        kind = _kind(value)
+        name = f"metadata.{key}" if key in columns or key in _COLUMNS else key
+        # A column has one type, but metadata in a log may have several.
+        values[name if kinds.setdefault(name, kind) == kind else f"{name}.{kind}"] = value
+    return values
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return {int: "number", float: "number", str: "text", dict: "object"}.get(type(value), type(value).__name__)
 
 
 def _about_output(output: _Output) -> Columns:
@@ -303,15 +326,7 @@ def _completion(output: _Output) -> str:
         return output.completion or ""
     message = output.choices[0].message
     content = None if message is None else message.content
-    return content if isinstance(content, str) else "\n".join(_texts(content or []))
-
-
-def _texts(content: list[Any]) -> Iterator[str]:
-    for part in content:
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str):
-            yield part["text"]
+    return content if isinstance(content, str) else "\n".join(texts(content or []))
 
 
 def _thoughts(content: list[Any]) -> Iterator[str]:
@@ -327,71 +342,3 @@ def _targets(target: str | list[str] | None) -> Columns:
     if isinstance(target, str):
         return {"expected_answer": target} if target else {}
     return {"references": target} if target else {}
-
-
-def _conversation(items: list[Any], resolve: Callable[[str], str]) -> Columns:
-    """The question (what the last user message says), the media, and the messages if there are several."""
-    messages: list[Columns] = []
-    media: dict[str, list[str]] = {kind: [] for kind in _MEDIA}
-    question = None
-    for item in items:
-        if not isinstance(item, dict):
-            continue
-        role, content = item.get("role"), item.get("content")
-        if isinstance(content, list):
-            content = [_part(part, media, resolve) for part in content if isinstance(part, dict | str)]
-            text = "\n".join(_texts(content))
-        else:
-            content = text = resolve(content) if isinstance(content, str) else ""
-        if role == "user":
-            question = text or question
-        if isinstance(role, str) and role and (content or content == ""):
-            messages.append({"role": role, "content": content})
-    images = media["image"]
-    return {
-        "question": question,
-        "image": images[0] if len(images) == 1 else None,
-        "images": images if len(images) > 1 else None,
-        "audio": media["audio"][0] if media["audio"] else None,
-        "video": media["video"][0] if media["video"] else None,
-        "messages": messages if len(messages) > 1 else None,
-    }
-
-
-def _part(part: dict[str, Any] | str, media: dict[str, list[str]], resolve: Callable[[str], str]) -> Columns | str:
-    """A part of a message. Media are kept apart, and a part without content takes their place."""
-    if isinstance(part, str):
-        return resolve(part)
-    kind = part.get("type")
-    if kind == "text":
-        text = part.get("text")
-        return {"type": "text", "text": resolve(text) if isinstance(text, str) else ""}
-    source = part.get(kind) if isinstance(kind, str) and kind in _MEDIA else None
-    if isinstance(source, str) and isinstance(kind, str):
-        media[kind].append(resolve(source))
-        return {"type": kind}
-    return {"type": kind if isinstance(kind, str) and kind else "other"}
-
-
-def _resolver(text: bytes) -> Callable[[str], str]:
-    """A function that replaces a reference to an attachment by its content."""
-    attached: dict[str, str] | None = None
-
-    def resolve(value: str) -> str:
-        nonlocal attached
-        if not value.startswith(_ATTACHMENT):
-            return value
-        if attached is None:
-            try:
-                attached = _ATTACHED.decode(text).attachments
-            except DECODE_ERRORS:
-                attached = _loose_attachments(text)
-        return attached.get(value.removeprefix(_ATTACHMENT), value)
-
-    return resolve
-
-
-def _loose_attachments(text: bytes) -> dict[str, str]:
-    content = loosely(text)
-    values = content.get("attachments") if isinstance(content, dict) else None
-    return {key: value for key, value in values.items() if isinstance(value, str)} if isinstance(values, dict) else {}
