@@ -156,19 +156,24 @@ def _recorded(column: _Column, results: list[ScoreResult] | None, several: bool)
                 mean, count = as_score(value.value), result.scored_samples
     if mean is not None:
         aggregation = _difference(column, several)
-    bounds = (0.0, 1.0) if column.is_graded else (None, None)
-    return RecordedScore(column.name, "higher", *bounds, mean, None if several else count, aggregation)
+    low, high = (0.0, 1.0) if column.is_graded else (None, None)
+    own_count = None if several else count
+    return RecordedScore(column.name, low=low, high=high, own_mean=mean, own_count=own_count, aggregation=aggregation)
 
 
 def _difference(column: _Column, several: bool) -> str | None:
     """Why the mean in the log is not that of the scores here; None if it is."""
     reasons = []
     if column.failures:
-        reasons.append(f"includes the scores of {column.failures} samples without an answer, which are unscored here")
+        samples = "1 sample" if column.failures == 1 else f"{column.failures:,} samples"
+        reasons.append(f"includes the scores of {samples} without an answer, unscored here")
     if column.texts:
-        reasons.append(f"counts {column.texts} values that are not numbers as 0")
+        values = (
+            "1 value that is not a number" if column.texts == 1 else f"{column.texts:,} values that are not numbers"
+        )
+        reasons.append(f"counts {values} as 0")
     if several and not column.has_equal_epochs():
-        reasons.append("is the mean of each sample's mean, and samples have different numbers of scored epochs")
+        reasons.append("is the mean of every sample's mean over its scored epochs, whose number varies")
     return f"the mean in the log {'; it '.join(reasons)}" if reasons else None
 
 

@@ -72,7 +72,10 @@ class Header(msgspec.Struct):
 class InspectFile(Protocol):
     """An open log."""
 
-    header: Header
+    @property
+    def header(self) -> Header:
+        """What the log says about itself."""
+        ...
 
     @property
     def has_epochs(self) -> bool:

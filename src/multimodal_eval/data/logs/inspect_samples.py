@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.logs.inspect_input import attachments_of, conversation, texts
 from multimodal_eval.data.logs.log_format import LETTERS, score_column
 from multimodal_eval.data.logs.loose_json import finite, loosely
@@ -35,7 +36,8 @@ __all__ = [
 ]
 
 HARNESS = "inspect"
-_COLUMNS = ("input_tokens", "output_tokens", "reasoning_tokens", "cost", "stop_reason", "reasoning", "limit")
+Logged = TypeVar("Logged")
+_TAKEN = {*FIELDS, *"input_tokens output_tokens reasoning_tokens cost stop_reason reasoning limit".split()}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 # Stop reasons without an answer, as the status and the reason of a failure.
@@ -161,7 +163,10 @@ def shortened(text: bytes, file: str, number: int) -> bytes:
     return short
 
 
-def _decoded(decoder: msgspec.json.Decoder[Any], text: bytes, file: str, number: int, problems: Problems) -> Any:
+def _decoded(
+    decoder: msgspec.json.Decoder[Logged], text: bytes, file: str, number: int, problems: Problems
+) -> Logged | None:
+    kind: type[Logged] = decoder.type
     try:
         return decoder.decode(text)
     except DECODE_ERRORS as error:
@@ -169,7 +174,7 @@ def _decoded(decoder: msgspec.json.Decoder[Any], text: bytes, file: str, number:
         fault: Exception = error
         if loose is not None:
             try:
-                return msgspec.convert(loose, decoder.type)
+                return msgspec.convert(loose, kind)
             except (msgspec.ValidationError, RecursionError) as wrong:
                 fault = wrong
         if isinstance(fault, msgspec.ValidationError):
@@ -241,7 +246,7 @@ def record_of(sample: LoggedSample, text: bytes, kinds: dict[str, str], *, sever
     """
     resolve = attachments_of(text)
     output = sample.output
-    record: Columns = {"id": f"{sample.id}#{sample.epoch}" if several else sample.id}
+    record: Columns = {"id": f"{sample.id}#{sample.epoch}" if several else str(sample.id)}
     if several:
         record["epoch"], record["group"] = sample.epoch, str(sample.id)
     if isinstance(sample.input, str):
@@ -291,7 +296,7 @@ def _metadata(metadata: Mapping[str, Any], columns: Columns, kinds: dict[str, st
         if value is None:
             continue
         kind = _kind(value)
-        name = f"metadata.{key}" if key in columns or key in _COLUMNS else key
+        name = f"metadata.{key}" if key in columns or key in _TAKEN else key
         # A column has one type, but metadata in a log may have several.
         values[name if kinds.setdefault(name, kind) == kind else f"{name}.{kind}"] = value
     return values

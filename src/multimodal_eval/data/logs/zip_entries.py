@@ -80,7 +80,7 @@ def open_zip(path: Path) -> Iterator[ZipEntries]:
 
 
 class ZipEntries:
-    """The directory of an archive. Of several entries with one name, the last counts, as for the programs that append."""
+    """The directory of an archive. Of several entries with one name, the last counts: programs append new versions."""
 
     def __init__(self, file: int, name: str) -> None:
         self._file, self._name = file, name
@@ -147,7 +147,7 @@ class ZipEntries:
             yield group
 
     def _unpacked_together(self, group: list[str], packed: list[bytes]) -> bytes | None:
-        """The contents, one after the other; None if they must be read one by one. Frames of zstd can follow each other."""
+        """The contents, one after the other, since frames of zstd can be; None if they must be read one by one."""
         numbers = [self._numbers[name] for name in group]
         if len(group) == 1 or any(self._columns.methods[number] != _ZSTD for number in numbers):
             return None
