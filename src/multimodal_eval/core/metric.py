@@ -174,8 +174,10 @@ class Metric:
 
     def renamed(self, name: str) -> Self:
         """A copy with another name, so that a run can compute the metric several times with different options."""
-        for piece in name.split(".", 1):  # a score that another program recorded is HARNESS.NAME
-            check_name(piece)
+        harness, dot, recorded = name.partition(".")  # a score that another program recorded is HARNESS.NAME
+        check_name(harness)
+        if dot and recorded not in RESERVED_NAMES:  # `id` is a column of a run, but `eee.id` is not
+            check_name(recorded)
         metric = copy(self)
         metric.name, metric.variant_of = name, self.variant_of or self.name
         return metric

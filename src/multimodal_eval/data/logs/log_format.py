@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from multimodal_eval.data.readers.problems import Problems, Record
 
-__all__ = ["Head", "LogFormat", "LogInfo", "RecordedScore", "as_score", "score_column"]
+__all__ = ["Head", "LogFormat", "LogInfo", "RecordedScore", "SeveralFiles", "as_score", "score_column"]
 
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partly correct, incorrect, no answer
 
@@ -97,6 +97,15 @@ class LogFormat(Protocol):
 
     def info(self, path: Path) -> LogInfo:
         """What the log, and the results beside it, say."""
+        ...
+
+
+@runtime_checkable
+class SeveralFiles(Protocol):
+    """A format whose logs consist of several files, each of which is recognised."""
+
+    def main_file(self, path: Path) -> Path:
+        """The file that stands for the log, given one of its files."""
         ...
 
 

@@ -20,6 +20,7 @@ _MODULES = {
     "lm-eval": "lm_eval",
     "lmms-eval": "lmms_eval",
     "inspect": "inspect_eval",
+    "eee": "eee",
 }
 LOG_FORMATS = tuple(_MODULES)
 SUFFIXES = (".jsonl", ".json", ".tsv", ".parquet", ".eval", ".xlsx")  # of files that may be logs

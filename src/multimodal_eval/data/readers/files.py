@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.records import InputFile
+from multimodal_eval.data.logs.log_format import SeveralFiles
 from multimodal_eval.data.logs.recognised import log_format, recognised
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.formats import Reader, check_file, reader_of
@@ -90,12 +91,15 @@ def _logs(name: Path, files: Sequence[DataFile], log: str | None) -> tuple[DataF
     if log is not None:
         suffixes = log_format(log).suffixes
         formats = {path: each for path, each in formats.items() if bare_suffix(path) in suffixes}
+    reader = log_format(known[0])
     logs = [path for path, each in formats.items() if each is not None]
+    if isinstance(reader, SeveralFiles):  # each log once, whichever of its files are here
+        logs = list(dict.fromkeys(map(reader.main_file, logs)))
     if len(logs) == 1:
         return (DataFile(logs[0], log=known[0]),)
     parts: dict[str, Path] = {}
     for path in logs:
-        part = log_format(known[0]).part_name(path)
+        part = reader.part_name(path)
         if part in parts:
             message = f"this and {parts[part]} are both logs of {part!r}, and their samples have the same ids."
             hint = f"Read each of them alone: mmeval import {path} -o RUN, and compare the runs with mmeval compare"

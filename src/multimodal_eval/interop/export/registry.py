@@ -52,6 +52,7 @@ class Format:
 
 
 FORMATS: Mapping[str, Format] = {
+    "eee": Format(f"{_HERE}.eee", "Every Eval Ever: results with uncertainty, and instances.", output="folder"),
     "csv": Format(f"{_HERE}.csv_table", "One row per sample, or one per metric.", output="file"),
     "parquet": Format(f"{_HERE}.parquet_table", "One row per sample, or one per metric.", output="file"),
 }

@@ -1,0 +1,166 @@
+"""Records of Every Eval Ever: `<uuid>.json` with the results, and beside it `<uuid>_samples.jsonl` with the instances.
+
+An instance is one score of one sample, so that the instances of a sample become one sample with several scores. They
+may be in any order. If an instance occurs several times, its sample was answered several times: these are epochs. If
+the file has several evaluations, ids are `EVALUATION/ID`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from multimodal_eval.data.logs.eee_records import Aggregate, Result
+from multimodal_eval.data.logs.eee_samples import (
+    HARNESS,
+    OurSamples,
+    ResultColumns,
+    collected,
+    is_by_sample,
+    metric_name,
+    result_keys,
+)
+from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score
+from multimodal_eval.data.readers import limits
+from multimodal_eval.data.readers.json_file import DECODE_ERRORS
+from multimodal_eval.data.readers.problems import Problems, Record
+
+__all__ = ["FORMAT", "OUR_LIBRARY"]
+
+OUR_LIBRARY = "multimodal-eval"
+_SAMPLES = "_samples.jsonl"
+_DECODE_AGGREGATE = msgspec.json.Decoder(Aggregate).decode
+
+
+class EveryEvalEver:
+    """The format of Every Eval Ever."""
+
+    name, harness = "eee", HARNESS
+    suffixes = (".jsonl", ".json")
+    files = "<uuid>.json, <uuid>_samples.jsonl"
+    takes = "inputs, references, choices, answers, messages, reasoning, tokens, every result as a score"
+
+    def recognises(self, head: Head) -> bool:
+        """By the keys of the first instance, or of the results."""
+        if head.suffix == ".jsonl":
+            return head.has_keys("schema_version", "evaluation_id", "sample_id", "interaction_type")
+        return head.has_keys("schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata")
+
+    def part_name(self, path: Path) -> str:
+        """`COLLECTION/DEVELOPER/MODEL` as in its folders, or the name of the file."""
+        folders = path.absolute().parts
+        if "data" in folders[-5:-4]:
+            return "/".join(folders[-4:-1])
+        return path.name.removesuffix(_SAMPLES).removesuffix(".json")
+
+    def main_file(self, path: Path) -> Path:
+        """The file that stands for both: the instances, if there are any."""
+        return _files(path).instances or path
+
+    def records(self, path: Path, problems: Problems) -> Iterator[Record]:
+        """One record per sample, and epoch, in the order of the file."""
+        files = _files(path)
+        if files.instances is None:
+            message = "these are results without samples: there is no file of instances beside them"
+            problems.add("NOT_FOUND", message, file=str(path))
+            return
+        aggregate = _read_aggregate(files.aggregate, problems)
+        names = ResultColumns(aggregate)
+        if aggregate is not None and is_by_sample(aggregate):
+            yield from OurSamples(aggregate, files.aggregate, names, files.instances, problems).records()
+        else:
+            yield from collected(files.instances, names, problems)
+
+    def info(self, path: Path) -> LogInfo:
+        """What the results say."""
+        files = _files(path)
+        problems = Problems()
+        aggregate = _read_aggregate(files.aggregate, problems)
+        names = ResultColumns(aggregate)
+        if aggregate is None:
+            keys = [] if files.instances is None else result_keys(files.instances)
+            note = "no results are beside the instances, so that no means are compared"
+            scores = tuple(RecordedScore(names[key]) for key in keys)
+            return LogInfo(HARNESS, scores=scores, notes=(note, *map(str, problems.kept)))
+        scored = _scored_keys(files.instances, aggregate)
+        results = aggregate.evaluation_results
+        left_out = [result for result in results if result.key not in scored]
+        return LogInfo(
+            aggregate.eval_library.name,
+            version=aggregate.eval_library.version,
+            model=aggregate.model_info.id,
+            task=results[0].evaluation_name if results else None,
+            scores=tuple(_recorded(result, names, aggregate) for result in results if result.key in scored),
+            notes=tuple(f"no instances, so that it is left out: {metric_name(result)}" for result in left_out),
+            settings=_settings(results),
+        )
+
+
+FORMAT = EveryEvalEver()
+
+
+@dataclass(frozen=True)
+class _Files:
+    aggregate: Path | None
+    instances: Path | None
+
+
+def _files(path: Path) -> _Files:
+    """Both files, whichever of them is given."""
+    if path.name.endswith(_SAMPLES):
+        beside = path.with_name(f"{path.name.removesuffix(_SAMPLES)}.json")
+        return _Files(beside if beside.is_file() else None, path)
+    if path.suffix == ".json":
+        beside = path.with_name(f"{path.stem}{_SAMPLES}")
+        return _Files(path, beside if beside.is_file() else None)
+    return _Files(None, path)
+
+
+def _read_aggregate(path: Path | None, problems: Problems) -> Aggregate | None:
+    if path is None:
+        return None
+    try:
+        text = path.read_bytes()
+        limits.check_json(text, str(path), None, "the file of results")
+        return _DECODE_AGGREGATE(text)
+    except DECODE_ERRORS as error:
+        problems.add("SYNTAX", f"the results cannot be read: {error}", file=str(path))
+    except OSError as error:
+        problems.add("NOT_FOUND", f"the results cannot be read: {error.strerror}", file=str(path))
+    return None
+
+
+def _scored_keys(instances: Path | None, aggregate: Aggregate) -> set[str]:
+    """The results that have instances. Our own exports say which have none."""
+    if instances is None:
+        return set()
+    if is_by_sample(aggregate):
+        return {result.key for result in aggregate.evaluation_results}
+    return set(result_keys(instances))
+
+
+def _recorded(result: Result, names: ResultColumns, aggregate: Aggregate) -> RecordedScore:
+    config, uncertainty = result.metric_config, result.score_details.uncertainty
+    is_ours = aggregate.eval_library.name == OUR_LIBRARY
+    kind = config.additional_details.get("kind")
+    return RecordedScore(
+        names[result.key],
+        "lower" if config.lower_is_better else "higher",
+        # A range that another program states may be that of percentages, or of the mean.
+        low=as_score(config.min_score) if is_ours else None,
+        high=as_score(config.max_score) if is_ours else None,
+        own_mean=result.score_details.score,
+        own_count=None if uncertainty is None else uncertainty.num_samples,
+        aggregation=None if kind == "mean" else kind,
+    )
+
+
+def _settings(results: list[Result]) -> dict[str, object]:
+    for result in results:
+        if result.generation_config is not None and result.generation_config.generation_args is not None:
+            return cast(dict[str, object], msgspec.to_builtins(result.generation_config.generation_args))
+    return {}

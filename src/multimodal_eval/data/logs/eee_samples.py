@@ -1,0 +1,250 @@
+"""The samples of a file of instances of Every Eval Ever, with their scores."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator
+from math import nan
+from pathlib import Path
+from typing import TypeVar, cast
+
+import msgspec
+
+from multimodal_eval.data.logs.eee_columns import changed, columns_of
+from multimodal_eval.data.logs.eee_records import (
+    BY_SAMPLE,
+    ORDER,
+    SAMPLE,
+    UNSCORED,
+    UNSCORED_SAMPLES,
+    Aggregate,
+    Instance,
+    Result,
+    UnscoredSample,
+)
+from multimodal_eval.data.logs.log_format import score_column
+from multimodal_eval.data.readers.json_file import DECODE_ERRORS, read_jsonl
+from multimodal_eval.data.readers.problems import Columns, Problems, Record
+
+__all__ = ["HARNESS", "OurSamples", "ResultColumns", "collected", "is_by_sample", "metric_name", "result_keys"]
+
+T = TypeVar("T")
+HARNESS = "eee"
+_DECODE_INSTANCE = msgspec.json.Decoder(Instance).decode
+_DECODE_OBJECT = msgspec.json.Decoder(Columns).decode
+_DECODE_UNSCORED = msgspec.json.Decoder(dict[str, dict[str, list[str]]]).decode
+_DECODE_SAMPLES = msgspec.json.Decoder(list[UnscoredSample]).decode
+
+
+class _Score(msgspec.Struct):
+    score: float
+
+
+class _ScoreLine(msgspec.Struct):
+    """What is needed of an instance to collect the scores."""
+
+    sample_id: str | int
+    evaluation_name: str
+    evaluation: _Score
+    evaluation_result_id: str | None = None
+
+    @property
+    def key(self) -> str:
+        return self.evaluation_result_id or self.evaluation_name
+
+
+_DECODE_SCORE = msgspec.json.Decoder(_ScoreLine).decode
+
+
+def is_by_sample(aggregate: Aggregate) -> bool:
+    """Whether the instances of a sample follow each other, as in an export of ours."""
+    return _details(aggregate).get(ORDER) == BY_SAMPLE
+
+
+def _details(aggregate: Aggregate) -> dict[str, str]:
+    detailed = aggregate.detailed_evaluation_results
+    return {} if detailed is None else detailed.additional_details
+
+
+def result_keys(instances: Path) -> list[str]:
+    """The results that have instances, in order of first appearance."""
+    return list(dict.fromkeys(line.key for _, line in _score_lines(instances, Problems())))
+
+
+def metric_name(result: Result) -> str:
+    """The name of a result's metric."""
+    config = result.metric_config
+    return config.metric_id or config.metric_name or result.key
+
+
+class ResultColumns(dict[str, str]):
+    """Key of a result -> the column of its scores, with the evaluation's name if several have that metric."""
+
+    def __init__(self, aggregate: Aggregate | None) -> None:
+        super().__init__()
+        results = [] if aggregate is None else aggregate.evaluation_results
+        names = Counter(metric_name(result) for result in results)
+        for result in results:
+            name = metric_name(result)
+            self._add(result.key, name if names[name] == 1 else f"{result.evaluation_name}_{name}")
+
+    def __missing__(self, key: str) -> str:
+        self._add(key, key)
+        return self[key]
+
+    def _add(self, key: str, name: str) -> None:
+        taken, count = set(self.values()), 1
+        column = score_column(HARNESS, name)
+        while column in taken:
+            count += 1
+            column = score_column(HARNESS, f"{name}_{count}")
+        self.setdefault(key, column)
+
+
+def _score_lines(path: Path, problems: Problems) -> Iterator[tuple[int, _ScoreLine]]:
+    for line, fields in read_jsonl(path, problems, lambda text: {"line": _DECODE_SCORE(text)}):
+        yield line, cast(_ScoreLine, fields["line"])
+
+
+def _instances(path: Path, problems: Problems) -> Iterator[tuple[int, Instance]]:
+    for line, fields in read_jsonl(path, problems, lambda text: {"line": _DECODE_INSTANCE(text)}):
+        yield line, cast(Instance, fields["line"])
+
+
+class OurSamples:
+    """The samples of an export of ours. The instances of a sample follow each other; the first has all fields."""
+
+    def __init__(
+        self, aggregate: Aggregate, file: Path | None, names: ResultColumns, instances: Path, problems: Problems
+    ) -> None:
+        self._names, self._instances, self._problems = names, instances, problems
+        self._file = str(file)
+        self._statuses = self._read_statuses(aggregate)
+        self._unscored = self._read_unscored(aggregate)
+
+    def records(self) -> Iterator[Record]:
+        """The samples in their order, with and without scores."""
+        pending, row, last = iter(self._unscored), 0, 0
+        waiting = next(pending, None)
+        for last, columns in self._scored():
+            while waiting is not None and waiting.row <= row:
+                yield last, self._with_statuses(waiting.sample)
+                waiting, row = next(pending, None), row + 1
+            yield last, self._with_statuses(columns)
+            row += 1
+        for each in [] if waiting is None else [waiting, *pending]:
+            yield last, self._with_statuses(each.sample)
+
+    def _scored(self) -> Iterator[Record]:
+        current: Columns | None = None
+        sample, first, keys = "", 0, set[str]()
+        for line, instance in _instances(self._instances, self._problems):
+            if current is None or str(instance.sample_id) != sample or instance.key in keys:
+                if current is not None:
+                    yield first, current
+                current, sample, first, keys = self._columns(instance, line), str(instance.sample_id), line, set()
+            keys.add(instance.key)
+            current[self._names[instance.key]] = instance.evaluation.score
+        if current is not None:
+            yield first, current
+
+    def _columns(self, instance: Instance, line: int) -> Columns:
+        columns, change = columns_of(instance), (instance.metadata or {}).get(SAMPLE)
+        if change is None:
+            return columns
+        try:
+            return changed(columns, _DECODE_OBJECT(change.encode()))
+        except DECODE_ERRORS as error:
+            message = f"the metadata {SAMPLE!r} cannot be read: {error}"
+            self._problems.add("SYNTAX", message, file=str(self._instances), line=line)
+            return columns
+
+    def _with_statuses(self, columns: Columns) -> Columns:
+        return {**columns, **self._statuses.get(str(columns.get("id")), {})}
+
+    def _read_statuses(self, aggregate: Aggregate) -> dict[str, Columns]:
+        """Id -> why it has no score, as columns."""
+        statuses: dict[str, Columns] = {}
+        for result in aggregate.evaluation_results:
+            column = self._names[result.key]
+            stored = self._decoded(result.score_details.details.get(UNSCORED), _DECODE_UNSCORED, UNSCORED) or {}
+            for status, reasons in stored.items():
+                for reason, ids in reasons.items():
+                    for each in ids:
+                        statuses.setdefault(each, {}).update({f"{column}:status": status, f"{column}:reason": reason})
+        return statuses
+
+    def _read_unscored(self, aggregate: Aggregate) -> list[UnscoredSample]:
+        text = _details(aggregate).get(UNSCORED_SAMPLES)
+        samples = self._decoded(text, _DECODE_SAMPLES, UNSCORED_SAMPLES) or []
+        return sorted(samples, key=lambda sample: sample.row)
+
+    def _decoded(self, text: str | None, decode: Callable[[bytes], T], name: str) -> T | None:
+        if text is None:
+            return None
+        try:
+            return decode(text.encode())
+        except DECODE_ERRORS as error:
+            self._problems.add("SYNTAX", f"{name!r} cannot be read: {error}", file=self._file)
+            return None
+
+
+def collected(path: Path, names: ResultColumns, problems: Problems) -> Iterator[Record]:
+    """The samples of any file: the scores are collected first, then the samples are read."""
+    scores = _Scores(names)
+    for _, score_line in _score_lines(path, Problems()):
+        scores.add(score_line)
+    counts: Counter[tuple[str, str, str]] = Counter()
+    done = bytearray(len(scores.rows))
+    for line, instance in _instances(path, problems):
+        place = scores.place(instance, counts)
+        row = scores.rows.get(place)
+        if row is not None and not done[row]:
+            done[row] = 1
+            yield line, {**columns_of(instance), **scores.columns(place, row)}
+
+
+Place = tuple[str, str, int]  # evaluation, sample, epoch
+
+
+class _Scores:
+    """The scores of all samples, by column."""
+
+    def __init__(self, names: ResultColumns) -> None:
+        self.names = names
+        self.rows: dict[Place, int] = {}
+        self._values: dict[str, array[float]] = {}
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+        self._evaluations: set[str] = set()
+        self._has_epochs = False
+
+    def place(self, line: _ScoreLine | Instance, counts: Counter[tuple[str, str, str]]) -> Place:
+        """Which sample and epoch a line is about; `counts` says how often a score of a sample occurred before."""
+        sample = str(line.sample_id)
+        counts[line.evaluation_name, sample, line.key] += 1
+        return line.evaluation_name, sample, counts[line.evaluation_name, sample, line.key]
+
+    def add(self, line: _ScoreLine) -> None:
+        """Collect the score of a line."""
+        place = self.place(line, self._counts)
+        self._evaluations.add(line.evaluation_name)
+        self._has_epochs |= place[2] > 1
+        row = self.rows.setdefault(place, len(self.rows))
+        values = self._values.setdefault(self.names[line.key], array("d"))
+        if len(values) <= row:
+            values.extend([nan] * (row + 1 - len(values)))
+        values[row] = line.evaluation.score
+
+    def columns(self, place: Place, row: int) -> Columns:
+        """The scores of a sample, and its id, epoch and group."""
+        evaluation, sample, epoch = place
+        name = sample if len(self._evaluations) < 2 else f"{evaluation}/{sample}"
+        columns: Columns = {"id": name}
+        if self._has_epochs:
+            columns |= {"id": f"{name}#{epoch}", "epoch": epoch, "group": name}
+        for column, values in self._values.items():
+            value = values[row] if row < len(values) else nan
+            if value == value:
+                columns[column] = value
+        return columns

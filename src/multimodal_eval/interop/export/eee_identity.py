@@ -1,0 +1,81 @@
+"""What an export says about model, data and evaluator: from options, or from what the run knows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.options import Option, Options, OptionValues
+from multimodal_eval.data.runs.run import Run
+
+__all__ = ["IDENTITY", "Identity", "identity_of"]
+
+IDENTITY = Options(
+    model=Option(str | None, None, help="the model as DEVELOPER/NAME; by default that of the run"),
+    dataset=Option(str | None, None, help="the name of the data; by default the task, or the name of the file"),
+)
+UNNAMED = "unnamed"  # the developer of a model that is not given
+_LOCAL = ("llama", "ollama", "vllm", "sglang", "tgi", "transformers", "hf")  # providers that are engines
+_ILLEGAL = re.compile(r'[<>:"\\|?*\x00-\x1f/]+')
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The model's id (DEVELOPER/NAME), where it was asked, and the name of the data."""
+
+    model: str
+    dataset: str
+    platform: str | None = None
+    engine: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def developer(self) -> str:
+        """The first part of the id."""
+        return self.model.partition("/")[0]
+
+    @property
+    def model_name(self) -> str:
+        """The rest of the id."""
+        return self.model.partition("/")[2]
+
+
+def identity_of(run: Run, options: OptionValues) -> Identity:
+    """What the options say, or else the run."""
+    provider, notes = None, []
+    model = options["model"]
+    asked = run.info.generation
+    if asked is not None:
+        provider, _, generated = str(asked.settings.get("model", "")).partition(":")
+        generated = (asked.models[:1] or [generated.partition("@")[0]])[0]
+        model = model or (generated if "/" in generated else f"{provider}/{generated}")
+    if model is None:
+        model = f"{UNNAMED}/{run.folder.name}"
+        notes.append(f"the run does not name its model; it is exported as {model}. Name it: --set model=DEVELOPER/NAME")
+    parts = model.split("/")
+    if len(parts) < 2 or not all(part.strip() for part in parts):
+        raise ConfigError(f"the option `model` must be written DEVELOPER/NAME. Got {model!r} instead.")
+    is_local = provider in _LOCAL
+    return Identity(
+        model,
+        options["dataset"] or _dataset(run),
+        platform=None if is_local else provider,
+        engine=provider if is_local else None,
+        notes=tuple(notes),
+    )
+
+
+def _dataset(run: Run) -> str:
+    if run.info.task is not None:
+        return run.info.task
+    path = next((file.path for file in run.info.input if file.path is not None), None)
+    return run.folder.name if path is None else PurePath(path).name.partition(".")[0] or run.folder.name
+
+
+def portable(name: str) -> str:
+    """The name as one component of a path on any system."""
+    plain = _ILLEGAL.sub("_", name).strip(". ") or "_"
+    return f"_{plain}" if _RESERVED.match(plain) or plain == "data" else plain
