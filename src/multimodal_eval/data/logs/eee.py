@@ -1,25 +1,25 @@
 """Records of Every Eval Ever: `<uuid>.json` with the results, and beside it `<uuid>_samples.jsonl` with the instances.
 
-An instance is one score of one sample, so that the instances of a sample become one sample with several scores. They
-may be in any order. If an instance occurs several times, its sample was answered several times: these are epochs. If
-the file has several evaluations, ids are `EVALUATION/ID`.
+An instance is one score of one sample, so that the instances of a sample become one sample with several scores,
+`eee.<metric>`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
+from multimodal_eval.data.logs.eee_collected import collected
 from multimodal_eval.data.logs.eee_records import Aggregate, Result
 from multimodal_eval.data.logs.eee_samples import (
     HARNESS,
     OurSamples,
     ResultColumns,
-    collected,
     is_by_sample,
     metric_name,
     result_keys,
@@ -88,14 +88,19 @@ class EveryEvalEver:
             return LogInfo(HARNESS, scores=scores, notes=(note, *map(str, problems.kept)))
         scored = _scored_keys(files.instances, aggregate)
         results = aggregate.evaluation_results
-        left_out = [result for result in results if result.key not in scored]
+        counts = Counter(result.key for result in results)
+        by_key = {result.key: result for result in reversed(results)}
         return LogInfo(
             aggregate.eval_library.name,
             version=aggregate.eval_library.version,
             model=aggregate.model_info.id,
             task=results[0].evaluation_name if results else None,
-            scores=tuple(_recorded(result, names, aggregate) for result in results if result.key in scored),
-            notes=tuple(f"no instances, so that it is left out: {metric_name(result)}" for result in left_out),
+            scores=tuple(
+                _recorded(by_key[key], names, aggregate, is_only=count == 1)
+                for key, count in counts.items()
+                if key in scored
+            ),
+            notes=tuple(_notes(counts, by_key, scored)),
             settings=_settings(results),
         )
 
@@ -143,7 +148,16 @@ def _scored_keys(instances: Path | None, aggregate: Aggregate) -> set[str]:
     return set(result_keys(instances))
 
 
-def _recorded(result: Result, names: ResultColumns, aggregate: Aggregate) -> RecordedScore:
+def _notes(counts: Mapping[str, int], results: Mapping[str, Result], scored: set[str]) -> Iterator[str]:
+    for key, count in counts.items():
+        if key not in scored:
+            name = results[key].evaluation_result_id or metric_name(results[key])
+            yield f"no instances, so that it is left out: {name}"
+        elif count > 1:
+            yield f"{count} results have the id {key!r}, so that their means are not compared"
+
+
+def _recorded(result: Result, names: ResultColumns, aggregate: Aggregate, *, is_only: bool) -> RecordedScore:
     config, uncertainty = result.metric_config, result.score_details.uncertainty
     is_ours = aggregate.eval_library.name == OUR_LIBRARY
     kind = config.additional_details.get("kind")
@@ -153,7 +167,7 @@ def _recorded(result: Result, names: ResultColumns, aggregate: Aggregate) -> Rec
         # A range that another program states may be that of percentages, or of the mean.
         low=as_score(config.min_score) if is_ours else None,
         high=as_score(config.max_score) if is_ours else None,
-        own_mean=result.score_details.score,
+        own_mean=result.score_details.score if is_only else None,
         own_count=None if uncertainty is None else uncertainty.num_samples,
         aggregation=None if kind == "mean" else kind,
     )

@@ -298,6 +298,11 @@ class Instance(_Record, kw_only=True):
         """The result that the score belongs to."""
         return self.evaluation_result_id or self.evaluation_name
 
+    @property
+    def stated_epoch(self) -> str | None:
+        """The epoch, if the metadata say it."""
+        return (self.metadata or {}).get("epoch")
+
 
 class UnscoredSample(msgspec.Struct):
     """A sample without any score, and its number among all samples, from 0."""

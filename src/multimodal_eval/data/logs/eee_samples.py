@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
-from math import nan
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -27,7 +25,17 @@ from multimodal_eval.data.logs.log_format import score_column
 from multimodal_eval.data.readers.json_file import DECODE_ERRORS, read_jsonl
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
-__all__ = ["HARNESS", "OurSamples", "ResultColumns", "collected", "is_by_sample", "metric_name", "result_keys"]
+__all__ = [
+    "HARNESS",
+    "OurSamples",
+    "ResultColumns",
+    "ScoreLine",
+    "instances",
+    "is_by_sample",
+    "metric_name",
+    "result_keys",
+    "score_lines",
+]
 
 T = TypeVar("T")
 HARNESS = "eee"
@@ -41,20 +49,32 @@ class _Score(msgspec.Struct):
     score: float
 
 
-class _ScoreLine(msgspec.Struct):
+class _Metadata(msgspec.Struct):
+    epoch: str | None = None
+
+
+class ScoreLine(msgspec.Struct):
     """What is needed of an instance to collect the scores."""
 
     sample_id: str | int
     evaluation_name: str
     evaluation: _Score
     evaluation_result_id: str | None = None
+    sample_hash: str | None = None
+    metadata: _Metadata | None = None
 
     @property
     def key(self) -> str:
+        """The result that the score belongs to."""
         return self.evaluation_result_id or self.evaluation_name
 
+    @property
+    def stated_epoch(self) -> str | None:
+        """The epoch, if the metadata say it."""
+        return None if self.metadata is None else self.metadata.epoch
 
-_DECODE_SCORE = msgspec.json.Decoder(_ScoreLine).decode
+
+_DECODE_SCORE = msgspec.json.Decoder(ScoreLine).decode
 
 
 def is_by_sample(aggregate: Aggregate) -> bool:
@@ -69,7 +89,7 @@ def _details(aggregate: Aggregate) -> dict[str, str]:
 
 def result_keys(instances: Path) -> list[str]:
     """The results that have instances, in order of first appearance."""
-    return list(dict.fromkeys(line.key for _, line in _score_lines(instances, Problems())))
+    return list(dict.fromkeys(line.key for _, line in score_lines(instances, Problems())))
 
 
 def metric_name(result: Result) -> str:
@@ -79,15 +99,15 @@ def metric_name(result: Result) -> str:
 
 
 class ResultColumns(dict[str, str]):
-    """Key of a result -> the column of its scores, with the evaluation's name if several have that metric."""
+    """Key of a result -> the column of its scores, named as the metric, or as the result if the metric is not unique."""
 
     def __init__(self, aggregate: Aggregate | None) -> None:
         super().__init__()
-        results = [] if aggregate is None else aggregate.evaluation_results
-        names = Counter(metric_name(result) for result in results)
-        for result in results:
+        results = {} if aggregate is None else {result.key: result for result in aggregate.evaluation_results}
+        names = Counter(map(metric_name, results.values()))
+        for key, result in results.items():
             name = metric_name(result)
-            self._add(result.key, name if names[name] == 1 else f"{result.evaluation_name}_{name}")
+            self._add(key, name if names[name] == 1 else result.evaluation_result_id or f"{key}_{name}")
 
     def __missing__(self, key: str) -> str:
         self._add(key, key)
@@ -102,12 +122,14 @@ class ResultColumns(dict[str, str]):
         self.setdefault(key, column)
 
 
-def _score_lines(path: Path, problems: Problems) -> Iterator[tuple[int, _ScoreLine]]:
+def score_lines(path: Path, problems: Problems) -> Iterator[tuple[int, ScoreLine]]:
+    """(line number, score) of every line."""
     for line, fields in read_jsonl(path, problems, lambda text: {"line": _DECODE_SCORE(text)}):
-        yield line, cast(_ScoreLine, fields["line"])
+        yield line, cast(ScoreLine, fields["line"])
 
 
-def _instances(path: Path, problems: Problems) -> Iterator[tuple[int, Instance]]:
+def instances(path: Path, problems: Problems) -> Iterator[tuple[int, Instance]]:
+    """(line number, instance) of every line."""
     for line, fields in read_jsonl(path, problems, lambda text: {"line": _DECODE_INSTANCE(text)}):
         yield line, cast(Instance, fields["line"])
 
@@ -139,7 +161,7 @@ class OurSamples:
     def _scored(self) -> Iterator[Record]:
         current: Columns | None = None
         sample, first, keys = "", 0, set[str]()
-        for line, instance in _instances(self._instances, self._problems):
+        for line, instance in instances(self._instances, self._problems):
             if current is None or str(instance.sample_id) != sample or instance.key in keys:
                 if current is not None:
                     yield first, current
@@ -188,63 +210,3 @@ class OurSamples:
         except DECODE_ERRORS as error:
             self._problems.add("SYNTAX", f"{name!r} cannot be read: {error}", file=self._file)
             return None
-
-
-def collected(path: Path, names: ResultColumns, problems: Problems) -> Iterator[Record]:
-    """The samples of any file: the scores are collected first, then the samples are read."""
-    scores = _Scores(names)
-    for _, score_line in _score_lines(path, Problems()):
-        scores.add(score_line)
-    counts: Counter[tuple[str, str, str]] = Counter()
-    done = bytearray(len(scores.rows))
-    for line, instance in _instances(path, problems):
-        place = scores.place(instance, counts)
-        row = scores.rows.get(place)
-        if row is not None and not done[row]:
-            done[row] = 1
-            yield line, {**columns_of(instance), **scores.columns(place, row)}
-
-
-Place = tuple[str, str, int]  # evaluation, sample, epoch
-
-
-class _Scores:
-    """The scores of all samples, by column."""
-
-    def __init__(self, names: ResultColumns) -> None:
-        self.names = names
-        self.rows: dict[Place, int] = {}
-        self._values: dict[str, array[float]] = {}
-        self._counts: Counter[tuple[str, str, str]] = Counter()
-        self._evaluations: set[str] = set()
-        self._has_epochs = False
-
-    def place(self, line: _ScoreLine | Instance, counts: Counter[tuple[str, str, str]]) -> Place:
-        """Which sample and epoch a line is about; `counts` says how often a score of a sample occurred before."""
-        sample = str(line.sample_id)
-        counts[line.evaluation_name, sample, line.key] += 1
-        return line.evaluation_name, sample, counts[line.evaluation_name, sample, line.key]
-
-    def add(self, line: _ScoreLine) -> None:
-        """Collect the score of a line."""
-        place = self.place(line, self._counts)
-        self._evaluations.add(line.evaluation_name)
-        self._has_epochs |= place[2] > 1
-        row = self.rows.setdefault(place, len(self.rows))
-        values = self._values.setdefault(self.names[line.key], array("d"))
-        if len(values) <= row:
-            values.extend([nan] * (row + 1 - len(values)))
-        values[row] = line.evaluation.score
-
-    def columns(self, place: Place, row: int) -> Columns:
-        """The scores of a sample, and its id, epoch and group."""
-        evaluation, sample, epoch = place
-        name = sample if len(self._evaluations) < 2 else f"{evaluation}/{sample}"
-        columns: Columns = {"id": name}
-        if self._has_epochs:
-            columns |= {"id": f"{name}#{epoch}", "epoch": epoch, "group": name}
-        for column, values in self._values.items():
-            value = values[row] if row < len(values) else nan
-            if value == value:
-                columns[column] = value
-        return columns

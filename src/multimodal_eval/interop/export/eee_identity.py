@@ -51,10 +51,13 @@ def identity_of(run: Run, options: OptionValues) -> Identity:
     if asked is not None:
         provider, _, generated = str(asked.settings.get("model", "")).partition(":")
         generated = (asked.models[:1] or [generated.partition("@")[0]])[0]
-        model = model or (generated if "/" in generated else f"{provider}/{generated}")
-    if model is None:
-        model = f"{UNNAMED}/{run.folder.name}"
-        notes.append(f"the run does not name its model; it is exported as {model}. Name it: --set model=DEVELOPER/NAME")
+        if model is None and "/" in generated:
+            model = generated
+        elif model is None and generated:
+            model = f"{UNNAMED if provider in _LOCAL else provider}/{generated}"
+    if model is None or (options["model"] is None and model.startswith(f"{UNNAMED}/")):
+        model = model or f"{UNNAMED}/{run.folder.name}"
+        notes.append(f"the run does not say who made its model: {model}. Name it: --set model=DEVELOPER/NAME")
     parts = model.split("/")
     if len(parts) < 2 or not all(part.strip() for part in parts):
         raise ConfigError(f"the option `model` must be written DEVELOPER/NAME. Got {model!r} instead.")

@@ -1,0 +1,143 @@
+"""The results of runs as `model-index`, the older form in the front matter of a model card on the Hugging Face Hub."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+
+import msgspec
+
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.options import Option, Options, OptionValues
+from multimodal_eval.core.records import Entry, Figure
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.interop.export.eee_identity import IDENTITY, identity_of
+from multimodal_eval.interop.export.registry import Exported
+from multimodal_eval.interop.export.tables import metrics_of
+from multimodal_eval.interop.export.yaml_files import yaml_text
+
+__all__ = ["OPTIONS", "ModelIndexEntry", "export"]
+
+OPTIONS = Options(
+    IDENTITY,
+    metrics=Option(list[str] | None, None, help="the metrics; null for all"),
+    task_type=Option(str | None, None, help="the task on the Hub, such as image-to-text; by default from the task"),
+    hf_dataset=Option(str | None, None, help="the data on the Hub: OWNER/NAME"),
+    hf_config=Option(str | None, None, help="its configuration"),
+    hf_split=Option(str | None, None, help="its split"),
+    url=Option(str | None, None, help="where the evaluation can be seen"),
+)
+# Our tasks -> those of the Hub. Other tasks are `image-text-to-text`.
+_TASKS = {"captioning": "image-to-text", "vqa": "visual-question-answering"}
+_OTHER = "image-text-to-text"
+Value = str | float | int
+
+
+class Task(msgspec.Struct, omit_defaults=True):
+    """What the model does."""
+
+    type: str
+    name: str | None = None
+
+
+class Dataset(msgspec.Struct, omit_defaults=True):
+    """The data."""
+
+    type: str
+    name: str
+    config: str | None = None
+    split: str | None = None
+    args: dict[str, Value] | None = None
+
+
+class MetricValue(msgspec.Struct, omit_defaults=True):
+    """A metric; its interval is in `args`."""
+
+    type: str
+    value: float
+    name: str | None = None
+    args: dict[str, Value] | None = None
+
+
+class Source(msgspec.Struct, omit_defaults=True):
+    """Where the evaluation can be seen."""
+
+    url: str
+    name: str | None = None
+
+
+class IndexResult(msgspec.Struct, omit_defaults=True):
+    """A run."""
+
+    task: Task
+    dataset: Dataset
+    metrics: list[MetricValue]
+    source: Source | None = None
+
+
+class ModelIndexEntry(msgspec.Struct):
+    """A model with its results."""
+
+    name: str
+    results: list[IndexResult]
+
+
+def export(runs: Sequence[Run], path: Path | None, options: OptionValues) -> Exported:
+    """One entry per model, with one result per run."""
+    entries: dict[str, ModelIndexEntry] = {}
+    notes: dict[str, None] = {}
+    for run in runs:
+        identity = identity_of(run, options)
+        notes |= dict.fromkeys(identity.notes)
+        entry = entries.setdefault(identity.model, ModelIndexEntry(identity.model_name, []))
+        entry.results.append(_result(run, identity.dataset, options))
+    content = {"model-index": [msgspec.to_builtins(entry) for entry in entries.values()]}
+    return Exported(text=yaml_text(content), notes=tuple(notes))
+
+
+def _result(run: Run, dataset: str, options: OptionValues) -> IndexResult:
+    values = [value for metric in metrics_of(run, options["metrics"]) for value in _values(run, metric)]
+    if not values:
+        raise ConfigError(f"{run.folder.label} has no score to export")
+    digests: dict[str, Value] = {
+        f"sha256 of {PurePath(file.path).name}": file.sha256
+        for file in run.info.input
+        if file.path is not None and file.sha256 is not None
+    }
+    return IndexResult(
+        Task(options["task_type"] or _TASKS.get(run.info.task or "", _OTHER), run.info.task),
+        Dataset(
+            options["hf_dataset"] or dataset,
+            dataset,
+            options["hf_config"],
+            options["hf_split"],
+            {"samples": run.outcome.n, **digests},
+        ),
+        values,
+        None if options["url"] is None else Source(options["url"], "multimodal-eval"),
+    )
+
+
+def _values(run: Run, metric: str) -> list[MetricValue]:
+    """The metric and its parts, without those that have no value."""
+    entry = run.entries[metric]
+    signature = run.info.signatures.get(metric)
+    figures: dict[str, Figure] = {metric: entry, **{f"{metric}.{part}": each for part, each in entry.parts.items()}}
+    return [
+        MetricValue(name, figure.value, name, _args(figure, None if signature is None else signature.text))
+        for name, figure in figures.items()
+        if figure.value is not None
+    ]
+
+
+def _args(figure: Figure, signature: str | None) -> dict[str, Value]:
+    args: dict[str, Value | None] = {
+        "stderr": figure.stderr,
+        "low": figure.low,
+        "high": figure.high,
+        "interval": figure.method,
+        "scored": figure.n_scored if isinstance(figure, Entry) else None,
+        "total": figure.n_total if isinstance(figure, Entry) else None,
+        "signature": signature,
+    }
+    return {name: value for name, value in args.items() if value is not None}
