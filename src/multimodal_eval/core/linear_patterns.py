@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from multimodal_eval.core.errors import ConfigError
 
-__all__ = ["LinearPattern", "Matcher", "linear_pattern"]
+__all__ = ["LinearPattern", "Matcher", "group_pattern", "linear_pattern"]
 
 # The parser and the compiler of `re`: characters, classes, case and anchors keep their meaning exactly.
 _parser: Any = import_module("re._parser")
@@ -29,6 +29,7 @@ _ops: Any = import_module("re._constants")
 MAX_STATES = 1_000  # of a pattern; `{1000}` counts its content a thousand times
 _KEPT_STEPS = 20_000  # of the cache of steps
 _PATHS = 100  # most ways through a pattern that `re` matches, for one length of its repeat
+_GROUP_REPEATS = 3  # most repeats of a pattern whose groups are needed
 Node = tuple[Any, Any]  # an operation of the parsed pattern, and its arguments
 Set = frozenset[int]
 
@@ -54,6 +55,24 @@ def linear_pattern(pattern: str) -> Matcher:
         raise ConfigError(
             f"the error pattern {pattern[:200]!r} {refused}. Patterns are matched in linear time: write it without that"
         ) from None
+
+
+def group_pattern(pattern: str) -> re.Pattern[str]:
+    """A pattern whose groups are needed, for short texts such as the path of a file.
+
+    It is matched by `re`. Raises ConfigError if it could take long: repeats inside of repeats, or many of them.
+    """
+    try:
+        compiled, tree = re.compile(pattern), list(_parser.parse(pattern))
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ConfigError(f"the pattern {pattern[:200]!r} is not a regular expression: {error}") from None
+    repeats = list(_repeats(tree))
+    longer = [body for low, high, body in repeats if high - low > 1 or high > 1]
+    paths = 2 ** (len(repeats) - len(longer)) * _branches(tree)
+    is_flat = all(not list(_repeats(body)) for body in longer)
+    if not (is_flat and len(longer) <= _GROUP_REPEATS and paths <= _PATHS and _is_known(tree)):
+        raise ConfigError(f"the pattern {pattern[:200]!r} could take too long to match")
+    return compiled
 
 
 class _RefusedError(Exception):

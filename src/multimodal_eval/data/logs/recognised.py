@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
-from multimodal_eval.core.errors import UnknownNameError
+from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.data.logs.log_format import Head, LogFormat
 from multimodal_eval.data.readers.blocks import DamagedStreamError, bare_suffix, open_bytes
 
@@ -23,22 +23,39 @@ _MODULES = {
     "eee": "eee",
 }
 LOG_FORMATS = tuple(_MODULES)
-SUFFIXES = (".jsonl", ".json", ".tsv", ".parquet", ".eval", ".xlsx")  # of files that may be logs
+# Name -> its module in `data.datasets`.
+_DATASETS = {
+    "hf-parquet": "hf_parquet",
+    "vlmevalkit-tsv": "vlmevalkit_tsv",
+    "webdataset": "webdataset",
+    "croissant": "croissant",
+}
+# Suffixes of files that may be logs or datasets.
+SUFFIXES = (".jsonl", ".json", ".tsv", ".parquet", ".eval", ".xlsx", ".tar", ".jsonld")
 
 
 @cache
 def log_formats() -> Mapping[str, LogFormat]:
     """All formats, by name."""
+    modules = {name: f"logs.{module}" for name, module in _MODULES.items()}
+    modules |= {name: f"datasets.{module}" for name, module in _DATASETS.items()}
     return MappingProxyType(
-        {name: import_module(f"multimodal_eval.data.logs.{module}").FORMAT for name, module in _MODULES.items()}
+        {name: import_module(f"multimodal_eval.data.{module}").FORMAT for name, module in modules.items()}
     )
 
 
 def log_format(name: str) -> LogFormat:
-    """The format with that name."""
-    if name not in log_formats():
+    """The format with that name; `croissant:NAME` is one with an option."""
+    plain, colon, option = name.partition(":")
+    if plain not in log_formats():
         raise UnknownNameError("format", name, log_formats())
-    return log_formats()[name]
+    chosen = log_formats()[plain]
+    if not colon:
+        return chosen
+    if not option or not hasattr(chosen, "with_option"):
+        raise ConfigError(f"the format {plain!r} has no option {option!r}")
+    with_option: LogFormat = chosen.with_option(option)
+    return with_option
 
 
 def recognised(path: Path) -> LogFormat | None:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import escape, glob
 from pathlib import Path
 from urllib.parse import unquote
@@ -85,27 +85,46 @@ def _logs(name: Path, files: Sequence[DataFile], log: str | None) -> tuple[DataF
     if not known:
         return ()
     if len(known) > 1:
-        message = f"logs of several harnesses are here: {', '.join(known)}."
+        message = f"files of several formats are here: {', '.join(known)}."
         hint = f"Name one file, or choose with --format {known[0]}"
         raise InputError([Problem(code="FORMAT", message=message, file=str(name), hint=hint)])
     if log is not None:
         suffixes = log_format(log).suffixes
         formats = {path: each for path, each in formats.items() if bare_suffix(path) in suffixes}
-    reader = log_format(known[0])
-    logs = [path for path, each in formats.items() if each is not None]
-    if isinstance(reader, SeveralFiles):  # each log once, whichever of its files are here
-        logs = list(dict.fromkeys(map(reader.main_file, logs)))
+    chosen = log_format(known[0])
+    logs = [file for file in files if formats.get(file.path) is not None]
+    if isinstance(chosen, SeveralFiles):  # each log once, whichever of its files are here
+        logs = [DataFile(path) for path in dict.fromkeys(chosen.main_file(file.path) for file in logs)]
+    if getattr(chosen, "every_file", False):
+        alike = [file.path for file in files if bare_suffix(file.path) in chosen.suffixes]
+        _refuse_others(name, known[0], alike, formats)
     if len(logs) == 1:
-        return (DataFile(logs[0], log=known[0]),)
-    parts: dict[str, Path] = {}
-    for path in logs:
-        part = reader.part_name(path)
-        if part in parts:
-            message = f"this and {parts[part]} are both logs of {part!r}, and their samples have the same ids."
-            hint = f"Read each of them alone: mmeval import {path} -o RUN, and compare the runs with mmeval compare"
-            raise InputError([Problem(code="DUPLICATE", message=message, file=str(path), hint=hint)])
-        parts[part] = path
-    return tuple(DataFile(path, log=known[0], prefix=f"{part}/") for part, path in parts.items())
+        return (replace(logs[0], log=known[0]),)
+    parts = [chosen.part_name(file.path) for file in logs]
+    _refuse_equal_parts(parts, logs)
+    return tuple(
+        replace(file, log=known[0], prefix=f"{part}/" if part else "") for file, part in zip(logs, parts, strict=True)
+    )
+
+
+def _refuse_equal_parts(parts: Sequence[str], logs: Sequence[DataFile]) -> None:
+    """Refuse two logs of one task, whose samples have the same ids."""
+    first: dict[str, Path] = {}
+    for part, file in zip(parts, logs, strict=True):
+        if part and part in first:
+            message = f"this and {first[part]} are both logs of {part!r}, and their samples have the same ids."
+            hint = f"Read each of them alone: mmeval import {file.path} -o RUN, and compare the runs with mmeval compare"
+            raise InputError([Problem(code="DUPLICATE", message=message, file=str(file.path), hint=hint)])
+        first[part] = file.path
+
+
+def _refuse_others(name: Path, log: str, paths: Sequence[Path], formats: Mapping[Path, str | None]) -> None:
+    """Refuse files that would be left out silently: those with the suffix of a dataset and another format."""
+    other = next((path for path in paths if formats.get(path) is None), None)
+    if other is not None:
+        message = f"other files in {name} have the format {log}, and this file does not."
+        hint = f"Name the files, or read all of them as such with --format {log}"
+        raise InputError([Problem(code="FORMAT", message=message, file=str(other), hint=hint)])
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -190,6 +209,13 @@ def _of_one_format(name: Path, files: list[DataFile]) -> tuple[DataFile, ...]:
         advice = f"Select files with a pattern: '{name}/**/*{bare_suffix(first)}'." if name.is_dir() else None
         raise InputError([Problem(code="FORMAT", message=message, file=str(second), hint=advice)])
     return tuple(files)
+
+
+def further_files(file: DataFile) -> Iterable[Path]:
+    """The files that a file of data names, such as those of Croissant metadata."""
+    named = None if file.log is None else getattr(log_format(file.log), "files", None)
+    files: Iterable[Path] = () if named is None else named(file.path)
+    return files
 
 
 def describe_file(path: Path) -> InputFile:

@@ -15,7 +15,7 @@ from multimodal_eval.data.readers.arranged_input import ArrangedInput
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.coco_pair import CocoPair, regular_pair
 from multimodal_eval.data.readers.column_names import Role, TakenColumns, peeked, taken_columns
-from multimodal_eval.data.readers.files import DataFile, FileSet, describe_file, file_set
+from multimodal_eval.data.readers.files import DataFile, FileSet, describe_file, file_set, further_files
 from multimodal_eval.data.readers.formats import COLUMNAR, check_file, is_textual, reader_of
 from multimodal_eval.data.readers.ids import PredictionIndex, SeenIds, merge
 from multimodal_eval.data.readers.json_file import read_coco_annotations
@@ -79,7 +79,8 @@ class FileInput:
 
     def describe(self) -> list[InputFile]:
         """The input files for run.json: path, size and checksum of each."""
-        return [describe_file(file.path) for file in self.files]
+        further = [path for file in self.data_files.files for path in further_files(file)]
+        return [describe_file(path) for path in (*(file.path for file in self.files), *further)]
 
     def recipe(self) -> Source:
         """How to open the input again, from any working directory."""
