@@ -146,6 +146,18 @@ def test_a_half_written_last_line_is_reported(tmp_path):
     assert "the last good record is on line 1" in problem.message
 
 
+def test_damaged_bytes_are_reported_in_every_block(tmp_path):
+    path = write_log(tmp_path, [line(0, filter="a"), line(0, filter="b")])
+    path.write_bytes(path.read_bytes().replace(b'"yes"', b'"\xff"', 1))
+    (problem,) = read(path)[1].kept
+    assert (problem.code, problem.line) == ("ENCODING", 1)
+
+
+def test_a_long_name_of_a_metric_is_cut(tmp_path):
+    (score,) = FORMAT.info(write_log(tmp_path, [{**line(0), "x" * 500: 1.0, "acc": None}])).scores
+    assert len(score.column) < 110
+
+
 def test_compressed_logs_are_read_too(tmp_path):
     plain = write_log(tmp_path, [line(0), line(1)])
     packed = tmp_path / f"{plain.name}.gz"

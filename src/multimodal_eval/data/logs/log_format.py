@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -21,6 +22,7 @@ from multimodal_eval.data.readers.problems import Problems, Record
 
 __all__ = ["Head", "LogFormat", "LogInfo", "RecordedScore", "SeveralFiles", "as_score", "score_column"]
 
+_LONGEST = 80  # characters of a name, which becomes part of the name of a file
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partly correct, incorrect, no answer
 
 
@@ -120,6 +122,8 @@ def as_score(value: object) -> float | None:
 
 
 def score_column(harness: str, name: str) -> str:
-    """The column of a score. Characters that the name of a metric cannot have become `_`."""
+    """The column of a score. Characters that the name of a metric cannot have become `_`; a long name is cut."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")
+    if len(plain) > _LONGEST:
+        plain = f"{plain[:_LONGEST]}_{sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]}"
     return f"{harness}.{plain if plain[:1].isalpha() else f's{plain}'}"

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.data.logs.log_format import as_score, score_column
-from multimodal_eval.data.readers.json_file import Decode, read_jsonl
+from multimodal_eval.data.readers.json_file import DECODE_ERRORS, Decode, read_jsonl
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
 FilterOf = Callable[[Mapping[str, object]], str]
@@ -119,9 +119,12 @@ class SampleLines:
 
     def _stream(self, path: Path, name: str, problems: Problems) -> Iterator[Record]:
         filter_of = self.filters()
-        for line, item in read_jsonl(path, problems, _DECODE_RAW):
-            if filter_of(item) == name:
-                yield line, {key: _value(value) for key, value in item.items()}
+        skipped: Columns = {}
+
+        def decode(text: bytes) -> Columns:
+            return _DECODE(text) if filter_of(_DECODE_RAW(text)) == name else skipped
+
+        return ((line, item) for line, item in read_jsonl(path, problems, decode) if item is not skipped)
 
     def metrics(self, item: Mapping[str, object]) -> list[str]:
         """The names of the metrics in a line."""
@@ -149,7 +152,13 @@ def _scanned(lines: SampleLines, path: Path, size: int, changed: int) -> Scan:
 
 
 def _value(value: object) -> object:
-    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+    """The decoded value; None if it is damaged, which is a problem when the line is read."""
+    if not isinstance(value, msgspec.Raw):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except DECODE_ERRORS:
+        return None
 
 
 def recorded_value(value: object) -> float | None:
