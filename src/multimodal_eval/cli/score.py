@@ -37,7 +37,8 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
 
     Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'.
     Files: JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst; or a COCO caption annotation file or VQA annotations with
-    their results. DATA may also be a run of `mmeval generate`, which is scored in its folder.
+    their results; or the log of another harness (`mmeval ls formats`). DATA may also be a run of `mmeval generate`, which
+    is scored in its folder.
     """
     from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
 

@@ -125,5 +125,6 @@ def score_column(harness: str, name: str) -> str:
     """The column of a score. Characters that the name of a metric cannot have become `_`; a long name is cut."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")
     if len(plain) > _LONGEST:
-        plain = f"{plain[:_LONGEST]}_{sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]}"
+        digest = sha256(name.encode(errors="surrogatepass")).hexdigest()
+        plain = f"{plain[:_LONGEST]}_{digest[:8]}"
     return f"{harness}.{plain if plain[:1].isalpha() else f's{plain}'}"
