@@ -1,0 +1,65 @@
+"""Scores that are a column of the data."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multimodal_eval import evaluate
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.evaluation.metrics_registry import resolve
+
+
+def scored(value, **options):
+    metric = resolve("recorded").configure(options)
+    (score,) = score_batch(metric, metric.open(None), [Sample(id="a", metadata={"score": value})])
+    return score
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.25, 0.25), (3, 3), (True, 1), (False, 0), ("0.5", 0.5), (" 2 ", 2)])
+def test_numbers_are_taken_as_they_are(value, expected):
+    assert scored(value).value == expected
+
+
+@pytest.mark.parametrize("value", ["good", "nan", "inf", [1], {"score": 1}, "1,5"])
+def test_anything_else_is_an_error_of_the_sample(value):
+    score = scored(value)
+    assert (score.value, score.status) == (None, "error")
+    assert "the column 'score' must be a number" in score.reason
+
+
+def test_a_value_outside_the_range_is_an_error():
+    assert scored(5, high=5).value == 5
+    score = scored(5.5, high=5)
+    assert (score.status, score.reason) == ("error", "the column 'score' is 5.5, outside its range")
+    assert scored(-1, low=0).status == "error"
+
+
+def test_direction_and_range_are_those_of_the_options():
+    metric = resolve("recorded").configure({"direction": "lower", "low": 0, "high": 10, "column": "latency"})
+    assert (metric.direction, metric.bounds, metric.needs) == ("lower", (0, 10), ("metadata.latency",))
+    assert resolve("recorded").direction == "higher"  # the registered metric is unchanged
+
+
+def test_an_empty_range_is_refused():
+    with pytest.raises(ConfigError, match=r"`recorded\.low` must be below `high`\. Got 1 and 0 instead\."):
+        resolve("recorded").configure({"low": 1, "high": 0})
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
+def test_the_result_is_the_mean(values):
+    records = [{"id": str(place), "score": value} for place, value in enumerate(values)]
+    entry = evaluate(records, metrics="recorded", progress=False, skip_lint=True).entries["recorded"]
+    assert entry.value == pytest.approx(sum(values) / len(values), abs=1e-9)
+
+
+def test_a_column_of_a_csv_file(tmp_path):
+    path = tmp_path / "judged.csv"
+    path.write_text("id,rating\na,4\nb,\nc,2\n")
+    entry = evaluate(path, metrics="recorded", options={"recorded": {"column": "rating"}}, progress=False).entries[
+        "recorded"
+    ]
+    assert (entry.value, entry.n_scored, entry.unscored) == (3, 2, {"missing_input": 1})
