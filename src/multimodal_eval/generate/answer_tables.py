@@ -55,8 +55,12 @@ def exchange_table(first_row: int, exchanges: Sequence[Exchange]) -> pa.Table:
         {
             "row": pa.array(range(first_row, first_row + len(exchanges)), pa.int64()),
             "started": pa.array([exchange.started or None for exchange in exchanges], pa.float64()),
-            "latency": pa.array([exchange.latency if exchange.started else None for exchange in exchanges], pa.float64()),
-            "attempts": pa.array([exchange.attempts if exchange.started else None for exchange in exchanges], pa.int64()),
+            "latency": pa.array(
+                [exchange.latency if exchange.started else None for exchange in exchanges], pa.float64()
+            ),
+            "attempts": pa.array(
+                [exchange.attempts if exchange.started else None for exchange in exchanges], pa.int64()
+            ),
             "cached_tokens": pa.array([exchange.outcome.answer.cached_tokens for exchange in exchanges], pa.int64()),
             "is_cached": pa.array([exchange.is_cached for exchange in exchanges], pa.bool_()),
             "reply": pa.array([exchange.outcome.answer.reply for exchange in exchanges], pa.string()),

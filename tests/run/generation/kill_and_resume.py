@@ -113,7 +113,9 @@ def main(times: int, seed: int) -> None:
             if differing:
                 raise SystemExit(f"killed at {killed}: {sorted(differing)} differ from the undisturbed run")
             shutil.rmtree(base / "run")
-    print(f"{kills} kills, every resumed run identical to the undisturbed one, {repeated} requests repeated. Killed at:")
+    print(
+        f"{kills} kills, every resumed run identical to the undisturbed one, {repeated} requests repeated. Killed at:"
+    )
     for name, count in sorted(stages.items()):
         print(f"  {count:4d}  {name}")
 

@@ -113,7 +113,9 @@ def _refuse_equal_parts(parts: Sequence[str], logs: Sequence[DataFile]) -> None:
     for part, file in zip(parts, logs, strict=True):
         if part and part in first:
             message = f"this and {first[part]} are both logs of {part!r}, and their samples have the same ids."
-            hint = f"Read each of them alone: mmeval import {file.path} -o RUN, and compare the runs with mmeval compare"
+            hint = (
+                f"Read each of them alone: mmeval import {file.path} -o RUN, and compare the runs with mmeval compare"
+            )
             raise InputError([Problem(code="DUPLICATE", message=message, file=str(file.path), hint=hint)])
         first[part] = file.path
 
