@@ -16,10 +16,10 @@ from multimodal_eval.run.import_log import OwnMean, import_log, own_means
 from tests.data.logs.fixture_logs import LM_EVAL, LMMS_EVAL, log_of
 
 
-def own_mean(own, ours, *, scored=10, total=10, **reported):
+def own_mean(stated, mean, *, scored=10, total=10, **reported):
     figure = {"stderr": None, "low": None, "high": None, "method": "", "unscored": {}, "reasons": [], "warnings": {}}
-    entry = Entry(value=ours, n_scored=scored, n_total=total, **figure)
-    return OwnMean(ReportedScore(metric="x.acc", value=own, **reported), entry)
+    entry = Entry(value=mean, n_scored=scored, n_total=total, **figure)
+    return OwnMean(ReportedScore(metric="x.acc", value=stated, **reported), entry)
 
 
 def test_the_scores_of_a_log_are_those_of_its_results():
@@ -45,7 +45,7 @@ def test_several_logs_are_compared_one_by_one():
     assert run.outcome.slices["log_name"]["toy_choice"].metrics["lm-eval.acc"].value == 0.5
     differing = [mean for mean in own_means(run) if not mean.is_equal]
     # exp(-(-0.25 - 1.5 - 3) / 3) = exp(1.58333) = 4.8712
-    assert [(mean.log, mean.metric, round(mean.own, 4)) for mean in differing] == [
+    assert [(mean.log, mean.metric, round(mean.stated, 4)) for mean in differing] == [
         ("toy_word", "lm-eval.perplexity", 4.8712)
     ]
     assert "exp(-mean)" in differing[0].explanation
@@ -65,6 +65,12 @@ def test_an_aggregate_that_is_not_a_mean_is_named():
         (own_mean(0.1 + 0.2, 0.3), "mean as in its results"),
         (own_mean(50.0, 0.5), "its results have 50, the same mean in percent"),
         (own_mean(0.33, 1 / 3), "its results have 0.33, which is rounded"),
+        (own_mean(33.33, 1 / 3), "its results have 33.33, which is rounded"),
+        (
+            own_mean(0.3, 1 / 3),
+            "its results have 0.3: it does not aggregate by the mean of the values per sample, or the files do not "
+            "belong together",
+        ),
         (own_mean(0.4, 0.5, scored=8), "its results have 0.4, which counts 2 samples without a score as 0"),
         (own_mean(0.45, 0.5, scored=8), "its results have 0.45; 2 samples without a score are left out here"),
         (own_mean(0.25, 0.3, samples=20), "its results have 0.25 for 20 samples; the log has 10"),
@@ -76,8 +82,8 @@ def test_a_difference_is_explained(mean, explanation):
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
-def test_every_difference_has_an_explanation(own, ours):
-    mean = own_mean(own, ours)
+def test_every_difference_has_an_explanation(stated, value):
+    mean = own_mean(stated, value)
     assert (mean.explanation == "mean as in its results") == mean.is_equal
 
 

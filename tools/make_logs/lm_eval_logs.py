@@ -155,9 +155,9 @@ def _reply(prompt: str) -> str:
     caption = re.search(r"Caption of image (\d+):$", prompt)
     if caption is not None:
         return CAPTIONS[int(caption[1])][1]
-    found = re.search(r"(\d+) \+ (\d+)\?\nAnswer:$", prompt)
-    assert found is not None
-    return REPLIES[SUMS.index((int(found[1]), int(found[2])))]
+    numbers = re.search(r"(\d+) \+ (\d+)\?\nAnswer:$", prompt)
+    assert numbers is not None
+    return REPLIES[SUMS.index((int(numbers[1]), int(numbers[2])))]
 
 
 if __name__ == "__main__":

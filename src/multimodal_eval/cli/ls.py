@@ -127,7 +127,8 @@ def formats() -> None:
 
     table = Table("format", "files", "what is taken", show_lines=True)
     for name, each in log_formats().items():
-        table.add_row(name, as_text(each.files), as_text(each.takes))
+        files = getattr(each, "files", ", ".join(each.suffixes))  # a format need not say more
+        table.add_row(name, as_text(files), as_text(getattr(each, "takes", "")))
     out = console()
     out.print(table)
     out.print("Formats are recognised by content; --format NAME forces one. See docs/harnesses.md", style="dim")

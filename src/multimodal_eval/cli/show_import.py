@@ -31,7 +31,7 @@ def origin(run: Run) -> JsonObject:
     if info is None:
         return {}
     means = [
-        {"metric": mean.metric, "log": mean.log, "reported": mean.own, "mean": mean.ours, "note": mean.explanation}
+        {"metric": mean.metric, "log": mean.log, "reported": mean.stated, "mean": mean.mean, "note": mean.explanation}
         for mean in own_means(run)
     ]
     return {"imported": {**fields_of(info), "reported": means}}

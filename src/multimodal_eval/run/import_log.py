@@ -43,46 +43,46 @@ class OwnMean:
         return self.reported.log
 
     @property
-    def own(self) -> float:
+    def stated(self) -> float:
         """What the harness reports."""
         return self.reported.value
 
     @property
-    def ours(self) -> float | None:
+    def mean(self) -> float | None:
         """The mean in the run."""
         return self.entry.value
 
     @property
     def is_equal(self) -> bool:
         """Whether both are the same number, but for the rounding of sums."""
-        return _is_close(self.own, self.ours)
+        return _is_close(self.stated, self.mean)
 
     @property
     def explanation(self) -> str:
         """Why both differ, or that they do not."""
-        own, ours, entry = self.own, self.ours, self.entry
+        stated, mean, entry = self.stated, self.mean, self.entry
         if self.is_equal:
             return "mean as in its results"
-        stated = f"its results have {own:.6g}"
-        if ours is None:
-            return f"{stated}; here no sample has a score"
-        if _is_close(own, 100 * ours):
-            return f"{stated}, the same mean in percent"
-        if ours > -700 and _is_close(own, exp(-ours)):
-            return f"{stated}, which is exp(-mean): the values are log-likelihoods"
+        text = f"its results have {stated:.6g}"
+        if mean is None:
+            return f"{text}; here no sample has a score"
+        if _is_close(stated, 100 * mean):
+            return f"{text}, the same mean in percent"
+        if mean > -700 and _is_close(stated, exp(-mean)):
+            return f"{text}, which is exp(-mean): the values are log-likelihoods"
         if self.reported.aggregation is not None:
-            return f"{stated} by {self.reported.aggregation!r}, which is not the mean of the values per sample"
-        if own == round(ours, _decimals(own)):
-            return f"{stated}, which is rounded"
+            return f"{text} by {self.reported.aggregation!r}, which is not the mean of the values per sample"
+        if (decimals := _decimals(stated)) > 1 and stated in (round(mean, decimals), round(100 * mean, decimals)):
+            return f"{text}, which is rounded"
         unscored = entry.n_total - entry.n_scored
-        if unscored and _is_close(own, ours * entry.n_scored / entry.n_total):
-            return f"{stated}, which counts {unscored:,} samples without a score as 0"
+        if unscored and _is_close(stated, mean * entry.n_scored / entry.n_total):
+            return f"{text}, which counts {unscored:,} samples without a score as 0"
         if self.reported.samples is not None and self.reported.samples != entry.n_total:
-            return f"{stated} for {self.reported.samples:,} samples; the log has {entry.n_total:,}"
+            return f"{text} for {self.reported.samples:,} samples; the log has {entry.n_total:,}"
         if unscored:
-            return f"{stated}; {unscored:,} samples without a score are left out here"
+            return f"{text}; {unscored:,} samples without a score are left out here"
         return (
-            f"{stated}: it does not aggregate by the mean of the values per sample, or the files do not belong together"
+            f"{text}: it does not aggregate by the mean of the values per sample, or the files do not belong together"
         )
 
 

@@ -103,13 +103,13 @@ def _filter_names(path: Path, results: Results) -> list[str]:
 
 
 def _score(column: str, metric: str, name: str, results: Results) -> RecordedScore:
-    own = results.of_task("results")
+    values = results.of_task("results")
     lower = results.of_task("higher_is_better").get(metric) is False
     count = results.of_task("n-samples").get("effective")
     return RecordedScore(
         column,
         "lower" if lower else "higher",
-        own_mean=as_score(own.get(f"{metric},{name}", own.get(f"{metric},none"))),
+        own_mean=as_score(values.get(f"{metric},{name}", values.get(f"{metric},none"))),
         own_count=count if isinstance(count, int) else None,
         aggregation=_function_name(results.aggregation(metric, (metric,))),
     )
@@ -119,8 +119,8 @@ def _function_name(aggregation: str | None) -> str | None:
     """`<function pope_aggregate_f1 at 0x7f…>` without the address."""
     if aggregation is None:
         return None
-    found = re.fullmatch(r"<function (\S+) at 0x[0-9a-f]+>", aggregation)
-    return aggregation if found is None else found[1]
+    function = re.fullmatch(r"<function (\S+) at 0x[0-9a-f]+>", aggregation)
+    return aggregation if function is None else function[1]
 
 
 def _record(document: Document, names: list[str]) -> Columns:

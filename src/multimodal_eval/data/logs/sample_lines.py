@@ -209,15 +209,15 @@ def split_reasoning(text: str) -> tuple[str, str | None]:
 
 def references_of(target: object) -> list[str] | None:
     """The targets, none of them blank. A list was written as Python source."""
-    found = [target] if isinstance(target, str) else target if isinstance(target, list) else [target]
+    targets = target if isinstance(target, list) else [target]
     if isinstance(target, str) and target[:1] == "[" and target[-1:] == "]" and len(target) <= _LONGEST_LIST:
         try:
             values = ast.literal_eval(target)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             values = None
         if isinstance(values, list) and all(isinstance(value, str | int | float) for value in values):
-            found = values
-    return [str(value) for value in found if value is not None and str(value).strip()] or None
+            targets = values
+    return [str(value) for value in targets if value is not None and str(value).strip()] or None
 
 
 def metadata_of(prefix: str, content: object) -> Columns:

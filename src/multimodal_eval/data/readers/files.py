@@ -74,8 +74,8 @@ def file_set(name: Path, log: str | None = None) -> FileSet:
 
 
 def _log_of(path: Path) -> str | None:
-    found = recognised(path)
-    return None if found is None else found.name
+    log = recognised(path)
+    return None if log is None else log.name
 
 
 def _logs(name: Path, files: Sequence[DataFile], log: str | None) -> tuple[DataFile, ...]:

@@ -199,9 +199,9 @@ def reader_of(path: Path, log: str | None = None) -> Reader:
     """The reader of the file; an unknown format is refused. `log` is the name of a log format, if it is known."""
     from multimodal_eval.data.logs.recognised import log_format, recognised
 
-    found = recognised(path) if log is None else log_format(log)
-    if found is not None:
-        return found.records
+    format_ = recognised(path) if log is None else log_format(log)
+    if format_ is not None:
+        return format_.records
     suffix = bare_suffix(path)
     if suffix not in _READERS:
         known = ", ".join(SUFFIXES)
