@@ -7,7 +7,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from multimodal_eval.data.logs.inspect_eval import FORMAT
 from multimodal_eval.data.logs.zip_entries import open_zip
+from multimodal_eval.data.readers.inputs import FileInput
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.run.import_log import import_log
 from tests.data.logs.zip_files import DEFLATED, STORED, ZSTD, Entry, zip_bytes
 from tests.hostile.campaign import campaign, mmeval, tried
@@ -37,8 +41,7 @@ def _hostile(random: Random, entries: list[Entry]) -> list[Entry]:
         entry = random.choice(entries)
         match random.randrange(9):
             case 0 | 1 | 2 | 3:
-                is_json = entry.content[:1] in (b"{", b"[") and random.random() < 0.9
-                entry.content = damaged_json(random, entry.content) if is_json else deep(random)
+                entry.content = deep(random) if random.random() < 0.05 else _damaged(random, entry.content)
             case 4:
                 entry.method = random.choice((STORED, DEFLATED, ZSTD, 12))
             case 5:
@@ -51,6 +54,14 @@ def _hostile(random: Random, entries: list[Entry]) -> list[Entry]:
             case _:
                 entries.remove(entry) if len(entries) > 1 else None
     return entries
+
+
+def _damaged(random: Random, content: bytes) -> bytes:
+    """Other JSON, or damaged bytes if the content is not JSON any more."""
+    try:
+        return damaged_json(random, content)
+    except (ValueError, RecursionError):
+        return damaged(random, content)
 
 
 @campaign("inspect_json", cases=120)
@@ -68,8 +79,19 @@ def document(random: Random, folder: Path) -> str | None:
 
 
 def _read(random: Random, folder: Path, name: str) -> str | None:
-    """Import the log, or check it by the command."""
-    if random.random() < 0.2:
+    """Read the log, import it, or check it by the command."""
+    way = random.random()
+    if way < 0.1:
         return mmeval(folder, "validate", name).verdict
-    form = "inspect" if random.random() < 0.7 else None
-    return tried(lambda: import_log(folder / name, output=folder / "run", format=form))
+    if way < 0.4:
+        form = "inspect" if random.random() < 0.7 else None
+        return tried(lambda: import_log(folder / name, output=folder / "run", format=form))
+    return tried(lambda: _samples(folder / name))
+
+
+def _samples(path: Path) -> None:
+    problems = Problems()
+    for _ in FileInput(path, log="inspect").samples(problems, Summary()):
+        pass
+    problems.raise_if_any()
+    FORMAT.info(path)

@@ -427,6 +427,17 @@ def test_other_content_is_refused(tmp_path, content, said):
     assert said in problems.kept[0].message
 
 
+def test_a_broken_archive_is_a_problem(tmp_path):
+    path = log(tmp_path, {})
+    path.write_bytes(path.read_bytes()[:-30])
+    ((code, message, _),) = problems_of(path)
+    assert code == "TRUNCATED"
+    assert message == "not a readable log of inspect_ai: the directory at the end of the zip file is missing"
+    assert FORMAT.part_name(path) == "log"
+    with pytest.raises(InputError, match="directory at the end"):
+        FORMAT.info(path)
+
+
 def test_an_archive_without_a_header_is_refused(tmp_path):
     ((code, message, _),) = problems_of(write_zip(tmp_path / "x.eval", [Entry("samples/1_epoch_1.json")]))
     assert (code, message) == ("FORMAT", "not a log of inspect_ai: the zip file has no header.json")

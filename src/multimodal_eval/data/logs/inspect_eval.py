@@ -15,7 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from multimodal_eval.data.logs.inspect_files import Header, ScoreResult, is_json_log, is_zip_log, open_log
+from multimodal_eval.data.logs.inspect_files import (
+    Header,
+    ScoreResult,
+    is_json_log,
+    is_zip_log,
+    noting_faults,
+    open_log,
+)
 from multimodal_eval.data.logs.inspect_samples import (
     HARNESS,
     all_scores,
@@ -31,7 +38,7 @@ from multimodal_eval.data.readers.problems import Problems, Record
 __all__ = ["FORMAT"]
 
 _MEANS = ("mean", "accuracy")  # metrics of inspect_ai that are the mean of the scores
-_SPREADS = ("stderr", "std", "var", "bootstrap_stderr")
+_SPREADS = ("stderr", "std", "var", "bootstrap_stderr", "low", "high")
 _SETTINGS = ("temperature", "top_p", "max_tokens", "seed", "num_choices", "reasoning_effort", "system_message")
 
 
@@ -47,17 +54,15 @@ class InspectEval:
 
     def part_name(self, path: Path) -> str:
         """The task."""
-        problems = Problems()
-        with open_log(path, problems) as log:
-            task = None if log is None else log.header.eval.task
+        task = None
+        with noting_faults(path, Problems()), open_log(path) as log:
+            task = log.header.eval.task
         return task or path.stem
 
     def records(self, path: Path, problems: Problems) -> Iterator[Record]:
         """One record per sample and epoch, by epoch and id."""
         file = str(path)
-        with open_log(path, problems) as log:
-            if log is None:
-                return
+        with noting_faults(path, problems), open_log(path) as log:
             several = log.has_epochs
             kinds: dict[str, str] = {}
             for number, text in log.texts():
@@ -70,11 +75,10 @@ class InspectEval:
         problems, file = Problems(), str(path)
         scores: dict[str, _Column] = {}
         header, several = Header(), False
-        with open_log(path, problems) as log:
-            if log is not None:
-                header, several = log.header, log.has_epochs
-                for number, text in log.texts():
-                    _add_scores(scores, text, file, number, problems)
+        with noting_faults(path, problems), open_log(path) as log:
+            header, several = log.header, log.has_epochs
+            for number, text in log.texts():
+                _add_scores(scores, text, file, number, problems)
         problems.raise_if_any()
         results, notes = _results(header)
         return LogInfo(

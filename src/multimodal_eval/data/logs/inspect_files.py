@@ -22,7 +22,7 @@ from multimodal_eval.data.readers.blocks import BOM, DamagedStreamError
 from multimodal_eval.data.readers.json_file import DECODE_ERRORS, mapped
 from multimodal_eval.data.readers.problems import Problems
 
-__all__ = ["Header", "InspectFile", "open_log"]
+__all__ = ["Header", "InspectFile", "ScoreResult", "is_json_log", "is_zip_log", "noting_faults", "open_log"]
 
 _SAMPLE = re.compile(r"samples/(.*)_epoch_([0-9]{1,9})\.json", re.DOTALL)
 _HEADER, _START = "header.json", "_journal/start.json"
@@ -88,22 +88,27 @@ class InspectFile(Protocol):
 
 
 @contextmanager
-def open_log(path: Path, problems: Problems) -> Iterator[InspectFile | None]:
-    """The log in a file; None with a problem if it cannot be read. Damage that is found later is a problem too."""
-    file = str(path)
+def open_log(path: Path) -> Iterator[InspectFile]:
+    """The log in a file."""
+    with path.open("rb") as stream:
+        is_zip = stream.read(2) == b"PK"
+    if is_zip:
+        with open_zip(path) as entries:
+            yield _Archive(entries, str(path))
+    else:
+        with mapped(path) as text:
+            yield _Document(text, str(path))
+
+
+@contextmanager
+def noting_faults(path: Path, problems: Problems) -> Iterator[None]:
+    """Note damage to a log as a problem. What follows it is not read."""
     try:
-        with path.open("rb") as stream:
-            is_zip = stream.read(2) == b"PK"
-        if is_zip:
-            with open_zip(path) as entries:
-                yield _Archive(entries, file)
-        else:
-            with mapped(path) as text:
-                yield _Document(text, file)
+        yield
     except (BrokenZipError, DamagedStreamError) as fault:
-        problems.add(fault.code, f"not a readable log of inspect_ai: {fault}", file=file)
+        problems.add(fault.code, f"not a readable log of inspect_ai: {fault}", file=str(path))
     except _NotALogError as fault:
-        problems.add("FORMAT", f"not a log of inspect_ai: {fault}", file=file)
+        problems.add("FORMAT", f"not a log of inspect_ai: {fault}", file=str(path))
 
 
 class _NotALogError(Exception):

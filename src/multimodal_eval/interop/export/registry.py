@@ -55,6 +55,7 @@ FORMATS: Mapping[str, Format] = {
     "eee": Format(f"{_HERE}.eee", "Every Eval Ever: results with uncertainty, and instances.", output="folder"),
     "hf-eval-results": Format(f"{_HERE}.hf_eval_results", "Hugging Face Hub: .eval_results/NAME.yaml of a model."),
     "model-index": Format(f"{_HERE}.model_index", "Hugging Face Hub: model-index of a model card."),
+    "inspect": Format(f"{_HERE}.inspect_log", "inspect_ai: a log that its viewer opens.", takes="run", output="file"),
     "csv": Format(f"{_HERE}.csv_table", "One row per sample, or one per metric.", output="file"),
     "parquet": Format(f"{_HERE}.parquet_table", "One row per sample, or one per metric.", output="file"),
 }
