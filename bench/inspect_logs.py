@@ -40,7 +40,7 @@ if __name__ == "__main__":
     imported = import_log(sys.argv[1], output=sys.argv[2], workers=int(sys.argv[3]))
     count = imported.run.info.samples
     for mean in imported.means:
-        assert mean.ours is not None, mean
+        assert mean.mean is not None, mean
 """
 MEASURED = """
 import json, resource, time

@@ -24,16 +24,16 @@ SAMPLE = {
 
 def records(path):
     problems = Problems()
-    found = [record for _, record in FORMAT.records(path, problems)]
+    read = [record for _, record in FORMAT.records(path, problems)]
     assert not problems.kept
-    return found
+    return read
 
 
 def samples(path):
     problems = Problems()
-    found = list(FileInput(path).samples(problems, Summary()))
+    read = list(FileInput(path).samples(problems, Summary()))
     assert not problems.kept
-    return found
+    return read
 
 
 def problems_of(path):

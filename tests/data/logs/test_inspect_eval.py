@@ -40,14 +40,14 @@ def test_other_zip_files_are_not_logs(tmp_path):
 
 
 def test_epochs_are_samples_of_a_group():
-    found = samples(LOGS / "epochs.eval")
-    assert [sample.id for sample in found[:7]] == ["1#1", "2#1", "3#1", "4#1", "5#1", "6#1", "1#2"]
-    assert [(sample.group, sample.epoch) for sample in found[5:8]] == [("6", 1), ("1", 2), ("2", 2)]
-    assert len(found) == 18
-    assert found[0].question == "Repeat the word w1"
-    assert found[0].expected_answer == "w1"
-    assert found[0].generated_answer == "w1"
-    assert found[0].metadata["level"] == 1
+    rows = samples(LOGS / "epochs.eval")
+    assert [sample.id for sample in rows[:7]] == ["1#1", "2#1", "3#1", "4#1", "5#1", "6#1", "1#2"]
+    assert [(sample.group, sample.epoch) for sample in rows[5:8]] == [("6", 1), ("1", 2), ("2", 2)]
+    assert len(rows) == 18
+    assert rows[0].question == "Repeat the word w1"
+    assert rows[0].expected_answer == "w1"
+    assert rows[0].generated_answer == "w1"
+    assert rows[0].metadata["level"] == 1
 
 
 def test_every_scorer_is_a_column():
@@ -78,23 +78,23 @@ def test_a_score_that_is_nan_is_missing():
 
 
 def test_choices_and_their_letters():
-    one = next(sample for sample in samples(LOGS / "choices.eval") if sample.id == "two")
-    assert one.choices == ["1", "2", "3"]
-    assert one.expected_answer == "B"
-    assert one.metadata["answer.choice"] == "B"
-    assert one.metadata["metadata.id"] == 7  # a key of the sample's metadata, not its id
-    assert one.metadata["tags"] == ["x"]
+    sample = next(sample for sample in samples(LOGS / "choices.eval") if sample.id == "two")
+    assert sample.choices == ["1", "2", "3"]
+    assert sample.expected_answer == "B"
+    assert sample.metadata["answer.choice"] == "B"
+    assert sample.metadata["sample.id"] == 7  # a key of the sample's metadata, not its id
+    assert sample.metadata["tags"] == ["x"]
 
 
 def test_images_are_attachments():
-    found = samples(LOGS / "images.eval")
-    assert all(sample.image.startswith("data:image/png;base64,iVBORw0KGgo") for sample in found)
-    assert found[0].question == "What do you think?"
-    assert found[0].references == ["blue", "navy"]
-    assert [message.role for message in found[0].messages] == ["system", "user"]
-    assert [part.type for part in found[0].messages[1].parts] == ["image", "text"]
-    assert found[0].generated_answer == "blue"
-    assert found[0].metadata["reasoning"] == "Step by step."
+    rows = samples(LOGS / "images.eval")
+    assert all(sample.image.startswith("data:image/png;base64,iVBORw0KGgo") for sample in rows)
+    assert rows[0].question == "What do you think?"
+    assert rows[0].references == ["blue", "navy"]
+    assert [message.role for message in rows[0].messages] == ["system", "user"]
+    assert [part.type for part in rows[0].messages[1].parts] == ["image", "text"]
+    assert rows[0].generated_answer == "blue"
+    assert rows[0].metadata["reasoning"] == "Step by step."
 
 
 def test_answers_that_were_stopped():
@@ -122,28 +122,25 @@ def test_info_has_the_means_of_the_log():
     # Samples have 3, 3, 3, 1 and 3 scored epochs: the mean of the means of w1, w2, w3, w4 and w5.
     means = [(0.5 + 0.5 + 0.077) / 3, (0.077 + 0.077 + 0.5) / 3, 0.5, 0.077, (0.5 + 0.5 + 0.077) / 3]
     assert scores["inspect.graded"].own_mean == pytest.approx(sum(means) / 5)
-    assert "mean of every sample's mean" in scores["inspect.graded"].aggregation
+    assert scores["inspect.graded"].aggregation == "mean of the samples' means over their scored epochs"
     assert scores["inspect.match"].aggregation is None
     assert info.notes[0] == "match: accuracy over epochs by pass_at_2 is 0.9333 in the log"
 
 
-@pytest.mark.parametrize("name", ["epochs.eval", "choices.eval", "images.eval", "images.json"])
-def test_an_imported_mean_is_that_of_the_log_or_explained(tmp_path, name):
-    imported = import_log(LOGS / name, output=tmp_path / "run")
-    aggregations = {score.column: score.aggregation for score in imported.logs[0].scores}
-    assert imported.means
-    for mean in imported.means:
-        assert mean.is_equal == (aggregations[mean.metric] is None), mean
-
-
-def test_scores_of_failures_explain_a_difference():
+def test_an_imported_mean_is_that_of_the_log_or_explained(tmp_path):
+    differences = {}
+    for name in ("epochs.eval", "choices.eval", "images.eval", "images.json"):
+        for mean in import_log(LOGS / name, output=tmp_path / name).means:
+            if not mean.is_equal:
+                differences[name, mean.metric] = mean.explanation
     # The filtered answer is incorrect for inspect_ai (1 of 4 is correct), and unscored here (1 of 3).
-    includes, graded = FORMAT.info(LOGS / "images.eval").scores
-    assert includes.own_mean == 0.25
-    assert (
-        includes.aggregation == "the mean in the log includes the scores of 1 sample without an answer, unscored here"
-    )
-    assert graded.aggregation is None
+    counted = "its results have 0.25, which counts 1 samples without a score as 0"
+    means = 'its results have 0.3026 by "mean of the samples\' means over their scored epochs"'
+    assert differences == {
+        ("epochs.eval", "inspect.graded"): f"{means}, which is not the mean of the values per sample",
+        ("images.eval", "inspect.includes"): counted,
+        ("images.json", "inspect.includes"): counted,
+    }
 
 
 @pytest.mark.parametrize(

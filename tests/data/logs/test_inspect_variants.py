@@ -11,6 +11,7 @@ from multimodal_eval.data.logs.inspect_eval import FORMAT
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.run.evaluate import evaluate
+from multimodal_eval.run.import_log import import_log
 from tests.data.logs.inspect_log import HEADER, SAMPLE, first, log, problems_of, records, samples
 from tests.data.logs.zip_files import ZSTD, Entry, write_zip
 
@@ -23,31 +24,19 @@ class TestVariants:
         assert record["value.colour"] == "red"
         assert "inspect.colour" not in record
 
-    def test_text_counted_as_zero_explains_a_difference(self, tmp_path, form):
+    def test_text_that_counts_as_zero_explains_a_difference(self, tmp_path, form):
         results = {"scores": [{"name": "s", "scorer": "s", "metrics": {"mean": {"value": 0.5}}}]}
-        path = log(
-            tmp_path,
-            {"scores": {"s": {"value": 1}}},
-            {"scores": {"s": {"value": "?"}}},
-            header={**HEADER, "results": results},
-            form=form,
-        )
-        (score,) = FORMAT.info(path).scores
-        assert score.aggregation == "the mean in the log counts 1 value that is not a number as 0"
+        values = [{"scores": {"s": {"value": value}}} for value in (1, "?")]
+        path = log(tmp_path, *values, header={**HEADER, "results": results}, form=form)
+        (mean,) = import_log(path, output=tmp_path / "run").means
+        assert mean.explanation == "its results have 0.5, which counts 1 samples without a score as 0"
 
-    def test_metadata_of_several_types_are_several_columns(self, tmp_path, form):
-        changes = [{"metadata": {"level": value, "stop_reason": 1}} for value in (1, "two", 3.5, None, ["four"], True)]
-        found = samples(log(tmp_path, *changes, form=form))
-        assert [{key: value for key, value in sample.metadata.items() if "level" in key} for sample in found] == [
-            {"level": 1},
-            {"level.text": "two"},
-            {"level": 3.5},
-            {},
-            {"level.list": ["four"]},
-            {"level.boolean": True},
-        ]
-        assert found[0].metadata["stop_reason"] == "stop"
-        assert found[0].metadata["metadata.stop_reason"] == 1
+    def test_metadata_may_have_several_types_and_names_of_columns(self, tmp_path, form):
+        changes = [{"metadata": {"level": value, "stop_reason": 1}} for value in (1, "two", None, ["four"])]
+        rows = samples(log(tmp_path, *changes, form=form))
+        assert [sample.metadata.get("level") for sample in rows] == [1, "two", None, ["four"]]
+        assert rows[0].metadata["stop_reason"] == "stop"
+        assert rows[0].metadata["sample.stop_reason"] == 1
 
     def test_the_answer_may_be_in_the_message_only(self, tmp_path, form):
         parts = [{"type": "reasoning", "reasoning": "hidden", "summary": "short", "redacted": True}]
@@ -107,7 +96,24 @@ class TestVariants:
 
     def test_nan_elsewhere_is_null(self, tmp_path, form):
         change = {"metadata": {"a": float("nan"), "b": 1}, "store": {"x": float("inf")}}
-        assert first(log(tmp_path, change, form=form))["metadata"] == {"b": 1}
+        assert first(log(tmp_path, change, form=form))["metadata"] == {"a": None, "b": 1}
+
+    @pytest.mark.parametrize("half", [b'"\\ud800"', b'"\xed\xa0\x80"'])
+    def test_half_of_a_surrogate_pair_is_a_problem(self, tmp_path, form, half):
+        scores = {"HALF": {"value": float("nan"), "answer": "x"}}
+        item = json.dumps({**SAMPLE, "HALF": 1, "scores": scores}).encode().replace(b'"HALF"', half)
+        header = json.dumps(HEADER).encode()
+        path = tmp_path / f"log.{form}"
+        if form == "json":
+            path.write_bytes(header[:-1] + b', "samples": [' + item + b"]}")
+        else:
+            write_zip(path, [Entry("samples/1_epoch_1.json", item), Entry("header.json", header)])
+        ((code, _, line),) = problems_of(path)
+        assert (code, line) == ("CONTROL_CHAR" if half[1:2] == b"\\" else "ENCODING", 1)
+
+    def test_surrogate_pairs_beside_nan_are_characters(self, tmp_path, form):
+        change = {"scores": {"s": {"value": float("nan")}}, "metadata": {"a": "\U0001f600"}}
+        assert first(log(tmp_path, change, form=form))["metadata"] == {"a": "\U0001f600"}
 
     def test_a_sample_of_another_shape_is_a_problem(self, tmp_path, form):
         path = log(tmp_path, {}, {"output": {"completion": 7}}, {}, form=form)
@@ -143,8 +149,8 @@ class TestVariants:
 
 def test_samples_are_ordered_by_epoch_and_id(tmp_path):
     changes = [{"id": name, "epoch": epoch} for epoch in (2, 1) for name in ("10", "9", "b", "a")]
-    found = records(log(tmp_path, *changes))
-    assert [record["id"] for record in found] == [f"{name}#{epoch}" for epoch in "12" for name in ("9", "a", "b", "10")]
+    rows = records(log(tmp_path, *changes))
+    assert [record["id"] for record in rows] == [f"{name}#{epoch}" for epoch in "12" for name in ("9", "a", "b", "10")]
 
 
 def test_ids_may_be_numbers_and_texts(tmp_path):

@@ -122,8 +122,8 @@ def test_overlapping_entries_are_refused(tmp_path):
     ],
 )
 def test_damaged_entries_are_refused(tmp_path, entry, code, said):
-    found, message = refused(write_zip(tmp_path / "x", [entry, Entry("other", b"more content")]))
-    assert (found, said in message) == (code, True), message
+    seen, message = refused(write_zip(tmp_path / "x", [entry, Entry("other", b"more content")]))
+    assert (seen, said in message) == (code, True), message
 
 
 def test_a_damaged_entry_among_many_is_named(tmp_path):

@@ -47,7 +47,7 @@ def test_scores_survive_the_way_there_and_back(run, tmp_path, form):
     names = ["exact_match", "rouge_l"]
     assert scores_of(imported.run, [f"inspect.{name}" for name in names]) == scores_of(run, names)
     assert all(mean.is_equal for mean in imported.means)
-    assert {mean.metric: mean.own for mean in imported.means}["inspect.rouge_l"] == run["rouge_l"]["value"]
+    assert {mean.metric: mean.stated for mean in imported.means}["inspect.rouge_l"] == run["rouge_l"]["value"]
     before, after = (
         {sample.id: sample for part in range(len(each.info.parts)) for sample in each.folder.read_samples(part)}
         for each in (run, imported.run)
@@ -73,11 +73,20 @@ def test_an_imported_log_is_exported_as_it_was(tmp_path, name):
     second = import_log(tmp_path / "again.eval", output=tmp_path / "again").run
     assert second.metrics == first.metrics
     assert scores_of(second, second.metrics) == scores_of(first, first.metrics)
-    for one, other in zip(first.folder.read_samples(0), second.folder.read_samples(0), strict=True):
-        assert (one.id, one.epoch, one.question, one.image) == (other.id, other.epoch, other.question, other.image)
-        assert (one.generated_answer, one.error, one.choices) == (other.generated_answer, other.error, other.choices)
-        assert one.metadata.get("reasoning") == other.metadata.get("reasoning")
-        assert one.metadata.get("input_tokens") == other.metadata.get("input_tokens")
+    for before, after in zip(first.folder.read_samples(0), second.folder.read_samples(0), strict=True):
+        assert (before.id, before.epoch, before.question, before.image) == (
+            after.id,
+            after.epoch,
+            after.question,
+            after.image,
+        )
+        assert (before.generated_answer, before.error, before.choices) == (
+            after.generated_answer,
+            after.error,
+            after.choices,
+        )
+        assert before.metadata.get("reasoning") == after.metadata.get("reasoning")
+        assert before.metadata.get("input_tokens") == after.metadata.get("input_tokens")
 
 
 def test_results_have_the_interval_and_the_kind(run, tmp_path):

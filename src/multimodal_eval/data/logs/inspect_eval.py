@@ -47,6 +47,8 @@ class InspectEval:
 
     name, harness = "inspect", HARNESS
     suffixes = (".eval", ".json")
+    files = "*.eval, or *.json"
+    takes = "input, choices, targets, answers, reasoning, errors, epochs, images, tokens, the scores of every scorer"
 
     def recognises(self, head: Head) -> bool:
         """By the first entry of the zip file, or the first keys of the object."""
@@ -64,11 +66,10 @@ class InspectEval:
         file = str(path)
         with noting_faults(path, problems), open_log(path) as log:
             several = log.has_epochs
-            kinds: dict[str, str] = {}
             for number, text in log.texts():
                 sample = decoded(text, file, number, problems)
                 if sample is not None:
-                    yield number, record_of(sample, text, kinds, several=several)
+                    yield number, record_of(sample, text, several=several)
 
     def info(self, path: Path) -> LogInfo:
         """What the header says, and the columns of all scores."""
@@ -100,11 +101,8 @@ class _Column:
     """What a pass over all samples finds about a column of scores."""
 
     name: str
-    rows: int = 0
-    failures: int = 0  # scores of samples that are failures here
-    texts: int = 0  # values that are not numbers
     is_graded: bool = True  # all values are letters or booleans
-    ids: array[int] = field(default_factory=lambda: array("q"))
+    ids: array[int] = field(default_factory=lambda: array("q"))  # hashes, of scores that are not those of failures
 
     def has_equal_epochs(self) -> bool:
         """Whether all samples have as many scores."""
@@ -120,15 +118,10 @@ def _add_scores(columns: dict[str, _Column], text: bytes, file: str, number: int
     for name, score in all_scores(sample).items():
         for column_name, value, written in score_values(name, score.value):
             if value is None:
-                if written is not None and column_name in columns:
-                    columns[column_name].texts += 1
                 continue
             column = columns.setdefault(column_name, _Column(column_name))
             column.is_graded &= isinstance(written, str | bool) and 0 <= value <= 1
-            if failed:
-                column.failures += 1
-            else:
-                column.rows += 1
+            if not failed:
                 column.ids.append(hash(sample.id))
 
 
@@ -158,27 +151,11 @@ def _recorded(column: _Column, results: list[ScoreResult] | None, several: bool)
         for metric, value in result.metrics.items():
             if mean is None and _is_mean(result, metric) and as_score(value.value) is not None:
                 mean, count = as_score(value.value), result.scored_samples
-    if mean is not None:
-        aggregation = _difference(column, several)
+    if several and not column.has_equal_epochs():
+        aggregation = "mean of the samples' means over their scored epochs"
     low, high = (0.0, 1.0) if column.is_graded else (None, None)
     own_count = None if several else count
     return RecordedScore(column.name, low=low, high=high, own_mean=mean, own_count=own_count, aggregation=aggregation)
-
-
-def _difference(column: _Column, several: bool) -> str | None:
-    """Why the mean in the log is not that of the scores here; None if it is."""
-    reasons = []
-    if column.failures:
-        samples = "1 sample" if column.failures == 1 else f"{column.failures:,} samples"
-        reasons.append(f"includes the scores of {samples} without an answer, unscored here")
-    if column.texts:
-        values = (
-            "1 value that is not a number" if column.texts == 1 else f"{column.texts:,} values that are not numbers"
-        )
-        reasons.append(f"counts {values} as 0")
-    if several and not column.has_equal_epochs():
-        reasons.append("is the mean of every sample's mean over its scored epochs, whose number varies")
-    return f"the mean in the log {'; it '.join(reasons)}" if reasons else None
 
 
 def _status(header: Header) -> list[str]:

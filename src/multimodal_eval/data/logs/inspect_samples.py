@@ -239,11 +239,8 @@ def all_scores(sample: LoggedSample | _ScoresOnly) -> Mapping[str, LoggedScore]:
     return {} if sample.score is None else {"score": sample.score}
 
 
-def record_of(sample: LoggedSample, text: bytes, kinds: dict[str, str], *, several: bool) -> Columns:
-    """The record of a sample; `text` has its attachments. `several`: the log has several epochs.
-
-    `kinds` are the types of the sample's metadata in earlier records, to which those of this one are added.
-    """
+def record_of(sample: LoggedSample, text: bytes, *, several: bool) -> Columns:
+    """The record of a sample; `text` has its attachments. `several`: the log has several epochs."""
     resolve = attachments_of(text)
     output = sample.output
     record: Columns = {"id": f"{sample.id}#{sample.epoch}" if several else str(sample.id)}
@@ -264,7 +261,7 @@ def record_of(sample: LoggedSample, text: bytes, kinds: dict[str, str], *, sever
     columns = _columns(sample)
     record.update(columns)
     if sample.metadata:
-        record["metadata"] = _metadata(sample.metadata, columns, kinds)
+        record["metadata"] = _metadata(sample.metadata, columns)
     return record
 
 
@@ -289,23 +286,9 @@ def _columns(sample: LoggedSample) -> Columns:
     return values
 
 
-def _metadata(metadata: Mapping[str, Any], columns: Columns, kinds: dict[str, str]) -> Columns:
+def _metadata(metadata: Mapping[str, Any], columns: Columns) -> Columns:
     """The metadata of a sample, without collisions with columns of the record."""
-    values: Columns = {}
-    for key, value in metadata.items():
-        if value is None:
-            continue
-        kind = _kind(value)
-        name = f"metadata.{key}" if key in columns or key in _TAKEN else key
-        # A column has one type, but metadata in a log may have several.
-        values[name if kinds.setdefault(name, kind) == kind else f"{name}.{kind}"] = value
-    return values
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    return {int: "number", float: "number", str: "text", dict: "object"}.get(type(value), type(value).__name__)
+    return {f"sample.{key}" if key in columns or key in _TAKEN else key: value for key, value in metadata.items()}
 
 
 def _about_output(output: _Output) -> Columns:

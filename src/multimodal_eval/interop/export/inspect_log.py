@@ -278,8 +278,10 @@ def _input(sample: Sample) -> str | list[dict[str, Any]]:
 def _part(kind: str, source: object) -> dict[str, Any]:
     if isinstance(source, bytes):
         default = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4"}[kind]
-        found = next((name for head, name in _TYPES.items() if kind == "image" and source.startswith(head)), default)
-        source = f"data:{found};base64,{b64encode(source).decode()}"
+        media_type = next(
+            (name for head, name in _TYPES.items() if kind == "image" and source.startswith(head)), default
+        )
+        source = f"data:{media_type};base64,{b64encode(source).decode()}"
     part: dict[str, Any] = {"type": kind, kind: str(source)}
     if kind != "image":
         name = str(source).rpartition(".")[2].lower()
