@@ -7,7 +7,7 @@ An instance is one score of one sample, so that the instances of a sample become
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -57,9 +57,9 @@ class EveryEvalEver:
             return "/".join(folders[-4:-1])
         return path.name.removesuffix(_SAMPLES).removesuffix(".json")
 
-    def main_file(self, path: Path) -> Path:
-        """The file that stands for both: the instances, if there are any."""
-        return _files(path).instances or path
+    def main_files(self, paths: Sequence[Path]) -> list[Path]:
+        """The instances, or the results if there are none, once for each pair."""
+        return list(dict.fromkeys(_files(path).instances or path for path in paths))
 
     def records(self, path: Path, problems: Problems) -> Iterator[Record]:
         """One record per sample, and epoch, in the order of the file."""

@@ -8,7 +8,7 @@ columns are metadata too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -20,7 +20,7 @@ import msgspec
 
 from multimodal_eval.data.readers.problems import Problems, Record
 
-__all__ = ["Head", "LogFormat", "LogInfo", "RecordedScore", "SeveralFiles", "as_score", "score_column"]
+__all__ = ["HasCompanions", "Head", "LogFormat", "LogInfo", "RecordedScore", "as_score", "score_column"]
 
 _LONGEST = 80  # characters of a name, which becomes part of the name of a file
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partly correct, incorrect, no answer
@@ -103,11 +103,11 @@ class LogFormat(Protocol):
 
 
 @runtime_checkable
-class SeveralFiles(Protocol):
-    """A format whose logs consist of several files, each of which is recognised."""
+class HasCompanions(Protocol):
+    """A format whose logs consist of several files, of which one is read and the others belong to it."""
 
-    def main_file(self, path: Path) -> Path:
-        """The file that stands for the log, given one of its files."""
+    def main_files(self, paths: Sequence[Path]) -> list[Path]:
+        """Of the files of this format in a folder, those that are read."""
         ...
 
 

@@ -21,6 +21,11 @@ _MODULES = {
     "lmms-eval": "lmms_eval",
     "inspect": "inspect_eval",
     "eee": "eee",
+    "openai-batch": "openai_batch",
+    "helm": "helm",
+    "evalscope": "evalscope",
+    "lighteval": "lighteval",
+    "vlmevalkit": "vlmevalkit",
 }
 LOG_FORMATS = tuple(_MODULES)
 # Name -> its module in `data.datasets`.
@@ -31,7 +36,7 @@ _DATASETS = {
     "croissant": "croissant",
 }
 # Suffixes of files that may be logs or datasets.
-SUFFIXES = (".jsonl", ".json", ".tsv", ".parquet", ".eval", ".xlsx", ".tar", ".jsonld")
+SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".eval", ".xlsx", ".tar", ".jsonld")
 
 
 @cache

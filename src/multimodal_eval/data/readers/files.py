@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.records import InputFile
-from multimodal_eval.data.logs.log_format import SeveralFiles
+from multimodal_eval.data.logs.log_format import HasCompanions
 from multimodal_eval.data.logs.recognised import log_format, recognised
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.formats import Reader, check_file, reader_of
@@ -93,8 +93,8 @@ def _logs(name: Path, files: Sequence[DataFile], log: str | None) -> tuple[DataF
         formats = {path: each for path, each in formats.items() if bare_suffix(path) in suffixes}
     chosen = log_format(known[0])
     logs = [file for file in files if formats.get(file.path) is not None]
-    if isinstance(chosen, SeveralFiles):  # each log once, whichever of its files are here
-        logs = [DataFile(path) for path in dict.fromkeys(chosen.main_file(file.path) for file in logs)]
+    if isinstance(chosen, HasCompanions):
+        logs = [DataFile(path) for path in chosen.main_files([file.path for file in logs])]
     if getattr(chosen, "every_file", False):
         alike = [file.path for file in files if bare_suffix(file.path) in chosen.suffixes]
         _refuse_others(name, known[0], alike, formats)
