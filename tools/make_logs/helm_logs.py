@@ -52,13 +52,13 @@ def main(folder: Path) -> None:
     from helm.benchmark import run
     from helm.clients.simple_client import SimpleClient
 
-    SimpleClient.invoke_model = lambda self, request: {"completions": [answer(request["prompt"])]}  # type: ignore
+    SimpleClient.invoke_model = lambda self, request: {"completions": [answer(request["prompt"])]}
     make_request = SimpleClient.make_request
 
     def timed(self: Any, request: Any) -> Any:
         return replace(make_request(self, request), request_time=0.25, request_datetime=1)
 
-    SimpleClient.make_request = timed  # type: ignore
+    SimpleClient.make_request = timed
     for name, entry in RUNS.items():
         Path("entries.conf").write_text(f'entries: [{{description: "{entry}", priority: 1}}]', encoding="utf-8")
         sys.argv = ["helm-run", "--conf-paths", "entries.conf", "--suite", name, "--max-eval-instances", "4"]

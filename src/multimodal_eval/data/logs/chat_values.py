@@ -29,11 +29,13 @@ def text_of(content: object) -> str | None:
     if not isinstance(content, list):
         return content if isinstance(content, str) else None
     texts = [
-        part.get("text") if isinstance(part, Mapping) and part.get("type", "text") in _TEXT_PARTS else part
-        for part in content
+        text for part in content if isinstance(text := _text_part(part) if isinstance(part, Mapping) else part, str)
     ]
-    texts = [text for text in texts if isinstance(text, str)]
     return "\n".join(texts) if texts else None
+
+
+def _text_part(part: Mapping[str, Any]) -> object:
+    return part.get("text") if part.get("type", "text") in _TEXT_PARTS else None
 
 
 def reasoning_of(content: object) -> str | None:
@@ -66,9 +68,9 @@ def conversation(messages: Sequence[object]) -> dict[str, object]:
     elif images:
         columns["images"] = images
     for kind in ("audio", "video"):
-        media = [medium for part in _parts(content) if (medium := _medium(part, kind)) is not None]
-        if len(media) == 1:
-            columns[kind] = media[0]
+        others = [medium for part in _parts(content) if (medium := _medium(part, kind)) is not None]
+        if len(others) == 1:
+            columns[kind] = others[0]
     system = [text for message in known if message["role"] == "system" if (text := text_of(message.get("content")))]
     if system:
         columns["system"] = "\n".join(system)

@@ -154,8 +154,9 @@ class Evalscope:
                 reviewed.add(index)
                 yield line, _of_review(review, repeated) | _counts(predictions.get(index))
             for number, index in enumerate(predictions, 1):
-                if index not in reviewed and (prediction := predictions.get(index)) is not None:
-                    yield number, {"error": "the reply was not reviewed", **_of_prediction(prediction)}
+                left = None if index in reviewed else predictions.get(index)
+                if left is not None:
+                    yield number, {"error": "the reply was not reviewed", **_of_prediction(left)}
 
     def info(self, path: Path) -> LogInfo:
         """What the report says."""

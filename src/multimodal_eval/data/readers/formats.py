@@ -191,6 +191,7 @@ _READERS: dict[str, Reader] = {
     **{suffix: partial(read_delimited, delimiter=delimiter) for suffix, delimiter in DELIMITERS.items()},
     ".parquet": read_parquet,
 }
+_PICKLES = (".pkl", ".pickle")
 SUFFIXES = tuple(_READERS)  # also followed by .gz or .zst
 COLUMNAR = tuple(suffix for suffix in SUFFIXES if suffix != ".json")  # those that compiled code reads as columns
 
@@ -203,6 +204,10 @@ def reader_of(path: Path, log: str | None = None) -> Reader:
     if format_ is not None:
         return format_.records
     suffix = bare_suffix(path)
+    if suffix in _PICKLES:
+        message = "a pickle can run any program when it is read, and is refused."
+        hint = "VLMEvalKit's other files have the same rows: name the .xlsx, .tsv, .csv or .json file."
+        raise InputError([Problem(code="FORMAT", message=message, file=str(path), hint=hint)])
     if suffix not in _READERS:
         known = ", ".join(SUFFIXES)
         message = f"no format has the suffix {suffix!r}. Known: {known}, also with .gz or .zst"
