@@ -1,7 +1,7 @@
 """Produce files with VLMEvalKit: `python vlmevalkit_logs.py FOLDER`, where ms-vlmeval and XlsxWriter are installed.
 
 It needs no network and no model: scripted predictions go through VLMEvalKit's own functions, which write the
-predictions, evaluate them and write the results. Some predictions look like missing values, and two are failures. The
+predictions, evaluate them and write the results. Some predictions look like missing values, and one is a failure. The
 fixtures were made with ms-vlmeval 0.0.20.
 """
 
@@ -66,6 +66,8 @@ def main(folder: Path) -> None:
     file = str(folder / "words" / "toy_TextVQA.xlsx")
     dump(pd.DataFrame(WORDS, columns=["index", "question", "answer", "prediction"]), file)
     ImageVQADataset.evaluate_heuristic(SimpleNamespace(dataset_name="TextVQA"), file)
+    for pickle in folder.rglob("*.pkl"):
+        pickle.unlink()
 
 
 if __name__ == "__main__":

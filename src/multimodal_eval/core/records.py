@@ -204,6 +204,7 @@ class ReportedScore(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     log: str | None = None  # which of several logs reports it
     samples: int | None = None  # how many it is about
     aggregation: str | None = None  # as the harness names it, if it is not a mean
+    decimals: int | None = None  # to which the harness rounds it
 
 
 class ImportInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

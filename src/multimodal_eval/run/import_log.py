@@ -72,7 +72,8 @@ class OwnMean:
             return f"{text}, which is exp(-mean): the values are log-likelihoods"
         if self.reported.aggregation is not None:
             return f"{text} by {self.reported.aggregation!r}, which is not the mean of the values per sample"
-        if (decimals := _decimals(stated)) > 1 and stated in (round(mean, decimals), round(100 * mean, decimals)):
+        decimals = self.reported.decimals or _decimals(stated)
+        if decimals > 1 and stated in (round(mean, decimals), round(100 * mean, decimals)):
             return f"{text}, which is rounded"
         unscored = entry.n_total - entry.n_scored
         if unscored and _is_close(stated, mean * entry.n_scored / entry.n_total):
@@ -214,6 +215,7 @@ def _import_info(logs: list[tuple[DataFile, LogInfo]]) -> ImportInfo:
                 log=file.prefix.removesuffix("/") or None,
                 samples=score.own_count,
                 aggregation=score.aggregation,
+                decimals=score.decimals,
             )
             for file, log in logs
             for score in log.scores

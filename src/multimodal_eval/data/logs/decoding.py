@@ -66,7 +66,8 @@ def decoded_elements(
                 where = "the file" if key is None else f"`{key}`"
                 problems.add("TYPE", f"{where} must be a list", file=file)
                 return
-            yield from _elements(text, start.end(), file, problems, decoder, what)
+            budget = limits.Budget(file, path.stat().st_size) if path.suffix.lower() in COMPRESSED else None
+            yield from _elements(text, start.end(), file, problems, decoder, what, budget)
     except DamagedStreamError as damage:
         problems.add(damage.code, str(damage), file=file)
 
@@ -78,6 +79,7 @@ def _elements(
     problems: Problems,
     decoder: msgspec.json.Decoder[Struct],
     what: str,
+    budget: limits.Budget | None,
 ) -> Iterator[tuple[int, Struct]]:
     line, closed, last_good = 1 + text[:position].count(b"\n"), False, 0
     while not closed:
@@ -88,6 +90,8 @@ def _elements(
                 limits.refuse_text(file, here)
             raw = bytes(text[begin:end])
             limits.check_json(raw, file, here)
+            if budget is not None:
+                budget.spend_json(raw)
             if broken and end == elements[-1][1]:
                 continue  # it is cut off, which is reported below
             decoded = _decoded(raw, decoder, what, problems, _Place(file, here, begin, last_good))

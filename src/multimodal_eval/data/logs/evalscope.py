@@ -26,6 +26,7 @@ __all__ = ["FORMAT"]
 HARNESS = "evalscope"
 _REPEATED = re.compile(rb'"generation_index"\s*:\s*[1-9]')
 _LONGEST_KEY = 40  # bytes around the end of a block
+_DECIMALS = 4  # of the means in a report
 _LONGEST_CAUSE = 100  # characters
 _USABLE = ("success", "fallback", "degraded")
 _STATISTICS = {"recall": "R", "precision": "P", "f1": "F"}
@@ -331,6 +332,7 @@ def _recorded(name: str, report: _Report, subset: str) -> RecordedScore:
             own_mean=None if part is None else as_score(part.score),
             own_count=None if part is None else part.num,
             aggregation=None if aggregation in ("mean", "identity") else aggregation,
+            decimals=_DECIMALS,
         )
     return RecordedScore(score_column(HARNESS, name))
 

@@ -7,6 +7,7 @@ own, since HELM averages them apart: `helm.exact_match`, `helm.exact_match_typos
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,14 @@ import msgspec
 
 from multimodal_eval.data.logs.decoding import decoded_elements, document_of
 from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, score_column
+from multimodal_eval.data.readers.blocks import DamagedStreamError, open_bytes
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
 __all__ = ["FORMAT"]
 
 HARNESS = "helm"
 _STATE, _PER_INSTANCE = "scenario_state.json", "per_instance_stats.json"
+_TRIALS, _HEAD = re.compile(rb'"num_train_trials"\s*:\s*(\d{1,6})'), 1 << 16
 _CHOSEN = "predicted_index"  # of the references, if each is a request of its own
 # Counts and times of the requests, which are not scores.
 _COUNTS = {
@@ -247,11 +250,11 @@ def _beside(path: Path, name: str) -> Path | None:
 
 def _scores(path: Path, problems: Problems) -> _Scores:
     """The scores of a run, from the file beside its states. They are numbers only, and fit into memory."""
-    scores = _Scores({}, {}, {}, 1)
+    scores = _Scores({}, {}, {}, _trials(path))
     file = _beside(path, _PER_INSTANCE)
     if file is None:
         return scores
-    splits, trials, named = set[str | None](), 1, list[tuple[Key, str, str | None, float]]()
+    splits, trials, named = set[str | None](), scores.trials, list[tuple[Key, str, str | None, float]]()
     for _, entry in decoded_elements(file, problems, _PER_INSTANCES, "statistics of an instance of HELM"):
         key = entry.instance_id, entry.train_trial_index, _perturbed(entry.perturbation)
         trials = max(trials, entry.train_trial_index + 1)
@@ -271,6 +274,16 @@ def _scores(path: Path, problems: Problems) -> _Scores:
         scores.columns.setdefault(column, (metric, split, key[2]))
         scores.values.setdefault(key, {})[column] = value
     return _Scores(scores.values, scores.counts, scores.columns, trials)
+
+
+def _trials(path: Path) -> int:
+    """The number of train trials, from the settings at the beginning of the states."""
+    try:
+        with open_bytes(path) as stream:
+            match = _TRIALS.search(stream.read(_HEAD))
+    except (OSError, DamagedStreamError):
+        return 1
+    return 1 if match is None else int(match[1])
 
 
 def _means(path: Path) -> dict[tuple[str, str | None, str], float]:

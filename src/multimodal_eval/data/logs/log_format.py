@@ -61,6 +61,7 @@ class RecordedScore:
     own_mean: float | None = None
     own_count: int | None = None
     aggregation: str | None = None  # as the harness names it, if it is not a mean
+    decimals: int | None = None  # to which the harness rounds its mean
 
 
 @dataclass(frozen=True)

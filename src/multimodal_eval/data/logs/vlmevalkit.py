@@ -85,11 +85,11 @@ class VLMEvalKit:
                 f"{failures} of {rows} predictions are failures of the model's API. VLMEvalKit gives them a score; "
                 "here they are unscored"
             )
-        means = _means(path)
+        means, model = _means(path), _model(path)
         return LogInfo(
             HARNESS,
-            model=None,
-            task=self.part_name(path),
+            model=model,
+            task=self.part_name(path).removeprefix(f"{model}_"),
             scores=tuple(
                 RecordedScore(
                     score_column(HARNESS, name),
@@ -109,6 +109,12 @@ def _evaluates(path: Path, predictions: Path) -> bool:
     """Whether a file has the name of an evaluation of the predictions."""
     start = predictions.name.partition(".")[0]
     return path.parent == predictions.parent and path.name.startswith(f"{start}_")
+
+
+def _model(path: Path) -> str | None:
+    """The folder `MODEL/T20261116-…` of a file, if its name starts with that of the model."""
+    model = path.parent.parent.name if path.parent.name.startswith("T2") else path.parent.name
+    return model if model and path.name.startswith(f"{model}_") else None
 
 
 def _header(data: bytes, delimiter: str) -> list[str]:

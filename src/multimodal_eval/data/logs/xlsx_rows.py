@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.parsers import expat
 
-from multimodal_eval.core.errors import shorten
+from multimodal_eval.core.errors import InputError, shorten
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.problems import Problems
 
@@ -47,6 +47,8 @@ def read_xlsx(path: Path, problems: Problems) -> Iterator[tuple[int, list[str]]]
         _check_directory(path)
         with zipfile.ZipFile(path) as archive:
             yield from _rows(archive, path)
+    except InputError:  # of a limit
+        raise
     except _DamagedError as fault:
         problems.add("FORMAT", f"not a readable .xlsx file: {fault}", file=file)
     except expat.ExpatError as fault:
@@ -73,12 +75,13 @@ def _rows(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[int, list[str]
     size, file = path.stat().st_size, str(path)
     shared = list(_shared_texts(archive, file, size)) if _SHARED in names else []
     sheet = _first_sheet(archive, names, file, size)
-    cells = _Cells(shared, file)
+    cells, budget = _Cells(shared, file), limits.Budget(file, size)
     with archive.open(sheet) as entry:
         for _ in _parsed(entry, cells, file, size, whole=False):
             rows, cells.rows = cells.rows, []
-            yield from rows
-    yield from cells.rows
+            for number, row in rows:
+                budget.spend(len(row))
+                yield number, row
 
 
 def _first_sheet(archive: zipfile.ZipFile, names: set[str], file: str, size: int) -> str:
@@ -242,7 +245,6 @@ def _shared_texts(archive: zipfile.ZipFile, file: str, size: int) -> Iterator[st
         for _ in _parsed(entry, texts, file, size, whole=True):
             yield from texts.texts
             texts.texts = []
-    yield from texts.texts
 
 
 def _all(entry: IO[bytes], handler: _Found, file: str, size: int) -> None:
@@ -265,6 +267,7 @@ def _parsed(
         parser.Parse(block, False)
         yield
     parser.Parse(b"", True)
+    yield
 
 
 def _refuse_doctype(*_: Any) -> None:
