@@ -15,7 +15,7 @@ from multimodal_eval import evaluate
 from multimodal_eval.core import linear_patterns
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.failures import compiled_patterns
-from multimodal_eval.core.linear_patterns import LinearPattern, linear_pattern
+from multimodal_eval.core.linear_patterns import LinearPattern, group_pattern, linear_pattern
 from tests.hostile.foreign import edited
 
 SLOW = ["(a+)+$", "(a|a)*b", "(?:a?){40}a{40}b", "(.*,){20}b", "(a*)*b", "(?:a|a)(?:a|a)" * 20 + "b", "a*a*a*a*a*b"]
@@ -119,3 +119,15 @@ def test_a_cleared_cache_changes_nothing(parts, text):
 def test_the_patterns_of_the_sets_stay_as_they_are():
     (known,) = compiled_patterns(("\\s*\\[ERROR\\]",))
     assert isinstance(known, re.Pattern)
+
+
+@pytest.mark.parametrize("pattern", [*SLOW, "(", r"(a)\1", "(.*)(.*)(.*)(.*)"])
+def test_groups_only_of_patterns_that_are_fast(pattern):
+    with pytest.raises(ConfigError, match=r"could take too long|not a regular expression"):
+        group_pattern(pattern)
+
+
+def test_groups_of_the_paths_of_datasets():
+    match = group_pattern("^default/(?:partial-)?(train|test)/.+parquet$").match("default/partial-test/0.parquet")
+    assert match is not None
+    assert match[1] == "test"

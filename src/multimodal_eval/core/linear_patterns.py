@@ -69,7 +69,7 @@ def group_pattern(pattern: str) -> re.Pattern[str]:
     repeats = list(_repeats(tree))
     longer = [body for low, high, body in repeats if high - low > 1 or high > 1]
     paths = 2 ** (len(repeats) - len(longer)) * _branches(tree)
-    is_flat = all(not list(_repeats(body)) for body in longer)
+    is_flat = all(not list(_repeats(body)) and _branches(body) == 1 for body in longer)
     if not (is_flat and len(longer) <= _GROUP_REPEATS and paths <= _PATHS and _is_known(tree)):
         raise ConfigError(f"the pattern {pattern[:200]!r} could take too long to match")
     return compiled

@@ -229,7 +229,7 @@ def _kind(value: object) -> Kind:
 def peeked(path: Path, log: str | None = None) -> dict[str, Kind]:
     """The columns of a file by its schema, or by its first records; none if they cannot be read.
 
-    `log` is the format of a log of another harness.
+    `log` is the name of its format, if it is a log or a dataset.
     """
     with suppress(MultimodalEvalError, OSError):
         if log is None and bare_suffix(path) == ".parquet":
@@ -237,7 +237,7 @@ def peeked(path: Path, log: str | None = None) -> dict[str, Kind]:
         reader = reader_of(path, log)
         if reader is not read_coco_annotations:
             kinds = kinds_of(record for _, record in islice(reader(path, Problems()), PEEKED))
-            return dict.fromkeys(kinds, "text") if log is None and is_textual(path) else kinds
+            return dict.fromkeys(kinds, "text") if is_textual(path, log) else kinds
     return {}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from multimodal_eval.core.errors import InputError, Problem, shorten
+from multimodal_eval.core.visible import visible
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.blocks import (
     BLOCK,
@@ -181,7 +182,7 @@ def read_parquet(
         raise
     except parquet_errors() as fault:
         code = "TRUNCATED" if "magic bytes" in str(fault) or "size" in str(fault) else "SYNTAX"
-        problems.add(code, f"not a readable Parquet file: {fault}", file=file)
+        problems.add(code, f"not a readable Parquet file: {visible(str(fault))}", file=file)
 
 
 _READERS: dict[str, Reader] = {
@@ -238,6 +239,6 @@ def is_log(path: Path) -> bool:
     return recognised(path) is not None
 
 
-def is_textual(path: Path) -> bool:
-    """Whether all values in this format are text."""
-    return bare_suffix(path) in DELIMITERS and not is_log(path)
+def is_textual(path: Path, log: str | None = None) -> bool:
+    """Whether all values in this format are text. `log` is the name of a log format, if it is known."""
+    return bare_suffix(path) in DELIMITERS and log is None and not is_log(path)

@@ -168,8 +168,8 @@ class FileInput:
 
     def _checker(self, files: FileSet, problems: Problems) -> RecordChecker:
         columns = self.columns_in(files)
-        taken = self.taken_in(files, columns)
-        return checker_of(files.files[0].path, problems, columns, self.annotators, taken, files.files[0].log)
+        first, taken = files.files[0], self.taken_in(files, columns)
+        return checker_of(first.path, problems, columns, self.annotators, taken, first.log)
 
     def columns_in(self, files: FileSet) -> ColumnMap:
         """The columns of the fields in the data or in the predictions: results of COCO and VQA have their own."""
@@ -187,8 +187,7 @@ class FileInput:
         """
         role: Role = "predictions" if files is self.prediction_files else "data"
         pair: tuple[Role, str] | None = None if self.predictions is None else (role, str(files.name))
-        first = files.files[0]
-        return taken_columns(peeked(first.path, first.log), columns, self.annotators, pair)
+        return taken_columns(peeked(files.files[0].path, files.files[0].log), columns, self.annotators, pair)
 
     def _fill(self, index: PredictionIndex, problems: Problems, summary: Summary) -> RecordChecker:
         assert self.prediction_files is not None
@@ -265,14 +264,9 @@ def checker_of(
     taken: TakenColumns | None = None,
     log: str | None = None,
 ) -> RecordChecker:
-    """The checker for the records of a file; `columns` maps fields to columns with other names.
-
-    `log` is the format of a log of another harness.
-    """
-    textual = log is None and is_textual(path)
-    return RecordChecker(
-        str(path), problems, columns, textual=textual, annotators=annotators, taken=taken, may_mix=log is not None
-    )
+    """The checker for the records of a file; `columns` maps fields to columns with other names."""
+    textual = is_textual(path, log)
+    return RecordChecker(str(path), problems, columns, textual=textual, annotators=annotators, taken=taken)
 
 
 def checked_records(
