@@ -101,3 +101,38 @@ def _content(random: Random, plain: dict[str, Any]) -> bytes:
         value = changed(random, value)
     text = yaml.safe_dump(value, allow_unicode=random.random() < 0.5).encode("utf-8", "surrogatepass")
     return damaged(random, text) if random.random() < 0.25 else text
+
+
+TASK: dict[str, Any] = {
+    "name": "colours",
+    "version": 1,
+    "data": {"path": "data.jsonl", "format": None, "image_root": "."},
+    "columns": {"expected_answer": "expected_answer"},
+    "prompt": "{{ id }}\n",
+    "metrics": ["rouge_l", "exact_match"],
+    "rules": {"exact_match": "squad@1.1"},
+    "options": {"rouge_l": {"beta": 1.2}},
+    "generation": {"parameters": {"temperature": 0, "max_tokens": 5}, "epochs": 1},
+}
+HARNESS: dict[str, Any] = {
+    "task": "sums",
+    "dataset_path": "json",
+    "dataset_kwargs": {"data_files": {"test": "data.jsonl"}},
+    "test_split": "test",
+    "doc_to_text": "{{id}}",
+    "doc_to_target": "expected_answer",
+    "doc_to_choice": "references",
+    "generation_kwargs": {"until": ["x"], "do_sample": False, "max_gen_toks": 5},
+    "metric_list": [{"metric": "exact_match", "aggregation": "mean"}],
+    "metadata": {"version": 1},
+}
+
+
+@campaign("task_files", cases=300)
+def attack_a_task(random: Random, folder: Path) -> str | None:
+    (folder / "data.jsonl").write_text(ROWS, encoding="utf-8")
+    (folder / "task.yaml").write_bytes(_content(random, random.choice((TASK, HARNESS))))
+    commands = ("validate", "task.yaml"), ("score", "task.yaml", "--no-report", "-o", "run")
+    verdict = mmeval(folder, *random.choice(commands)).verdict
+    assert not (folder / "pwned").exists()
+    return verdict

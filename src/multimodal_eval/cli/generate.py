@@ -11,7 +11,7 @@ from multimodal_eval.cli.batch_options import batch_of, batch_options, shown_if_
 from multimodal_eval.cli.generation_options import effort_changes, generation_settings, model_options
 from multimodal_eval.cli.options import Params, data_format_option, input_options
 from multimodal_eval.cli.run import refuse_wrong_use
-from multimodal_eval.cli.running import continuable, continuing, settings_of, started
+from multimodal_eval.cli.running import continuable, continuing, opened_task, settings_of, started
 from multimodal_eval.cli.sample_options import answer_options
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def generate(data: Path | None, resumed: Any, **params: Any) -> None:
     """
     from multimodal_eval.cli.preview import shown_preview
 
+    data, params = opened_task(data, params)
     refuse_wrong_use(data, resumed, params)
     if resumed is None and shown_preview(data, params, scores=False):
         return

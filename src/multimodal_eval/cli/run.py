@@ -23,7 +23,16 @@ from multimodal_eval.cli.options import (
     input_options,
     refuse_overwrite_alone,
 )
-from multimodal_eval.cli.running import RESUMED, continuable, continuing, fetch, refuse_others, settings_of, started
+from multimodal_eval.cli.running import (
+    RESUMED,
+    continuable,
+    continuing,
+    fetch,
+    opened_task,
+    refuse_others,
+    settings_of,
+    started,
+)
 from multimodal_eval.cli.sample_options import run_options
 
 
@@ -39,12 +48,14 @@ from multimodal_eval.cli.sample_options import run_options
 def run(data: Path | None, resumed: Any, **params: Any) -> None:
     """Ask a model for an answer to every sample of DATA, then score the answers.
 
-    DATA is what `mmeval score` reads, without answers. Keys are read from the environment ($OPENAI_API_KEY, …) and
-    stored nowhere. An interrupted run continues with --resume and asks only for what is missing.
+    DATA is what `mmeval score` reads, without answers, or a task file (YAML). Keys are read from the environment
+    ($OPENAI_API_KEY, …) and stored nowhere. An interrupted run continues with --resume and asks only for what is
+    missing.
     """
     from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
     from multimodal_eval.cli.preview import shown_preview
 
+    data, params = opened_task(data, params)
     refuse_wrong_use(data, resumed, params)
     if resumed is None and shown_preview(data, params, scores=True):
         return

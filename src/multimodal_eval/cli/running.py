@@ -59,6 +59,22 @@ def settings_of(params: Params, **more: Any) -> RunConfig:
     )
 
 
+def opened_task(data: Any, params: Params) -> tuple[Any, dict[str, Any]]:
+    """The data and the parameters of a command. A task file is replaced by its data, and its notes are printed.
+
+    The settings of the file become those of --config, below the settings of a file that is given there.
+    """
+    from multimodal_eval.run.task_files import is_task_file, with_task
+
+    if not is_task_file(data):
+        return data, dict(params)
+    chosen = params["task"], params.get("metrics")
+    data, config, notes = with_task(data, params["config"], params.get("model"), *chosen)
+    for note in notes:
+        click.echo(f"! {note}", err=True)
+    return data, {**params, "config": config}
+
+
 def refuse_others(params: Params, allowed: Collection[str], what: str) -> None:
     """Refuse options that would have no effect; `what` says why, before the flag."""
     flags = {option.name: max(option.opts, key=len) for option in click.get_current_context().command.params}

@@ -15,7 +15,16 @@ from multimodal_eval.cli.options import (
     input_options,
     refuse_overwrite_alone,
 )
-from multimodal_eval.cli.running import RESUMED, continuable, continuing, fetch, refuse_others, settings_of, started
+from multimodal_eval.cli.running import (
+    RESUMED,
+    continuable,
+    continuing,
+    fetch,
+    opened_task,
+    refuse_others,
+    settings_of,
+    started,
+)
 from multimodal_eval.cli.sample_options import run_options
 
 # Options that also apply to answers that are stored already.
@@ -37,11 +46,12 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
 
     Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'.
     Files: JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst; or a COCO caption annotation file or VQA annotations with
-    their results; or the log of another harness (`mmeval ls formats`). DATA may also be a run of `mmeval generate`, which
-    is scored in its folder.
+    their results; or the log of another harness (`mmeval ls formats`). DATA may also be a task file (YAML), or a run of
+    `mmeval generate`, which is scored in its folder.
     """
     from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
 
+    data, params = opened_task(data, params)
     if (data is None) == (resumed is None):
         raise click.UsageError("give DATA, or --resume DIR" if data is None else "--resume takes no DATA")
     has_answers = data is not None and predictions is None and _is_run(data)

@@ -29,7 +29,7 @@ _SHOWN_COLUMNS = 100
 def validate(data: Path, predictions: Path | None, limit: int | None, **params: Any) -> None:
     """Check DATA (and PREDICTIONS) as `score` does, and list the problems by kind.
 
-    Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'.
+    Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'. DATA may also be a task file (YAML).
     """
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.show import console
@@ -42,11 +42,10 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     from multimodal_eval.data.readers.summary import Summary, refuse_empty
     from multimodal_eval.run.nothing_scored import missing_references, refuse_missing_answers
 
+    data, columns, log = _task_data(data, dict(params["mapping"]))
     annotators = tuple(part.strip() for part in (params["annotators"] or "").split(",") if part.strip())
-    columns = parse_map(dict(params["mapping"]))
-    source = FileInput(
-        data, predictions, columns, params["allow_partial"], annotators, params["questions"], params["log_format"]
-    )
+    mapped, questions = parse_map(columns), params["questions"]
+    source = FileInput(data, predictions, mapped, params["allow_partial"], annotators, questions, params["log_format"] or log)
     problems, summary = Problems(), Summary()
     with limits.using(params["max_expansion"], params["max_record_mb"]), progress_bar() as progress:
         for _ in source.check(problems, summary, limit):
@@ -71,3 +70,13 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     without_references = missing_references(summary.fields, kinds)
     for note in [*summary.notes, *([] if without_references is None else [without_references])]:
         out.print(f"! {note}")
+
+
+def _task_data(data: Path, columns: dict[str, str]) -> tuple[Path, dict[str, str], str | None]:
+    """The data, columns and format of a task file; other data as they are."""
+    from multimodal_eval.run.task_files import is_task_file, open_task
+
+    if not is_task_file(data):
+        return data, columns, None
+    task = open_task(data)
+    return task.data, {**task.settings["map"], **columns}, task.settings["format"]

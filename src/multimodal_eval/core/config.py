@@ -109,6 +109,15 @@ CHANGEABLE = (
 )
 
 
+class TaskOrigin(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """The task file that a run was started with. Name, version and checksum are part of the signatures."""
+
+    name: str
+    version: str
+    data: str  # SHA-256 of the data
+    notes: list[str] = []  # what of the file was not taken
+
+
 class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """Every setting of a run. The field names are the keys of the YAML file."""
 
@@ -142,6 +151,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     allow_image_urls: bool = False
     media_roots: list[str] = []  # set by `--media-root`: further folders that media are read from
     generation: GenerationConfig | None = None  # None: the samples have answers
+    origin: TaskOrigin | None = None  # set by a task file
     presets: list[str] = []  # set by the run: the presets that its metrics came from
 
     @property

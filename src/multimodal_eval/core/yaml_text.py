@@ -14,6 +14,14 @@ MAX_DEPTH = 50
 
 def read_yaml(path: Path, what: str, *, unique_keys: bool = False) -> Any:
     """The content of a YAML file; `what` names the file in messages."""
+    text = _text(path, what)
+    try:
+        return parse_yaml(text, unique_keys=unique_keys)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _text(path: Path, what: str) -> str:
     try:
         size = path.stat().st_size
         text = path.read_text(encoding="utf-8") if size <= MAX_BYTES else ""
@@ -23,10 +31,56 @@ def read_yaml(path: Path, what: str, *, unique_keys: bool = False) -> Any:
         raise ConfigError(f"{path}: {error}") from None
     if size > MAX_BYTES:
         raise ConfigError(f"{path}: {what} must not be larger than {MAX_BYTES >> 20} MB. Got {size >> 20} MB.")
+    return text
+
+
+def read_tagged_yaml(path: Path, what: str) -> tuple[Any, dict[str, int]]:
+    """The content of a YAML file with tags of another program, and the line of each of its keys.
+
+    A value with an unknown tag is a `Tagged`. The keys of sections are named with dots: `data.path`.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Keeps tags instead of refusing them."""
+
+    Loader.add_multi_constructor("!", lambda loader, suffix, node: Tagged(f"!{suffix} {_scalar(node)}".strip()))
+    text = _text(path, what)
     try:
-        return parse_yaml(text, unique_keys=unique_keys)
+        loader = Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None, {}
+        _refuse_large(node)
+        return loader.construct_document(node), _lines(node)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    except (RecursionError, ValueError, OverflowError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path}: a value cannot be read: {error}") from None
+
+
+class Tagged(str):
+    """A value with the tag of another program, such as `!function utils.score`, as it is written."""
+
+    __slots__ = ()
+
+
+def _scalar(node: Any) -> str:
+    return node.value if isinstance(node.value, str) else ""
+
+
+def _lines(node: Any, prefix: str = "", depth: int = 0) -> dict[str, int]:
+    """The lines of keys, also of those of inner sections, which are named with dots."""
+    lines: dict[str, int] = {}
+    if type(node).__name__ != "MappingNode" or depth > 2:
+        return lines
+    for key, value in node.value:
+        name = f"{prefix}{_scalar(key)}"
+        lines[name] = key.start_mark.line + 1
+        lines |= _lines(value, f"{name}.", depth + 1)
+    return lines
 
 
 def parse_yaml(text: str, *, unique_keys: bool = False) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from operator import ge, gt, le, lt
 from typing import Any, get_args
 
@@ -23,7 +23,8 @@ from multimodal_eval.core.config import (
 from multimodal_eval.core.errors import did_you_mean, shorten
 
 # Where the decoder is -> the settings that are known there; the first that fits.
-_SECTIONS: dict[str, type[msgspec.Struct]] = {
+Sections = Mapping[str, type[msgspec.Struct]]
+_SECTIONS: Sections = {
     "$.tasks": TaskConfig,
     "$.strata": StrataConfig,
     "$.generation.parameters": Parameters,
@@ -55,10 +56,13 @@ _CHOICES = {
 }
 
 
-def in_words(message: str, content: Any) -> str:
-    """The decoder's message about `content` in plain words; other messages stay as they are."""
+def in_words(message: str, content: Any, top: type[msgspec.Struct] = RunConfig, sections: Sections = _SECTIONS) -> str:
+    """The decoder's message about `content` in plain words; other messages stay as they are.
+
+    `top` and `sections` have the settings that are known.
+    """
     if fault := _UNKNOWN.fullmatch(message):
-        section = next((kind for start, kind in _SECTIONS.items() if (fault[2] or "").startswith(start)), RunConfig)
+        section = next((kind for start, kind in sections.items() if (fault[2] or "").startswith(start)), top)
         return f"no setting is named {fault[1]!r}.{did_you_mean(fault[1], section.__struct_fields__)}"
     if fault := _MISSING.fullmatch(message):
         return f"`{_named(fault[2] or '$')}` needs the key `{fault[1]}`"

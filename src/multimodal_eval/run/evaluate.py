@@ -29,13 +29,14 @@ from multimodal_eval.run.consent import (
     trusted_plugins,
 )
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
-from multimodal_eval.run.generation.model import Model, generation_again, generation_of, settled, with_changes
+from multimodal_eval.run.generation.model import Model, generation_again, generation_of, label_of, settled, with_changes
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.opening import Data, opened_again, place, planned, removed_on_failure
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, metric_names
 from multimodal_eval.run.progress_display import shown
 from multimodal_eval.run.repair import asks_again
 from multimodal_eval.run.rescore import continue_carrying
+from multimodal_eval.run.task_files import with_task
 
 __all__ = ["continue_in", "evaluate", "resume", "resumed_plan"]
 
@@ -59,13 +60,13 @@ def evaluate(
 ) -> Run:
     """Score samples and return the run.
 
-    `data` is a file, a folder of files or a pattern such as `part-*.jsonl`; or in memory: samples or records, a mapping
-    of parallel lists, a pandas or polars frame, an Arrow table, a `datasets.Dataset`. Rows in memory without ids are
-    numbered from 0. Files may have separate `predictions`, joined by id. `settings` are further keys of the
-    configuration: `headline`, `by`, `limit`, `seed`, `map`, `annotators`, `questions`, `labels`, `unknown_labels`,
-    `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`, `allow_empty`, `image_root`,
-    `allow_outside_images`, `allow_image_urls`. A metric without a single score raises NothingScoredError, unless
-    `allow_empty` is true.
+    `data` is a file, a folder of files, a pattern such as `part-*.jsonl`, or a task file (YAML); or in memory: samples
+    or records, a mapping of parallel lists, a pandas or polars frame, an Arrow table, a `datasets.Dataset`. Rows in
+    memory without ids are numbered from 0. Files may have separate `predictions`, joined by id. `settings` are further
+    keys of the configuration: `headline`, `by`, `limit`, `seed`, `map`, `annotators`, `questions`, `labels`,
+    `unknown_labels`, `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`,
+    `allow_empty`, `image_root`, `allow_outside_images`, `allow_image_urls`. A metric without a single score raises
+    NothingScoredError, unless `allow_empty` is true.
     `output` is a path, or a URL that fsspec supports (extra `remote`): s3://bucket/runs/first. `overwrite` replaces a
     run that is already there. Without `output` the run is in a temporary folder, which is removed with the object;
     `save` keeps a copy.
@@ -77,6 +78,7 @@ def evaluate(
     it everywhere, and a function `(stage, done, total)` is called instead.
     """
     chosen = Engine.of(engine, workers)
+    data, config, _ = with_task(data, config, label_of(model), task, metrics)
     for name in _ENGINE_SETTINGS & settings.keys():
         raise ConfigError(f"`{name}` is a setting of the engine: engine=Engine('ray', {name}=…)")
     configured = settled(config, model, task=task, metrics=metrics or None, **settings)

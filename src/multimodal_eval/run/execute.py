@@ -75,7 +75,7 @@ def start(
 
 def _named_files(source: Input) -> list[InputFile]:
     """The input files as they were named: a resumed run opens them by their absolute paths."""
-    return [InputFile(path=str(file.path)) for file in source.files] if isinstance(source, FileInput) else []
+    return [InputFile(path=str(path)) for path in source.paths] if isinstance(source, FileInput) else []
 
 
 def continue_run(

@@ -27,13 +27,14 @@ from multimodal_eval.run.description import described_metrics
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.evaluate import continue_in, resumed_plan
 from multimodal_eval.run.generation.answer_parts import resuming
-from multimodal_eval.run.generation.model import Model, generation_of, settled
+from multimodal_eval.run.generation.model import Model, generation_of, label_of, settled
 from multimodal_eval.run.nothing_scored import refuse_missing_fields
 from multimodal_eval.run.opening import Data, place, planned, removed_on_failure
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.progress_display import shown
 from multimodal_eval.run.rescore import refuse_columns, rescoring_plan
+from multimodal_eval.run.task_files import with_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,6 +111,7 @@ def generate(
     The other arguments are those of `evaluate`; the setting `generation` has the prompt, the parameters and all else.
     The result's `score(task=…)` scores the answers, and so does `mmeval score RUN`.
     """
+    data, config, _ = with_task(data, config, label_of(model), task)
     configured = settled(config, model, task=task, **settings)
     if configured.generation is None:
         raise ConfigError("`generate` needs a model: PROVIDER:NAME, a generator or a function")

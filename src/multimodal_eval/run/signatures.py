@@ -22,7 +22,8 @@ def signatures(worker: Worker) -> dict[str, StoredSignature]:
     plan = worker.plan
     by_name = {metric.name: stored_signature(metric, worker.state(metric), plan.config) for metric in plan.metrics}
     if plan.composite and plan.task is not None:
-        signature = composite_signature(plan.task).extended(**strata_settings(plan.config.strata))
+        settings = {**strata_settings(plan.config.strata), **task_settings(plan.config)}
+        signature = composite_signature(plan.task).extended(**settings)
         by_name[COMPOSITE] = StoredSignature(str(signature), signature.to_dict())
     return by_name
 
@@ -34,9 +35,15 @@ def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSig
         signature = msgspec.structs.replace(signature, metric=metric.variant_of)
     errors = label(config.error_patterns)  # which samples are scored depends on them
     signature = signature if errors is None else signature.extended(errors=errors)
-    signature = signature.extended(**strata_settings(config.strata))
+    signature = signature.extended(**strata_settings(config.strata), **task_settings(config))
     options = signed_values(metric.declared_options, metric.options)
     return StoredSignature(str(signature), _as_stored(signature.to_dict()), _as_stored(options))
+
+
+def task_settings(config: RunConfig) -> dict[str, str]:
+    """What a task file adds to every signature: its name and version, and a checksum of the data."""
+    origin = config.origin
+    return {} if origin is None else {"task": f"{origin.name}@{origin.version}", "data": origin.data[:12]}
 
 
 def _as_stored(values: Mapping[str, Any]) -> JsonObject:

@@ -79,8 +79,13 @@ class FileInput:
 
     def describe(self) -> list[InputFile]:
         """The input files for run.json: path, size and checksum of each."""
+        return [describe_file(path) for path in self.paths]
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files that are read, with those that they name."""
         further = [path for file in self.data_files.files for path in further_files(file)]
-        return [describe_file(path) for path in (*(file.path for file in self.files), *further)]
+        return [*(file.path for file in self.files), *further]
 
     def recipe(self) -> Source:
         """How to open the input again, from any working directory."""
@@ -178,7 +183,15 @@ class FileInput:
         if self.is_coco:
             return {**_COCO_RESULTS, **self.columns}
         first = next(_chained(files.files, Problems()), None)
-        return {**(result_columns(first[2]) if first else {}), **self.columns}
+        if first is None:
+            return self.columns
+        record = first[2]
+        # Predictions may have the names of the fields themselves, although the data have others.
+        renamed = {
+            name for name, columns in self.columns.items() if name in record and not record.keys() & set(columns)
+        }
+        mapped = {name: columns for name, columns in self.columns.items() if name not in renamed}
+        return {**result_columns(record), **mapped}
 
     def taken_in(self, files: FileSet, columns: ColumnMap) -> TakenColumns:
         """The columns of the data or of the predictions that are read as a field, by the first records.

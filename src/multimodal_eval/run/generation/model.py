@@ -22,7 +22,7 @@ from multimodal_eval.run.generation.metered import MeteredGeneration
 from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.plan import Plan
 
-__all__ = ["Model", "generation_again", "generation_of", "settled", "with_changes", "with_model"]
+__all__ = ["Model", "generation_again", "generation_of", "label_of", "settled", "with_changes", "with_model"]
 
 Model = str | Generator | Batch | Callable[..., Any]
 
@@ -33,6 +33,11 @@ def settled(source: ConfigSource, model: Model | None, **settings: Any) -> RunCo
     if name is not None and isinstance(generation, Mapping):
         settings["generation"] = {**generation, "model": name}
     return with_model(overlaid(source, **settings), model)
+
+
+def label_of(model: Model | None) -> str | None:
+    """A name for any model, before it is known whether it can be used."""
+    return model if model is None or isinstance(model, str) else "python"
 
 
 def _name_of(model: Model | None) -> str | None:
