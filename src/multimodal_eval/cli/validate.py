@@ -45,7 +45,9 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     data, columns, log = _task_data(data, dict(params["mapping"]))
     annotators = tuple(part.strip() for part in (params["annotators"] or "").split(",") if part.strip())
     mapped, questions = parse_map(columns), params["questions"]
-    source = FileInput(data, predictions, mapped, params["allow_partial"], annotators, questions, params["log_format"] or log)
+    source = FileInput(
+        data, predictions, mapped, params["allow_partial"], annotators, questions, params["log_format"] or log
+    )
     problems, summary = Problems(), Summary()
     with limits.using(params["max_expansion"], params["max_record_mb"]), progress_bar() as progress:
         for _ in source.check(problems, summary, limit):

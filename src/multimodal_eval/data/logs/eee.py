@@ -7,7 +7,7 @@ An instance is one score of one sample, so that the instances of a sample become
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
