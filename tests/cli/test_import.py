@@ -49,7 +49,7 @@ def test_a_folder_of_logs_has_a_row_per_log_and_score(tmp_path):
     out = mmeval("import", str(LM_EVAL), "-o", str(tmp_path / "run"), "--no-report").stdout
     by_log = out.split("by log_name")[1].split("└")[0]
     assert by_log.count("lm-eval.perplexity") == 1
-    assert by_log.count("lm-eval.exact_match ") == 2
+    assert by_log.count("lm-eval.exact_match ") == 3
     assert "toy_word: lm-eval.perplexity: its results have 4.87117, which is exp(-mean)" in out
     assert "toy_first_caption: bleu has no number per sample" in out
 
@@ -115,7 +115,7 @@ def test_score_takes_what_a_filter_took(tmp_path):
 
 def test_validate_reads_a_log():
     out = mmeval("validate", str(LM_EVAL)).stdout
-    assert "19 samples in 5 files, no problems" in out
+    assert "21 samples in 6 files, no problems" in out
 
 
 def test_a_format_can_be_forced(tmp_path):

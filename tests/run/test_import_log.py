@@ -41,7 +41,7 @@ def test_where_it_is_from_is_in_the_run(tmp_path):
 
 def test_several_logs_are_compared_one_by_one():
     run = import_log(LM_EVAL, progress=False).run
-    assert len(run) == 6 + 4 + 3 + 3 + 3
+    assert len(run) == 6 + 4 + 3 + 3 + 2 + 3
     assert run.outcome.slices["log_name"]["toy_choice"].metrics["lm-eval.acc"].value == 0.5
     differing = [mean for mean in own_means(run) if not mean.is_equal]
     # exp(-(-0.25 - 1.5 - 3) / 3) = exp(1.58333) = 4.8712
@@ -49,7 +49,7 @@ def test_several_logs_are_compared_one_by_one():
         ("toy_word", "lm-eval.perplexity", 4.8712)
     ]
     assert "exp(-mean)" in differing[0].explanation
-    assert len(own_means(run)) == 8  # two each of toy_sum, toy_choice and toy_word, one of the others
+    assert len(own_means(run)) == 9  # two each of toy_sum, toy_choice and toy_word, one of the others
 
 
 def test_an_aggregate_that_is_not_a_mean_is_named():

@@ -1,8 +1,8 @@
 """Produce logs with lm-evaluation-harness: `python -m tools.make_logs.lm_eval_logs FOLDER`.
 
 It needs an environment with lm-eval and torch, and no network. A scripted model answers small tasks of our own: a sum
-with two filters, a choice by log-likelihood, captions with several references and a corpus metric, and the last word
-with perplexity. The fixtures were made with lm-eval 0.4.13.
+with two filters, a choice by log-likelihood, captions with several references and a corpus metric, an
+image, and the last word with perplexity. The fixtures were made with lm-eval 0.4.13.
 """
 
 from __future__ import annotations
@@ -85,6 +85,19 @@ metric_list: [{metric: bleu}, {metric: exact_match}]
 generation_kwargs: {until: ["\\n"]}
 metadata: {version: 1.0}
 """,
+    "toy_colour": """
+task: toy_colour
+dataset_path: json
+dataset_kwargs: {data_files: {test: FOLDER/colours.jsonl}}
+test_split: test
+output_type: generate_until
+doc_to_text: "Which colour is <image>?"
+doc_to_image: !function functions.image
+doc_to_target: "{{colour}}"
+metric_list: [{metric: exact_match}]
+generation_kwargs: {until: ["\\n"]}
+metadata: {version: 1.0}
+""",
     "toy_word": """
 task: toy_word
 dataset_path: json
@@ -99,6 +112,16 @@ metadata: {version: 1.0}
 }
 
 
+COLOURS = ["red", "green"]
+FUNCTIONS = """
+from PIL import Image
+
+
+def image(doc):
+    return [Image.new("RGB", (4, 4), doc["colour"])]
+"""
+
+
 def main(folder: Path) -> None:
     """Write the tasks and their data into `folder`/tasks, and the logs into `folder`/logs."""
     from lm_eval.__main__ import cli_evaluate
@@ -107,6 +130,8 @@ def main(folder: Path) -> None:
 
     @register_model("scripted")
     class Scripted(LM):  # type: ignore[misc, unused-ignore]
+        MULTIMODAL = True
+
         def __init__(self, **_: Any) -> None:
             super().__init__()
 
@@ -135,10 +160,12 @@ def _write_tasks(folder: Path) -> None:
         "sums": [{"a": a, "b": b, "sum": a + b} for a, b in SUMS],
         "choices": [{"subject": subject, "options": options, "gold": gold} for subject, options, gold in CHOICES],
         "captions": [{"image_id": place, "captions": refs} for place, (refs, _) in enumerate(CAPTIONS)],
+        "colours": [{"colour": colour} for colour in COLOURS],
         "words": [{"start": start, "word": word} for start, word, _ in WORDS],
     }
     for name, entries in rows.items():
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+    (folder / "functions.py").write_text(FUNCTIONS)
     for name, text in TASKS.items():
         (folder / f"{name}.yaml").write_text(text.replace("FOLDER", str(folder)))
 
@@ -152,6 +179,8 @@ def _likelihood(context: str, continuation: str) -> tuple[float, bool]:
 
 
 def _reply(prompt: str) -> str:
+    if "<image>" in prompt:
+        return "red"
     caption = re.search(r"Caption of image (\d+):$", prompt)
     if caption is not None:
         return CAPTIONS[int(caption[1])][1]

@@ -152,9 +152,10 @@ def format_option(command: Command) -> Command:
 class DataFormat(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
     """How the result is printed (`prints`), or the format of a log of another harness."""
 
+    name = "LOG"
+
     def __init__(self, *, prints: bool) -> None:
         self.prints = ("table", "json") if prints else ()
-        self.name = "|".join([*self.prints, "LOG"])
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """A name that is known."""
@@ -183,8 +184,15 @@ def data_format_option(command: Command) -> Command:
         "Print the result as a table (the default) or as JSON; or read DATA as this LOG of another harness, if it is "
         "not recognised: see `mmeval ls formats`. Both may be given."
     )
-    kind = DataFormat(prints=True)
-    return click.option("--format", "format_", type=kind, multiple=True, callback=_formats, help=text)(command)
+    return click.option(
+        "--format",
+        "format_",
+        type=DataFormat(prints=True),
+        metavar="[table|json|LOG]",
+        multiple=True,
+        callback=_formats,
+        help=text,
+    )(command)
 
 
 def log_format_option(command: Command) -> Command:

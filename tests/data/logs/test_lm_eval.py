@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.logs.lm_eval import FORMAT
 from multimodal_eval.data.logs.sample_lines import references_of, split_reasoning
 from tests.data.logs.fixture_logs import LM_EVAL, log_of
@@ -60,6 +61,13 @@ def test_a_continuation_is_the_answer_if_the_model_would_write_it():
 def test_references_that_were_written_as_python_source():
     samples, _, _ = read(log_of(LM_EVAL, "toy_captions"))
     assert samples[2].references == ['it\'s a "red" car', "a red car"]
+
+
+def test_images_are_known_by_their_hashes():
+    red, green = read(log_of(LM_EVAL, "toy_colour"))[0]
+    assert (red.prompt, red.generated_answer, red.references) == ("Which colour is <image>?", "red", ["red"])
+    assert [len(name) for name in red.metadata["image_hashes"]] == [64]
+    assert red.metadata["image_hashes"] != green.metadata["image_hashes"]
 
 
 def test_what_the_log_says_about_itself():
@@ -156,6 +164,25 @@ def test_damaged_bytes_are_reported_in_every_block(tmp_path):
 def test_a_long_name_of_a_metric_is_cut(tmp_path):
     (score,) = FORMAT.info(write_log(tmp_path, [{**line(0), "x" * 500: 1.0, "acc": None}])).scores
     assert len(score.column) < 110
+
+
+def test_a_metric_may_have_the_name_of_a_column_of_runs(tmp_path):
+    (score,) = FORMAT.info(write_log(tmp_path, [{**line(0), "status": 1.0, "acc": None}])).scores
+    assert score.column == "lm-eval.status_score"
+
+
+def test_other_data_are_not_read_as_this_log(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"id": "a"}\n')
+    with pytest.raises(InputError, match="this is not a log of lm-eval: no line has `doc_id`"):
+        FORMAT.info(path)
+
+
+def test_a_half_written_only_line_is_reported(tmp_path):
+    path = write_log(tmp_path, [line(0)])
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(InputError, match="TRUNCATED"):
+        FORMAT.info(path)
 
 
 def test_compressed_logs_are_read_too(tmp_path):

@@ -118,6 +118,8 @@ def _record(document: Document) -> Columns:
     pairs = _arguments(first.get("arguments"))
     chosen = likelihoods(first.get("filtered_resps"))
     record |= _reply(first, pairs) if chosen is None else _choice(first, pairs, chosen)
+    if images := _images(first.get("arguments")):
+        record["image_hashes"] = images
     record["prompt"] = pairs[0][0] if pairs and isinstance(pairs[0][0], str) else None
     for name, item in entries:
         for metric in _LINES.metrics(item):
@@ -168,6 +170,13 @@ def _options(pairs: list[tuple[object, object]]) -> list[str]:
     contexts = [str(context).strip() for context, _ in pairs]
     options = contexts if len(set(continuations)) < len(set(contexts)) else continuations
     return options if all(options) else []
+
+
+def _images(arguments: object) -> list[str]:
+    """The hashes of the images in the input, which are all that the log has of them."""
+    entries = list(arguments.values()) if isinstance(arguments, dict) else []
+    media = entries[0].get("arg_2") if entries and isinstance(entries[0], dict) else None
+    return texts(media.get("visual")) if isinstance(media, dict) else []
 
 
 def _arguments(arguments: object) -> list[tuple[object, object]]:

@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from multimodal_eval.core.metric import RESERVED_NAMES
 from multimodal_eval.data.readers.problems import Problems, Record
 
 __all__ = ["HasCompanions", "Head", "LogFormat", "LogInfo", "RecordedScore", "as_score", "score_column"]
@@ -128,4 +129,6 @@ def score_column(harness: str, name: str) -> str:
     if len(plain) > _LONGEST:
         digest = sha256(name.encode(errors="surrogatepass")).hexdigest()
         plain = f"{plain[:_LONGEST]}_{digest[:8]}"
+    if plain in RESERVED_NAMES:
+        plain = f"{plain}_score"
     return f"{harness}.{plain if plain[:1].isalpha() else f's{plain}'}"

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.data.logs.log_format import as_score, score_column
 from multimodal_eval.data.readers.json_file import DECODE_ERRORS, Decode, read_jsonl
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
@@ -140,15 +141,22 @@ def _scanned(lines: SampleLines, path: Path, size: int, changed: int) -> Scan:
     filter_of = lines.filters()
     filters: dict[str, None] = {}
     numbers: dict[tuple[str, str], bool] = {}  # metric and filter -> whether some value is a number
-    for _, item in read_jsonl(path, Problems(), _DECODE_RAW):
+    problems = Problems()  # reported when the records are read
+    for _, item in read_jsonl(path, problems, _DECODE_RAW):
+        if "doc_id" not in item:
+            continue
         name = filter_of(item)
         filters[name] = None
         for metric in lines.metrics(item):
             if not numbers.get((metric, name)):
                 numbers[metric, name] = recorded_value(_value(item[metric])) is not None
+    if not filters:
+        problems.raise_if_any()
+        message = f"this is not a log of {lines.harness}: no line has `doc_id`"
+        raise InputError([Problem(code="FORMAT", message=message, file=str(path))])
     scores = {lines.column(*pair, filters): pair for pair, is_number in numbers.items() if is_number}
     others = dict.fromkeys(metric for (metric, _), is_number in numbers.items() if not is_number)
-    return Scan(tuple(filters) or ("none",), scores, tuple(others))
+    return Scan(tuple(filters), scores, tuple(others))
 
 
 def _value(value: object) -> object:
