@@ -26,7 +26,7 @@ def _attack(name: str, random: Random, folder: Path) -> str | None:
         (folder / results.name).write_bytes(damaged_json(random, content) if random.random() < 0.5 else content)
     way = random.random()
     if way < 0.05:
-        return mmeval(folder, "import", path.name, "-o", "run").verdict
+        return mmeval(folder, "import", path.name, "-o", "run", "--no-report").verdict
     if way < 0.15:
         return tried(lambda: import_log(path, output=folder / "run", progress=False))
     return tried(lambda: _read(path, name))
