@@ -63,7 +63,7 @@ def evaluate(
     `data` is a file, a folder of files, a pattern such as `part-*.jsonl`, or a task file (YAML); or in memory: samples
     or records, a mapping of parallel lists, a pandas or polars frame, an Arrow table, a `datasets.Dataset`. Rows in
     memory without ids are numbered from 0. Files may have separate `predictions`, joined by id. `settings` are further
-    keys of the configuration: `headline`, `by`, `limit`, `seed`, `map`, `annotators`, `questions`, `labels`,
+    keys of the configuration: `headline`, `by`, `limit`, `seed`, `map`, `annotators`, `questions`, `format`, `labels`,
     `unknown_labels`, `options`, `tasks`, `plugins`, `error_patterns`, `skip_unavailable`, `allow_partial`,
     `allow_empty`, `image_root`, `allow_outside_images`, `allow_image_urls`. A metric without a single score raises
     NothingScoredError, unless `allow_empty` is true.
