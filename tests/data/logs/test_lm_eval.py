@@ -99,6 +99,11 @@ def test_documents_may_mix_types(tmp_path):
     assert [sample.metadata["doc.x"] for sample in samples] == [1, "one"]
 
 
+def test_control_characters_in_the_name_of_a_column_are_escaped(tmp_path):
+    (sample,) = read(write_log(tmp_path, [line(0, doc={"\0\x1b[2J": 1})]))[0]
+    assert sample.metadata["doc.\\x00\\x1b[2J"] == 1
+
+
 def test_older_logs_have_lists_of_arguments(tmp_path):
     (sample,) = read(write_log(tmp_path, [line(0, arguments=[["An old prompt", {"until": []}]])]))[0]
     assert (sample.prompt, sample.generated_answer) == ("An old prompt", "yes")

@@ -17,6 +17,7 @@ from multimodal_eval.data.logs.sample_lines import (
     Results,
     SampleLines,
     by_name,
+    column_of,
     finite,
     likelihoods,
     metadata_of,
@@ -126,7 +127,7 @@ def _record(document: Document) -> Columns:
             record[_LINES.column(metric, name, filters)] = recorded_value(item[metric])
         taken = texts(item.get("filtered_resps")) if chosen is None else []
         if taken and (len(entries) > 1 or name != "none" or taken[0] != record["generated_answer"]):
-            record[f"answer.{name}"] = taken[0]
+            record[column_of("answer", name)] = taken[0]
     return record | metadata_of("doc", doc)
 
 

@@ -17,6 +17,7 @@ from multimodal_eval.data.logs.sample_lines import (
     Results,
     SampleLines,
     by_occurrence,
+    column_of,
     finite,
     likelihoods,
     read_results,
@@ -144,7 +145,7 @@ def _record(document: Document, names: list[str]) -> Columns:
                 _add_details(record, item[metric])
         taken = texts(item.get("filtered_resps"))
         if taken and (len(entries) > 1 or record["generated_answer"] not in (None, taken[0])):
-            record[f"answer.{names[place]}"] = taken[0]
+            record[column_of("answer", names[place])] = taken[0]
     return record
 
 
@@ -184,4 +185,4 @@ def _add_details(record: Columns, value: object) -> None:
         return
     for key, detail in value.items():
         if key not in ("score", "answer", "pred", "prediction") and isinstance(detail, _SCALARS):
-            record.setdefault(f"doc.{key}", detail)
+            record.setdefault(column_of("doc", key), detail)

@@ -230,7 +230,12 @@ def references_of(target: object) -> list[str] | None:
 
 def metadata_of(prefix: str, content: object) -> Columns:
     """The keys of an object as columns with a prefix."""
-    return {f"{prefix}.{key}": value for key, value in content.items()} if isinstance(content, dict) else {}
+    return {column_of(prefix, key): value for key, value in content.items()} if isinstance(content, dict) else {}
+
+
+def column_of(prefix: str, key: str) -> str:
+    """A column with a prefix. Characters that are not printable are escaped: names of columns are in messages."""
+    return f"{prefix}.{key if key.isprintable() else key.encode('unicode_escape').decode()}"
 
 
 @dataclass(frozen=True)
