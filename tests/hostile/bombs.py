@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from tests.hostile import compressed_bombs, parquet_bombs, text_bombs
+from tests.hostile import compressed_bombs, log_bombs, parquet_bombs, text_bombs
 from tests.hostile.bomb_registry import BOMBS
 
 __all__ = ["BOMBS"]
 
-MODULES = (compressed_bombs, text_bombs, parquet_bombs)  # their imports register the bombs
+MODULES = (compressed_bombs, text_bombs, parquet_bombs, log_bombs)  # their imports register the bombs

@@ -21,7 +21,7 @@ def contents(path):
     with open_zip(path) as entries:
         names = list(entries)
         single = {name: entries.read(name) for name in names}
-        assert list(entries.read_all(names)) == [single[name] for name in names]
+        assert list(entries.read_json(names)) == [single[name] for name in names]
         return single
 
 
@@ -130,7 +130,7 @@ def test_a_damaged_entry_among_many_is_named(tmp_path):
     entries = [Entry(f"e{number}", f"content {number}".encode()) for number in range(20)]
     entries[13].checksum = 7
     with open_zip(write_zip(tmp_path / "x", entries)) as archive:
-        read = archive.read_all(list(archive))
+        read = archive.read_json(list(archive))
         assert [next(read) for _ in range(13)] == [entry.content for entry in entries[:13]]
         with pytest.raises(BrokenZipError, match="'e13' is damaged"):
             next(read)
@@ -160,9 +160,21 @@ def test_a_huge_entry_is_refused_before_it_is_unpacked(tmp_path):
         with pytest.raises(InputError, match="the entry 'a' would take about 600 MB of memory"):
             archive.read("a")
         with pytest.raises(InputError, match="--max-record-mb"):
-            list(archive.read_all(["a"]))
+            list(archive.read_json(["a"]))
     with limits.using(record_mb=1000), open_zip(tmp_path / "x") as archive, pytest.raises(BrokenZipError):
         archive.read("a")  # allowed now, and then found to be damaged
+
+
+@pytest.mark.parametrize("method", [DEFLATED, ZSTD])
+def test_too_many_values_for_the_size_of_the_archive_are_refused(tmp_path, monkeypatch, method):
+    # 100 entries with 1,000 values each; a value counts as 50 bytes, and 40,000 values may have 2 MB.
+    monkeypatch.setattr(limits, "_WORK", 2_000_000)
+    entries = [Entry(str(number), b"[%s0]" % (b"0," * 999), method) for number in range(100)]
+    path = write_zip(tmp_path / "x", entries)
+    with open_zip(path) as archive, limits.using(expansion=1):
+        assert len(list(archive.read_json(list(archive)[:30]))) == 30
+        with pytest.raises(InputError, match="--max-expansion"):
+            list(archive.read_json(list(archive)))
 
 
 def test_a_directory_with_too_many_entries_is_refused(tmp_path, monkeypatch):

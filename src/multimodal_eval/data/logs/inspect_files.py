@@ -18,7 +18,7 @@ from multimodal_eval.data.logs.inspect_samples import shortened
 from multimodal_eval.data.logs.loose_json import loosely
 from multimodal_eval.data.logs.zip_entries import BrokenZipError, ZipEntries, open_zip
 from multimodal_eval.data.readers import limits
-from multimodal_eval.data.readers.blocks import BOM, DamagedStreamError
+from multimodal_eval.data.readers.blocks import BOM, COMPRESSED, DamagedStreamError
 from multimodal_eval.data.readers.json_file import DECODE_ERRORS, mapped
 from multimodal_eval.data.readers.problems import Problems
 
@@ -96,8 +96,10 @@ def open_log(path: Path) -> Iterator[InspectFile]:
         with open_zip(path) as entries:
             yield _Archive(entries, str(path))
     else:
+        is_compressed = path.suffix.lower() in COMPRESSED
+        budget = limits.Budget(str(path), path.stat().st_size) if is_compressed else None
         with mapped(path) as text:
-            yield _Document(text, str(path))
+            yield _Document(text, str(path), budget)
 
 
 @contextmanager
@@ -143,7 +145,7 @@ class _Archive:
 
     def texts(self) -> Iterator[tuple[int, bytes]]:
         self.entries.check_total(self._names)
-        for number, content in enumerate(self.entries.read_all(self._names), 1):
+        for number, content in enumerate(self.entries.read_json(self._names), 1):
             yield number, shortened(content, self.file, number)
 
 
@@ -151,6 +153,7 @@ class _Archive:
 class _Document:
     text: bytes | mmap.mmap
     file: str
+    budget: limits.Budget | None  # of a compressed file
 
     @cached_property
     def _members(self) -> dict[str, tuple[int, int]]:
@@ -203,7 +206,10 @@ class _Document:
                 if last - first > most:
                     limits.refuse_record(self.file, number, 2 * (last - first))
                 if not (broken and last == elements[-1][1]):
-                    yield number, shortened(bytes(self.text[first:last]), self.file, number)
+                    content = bytes(self.text[first:last])
+                    if self.budget is not None:
+                        self.budget.spend_json(content)
+                    yield number, shortened(content, self.file, number)
             if broken:
                 raise DamagedStreamError("TRUNCATED", f"the file ends in the middle of sample {number}")
 

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from multimodal_eval._native import count_values
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.data.readers import limits
 
@@ -121,17 +122,21 @@ class ZipEntries:
             raise _damaged(name)
         return content
 
-    def read_all(self, names: Iterable[str]) -> Iterator[bytes]:
-        """The contents of many entries. Small ones are unpacked together, the next ones in a thread meanwhile."""
+    def read_json(self, names: Iterable[str]) -> Iterator[bytes]:
+        """The contents of many entries with JSON. Small ones are unpacked together, the next in a thread meanwhile.
+
+        Contents with so many values that work on them would take hours, for an archive of this size, are refused.
+        """
+        budget = limits.Budget(self._name, self._size)
         with ThreadPoolExecutor(1) as pool:
-            ahead: deque[tuple[list[str], Future[bytes | None]]] = deque()
+            ahead: deque[tuple[list[str], Future[_Together | None]]] = deque()
             for group in self._groups(names):
                 packed = [self._packed(self._numbers[name], name) for name in group]
                 ahead.append((group, pool.submit(self._unpacked_together, group, packed)))
                 if len(ahead) > _AHEAD:
-                    yield from self._contents(*ahead.popleft())
+                    yield from self._contents(*ahead.popleft(), budget)
             while ahead:
-                yield from self._contents(*ahead.popleft())
+                yield from self._contents(*ahead.popleft(), budget)
 
     def _groups(self, names: Iterable[str]) -> Iterator[list[str]]:
         """Consecutive entries with at most some MB together."""
@@ -146,24 +151,29 @@ class ZipEntries:
         if group:
             yield group
 
-    def _unpacked_together(self, group: list[str], packed: list[bytes]) -> bytes | None:
+    def _unpacked_together(self, group: list[str], packed: list[bytes]) -> _Together | None:
         """The contents, one after the other, since frames of zstd can be; None if they must be read one by one."""
         numbers = [self._numbers[name] for name in group]
         if len(group) == 1 or any(self._columns.methods[number] != _ZSTD for number in numbers):
             return None
         try:
-            return _unpacked(b"".join(packed), sum(self._columns.sizes[number] for number in numbers), _ZSTD)
+            data = _unpacked(b"".join(packed), sum(self._columns.sizes[number] for number in numbers), _ZSTD)
         except (OSError, ValueError, MemoryError):
             return None
+        return data, count_values(data)
 
-    def _contents(self, group: list[str], future: Future[bytes | None]) -> Iterator[bytes]:
-        together, start = future.result(), 0
+    def _contents(self, group: list[str], future: Future[_Together | None], budget: limits.Budget) -> Iterator[bytes]:
+        result, start = future.result(), 0
+        together = None if result is None else result[0]
+        if result is not None:
+            budget.spend(result[1], len(group))
         for name in group:
             number = self._numbers[name]
             stop = start + self._columns.sizes[number]
             content = None if together is None else together[start:stop]
             if content is None or zlib.crc32(content) != self._columns.checksums[number]:
                 content = self.read(name)  # which says what is wrong
+                budget.spend_json(content)
             yield content
             start = stop
 
@@ -268,6 +278,9 @@ class ZipEntries:
             start = self._places[number] + _ENTRY.size
             name_size, _, _ = _LENGTHS.unpack_from(self._directory, self._places[number] + _LENGTHS_AT)
             raise BrokenZipError(code, message.format(shorten(_name(self._directory[start : start + name_size]))))
+
+
+_Together = tuple[bytes, int]  # contents, one after the other, and the number of their values
 
 
 @dataclass(frozen=True)
