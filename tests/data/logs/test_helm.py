@@ -106,7 +106,7 @@ def test_splits_have_their_own_columns(run):
 
     edited(run / "per_instance_stats.json", split)
     names = [score.column for score in FORMAT.info(run / STATE).scores]
-    assert "helm.exact_match_valid" in names and "helm.exact_match_test_lowercase" in names
+    assert {"helm.exact_match_valid", "helm.exact_match_test_lowercase"} <= set(names)
 
 
 def test_choices_that_are_requests_of_their_own_are_one_sample(run):

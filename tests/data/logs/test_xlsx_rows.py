@@ -51,7 +51,8 @@ def test_every_kind_of_cell(tmp_path):
     shared = "<si><t>red</t></si><si><r><t>007 </t></r><r><t>spies</t></r><rPh><t>guide</t></rPh></si>"
     cells = (
         '<c r="A1" t="s"><v>1</v></c><c r="C1" t="s"><v>0</v></c><c r="D1"><v>1.50</v></c><c r="E1" t="b"><v>1</v></c>'
-        '<c r="F1" t="str"><f>A1&amp;"x"</f><v>formula</v></c><c r="AA1" t="inlineStr"><is><t>in_x000D_line</t></is></c>'
+        '<c r="F1" t="str"><f>A1&amp;"x"</f><v>formula</v></c>'
+        '<c r="AA1" t="inlineStr"><is><t>in_x000D_line</t></is></c>'
     )
     rows, problems = rows_of(write_xlsx(tmp_path / "a.xlsx", f'<row r="1">{cells}</row>', shared))
     assert not problems.total
