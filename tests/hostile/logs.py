@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import shutil
 import zipfile
@@ -11,46 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.data.logs.recognised import log_format
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
-from tests.data.logs.fixture_logs import EVALSCOPE, HELM, LIGHTEVAL, VLMEVALKIT
-from tests.hostile.campaign import campaign, mmeval, tried
+from tests.data.logs.fixture_logs import EVALSCOPE, HELM, LIGHTEVAL, OPENAI_BATCH, VLMEVALKIT
+from tests.hostile.campaign import campaign, mmeval
 from tests.hostile.mutations import damaged, damaged_json, deep
-
-BATCH = {
-    "requests.jsonl": [
-        {
-            "custom_id": name,
-            "method": "POST",
-            "url": "/v1/chat/completions",
-            "body": {"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "What?"}]}]},
-        }
-        for name in "abc"
-    ],
-    "results.jsonl": [
-        {
-            "custom_id": name,
-            "response": {
-                "status_code": 200,
-                "body": {
-                    "model": "m",
-                    "choices": [{"message": {"content": "a cat"}, "finish_reason": "stop"}],
-                    "usage": {"prompt_tokens": 3, "completion_tokens": 4},
-                },
-            },
-            "error": None,
-        }
-        for name in "ba"
-    ],
-    "errors.jsonl": [{"custom_id": "c", "response": None, "error": {"code": "x", "message": "expired"}}],
-}
 
 
 def openai_batch(folder: Path) -> None:
-    for name, lines in BATCH.items():
-        (folder / name).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    shutil.copytree(OPENAI_BATCH, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("data"))
 
 
 def evalscope(folder: Path) -> None:
@@ -119,19 +90,22 @@ def attack_log(make: Callable[[Path], None], random: Random, folder: Path) -> st
     if random.random() < 0.05:
         command = random.choice((["import", named, "-o", "run"], ["validate", named]))
         return mmeval(folder, *command, *forced).verdict
-    return tried(lambda: _read(folder / named, name if forced else None))
+    return read_log(folder / named, name if forced else None)
 
 
-def _read(path: Path, name: str | None) -> None:
+def read_log(path: Path, name: str | None) -> str:
     """What the commands do first, which is much faster than the whole of them."""
     problems = Problems()
-    source = FileInput(path, log=name)
-    for file in source.data_files.files:
-        if file.log is not None:
-            log_format(file.log).info(file.path)
-    for _ in source.samples(problems, Summary()):
-        pass
-    problems.raise_if_any()
+    try:
+        source = FileInput(path, log=name)
+        for file in source.data_files.files:
+            if file.log is not None:
+                log_format(file.log).info(file.path)
+        for _ in source.samples(problems, Summary()):
+            pass
+    except MultimodalEvalError:
+        return "refused"
+    return "refused" if problems.total else "accepted"
 
 
 for make in (openai_batch, evalscope, helm, lighteval, vlmevalkit, vlmevalkit_tables):

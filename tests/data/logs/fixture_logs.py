@@ -10,6 +10,7 @@ LMMS_EVAL = FIXTURES / "lmms-eval"  # lmms-eval 0.7.3
 EVALSCOPE = FIXTURES / "evalscope"  # evalscope 1.14.1
 HELM = FIXTURES / "helm"  # crfm-helm 0.5.16
 LIGHTEVAL = FIXTURES / "lighteval"  # lighteval 0.13.0
+OPENAI_BATCH = FIXTURES / "openai-batch"  # by hand
 VLMEVALKIT = FIXTURES / "vlmevalkit"  # ms-vlmeval 0.0.20
 
 
