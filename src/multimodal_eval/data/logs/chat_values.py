@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["as_text", "conversation", "python_texts", "text_of"]
+__all__ = ["as_text", "conversation", "python_texts", "reasoning_of", "text_of"]
 
 _LONGEST_LITERAL = 100_000  # characters; the parser takes much memory for more
 _TEXT_PARTS = ("text", "input_text", "output_text")
