@@ -103,6 +103,12 @@ def test_damage_is_named(tmp_path, rows, message):
     assert message in problem.message
 
 
+def test_an_unknown_encoding_is_named(tmp_path):
+    head = '<?xml version="1.0" encoding="UTFF-8"?>'
+    _, problems = rows_of(write_xlsx(tmp_path / "a.xlsx", inline(["a"]), head=head))
+    assert "unknown encoding: UTFF-8" in problems.kept[0].message
+
+
 def times(number):
     return f"&a{number};" * 10
 

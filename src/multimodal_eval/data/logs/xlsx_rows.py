@@ -32,7 +32,7 @@ _WORKBOOK, _RELATIONS, _SHARED = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 _BOOLEANS = {"0": "False", "1": "True"}
 _ZIP_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError),
-    *(OverflowError, KeyError),
+    *(OverflowError, LookupError),
 )
 
 
