@@ -99,7 +99,7 @@ def metric_name(result: Result) -> str:
 
 
 class ResultColumns(dict[str, str]):
-    """Key of a result -> the column of its scores, named as the metric, or as the result if the metric is not unique."""
+    """Key of a result -> the column of its scores: named as the metric, or as the result if several have it."""
 
     def __init__(self, aggregate: Aggregate | None) -> None:
         super().__init__()

@@ -45,19 +45,15 @@ class Identity:
 
 def identity_of(run: Run, options: OptionValues) -> Identity:
     """What the options say, or else the run."""
-    provider, notes = None, []
+    provider, asked = _asked(run)
+    notes = []
     model = options["model"]
-    asked = run.info.generation
-    if asked is not None:
-        provider, _, generated = str(asked.settings.get("model", "")).partition(":")
-        generated = (asked.models[:1] or [generated.partition("@")[0]])[0]
-        if model is None and "/" in generated:
-            model = generated
-        elif model is None and generated:
-            model = f"{UNNAMED if provider in _LOCAL else provider}/{generated}"
-    if model is None or (options["model"] is None and model.startswith(f"{UNNAMED}/")):
-        model = model or f"{UNNAMED}/{run.folder.name}"
-        notes.append(f"the run does not say who made its model: {model}. Name it: --set model=DEVELOPER/NAME")
+    if model is None:
+        is_known = asked is not None and ("/" in asked or (provider is not None and provider not in _LOCAL))
+        developer = provider if is_known else UNNAMED
+        model = asked if asked is not None and "/" in asked else f"{developer}/{asked or run.folder.name}"
+        if not is_known:
+            notes.append(f"the run does not say who made its model: {model}. Name it: --set model=DEVELOPER/NAME")
     parts = model.split("/")
     if len(parts) < 2 or not all(part.strip() for part in parts):
         raise ConfigError(f"the option `model` must be written DEVELOPER/NAME. Got {model!r} instead.")
@@ -69,6 +65,17 @@ def identity_of(run: Run, options: OptionValues) -> Identity:
         engine=provider if is_local else None,
         notes=tuple(notes),
     )
+
+
+def _asked(run: Run) -> tuple[str | None, str | None]:
+    """The provider and the model that answered, if the run asked one."""
+    generation = run.info.generation
+    if generation is None:
+        return None, None
+    provider, colon, name = str(generation.settings.get("model", "")).partition(":")
+    if not colon:  # a model without a provider, such as `echo`
+        return None, provider or None
+    return provider, next(iter(generation.models), name.partition("@")[0]) or None
 
 
 def _dataset(run: Run) -> str:
