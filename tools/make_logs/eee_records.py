@@ -17,8 +17,8 @@ from pathlib import Path
 def convert(environment: Path, logs: Path, output: Path) -> None:
     """Convert all logs of a folder, with their samples."""
     program = environment / "bin" / "every_eval_ever"
-    command = [program, "convert", "lm_eval", "--log_path", logs, "--output_dir", output / "data", "--include_samples"]
-    subprocess.run(command, check=True)
+    options = ["--log_path", str(logs), "--output_dir", str(output / "data"), "--include_samples"]
+    subprocess.run([str(program), "convert", "lm_eval", *options], check=True)
 
 
 if __name__ == "__main__":

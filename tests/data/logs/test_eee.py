@@ -231,3 +231,9 @@ def test_a_log_without_scores(tmp_path):
     lines = written(tmp_path, [], aggregate(result("acc", 1.0)))
     with pytest.raises((ConfigError, InputError)):
         import_log(lines.with_name(f"{UUID}.json"))
+
+
+def test_too_many_results_are_refused(tmp_path):
+    path = written(tmp_path, [instance(str(n), 1, key=f"k{n}") for n in range(1001)])
+    with pytest.raises(InputError, match="more than 1,000 different results"):
+        import_log(path)

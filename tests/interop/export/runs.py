@@ -13,7 +13,7 @@ DIALOGUE = [
     {"role": "assistant", "content": "A dog."},
     {"role": "user", "content": [{"type": "text", "text": "Its colour?"}, {"type": "image", "image": "dog.png"}]},
 ]
-SAMPLES = [
+SAMPLES: list[dict[str, Any]] = [
     {"id": "plain", "question": "What runs?", "references": ["a dog", "dog"], "generated_answer": "a dog"},
     {"id": "failed", "question": "And now?", "references": ["rain"], "error": "HTTP 500", "group": "weather"},
     {"id": "caption", "image": "a.png", "references": ["a cat sleeps"], "generated_answer": "the cat\u2028sleeps"},

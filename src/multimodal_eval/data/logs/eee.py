@@ -69,7 +69,7 @@ class EveryEvalEver:
             problems.add("NOT_FOUND", message, file=str(path))
             return
         aggregate = _read_aggregate(files.aggregate, problems)
-        names = ResultColumns(aggregate)
+        names = ResultColumns(aggregate, path)
         if aggregate is not None and is_by_sample(aggregate):
             yield from OurSamples(aggregate, files.aggregate, names, files.instances, problems).records()
         else:
@@ -80,7 +80,7 @@ class EveryEvalEver:
         files = _files(path)
         problems = Problems()
         aggregate = _read_aggregate(files.aggregate, problems)
-        names = ResultColumns(aggregate)
+        names = ResultColumns(aggregate, path)
         if aggregate is None:
             keys = [] if files.instances is None else result_keys(files.instances)
             note = "no results are beside the instances, so that no means are compared"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
 import msgspec
 
+from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.data.logs.eee_columns import changed, columns_of
 from multimodal_eval.data.logs.eee_records import (
     BY_SAMPLE,
@@ -30,15 +32,17 @@ __all__ = [
     "OurSamples",
     "ResultColumns",
     "ScoreLine",
-    "instances",
+    "TextLine",
     "is_by_sample",
     "metric_name",
     "result_keys",
     "score_lines",
+    "whole_instance",
 ]
 
 T = TypeVar("T")
 HARNESS = "eee"
+MAX_RESULTS = 1000  # of one file: each is a column of the run
 _DECODE_INSTANCE = msgspec.json.Decoder(Instance).decode
 _DECODE_OBJECT = msgspec.json.Decoder(Columns).decode
 _DECODE_UNSCORED = msgspec.json.Decoder(dict[str, dict[str, list[str]]]).decode
@@ -89,7 +93,7 @@ def _details(aggregate: Aggregate) -> dict[str, str]:
 
 def result_keys(instances: Path) -> list[str]:
     """The results that have instances, in order of first appearance."""
-    return list(dict.fromkeys(line.key for _, line in score_lines(instances, Problems())))
+    return list(dict.fromkeys(line.score.key for _, line in score_lines(instances, Problems())))
 
 
 def metric_name(result: Result) -> str:
@@ -101,8 +105,9 @@ def metric_name(result: Result) -> str:
 class ResultColumns(dict[str, str]):
     """Key of a result -> the column of its scores: named as the metric, or as the result if several have it."""
 
-    def __init__(self, aggregate: Aggregate | None) -> None:
+    def __init__(self, aggregate: Aggregate | None, file: Path) -> None:
         super().__init__()
+        self._file = str(file)
         results = {} if aggregate is None else {result.key: result for result in aggregate.evaluation_results}
         names = Counter(map(metric_name, results.values()))
         for key, result in results.items():
@@ -114,24 +119,42 @@ class ResultColumns(dict[str, str]):
         return self[key]
 
     def _add(self, key: str, name: str) -> None:
+        if len(self) >= MAX_RESULTS:
+            message = f"there are more than {MAX_RESULTS:,} different results"
+            raise InputError([Problem(code="TOO_MANY", message=message, file=self._file)])
         taken, count = set(self.values()), 1
         column = score_column(HARNESS, name)
         while column in taken:
             count += 1
             column = score_column(HARNESS, f"{name}_{count}")
-        self.setdefault(key, column)
+        self[key] = column
 
 
-def score_lines(path: Path, problems: Problems) -> Iterator[tuple[int, ScoreLine]]:
-    """(line number, score) of every line."""
-    for line, fields in read_jsonl(path, problems, lambda text: {"line": _DECODE_SCORE(text)}):
-        yield line, cast(ScoreLine, fields["line"])
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """A line, of which only the score is decoded."""
+
+    score: ScoreLine
+    text: bytes
+
+    def instance(self) -> Instance:
+        """The whole line."""
+        return _DECODE_INSTANCE(self.text)
 
 
-def instances(path: Path, problems: Problems) -> Iterator[tuple[int, Instance]]:
-    """(line number, instance) of every line."""
-    for line, fields in read_jsonl(path, problems, lambda text: {"line": _DECODE_INSTANCE(text)}):
-        yield line, cast(Instance, fields["line"])
+def score_lines(path: Path, problems: Problems) -> Iterator[tuple[int, TextLine]]:
+    """(line number, line) of every line."""
+    for line, fields in read_jsonl(path, problems, lambda text: {"line": TextLine(_DECODE_SCORE(text), text)}):
+        yield line, cast(TextLine, fields["line"])
+
+
+def whole_instance(line: TextLine, problems: Problems, file: Path, number: int) -> Instance | None:
+    """The whole line; None if it has problems, which are recorded."""
+    try:
+        return line.instance()
+    except DECODE_ERRORS as error:
+        problems.add("TYPE", f"the instance cannot be read: {error}", file=str(file), line=number)
+        return None
 
 
 class OurSamples:
@@ -159,16 +182,19 @@ class OurSamples:
             yield last, self._with_statuses(each.sample)
 
     def _scored(self) -> Iterator[Record]:
-        current: Columns | None = None
-        sample, first, keys = "", 0, set[str]()
-        for line, instance in instances(self._instances, self._problems):
-            if current is None or str(instance.sample_id) != sample or instance.key in keys:
-                if current is not None:
+        current: Columns = {}
+        sample, first, keys = None, 0, set[str]()
+        for number, line in score_lines(self._instances, self._problems):
+            if line.score.sample_id != sample or line.score.key in keys:
+                if current:
                     yield first, current
-                current, sample, first, keys = self._columns(instance, line), str(instance.sample_id), line, set()
-            keys.add(instance.key)
-            current[self._names[instance.key]] = instance.evaluation.score
-        if current is not None:
+                instance = whole_instance(line, self._problems, self._instances, number)
+                current = {} if instance is None else self._columns(instance, number)
+                sample, first, keys = line.score.sample_id, number, set()
+            keys.add(line.score.key)
+            if current:
+                current[self._names[line.score.key]] = line.score.evaluation.score
+        if current:
             yield first, current
 
     def _columns(self, instance: Instance, line: int) -> Columns:
