@@ -246,6 +246,14 @@ def test_the_model(run, tmp_path):
     assert aggregate["model_info"]["name"] == "birds/parrot:7b"
 
 
+def test_an_imported_run_keeps_its_model(run, tmp_path):
+    again = import_log(export(run, "eee", tmp_path / "once", model="acme/parrot").paths[0], output=tmp_path / "back")
+    exported_again = export(again.run, "eee", tmp_path / "twice")
+    assert exported_again.paths[0].parent.parts[-2:] == ("acme", "parrot")
+    twice = import_log(exported_again.paths[0]).run
+    assert twice.scores().column("eee.eee_wer").to_pylist() == run.scores().column("wer").to_pylist()
+
+
 def test_a_generated_run_names_its_model_and_parameters(tmp_path):
     data = [{"id": "1", "question": "say hello", "references": ["hello"]}]
     config = GenerationConfig(model="echo", parameters=Parameters(temperature=0.5, max_tokens=9), use_cache=False)

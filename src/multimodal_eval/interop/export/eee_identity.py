@@ -68,10 +68,11 @@ def identity_of(run: Run, options: OptionValues) -> Identity:
 
 
 def _asked(run: Run) -> tuple[str | None, str | None]:
-    """The provider and the model that answered, if the run asked one."""
-    generation = run.info.generation
+    """The provider and the model that answered, if the run asked one, or was imported from a log that names it."""
+    generation, imported = run.info.generation, run.info.imported
     if generation is None:
-        return None, None
+        model = None if imported is None else imported.model
+        return None, model if model is not None and all(part.strip() for part in model.split("/")) else None
     provider, colon, name = str(generation.settings.get("model", "")).partition(":")
     if not colon:  # a model without a provider, such as `echo`
         return None, provider or None
