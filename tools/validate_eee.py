@@ -17,9 +17,9 @@ from multimodal_eval.interop.export.registry import export
 
 def validate(program: Path, runs: Path) -> int:
     """The number of files that the validator accepted; it fails if one is refused."""
-    found = sorted(path.parent for path in runs.rglob("run.json"))
+    folders = sorted(path.parent for path in runs.rglob("run.json"))
     with tempfile.TemporaryDirectory() as folder:
-        paths = [path for run in found for path in export(run, "eee", folder, model="demo/model").paths]
+        paths = [path for run in folders for path in export(run, "eee", folder, model="demo/model").paths]
         names = [str(path.relative_to(folder)) for path in paths]
         report = subprocess.run([program, "validate", *names], cwd=folder, check=False, capture_output=True, text=True)
         if report.returncode:

@@ -46,8 +46,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "sensitivity": ("mmeval sensitivity runs/first runs/second",),
     "report": ("mmeval report runs/first", "mmeval report runs/first runs/second -o both.html"),
     "export": (
-        "mmeval export runs/first --to csv -o scores.csv",
-        "mmeval export runs/first runs/second --to parquet -o scores.parquet",
+        "mmeval export runs/first --to eee -o collection --set model=acme/parrot-7b",
+        "mmeval export runs/first runs/second --to csv -o scores.csv",
         "mmeval export --list-formats",
     ),
     "meta": (

@@ -221,9 +221,9 @@ def test_bytes_of_media_are_left_out_and_named(tmp_path):
 
 def test_the_same_run_gives_the_same_files(run, tmp_path):
     first, second = (export(run, "eee", tmp_path / name, model="a/b") for name in ("x", "data"))
-    for one, other in zip(first.paths, second.paths, strict=True):
-        assert one.relative_to(tmp_path / "x") == other.relative_to(tmp_path)  # a folder `data` is the root itself
-        assert one.read_bytes() == other.read_bytes()
+    for path, other in zip(first.paths, second.paths, strict=True):
+        assert path.relative_to(tmp_path / "x") == other.relative_to(tmp_path)  # a folder `data` is the root itself
+        assert path.read_bytes() == other.read_bytes()
 
 
 def test_only_some_metrics(run, tmp_path):

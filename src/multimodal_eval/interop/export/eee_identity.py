@@ -24,7 +24,7 @@ _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)")
 
 @dataclass(frozen=True)
 class Identity:
-    """The model's id (DEVELOPER/NAME), where it was asked, and the name of the data."""
+    """The id of the model (DEVELOPER/NAME), its platform or engine, and the name of the data."""
 
     model: str
     dataset: str
