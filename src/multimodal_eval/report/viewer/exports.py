@@ -12,29 +12,11 @@ import msgspec
 
 from multimodal_eval.core.display import p_value
 from multimodal_eval.core.records import Entry, Figure
+from multimodal_eval.interop.export.escapes import latex_text, markdown_text, one_line
 
 Cell = str | float | int | None
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "\n": " ",
-    "\r": " ",
-}
-_MARKDOWN = str.maketrans({**{c: "\\" + c for c in "\\`*_{}[]()#+!|~$"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
 
 @dataclass(frozen=True)
@@ -90,7 +72,7 @@ def as_latex(table: Table) -> Iterator[str]:
     rows = list(table.shown())
     kinds = ["r" if _is_numeric(table, rows, i) else "l" for i in range(len(table.headers))]
     if table.note:
-        yield f"% {_one_line(table.note)}\n"
+        yield f"% {one_line(table.note)}\n"
     yield "\\begin{tabular}{" + "".join(kinds) + "}\n\\toprule\n"
     yield " & ".join(map(_latex, table.headers)) + " \\\\\n\\midrule\n"
     for row in rows:
@@ -105,7 +87,7 @@ def _is_numeric(table: Table, rows: Sequence[Sequence[Cell]], column: int) -> bo
 def _latex(cell: Cell) -> str:
     if isinstance(cell, float):
         return f"${_rounded(cell)}$"
-    return "".join(_LATEX.get(character, character) for character in _shown(cell))
+    return latex_text(_shown(cell))
 
 
 def as_markdown(table: Table) -> Iterator[str]:
@@ -121,7 +103,7 @@ def as_markdown(table: Table) -> Iterator[str]:
 
 
 def _markdown(cell: Cell) -> str:
-    return _rounded(cell) if isinstance(cell, float) else _one_line(_shown(cell)).translate(_MARKDOWN)
+    return _rounded(cell) if isinstance(cell, float) else markdown_text(_shown(cell))
 
 
 def _shown(cell: Cell) -> str:
@@ -130,10 +112,6 @@ def _shown(cell: Cell) -> str:
 
 def _rounded(value: float) -> str:
     return f"{value:.4f}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 @dataclass(frozen=True)
