@@ -73,6 +73,8 @@ def export(inputs: tuple[Any, ...], to: str, output: Path | None, plugins: tuple
 
     register_plugins(plugins)
     options = _options(params)
+    if registry.export_format(to).output == "service" and options.get("report", True):
+        _write_missing_reports(inputs)
     exported = registry.export(list(inputs), to, output, overwrite=params["overwrite"], **options)
     if exported.text is not None:
         click.echo(exported.text, nl=not exported.text.endswith("\n"))
@@ -80,6 +82,17 @@ def export(inputs: tuple[Any, ...], to: str, output: Path | None, plugins: tuple
         click.echo(f"written: {as_text(str(path))}")
     for note in exported.notes:
         click.echo(f"note: {as_text(note)}", err=True)
+
+
+def _write_missing_reports(runs: tuple[Any, ...]) -> None:
+    """A tracker gets the report of each run, and a run from Python or from a log of another program has none yet."""
+    from multimodal_eval.cli.report import write_report
+    from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.report.build import FILE
+
+    for run in map(Run, runs):
+        if not run.folder.storage.exists(FILE):
+            write_report(run, enabled=True)
 
 
 def _options(params: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from multimodal_eval.interop.export.whole_files import write_text
 __all__ = ["FORMATS", "Exported", "Exporter", "Format", "export", "export_format", "format_options"]
 
 _HERE = "multimodal_eval.interop.export"
+_TRACKERS = "multimodal_eval.interop.trackers"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,10 @@ FORMATS: Mapping[str, Format] = {
     "csv": Format(f"{_HERE}.csv_table", "One row per sample, or one per metric.", output="file"),
     "latex": Format(f"{_HERE}.latex", "Runs side by side as papers print them, with a paired test."),
     "markdown": Format(f"{_HERE}.markdown_table", "Runs side by side with a paired test, for GitHub."),
+    "mlflow": Format(f"{_TRACKERS}.mlflow_tracker", "Metrics, report and samples in MLflow.", output="service"),
     "parquet": Format(f"{_HERE}.parquet_table", "One row per sample, or one per metric.", output="file"),
+    "trackio": Format(f"{_TRACKERS}.trackio_tracker", "Metrics, report and samples in Trackio.", output="service"),
+    "wandb": Format(f"{_TRACKERS}.wandb_tracker", "Metrics, report and samples in Weights & Biases.", output="service"),
 }
 
 

@@ -1,0 +1,1 @@
+"""Scores with intervals in a training loop, logged to the tracker that is active."""
