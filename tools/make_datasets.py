@@ -70,14 +70,14 @@ def hugging_face() -> None:
     colours = list(COLOURS)
     features = Features(
         {
-            "picture": Image(),
+            "photo": Image(),
             "question": Value("string"),
             "label": ClassLabel(names=colours),
             "tags": List(ClassLabel(names=["warm", "cold"])),
         }
     )
     rows = {
-        "picture": [{"bytes": tile(colour), "path": f"{colour}.png"} for colour in colours],
+        "photo": [{"bytes": tile(colour), "path": f"{colour}.png"} for colour in colours],
         "question": ["Which colour?"] * 3,
         "label": [0, 1, -1],
         "tags": [[0], [], [1, 0]],
@@ -88,7 +88,7 @@ def hugging_face() -> None:
         shard = dataset.shard(2, number, contiguous=True)
         shard.to_parquet(str(folder / "data" / f"test-{number:05d}-of-00002.parquet"))
     read = load_dataset("parquet", data_files={"test": str(folder / "data" / "*.parquet")}, split="test")
-    read = read.cast_column("picture", Image(decode=False))
+    read = read.cast_column("photo", Image(decode=False))
     write_expected(folder, "datasets", list(read))
     names = {"label": read.features["label"].names, "tags": read.features["tags"].feature.names}
     content = json.loads((folder / "expected.json").read_text())

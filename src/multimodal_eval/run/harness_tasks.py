@@ -82,7 +82,7 @@ Place = tuple[Path, int]  # a file and a line
 
 
 def _included(path: Path, depth: int = 0) -> tuple[JsonObject, dict[str, Place]]:
-    """The keys of a file on top of those that it includes, and where each is."""
+    """The keys of a file on top of those that it includes, with the place of each."""
     content, lines = read_tagged_yaml(path, "the task file")
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: a task file must be a section with keys")

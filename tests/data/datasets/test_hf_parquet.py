@@ -41,7 +41,7 @@ def test_rows_are_those_of_datasets():
     names = expected["names"]
     for number, (sample, row) in enumerate(zip(samples, expected["records"], strict=True)):
         assert sample.id == f"test/{number}"
-        assert hashlib.sha256(sample.image).hexdigest() == row["picture"]["bytes"]["sha256"]
+        assert hashlib.sha256(sample.image).hexdigest() == row["photo"]["bytes"]["sha256"]
         assert sample.question == row["question"]
         label = None if row["label"] == -1 else names["label"][row["label"]]
         assert sample.metadata.get("label") == label

@@ -170,7 +170,7 @@ def _listed(file: Path, path: str, problems: Problems) -> Iterator[Record]:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of a table, and where it is from."""
+    """A row of a table, with its file."""
 
     columns: Mapping[str, object]
     name: str
@@ -219,7 +219,7 @@ def _at(value: object, keys: Iterable[str]) -> object:
 
 
 def _property(kind: str | None, name: str, file: Path, folder: Path) -> str | None:
-    if kind == "content":  # of an image: where it is, relative to the metadata
+    if kind == "content":  # an image is named by its path, relative to the metadata
         return PurePosixPath(file.relative_to(folder)).as_posix()
     return PurePosixPath(name).name if kind == "filename" else None if kind is None else name
 

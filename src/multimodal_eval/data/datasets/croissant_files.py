@@ -23,7 +23,7 @@ _DEEPEST = 10
 
 def files_of(metadata: Metadata, resource: str, folder: Path) -> list[tuple[str, Path]]:
     """(path inside the dataset, file) of every file of a resource; `folder` contains the metadata."""
-    entry = _found(metadata, resource)
+    entry = _entry(metadata, resource)
     if not entry.is_set:
         path = _file(metadata, entry, folder)
         return [(PurePosixPath(path.relative_to(folder)).as_posix(), path)]
@@ -35,7 +35,7 @@ def files_of(metadata: Metadata, resource: str, folder: Path) -> list[tuple[str,
     return sorted(files, key=lambda pair: natural_key(pair[0]))
 
 
-def _found(metadata: Metadata, name: str) -> Resource:
+def _entry(metadata: Metadata, name: str) -> Resource:
     if name not in metadata.resources:
         raise CroissantError(f"`distribution` has no entry {name!r}", "NOT_FOUND")
     return metadata.resources[name]
@@ -93,7 +93,7 @@ def _root(metadata: Metadata, container: str, folder: Path, depth: int = 0) -> P
         return folder
     if depth > _DEEPEST:
         raise CroissantError(f"{container!r} contains itself")
-    entry = _found(metadata, container)
+    entry = _entry(metadata, container)
     outer = _root(metadata, entry.contained_in[0], folder, depth + 1) if entry.contained_in else folder
     if entry.encoding in _REPOSITORIES or entry.is_set:
         return outer

@@ -1,4 +1,4 @@
-"""The metadata of a Croissant dataset: its files, its record sets and where each field comes from.
+"""The metadata of a Croissant dataset: its files, its record sets, and the source of each field.
 
 Keys may have a prefix (`cr:`, `sc:`, `ml:`), references are names or `{"@id": name}`, and a list of one item may be
 written without the list.
