@@ -6,6 +6,7 @@ import hashlib
 import json
 
 import pytest
+import yaml
 
 from multimodal_eval import evaluate
 from multimodal_eval.analysis.compare import compare_runs
@@ -161,6 +162,33 @@ def test_addresses_and_keys_are_refused(folder, line):
     path = edited(folder, "generation:", f"generation:\n  {line}")
     with pytest.raises(ConfigError, match="a task file cannot set"):
         open_task(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "prompt: /etc/passwd",
+        "prompt: ../secret.md",
+        "labels: /etc/passwd",
+        "data: {path: data/questions.jsonl, image_root: /}",
+        "data: {path: data/questions.jsonl, questions: ../x.json}",
+        "generation: {system: '@/etc/passwd'}",
+        "generation: {shots: ../x.jsonl}",
+    ],
+)
+def test_files_of_this_machine_are_not_sent(folder, line):
+    key = line.partition(":")[0]
+    kept = [each for each in yaml.safe_load(TASK).items() if each[0] != key]
+    (folder / "task.yaml").write_text(yaml.safe_dump(dict(kept)) + line + "\n")
+    with pytest.raises(ConfigError, match="must be in the folder of the task file"):
+        open_task(folder / "task.yaml")
+
+
+@pytest.mark.parametrize("text", ["", "metrics: [cider]", "[a]", "name: x", "data: x.jsonl"])
+def test_a_configuration_is_not_a_task_file(folder, text):
+    (folder / "task.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=r"a task file needs the keys `name` and `data`\. If this is a configuration"):
+        open_task(folder / "task.yaml")
 
 
 def test_files_beside_the_task(folder):

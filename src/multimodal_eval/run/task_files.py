@@ -19,6 +19,7 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.yaml_text import read_tagged_yaml, read_yaml
 from multimodal_eval.data.readers.files import describe_file, file_set, further_files
+from multimodal_eval.generate.built_in_prompts import prompts
 from multimodal_eval.run.config import ConfigSource, load_config
 from multimodal_eval.run.config_faults import in_words
 from multimodal_eval.run.harness_tasks import HarnessTask, harness_task, is_harness_task
@@ -165,6 +166,9 @@ def open_task(path: Path) -> OpenedTask:
         return _opened(path, *_of_harness(harness_task(path)))
     content = read_yaml(path, "the task file", unique_keys=True)
     _refuse_trust(content, path)
+    if not isinstance(content, dict) or not {"name", "data"} <= content.keys():
+        hint = f"If this is a configuration, give the data and --config {path}"
+        raise ConfigError(f"{path}: a task file needs the keys `name` and `data`. {hint}")
     try:
         task = msgspec.convert(content, TaskFile)
     except msgspec.ValidationError as error:
@@ -193,15 +197,13 @@ def _opened(path: Path, task: TaskFile, notes: tuple[str, ...] = ()) -> OpenedTa
     defaults = msgspec.to_builtins(task)
     settings = {name: defaults[name] for name in _SAME if name in defaults}
     settings |= {"map": task.columns, "origin": msgspec.to_builtins(origin), "format": data.format}
-    for name in ("image_root", "questions"):
-        if (value := getattr(data, name)) is not None:
-            settings[name] = str((folder / value).resolve())
-    if isinstance(task.labels, str):
-        settings["labels"] = str((folder / task.labels).resolve())
+    for name, value in (("image_root", data.image_root), ("questions", data.questions), ("labels", task.labels)):
+        if isinstance(value, str):
+            settings[name] = str(_inside(path, name, value).resolve())
     rules = {metric: {"rule": rule} for metric, rule in task.rules.items()}
     options = {name: {**rules.get(name, {}), **task.options.get(name, {})} for name in {**rules, **task.options}}
     settings["options"] = {name: _resolved(values, folder) for name, values in options.items()}
-    return OpenedTask(task.name, place, settings, _generation(task, folder), notes)
+    return OpenedTask(task.name, place, settings, _generation(task, path), notes)
 
 
 def _digest(place: Path, data: TaskData, path: Path) -> str:
@@ -219,7 +221,17 @@ def _digest(place: Path, data: TaskData, path: Path) -> str:
     return digest
 
 
-def _generation(task: TaskFile, folder: Path) -> JsonObject:
+def _inside(path: Path, key: str, name: str) -> Path:
+    """A file in the folder of the task file. What it contains may be sent to a model, so others are refused."""
+    if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+        option = f"--{key.replace('_', '-')}"
+        raise ConfigError(
+            f"{path}: `{key}` must be in the folder of the task file. Give {name!r} to the command: {option}"
+        )
+    return path.parent / name
+
+
+def _generation(task: TaskFile, path: Path) -> JsonObject:
     """The settings of asking a model, with paths that do not depend on the working directory."""
     settings: JsonObject = msgspec.to_builtins(task.generation)
     prompt = task.prompt if task.prompt is not None else settings.pop("prompt", None)
@@ -227,11 +239,11 @@ def _generation(task: TaskFile, folder: Path) -> JsonObject:
         settings["template"] = prompt
         settings.pop("prompt", None)
     elif prompt is not None:
-        settings["prompt"] = str(folder / prompt) if (folder / prompt).is_file() else prompt
+        settings["prompt"] = prompt if prompt in prompts() else str(_inside(path, "prompt", prompt))
     if (shots := settings.get("shots")) is not None:
-        settings["shots"] = str((folder / shots).resolve())
+        settings["shots"] = str(_inside(path, "shots", shots).resolve())
     if (system := settings.get("system", "")).startswith("@"):
-        settings["system"] = f"@{folder / system[1:]}"
+        settings["system"] = f"@{_inside(path, 'system', system[1:])}"
     return settings
 
 

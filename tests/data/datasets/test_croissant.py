@@ -45,7 +45,7 @@ def test_records_are_those_of_mlcroissant():
         expected = {key.removeprefix("questions/"): value for key, value in record.items()}
         assert sample.id == expected["qid"]
         assert (sample.question, sample.expected_answer) == (expected["question"], expected["expected_answer"])
-        assert sample.metadata == {name: expected[name] for name in ("qid", "views", "file")}
+        assert sample.metadata == {name: expected[name] for name in ("views", "file")}
         with Image.open(FIXTURES / sample.image) as image:
             assert list(image.getpixel((0, 0))) == expected["image"]
 

@@ -138,7 +138,7 @@ def _records(metadata: Metadata, records: RecordSet, path: Path, problems: Probl
                 problems.add(refusal.code, str(refusal), file=str(file), line=line)
                 continue
             if record.get("id") is None:
-                record["id"] = number if records.key is None else record.get(records.key)
+                record["id"] = number if records.key is None else record.pop(records.key, None)
             number += 1
             yield number, record
 
