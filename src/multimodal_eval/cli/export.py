@@ -46,7 +46,7 @@ def _list_formats(context: click.Context, parameter: click.Parameter, value: boo
 
 
 @click.command()
-@click.argument("inputs", nargs=-1, required=True, type=RunLocation(), metavar="RUN [RUN_B …]")
+@click.argument("inputs", nargs=-1, required=True, type=RunLocation(), metavar="RUN|DATA [RUN_B …]")
 @click.option("--to", required=True, type=ExportName(), help="Write this format; --list-formats shows them.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here. Text is printed by default.")
 @click.option("--metrics", help="Export these metrics, separated by commas. The default is all.")
@@ -66,7 +66,8 @@ def _list_formats(context: click.Context, parameter: click.Parameter, value: boo
 def export(inputs: tuple[Any, ...], to: str, output: Path | None, plugins: tuple[str, ...], **params: Any) -> None:
     """Write RUN, or several runs, in the format of another program.
 
-    A format has options of its own (`--set NAME=VALUE`). What the format cannot express is printed.
+    A format has options of its own (`--set NAME=VALUE`). What the format cannot express is printed. The formats of
+    shared tasks take DATA with references, and --config or --metrics.
     """
     from multimodal_eval.cli.show import as_text
     from multimodal_eval.interop.export import registry

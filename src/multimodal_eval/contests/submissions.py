@@ -68,15 +68,16 @@ class SampleContest:
     @property
     def numbers(self) -> list[str]:
         """The names of the metrics and composites that a run will have."""
-        return self._plan.names
+        return self.plan.names
 
     @property
     def headline(self) -> str | None:
         """The metric that leads, by which submissions are ranked unless another is named."""
-        return self._plan.headline
+        return self.plan.headline
 
     @property
-    def _plan(self) -> Plan:
+    def plan(self) -> Plan:
+        """What is computed. Without a task or metrics, files of COCO and VQA have their usual metrics."""
         is_configured = self.config.task or self.config.metrics
         usual = None if is_configured else _USUAL_METRICS.get(reader_of(self.data))
         return make_plan(self.config if usual is None else msgspec.structs.replace(self.config, metrics=usual))

@@ -29,6 +29,7 @@ def report_html(
     per_group: int = PER_GROUP,
     fetch: bool = False,
     media_roots: Sequence[Path] = (),
+    with_samples: bool = True,
 ) -> str:
     """The report of one run, or of several runs over the same samples, as one self-contained page.
 
@@ -36,6 +37,7 @@ def report_html(
     `comparison` and `sensitivity` are the results of the commands with these names. Each group shows up to
     `per_group` samples, at most 200 in total. `fetch` allows fetching images from URLs if the run allowed it.
     Media are read below `media_roots`; without them as the run asks if the user has made it, else in its folder only.
+    Without `with_samples`, the page has nothing of a single sample, for people who must not see the references.
     """
     content = content_of(
         runs,
@@ -45,6 +47,7 @@ def report_html(
         per_group=per_group,
         fetch=fetch,
         media_roots=media_roots,
+        with_samples=with_samples,
     )
     return render(content, version)
 

@@ -17,7 +17,7 @@ from multimodal_eval.report.charts import Chart, charts_of
 from multimodal_eval.report.choice import EXPLANATIONS, PER_GROUP, TITLES, Chosen, choose
 from multimodal_eval.report.distributions import Distribution, distribution
 from multimodal_eval.report.markdown import Block, blocks
-from multimodal_eval.report.one_run import OneRun, one_run
+from multimodal_eval.report.one_run import OneRun, one_run, without_samples
 from multimodal_eval.report.samples import Shown, shown_samples
 
 if TYPE_CHECKING:
@@ -61,13 +61,17 @@ def content_of(
     per_group: int = PER_GROUP,
     fetch: bool = False,
     media_roots: Sequence[Path] = (),
+    with_samples: bool = True,
 ) -> Content:
-    """Collect the content; `comparison` and `sensitivity` are the results of the commands with these names."""
+    """Collect the content; `comparison` and `sensitivity` are the results of the commands with these names.
+
+    Without `with_samples`, nothing of a single sample is in it: no answers, no references, no examples.
+    """
     scored = scored_rows(runs, names)
-    run_contents = [one_run(rows) for rows in scored]
+    run_contents = [one_run(rows) if with_samples else without_samples(one_run(rows)) for rows in scored]
     shared = [name for name in runs[0].entries if all(name in run.entries for run in runs)]
     main = shared_headline([(run.info, run.outcome) for run in runs])
-    chosen = choose(scored, main, per_group)
+    chosen = choose(scored, main, per_group) if with_samples else []
     shown = shown_samples(scored, chosen, fetch=fetch, media_roots=media_roots)
     distributions = {
         name: bins

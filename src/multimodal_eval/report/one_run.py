@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from multimodal_eval.analysis.composite_parts import CompositeParts, composite_parts
@@ -55,6 +55,13 @@ def one_run(rows: ScoredRows) -> OneRun:
         generation_summary(run.folder, run.info),
         to_json(run.info.config).decode(),
     )
+
+
+def without_samples(content: OneRun) -> OneRun:
+    """The content without texts of single samples, and with the slices that the run asked for only."""
+    asked = content.run.info.config.by
+    slices = [each for each in content.slices if each.column in asked]
+    return replace(content, findings=None, crosswalk=None, slices=slices)
 
 
 def _classification(run: Run) -> Classification | None:

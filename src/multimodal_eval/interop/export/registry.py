@@ -57,6 +57,8 @@ FORMATS: Mapping[str, Format] = {
     "hf-eval-results": Format(f"{_HERE}.hf_eval_results", "Hugging Face Hub: .eval_results/NAME.yaml of a model."),
     "model-index": Format(f"{_HERE}.model_index", "Hugging Face Hub: model-index of a model card."),
     "inspect": Format(f"{_HERE}.inspect_log", "inspect_ai: a log that its viewer opens.", takes="run", output="file"),
+    "codabench": Format(f"{_HERE}.codabench", "A shared task on Codabench, from data.", takes="data", output="file"),
+    "evalai": Format(f"{_HERE}.evalai", "A shared task on EvalAI, from data.", takes="data", output="file"),
     "csv": Format(f"{_HERE}.csv_table", "One row per sample, or one per metric.", output="file"),
     "latex": Format(f"{_HERE}.latex", "Runs side by side as papers print them, with a paired test."),
     "markdown": Format(f"{_HERE}.markdown_table", "Runs side by side with a paired test, for GitHub."),

@@ -1,0 +1,1 @@
+"""Shared tasks on Codabench: the bundle that an organiser uploads, and its scoring program."""

@@ -1,0 +1,1 @@
+"""Shared tasks on EvalAI: the archive that an organiser uploads, and its evaluation script."""

@@ -1,0 +1,23 @@
+"""A shared task as a bundle for Codabench."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from multimodal_eval.contests.codabench.bundle import OPTIONS, bundle
+from multimodal_eval.core.options import OptionValues
+from multimodal_eval.interop.export.data_file import only_data_file
+from multimodal_eval.interop.export.registry import Exported
+from multimodal_eval.interop.export.whole_files import whole_file
+
+__all__ = ["OPTIONS", "export"]
+
+
+def export(runs: Sequence[str | Path], path: Path | None, options: OptionValues) -> Exported:
+    """Write the bundle; `runs` is the path of the data."""
+    assert path is not None
+    content, notes = bundle(only_data_file(runs, "codabench"), options)
+    with whole_file(path) as partial:
+        partial.write_bytes(content)
+    return Exported(paths=(path,), notes=notes)
