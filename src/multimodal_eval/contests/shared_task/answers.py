@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from multimodal_eval.core.errors import InputError, Problem, shorten
+from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.sample import ANSWER_ALIASES, Sample
 from multimodal_eval.data.readers.blocks import DamagedStreamError
 from multimodal_eval.data.readers.formats import is_textual, reader_of
@@ -44,9 +44,11 @@ def read_answers(path: Path, samples: Mapping[str, Sample], max_answer: int) -> 
         if name in lines:
             message = f"the id {shorten(name)} is already on line {lines[name]}. Give one answer per id"
             problems.add("DUPLICATE", message, file=path.name, line=line)
+        elif answer is None:
+            pass  # its problem is known
         elif len(answer) > max_answer:
             message = f"the answer has {len(answer):,} characters, but at most {max_answer:,} are allowed"
-            problems.add("TOO_LONG", message, file=path.name, line=line, id=shorten(name))
+            problems.add("TOO_LONG", message, file=path.name, line=line, id=name)
         elif name not in samples:
             unknown.append(name)
         else:
@@ -56,16 +58,15 @@ def read_answers(path: Path, samples: Mapping[str, Sample], max_answer: int) -> 
     if not problems.total or lines:  # not if the whole file is unreadable
         _add_ids(problems, "MISSING", missing, len(samples), "have no answer")
     _add_ids(problems, "UNKNOWN", unknown, len(lines), "of the submission are not in the task")
-    if problems.total:
-        raise InputError(_with_bare_names(problems.kept, path), problems.total)
+    problems.raise_if_any()
     return Answers(by_id, tuple(_notes(by_id)))
 
 
-def _answers(path: Path, problems: Problems) -> Iterator[tuple[int, str, str]]:
-    """(line, id, answer) of every record without a problem."""
+def _answers(path: Path, problems: Problems) -> Iterator[tuple[int, str, str | None]]:
+    """(line, id, answer) of every record with an id; the answer is None if it has a problem, which is noted."""
     if path.suffix.lower() == ".json" and _is_object(path):
         hint = f"Write a list of objects, [{_EXAMPLE}, …], or one object per line in a .jsonl file."
-        problems.add("FORMAT", "the file is one JSON object", file=path.name, hint=hint)
+        problems.add("FORMAT", "the file is one JSON object.", file=path.name, hint=hint)
         return
     checker = RecordChecker(path.name, problems, {}, textual=is_textual(path))
     columns: tuple[str, str] | None = None
@@ -77,13 +78,12 @@ def _answers(path: Path, problems: Problems) -> Iterator[tuple[int, str, str]]:
             return
         id_column, answer_column = columns
         kept: Columns = {"id": record.get(id_column), "generated_answer": record.get(answer_column)}
-        if kept["generated_answer"] is None and kept["id"] is not None:
+        fields, name = checker.fields(line, kept), checker.id_of(kept)
+        if fields is not None and "generated_answer" not in fields:
             message = f"`{answer_column}` is missing or null. An answer is text, and may be empty"
-            problems.add("NO_ANSWER", message, file=path.name, line=line, id=shorten(kept["id"]))
-            continue
-        fields = checker.fields(line, kept)
-        if fields is not None:
-            yield line, fields["id"], fields["generated_answer"]
+            problems.add("NO_ANSWER", message, file=path.name, line=line, id=name)
+        if name is not None:
+            yield line, name, None if fields is None else fields.get("generated_answer")
     if is_empty and not problems.total:
         problems.add("EMPTY", "the file has no records", file=path.name)
 
@@ -102,7 +102,7 @@ def _columns(record: Columns, file: str, line: int, problems: Problems) -> tuple
         return names[0], names[1]
     absent = " and ".join(known for known, name in zip(("`id`", "`generated_answer`"), names, strict=True) if not name)
     shown = ", ".join(shorten(name) for name in list(record)[:8]) or "none"
-    message = f"no column {absent}. The first record has the columns {shown}"
+    message = f"no column {absent}. The first record has the columns {shown}."
     problems.add("COLUMNS", message, file=file, line=line, hint=f"A record looks like {_EXAMPLE}.")
     return None
 
@@ -112,21 +112,6 @@ def _add_ids(problems: Problems, code: str, names: list[str], total: int, what: 
         first = ", ".join(map(shorten, names[:_SHOWN]))
         more = " …" if len(names) > _SHOWN else ""
         problems.add(code, f"{len(names):,} of {total:,} ids {what}: {first}{more}")
-
-
-def _with_bare_names(problems: list[Problem], path: Path) -> Iterator[Problem]:
-    """The problems with the name of the submitted file, not with its place on the platform."""
-    import msgspec
-
-    for problem in problems:
-        yield msgspec.structs.replace(
-            problem, file=path.name if problem.file == str(path) else problem.file, hint=_for_participants(problem.hint)
-        )
-
-
-def _for_participants(hint: str | None) -> str | None:
-    """Hints about options of our command line do not help a participant."""
-    return None if hint is not None and "--" in hint else hint
 
 
 def _notes(by_id: Mapping[str, str]) -> Iterator[str]:

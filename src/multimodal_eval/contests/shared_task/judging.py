@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from multimodal_eval.run.plan import make_plan
 
 __all__ = ["Judged", "Refused", "judge", "refuse_unscored", "score_answers"]
 
-_SHOWN = 5
+_SHOWN = 5  # unscored samples of a metric
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,32 @@ def judge(reference: Path, sent: Path, scratch: Path, program: Path) -> Judged:
     and `program` is that of the scoring program, which has the plug-ins.
     """
     rules, samples = read_reference(reference)
-    path = submitted_file(sent, scratch, rules.max_mb)
-    answers = read_answers(path, {sample.id: sample for sample in samples}, rules.max_answer)
-    config = msgspec.structs.replace(rules.config, plugins=[str(program / plugin) for plugin in rules.config.plugins])
     try:
+        path = submitted_file(sent, scratch, rules.max_mb)
+        answers = read_answers(path, {sample.id: sample for sample in samples}, rules.max_answer)
+        plugins = [str(program / plugin) for plugin in rules.config.plugins]
+        config = msgspec.structs.replace(rules.config, plugins=plugins)
         run = score_answers(config, samples, answers.by_id, [reference, path], scratch / "run")
+        refuse_unscored(run, "Change these answers")
     except InputError as error:
-        problems = [_without_references(problem, samples) for problem in error.problems]
-        raise InputError(problems, error.total) from None
-    refuse_unscored(run, samples, "Change these answers")
+        places = (scratch, sent if sent.is_dir() else sent.parent)
+        by_id = {sample.id: sample for sample in samples}
+        raise InputError((_shown(problem, by_id, places) for problem in error.problems), error.total) from None
     return Judged(rules, run, dict(_scores(run, rules.columns)), answers.notes)
+
+
+def _shown(problem: Problem, samples: Mapping[str, Sample], places: Sequence[Path]) -> Problem:
+    """The problem as a participant sees it: without folders of the platform, our options, and references."""
+
+    def bare(text: str | None) -> str | None:
+        for place in places:
+            text = text and text.replace(f"{place}{os.sep}", "")
+        return text
+
+    hint = None if problem.hint is None or "--" in problem.hint else bare(problem.hint)
+    message = bare(problem.message) or ""
+    problem = msgspec.structs.replace(problem, message=message, file=bare(problem.file), hint=hint)
+    return _safe(problem, samples[problem.id]) if problem.id in samples else problem
 
 
 def score_answers(
@@ -74,7 +91,7 @@ def score_answers(
     return Prepared(make_plan(config), JoinedInput(answered, files)).score(folder)
 
 
-def refuse_unscored(run: Run, samples: list[Sample], advice: str) -> None:
+def refuse_unscored(run: Run, advice: str) -> None:
     """An InputError if a metric has no score for a sample: left out, a sample would not count."""
     problems = Problems()
     for name, entry in run.entries.items():
@@ -83,18 +100,12 @@ def refuse_unscored(run: Run, samples: list[Sample], advice: str) -> None:
         columns = ["id"] if name == COMPOSITE else ["id", f"{name}:status", f"{name}:reason"]
         rows = run.scores([*columns, name]).to_pylist()
         unscored = [row for row in rows if row[name] is None]
-        by_id = {sample.id: sample for sample in samples}
         for row in unscored[:_SHOWN]:
             reason = row.get(f"{name}:reason") or row.get(f"{name}:status") or "a part of it has no score"
             message = f"{name} cannot score the answer: {reason}. {advice}"
-            problems.note(_safe(Problem(code="UNSCORED", message=message, id=row["id"]), by_id[row["id"]]))
+            problems.add("UNSCORED", message, id=row["id"])
         problems.total += max(0, len(unscored) - _SHOWN)
     problems.raise_if_any()
-
-
-def _without_references(problem: Problem, samples: list[Sample]) -> Problem:
-    sample = next((sample for sample in samples if sample.id == problem.id), None)
-    return problem if sample is None else _safe(problem, sample)
 
 
 def _safe(problem: Problem, sample: Sample) -> Problem:

@@ -7,6 +7,7 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +37,24 @@ from multimodal_eval.run.plan import Plan
 
 __all__ = ["OPTIONS", "PLUGINS", "SharedTask", "shared_task"]
 
+
+def _time(value: Any) -> Any:
+    """A time as platforms write it; None is left alone, and another value becomes one that no option allows."""
+    try:
+        return value if value is None else datetime.fromisoformat(str(value)).strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return ...
+
+
+_TIME = "a time such as 2027-01-31 12:00:00"
 PLUGINS = "plugins"  # the folder of the scoring program with the plug-ins
 OPTIONS = Options(
     config=Option(str | None, None, help="the configuration of the run, a YAML file (--config)"),
     metrics=Option(list[str] | None, None, help="the metrics (--metrics); null for those of the configuration"),
     title=Option(str, "Shared task", help="the title"),
     phase=Option(str, "Evaluation", help="the name of the phase"),
-    start=Option(str, "2026-01-01 00:00:00", help="start of the phase, UTC: YYYY-MM-DD HH:MM:SS", convert=str),
-    end=Option(str | None, None, help="its end; null for none", convert=lambda end: None if end is None else str(end)),
+    start=Option(str, "2026-01-01 00:00:00", help="start of the phase, in UTC", words=_TIME, convert=_time),
+    end=Option(str | None, None, help="its end; null for none", words=_TIME, convert=_time),
     max_submissions=Option(int, 100, help="submissions per participant"),
     max_submissions_per_day=Option(int, 5, help="submissions per participant and day"),
     details=Option(
@@ -88,6 +99,8 @@ def shared_task(data: Path, options: OptionValues) -> SharedTask:
 
     The trial finds samples that no answer could have a score for, and the columns of the leaderboard.
     """
+    if options["end"] is not None and options["end"] <= options["start"]:
+        raise ConfigError(f"`end` must be after `start`. Got {options['start']} and {options['end']}")
     config = overlaid(options["config"], metrics=options["metrics"])
     if config.generation is not None:
         raise ConfigError("`generation`: the answers of a shared task come from its participants. Remove the setting")
@@ -196,7 +209,7 @@ def _tried(config: RunConfig, samples: list[Sample], folder: Path) -> list[Colum
     answers = {sample.id: next(iter(sample.reference_texts), "") for sample in samples}
     try:
         run = score_answers(config, samples, answers, [], folder)
-        refuse_unscored(run, samples, "Remove the sample, or name other metrics")
+        refuse_unscored(run, "Remove the sample, or name other metrics")
     except MultimodalEvalError as error:
         raise ConfigError(f"the references were scored as answers, as a trial, which failed:\n{error}") from None
     return list(_columns(run))

@@ -1,0 +1,1 @@
+"""Tests of multimodal_eval.contests.evalai."""
