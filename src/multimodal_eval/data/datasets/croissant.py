@@ -78,7 +78,7 @@ class Croissant(DatasetFormat):
         has_sets = b'recordSet"' in data or b"mlcommons.org/croissant" in data
         return has_sets and b'"@context"' in data and data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
 
-    def files(self, path: Path) -> Iterable[Path]:
+    def further_files(self, path: Path) -> Iterable[Path]:
         """The files that the record set is read from."""
         try:
             metadata, records = _opened(path, self.record_set, Problems())

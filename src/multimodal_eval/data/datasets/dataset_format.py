@@ -30,7 +30,7 @@ class DatasetFormat:
         """A dataset has no scores."""
         return LogInfo(self.harness)
 
-    def files(self, path: Path) -> Iterable[Path]:
+    def further_files(self, path: Path) -> Iterable[Path]:
         """Further files that are read, for run.json."""
         return ()
 

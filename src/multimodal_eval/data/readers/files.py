@@ -215,8 +215,8 @@ def _of_one_format(name: Path, files: list[DataFile]) -> tuple[DataFile, ...]:
 
 def further_files(file: DataFile) -> Iterable[Path]:
     """The files that a file of data names, such as those of Croissant metadata."""
-    named = None if file.log is None else getattr(log_format(file.log), "files", None)
-    files: Iterable[Path] = named(file.path) if callable(named) else ()  # of a log it is a text
+    named = None if file.log is None else getattr(log_format(file.log), "further_files", None)
+    files: Iterable[Path] = () if named is None else named(file.path)
     return files
 
 
