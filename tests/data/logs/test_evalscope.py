@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from multimodal_eval.data.logs.evalscope import FORMAT
+from multimodal_eval.data.logs.recognised import recognised
 from multimodal_eval.run.import_log import import_log
 from tests.data.logs.fixture_logs import EVALSCOPE
 from tests.data.readers.reading import read
@@ -108,6 +109,15 @@ def test_a_score_that_is_not_usable_is_left_out(tmp_path):
 def test_a_target_that_is_text_is_from_older_versions(tmp_path):
     (sample,), _, _ = read(write_review(tmp_path, target="B", input="Which?"))
     assert (sample.references, sample.question) == (["B"], "Which?")
+
+
+def test_a_first_line_with_a_large_image_is_recognised(tmp_path):
+    parts = [{"type": "image", "image": "data:image/png;base64," + "A" * 100_000}, {"type": "text", "text": "Which?"}]
+    path = write_review(tmp_path, messages=[{"role": "user", "content": parts}])
+    assert recognised(path) is FORMAT
+    (sample,), problems, _ = read(path)
+    assert not problems.total
+    assert len(sample.image) > 100_000
 
 
 def test_a_line_of_another_shape_is_named(tmp_path):

@@ -150,6 +150,11 @@ def test_results_are_predictions_for_data(tmp_path):
     assert (sample.references, sample.generated_answer) == (["a cat"], "a cat")
 
 
+def test_a_first_line_with_a_long_answer_is_recognised(tmp_path):
+    path = write(tmp_path / "results.jsonl", result("a", "long " * 50_000))
+    assert recognised(path) is FORMAT
+
+
 def test_a_half_written_line_is_named(tmp_path):
     path = write(tmp_path / "results.jsonl", result("a"))
     path.write_text(path.read_text() + '{"custom_id": "b", "resp')

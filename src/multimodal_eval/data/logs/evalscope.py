@@ -126,7 +126,9 @@ class Evalscope:
     takes = "reply, question, images, targets, extracted answer, tokens, repeats, scores"
 
     def recognises(self, head: Head) -> bool:
-        """By the keys of the first line."""
+        """By the keys of the first line; if it is longer than the head, because it has images, by the first keys."""
+        if not head.first and head.data.startswith(b'{"index":'):
+            return head.has_keys("target", "messages") or head.has_keys("model_output", "model")
         return head.has_keys("index") and (
             head.has_keys("sample_score") or head.has_keys("model_output", "messages", "model")
         )

@@ -91,7 +91,7 @@ class OpenAIBatch:
         """By the keys of the first line."""
         if not head.has_keys("custom_id"):
             return False
-        return head.has_keys("response", "error") or head.has_keys("method", "url", "body")
+        return head.has_keys("response") or head.has_keys("method", "url", "body")
 
     def part_name(self, path: Path) -> str:
         """The name of the file."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import string
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -148,7 +149,7 @@ def _table(
     for number, cells in rows:
         if header is None:
             header = cells
-            repeated = sorted({name for name in header if name and header.count(name) > 1})
+            repeated = [name for name, count in Counter(header).items() if name and count > 1]
             if repeated:
                 problems.add("DUPLICATE", f"the header names {repeated[0]!r} more than once", file=file, line=number)
                 return
