@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from multimodal_eval.evaluation.metrics_registry import evaluate_sample
     from multimodal_eval.generate.functions import batched
     from multimodal_eval.interop.accumulator import Accumulator, ScoreValue, compute
+    from multimodal_eval.interop.callbacks.log_scores import log_scores
     from multimodal_eval.interop.coco import CaptionScores, caption_scores
     from multimodal_eval.interop.list_scores import AnswerScores, LabelScores, answer_scores, label_scores
     from multimodal_eval.run.engine.base import Engine
@@ -65,6 +66,7 @@ _MODULES = {
     "generate": "run.generated",
     "label_scores": "interop.list_scores",
     "load_run": "data.runs.run",
+    "log_scores": "interop.callbacks.log_scores",
     "metric": "core.registry",
     "register": "core.registry",
     "rescore": "run.rescore",
@@ -109,6 +111,7 @@ __all__ = [
     "generate",
     "label_scores",
     "load_run",
+    "log_scores",
     "metric",
     "register",
     "rescore",

@@ -48,6 +48,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "export": (
         "mmeval export runs/first --to eee -o collection --set model=acme/parrot-7b",
         "mmeval export runs/first runs/second --to csv -o scores.csv",
+        "mmeval export runs/first runs/second --to latex --set baseline=first -o table.tex",
+        "mmeval export runs/first --to mlflow -o tracked",
         "mmeval export --list-formats",
     ),
     "meta": (

@@ -37,8 +37,8 @@ class Module(lightning.LightningModule):  # type: ignore[misc, name-defined]
     def validation_step(self, batch, index):
         rows = batch[0].tolist()
         answers = ANSWERS[self.current_epoch]
-        found = {"predictions": [answers[row] for row in rows], "references": [GOLD[row] for row in rows]}
-        return {**found, "id": rows, "loss": self.weight.sum()} if self.with_ids else found
+        rows_of_batch = {"predictions": [answers[row] for row in rows], "references": [GOLD[row] for row in rows]}
+        return {**rows_of_batch, "id": rows, "loss": self.weight.sum()} if self.with_ids else rows_of_batch
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), 0.1)
