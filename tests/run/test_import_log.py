@@ -114,7 +114,7 @@ def test_the_same_task_twice_is_refused(tmp_path):
 def test_logs_of_two_harnesses_are_refused(tmp_path):
     for path in (log_of(LM_EVAL, "toy_sum"), log_of(LMMS_EVAL, "toy_pope")):
         shutil.copy(path, tmp_path)
-    with pytest.raises(InputError, match="logs of several harnesses are here: lm-eval, lmms-eval"):
+    with pytest.raises(InputError, match="files of several formats are here: lm-eval, lmms-eval"):
         import_log(tmp_path, progress=False)
 
 

@@ -158,7 +158,7 @@ def test_an_import_has_the_same_samples_and_scores(run, tmp_path):
     for path in (*files.paths, tmp_path):
         imported = import_log(path)
         assert_same(run, imported.run)
-        assert {mean.metric: mean.own for mean in imported.means}["eee.bleu"] == run["bleu"]["value"]
+        assert {mean.metric: mean.stated for mean in imported.means}["eee.bleu"] == run["bleu"]["value"]
         assert {score.column: score.aggregation for score in imported.logs[0].scores}["eee.bleu"] == "corpus"
     failed = list(imported.run.samples())[1]
     assert failed.error == "HTTP 500"

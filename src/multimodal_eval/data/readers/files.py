@@ -101,7 +101,8 @@ def _logs(name: Path, files: Sequence[DataFile], log: str | None) -> tuple[DataF
     if len(logs) == 1:
         return (replace(logs[0], log=known[0]),)
     parts = [chosen.part_name(file.path) for file in logs]
-    _refuse_equal_parts(parts, logs)
+    if chosen.harness:  # the files of a dataset have different ids
+        _refuse_equal_parts(parts, logs)
     return tuple(
         replace(file, log=known[0], prefix=f"{part}/" if part else "") for file, part in zip(logs, parts, strict=True)
     )

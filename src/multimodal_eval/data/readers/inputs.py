@@ -12,6 +12,7 @@ from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.records import LOG, InputFile, Source
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.arranged_input import ArrangedInput
+from multimodal_eval.data.logs.recognised import log_format
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.coco_pair import CocoPair, regular_pair
 from multimodal_eval.data.readers.column_names import Role, TakenColumns, peeked, taken_columns
@@ -279,7 +280,10 @@ def checker_of(
 ) -> RecordChecker:
     """The checker for the records of a file; `columns` maps fields to columns with other names."""
     textual = is_textual(path, log)
-    return RecordChecker(str(path), problems, columns, textual=textual, annotators=annotators, taken=taken)
+    may_mix = log is not None and bool(log_format(log).harness)
+    return RecordChecker(
+        str(path), problems, columns, textual=textual, annotators=annotators, taken=taken, may_mix=may_mix
+    )
 
 
 def checked_records(
