@@ -196,7 +196,7 @@ class Helm:
         scores = _scores(path, problems)
         states = decoded_elements(path, problems, _STATES, "a request state of HELM", key="request_states")
         for line, state in states:
-            # If every choice is a request of its own, the first stands for the instance.
+            # If every choice is a request of its own, the first is that of the instance.
             if state.request_mode != "calibration" and not state.reference_index:
                 yield line, _record(state, scores)
 

@@ -228,15 +228,15 @@ def _free(name: str) -> str:
 
 def _means(path: Path) -> dict[str, dict[str, float]]:
     """The results beside an evaluation, by kind of file: column -> mean of all rows."""
-    stem, found = path.name.partition(".")[0], dict[str, dict[str, float]]()
+    stem, results = path.name.partition(".")[0], dict[str, dict[str, float]]()
     while "_" in stem:
         for kind in _RESULTS:
             for suffix in (".csv", ".tsv", ".xlsx"):
                 file = path.with_name(f"{stem}{kind}{suffix}")
-                if kind not in found and file != path and file.is_file() and file.stat().st_size < _MOST_RESULTS:
-                    found[kind] = _overall([row for _, row in _rows(file, Problems())])
+                if kind not in results and file != path and file.is_file() and file.stat().st_size < _MOST_RESULTS:
+                    results[kind] = _overall([row for _, row in _rows(file, Problems())])
         stem = stem.rpartition("_")[0]
-    return found
+    return results
 
 
 def _overall(rows: Sequence[Mapping[str, str]]) -> dict[str, float]:
