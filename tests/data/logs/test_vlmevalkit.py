@@ -55,12 +55,26 @@ def test_an_exception_of_the_model_is_an_error(tmp_path):
 def test_an_evaluation_has_the_scores_and_the_mean():
     imported = import_log(VLMEVALKIT / "choices", progress=False)
     (mean,) = imported.means
-    # One of five is right in VLMEvalKit, whose reader takes None and NA for missing choices; one of five is a failure.
+    # One of five is right in VLMEvalKit, whose reader takes None and NA for missing choices; another is a failure.
     assert (mean.metric, mean.stated, mean.mean) == ("vlmevalkit.hit", 0.2, 0.25)
     assert "counts 1 samples without a score as 0" in mean.explanation
     assert imported.logs[0].notes == (
+        "VLMEvalKit took cells such as None or NA in 2 of 5 rows for missing values before it scored them; "
+        "here they are those of the predictions",
         "1 of 5 predictions are failures of the model's API. VLMEvalKit gives them a score; here they are unscored",
     )
+
+
+def test_cells_that_an_evaluation_lost_are_those_of_the_predictions(tmp_path):
+    shutil.copytree(VLMEVALKIT / "choices", tmp_path, dirs_exist_ok=True)
+    (evaluation,) = tmp_path.glob("*_result.xlsx")
+    samples, _, _ = read(evaluation)
+    assert samples[1].choices["D"] == "None"
+    assert samples[2].choices == {"A": "N/A", "B": "NA", "C": "NaN", "D": "null"}
+    (tmp_path / "toy_CHOICES.xlsx").unlink()
+    samples, _, _ = read(evaluation)
+    assert "D" not in samples[1].choices
+    assert samples[2].choices is None
 
 
 def test_a_mean_in_percent_is_explained():
@@ -74,8 +88,7 @@ def test_an_answer_that_is_a_list_has_several_references():
     samples, _, _ = read(VLMEVALKIT / "words")
     assert samples[1].references == ["007", "007", "7", "007"]
     assert (samples[1].generated_answer, samples[2].references[2]) == ("007", "None")
-    (words,) = (VLMEVALKIT / "words").glob("*TextVQA.xlsx")
-    assert read(words)[0][2].generated_answer == "None"  # of the predictions, which are beside the evaluation
+    assert samples[2].generated_answer == "None"  # of the predictions; the evaluation beside them has `nan`
     # Three of four say the same: without one of them 2 of 3 are left, without the fourth 3, so (3 * 2/3 + 1) / 4.
     # VLMEvalKit's own reader lost the prediction 'None'.
     assert [sample.metadata["vlmevalkit.eval_score"] for sample in samples] == pytest.approx([0.75, 0.75, 0])

@@ -35,6 +35,7 @@ _SCORES = (
 )
 _TRUTH = {"true": 1.0, "false": 0.0}
 _RESULTS = ("_acc", "_score")  # the files with the means
+_MOST_PREDICTIONS = 64 << 20  # bytes
 _MOST_RESULTS = 1 << 20  # bytes
 
 
@@ -68,19 +69,27 @@ class VLMEvalKit:
 
     def records(self, path: Path, problems: Problems) -> Iterator[Record]:
         """One record per row."""
+        predictions = _predictions(path)
         for number, row in _rows(path, problems):
-            yield number, _record(row)
+            yield number, _record(row | _lost(row, predictions.get(row.get("index", ""))))
 
     def info(self, path: Path) -> LogInfo:
         """The scores of the columns, with the means of the files of results."""
         names: dict[str, None] = {}
-        splits, failures, rows = set[str](), 0, 0
+        splits, failures, lost, rows = set[str](), 0, 0, 0
+        predictions = _predictions(path)
         for _, row in _rows(path, Problems()):
             rows += 1
+            lost += bool(_lost(row, predictions.get(row.get("index", ""))))
             failures += _is_failure(row.get("prediction"))
             splits.add(row.get("split", ""))
             names |= dict.fromkeys(name for name in _SCORES if _score(row.get(name)) is not None)
         notes = []
+        if lost:
+            notes.append(
+                f"VLMEvalKit took cells such as None or NA in {lost} of {rows} rows for missing values before it "
+                "scored them; here they are those of the predictions"
+            )
         if failures and names:
             notes.append(
                 f"{failures} of {rows} predictions are failures of the model's API. VLMEvalKit gives them a score; "
@@ -110,6 +119,25 @@ def _evaluates(path: Path, predictions: Path) -> bool:
     """Whether a file has the name of an evaluation of the predictions."""
     start = predictions.name.partition(".")[0]
     return path.parent == predictions.parent and path.name.startswith(f"{start}_")
+
+
+def _predictions(path: Path) -> dict[str, dict[str, str]]:
+    """The rows of the predictions beside an evaluation, by index; none if there are none, or if they are too large."""
+    stem = path.name.partition(".")[0]
+    while "_" in stem:
+        stem = stem.rpartition("_")[0]
+        for suffix in (".xlsx", ".tsv", ".json"):
+            file = path.with_name(f"{stem}{suffix}")
+            if file.is_file() and file.stat().st_size < _MOST_PREDICTIONS:
+                rows = {row.get("index", ""): row for _, row in _rows(file, Problems())}
+                return {index: row for index, row in rows.items() if "prediction" in row}
+    return {}
+
+
+def _lost(row: Mapping[str, str], prediction: Mapping[str, str] | None) -> dict[str, str]:
+    """The cells of a prediction that its evaluation has lost: VLMEvalKit reads `None` or `NA` as a missing value."""
+    cells = {} if prediction is None else prediction
+    return {name: cell for name, cell in cells.items() if cell and cell != "nan" and row.get(name, cell) in ("", "nan")}
 
 
 def _model(path: Path) -> str | None:
