@@ -12,6 +12,7 @@ from multimodal_eval.data.logs.recognised import recognised
 from multimodal_eval.data.logs.vlmevalkit import FORMAT
 from multimodal_eval.run.import_log import import_log
 from tests.data.logs.fixture_logs import VLMEVALKIT
+from tests.data.logs.test_xlsx_rows import inline, write_xlsx
 from tests.data.readers.reading import read
 
 PREDICTIONS = VLMEVALKIT / "predictions"
@@ -135,6 +136,12 @@ def test_data_with_an_id_are_not_a_log(tmp_path):
     plain = tmp_path / "c.json"
     plain.write_text(json.dumps([{"id": "1", "index": 2, "question": "a", "prediction": "b"}]))
     assert recognised(plain) is None
+
+
+def test_another_workbook_is_refused(tmp_path):
+    path = write_xlsx(tmp_path / "mine.xlsx", inline(["id", "prediction"]))
+    with pytest.raises(InputError, match="Save it as CSV"):
+        read(path)
 
 
 def test_a_pickle_is_refused(tmp_path):

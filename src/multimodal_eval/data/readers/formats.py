@@ -205,6 +205,10 @@ def reader_of(path: Path, log: str | None = None) -> Reader:
     if format_ is not None:
         return format_.records
     suffix = bare_suffix(path)
+    if suffix == ".xlsx":
+        message = "a workbook is read only if it is a file of VLMEvalKit, with columns `index`, `question`, `prediction`."
+        hint = "Save it as CSV (UTF-8); --map names columns with other names."
+        raise InputError([Problem(code="FORMAT", message=message, file=str(path), hint=hint)])
     if suffix in _PICKLES:
         message = "a pickle can run any program when it is read, and is refused."
         hint = "VLMEvalKit's other files have the same rows: name the .xlsx, .tsv, .csv or .json file."
