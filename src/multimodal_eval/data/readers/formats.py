@@ -192,7 +192,19 @@ _READERS: dict[str, Reader] = {
     **{suffix: partial(read_delimited, delimiter=delimiter) for suffix, delimiter in DELIMITERS.items()},
     ".parquet": read_parquet,
 }
-_PICKLES = (".pkl", ".pickle")
+_PICKLE = (
+    "a pickle can run any program when it is read, and is refused.",
+    "VLMEvalKit's other files have the same rows: name the .xlsx, .tsv, .csv or .json file.",
+)
+# Files that are never data: the message and what to do.
+_REFUSED = {
+    ".pkl": _PICKLE,
+    ".pickle": _PICKLE,
+    ".xlsx": (
+        "a workbook is read only as a file of VLMEvalKit, with the columns `index`, `question` and `prediction`.",
+        "Save it as CSV (UTF-8); --map names columns with other names.",
+    ),
+}
 SUFFIXES = tuple(_READERS)  # also followed by .gz or .zst
 COLUMNAR = tuple(suffix for suffix in SUFFIXES if suffix != ".json")  # those that compiled code reads as columns
 
@@ -205,13 +217,8 @@ def reader_of(path: Path, log: str | None = None) -> Reader:
     if format_ is not None:
         return format_.records
     suffix = bare_suffix(path)
-    if suffix == ".xlsx":
-        message = "a workbook is read only if it is a file of VLMEvalKit, with columns `index`, `question`, `prediction`."
-        hint = "Save it as CSV (UTF-8); --map names columns with other names."
-        raise InputError([Problem(code="FORMAT", message=message, file=str(path), hint=hint)])
-    if suffix in _PICKLES:
-        message = "a pickle can run any program when it is read, and is refused."
-        hint = "VLMEvalKit's other files have the same rows: name the .xlsx, .tsv, .csv or .json file."
+    if suffix in _REFUSED:
+        message, hint = _REFUSED[suffix]
         raise InputError([Problem(code="FORMAT", message=message, file=str(path), hint=hint)])
     if suffix not in _READERS:
         known = ", ".join(SUFFIXES)
