@@ -18,8 +18,6 @@ from multimodal_eval.contests.shared_task.task import OPTIONS as TASK_OPTIONS
 from multimodal_eval.contests.shared_task.task import PLUGINS, SharedTask, shared_task
 from multimodal_eval.core.options import Option, Options, OptionValues
 
-__all__ = ["OPTIONS", "bundle"]
-
 OPTIONS = Options(
     TASK_OPTIONS,
     docker_image=Option(str | None, None, help="the image that scores; null for python:3.X-slim with `packages`"),

@@ -18,8 +18,6 @@ from multimodal_eval.data.readers.json_file import first_character
 from multimodal_eval.data.readers.problems import Columns, Problems
 from multimodal_eval.data.readers.records import RecordChecker
 
-__all__ = ["Answers", "read_answers"]
-
 _ID = ("id", "question_id", "image_id")
 _ANSWER = ("generated_answer", *ANSWER_ALIASES, "answer", "caption")
 _SHOWN = 10  # ids of a kind

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from multimodal_eval.core.errors import ConfigError
 
-__all__ = ["logo", "packages_in", "zipped"]
-
 _DATE = (2026, 1, 1, 0, 0, 0)
 _SIZE = 128  # pixels of the logo
 _COLOUR = (36, 84, 164)

@@ -16,8 +16,6 @@ from multimodal_eval.contests.archives import member_content, read_archive
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.data.readers.problems import Problems
 
-__all__ = ["ACCEPTED", "submitted_file"]
-
 ACCEPTED = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 MAX_ENTRIES = 1000
 MAX_DEPTH = 4

@@ -24,8 +24,6 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_text import figure_named
 from multimodal_eval.run.plan import make_plan
 
-__all__ = ["Judged", "Refused", "judge", "refuse_unscored", "score_answers"]
-
 _SHOWN = 5  # unscored samples of a metric
 
 

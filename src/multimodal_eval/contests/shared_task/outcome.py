@@ -10,8 +10,6 @@ from pathlib import Path
 from multimodal_eval.contests.shared_task.judging import Judged, Refused, judge
 from multimodal_eval.core.errors import InputError
 
-__all__ = ["Outcome", "judged_or_refused", "lines_of"]
-
 Outcome = Judged | Refused
 
 

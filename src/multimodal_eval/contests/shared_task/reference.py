@@ -15,8 +15,6 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.sample import Sample
 
-__all__ = ["FILE", "Column", "Details", "Rules", "read_reference", "reference_lines"]
-
 FILE = "reference.jsonl"
 Details = Literal["scores", "samples"]
 

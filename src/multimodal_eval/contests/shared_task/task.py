@@ -35,8 +35,6 @@ from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.opening import open_input
 from multimodal_eval.run.plan import Plan
 
-__all__ = ["OPTIONS", "PLUGINS", "SharedTask", "shared_task"]
-
 
 def _time(value: Any) -> Any:
     """A time as platforms write it; None is left alone, and another value becomes one that no option allows."""

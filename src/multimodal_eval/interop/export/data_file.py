@@ -7,8 +7,6 @@ from pathlib import Path
 
 from multimodal_eval.core.errors import ConfigError
 
-__all__ = ["only_data_file"]
-
 
 def only_data_file(inputs: Sequence[str | Path], name: str) -> Path:
     """The data of a shared task: one file or folder on this machine."""
