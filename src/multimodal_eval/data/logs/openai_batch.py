@@ -4,8 +4,8 @@
     results     {"custom_id": "3", "response": {"status_code": 200, "body": {…}}, "error": null}
 
 A file of results is the log. The questions come from the file of requests in its folder that has its ids, in any
-order. A request that has no answer, or another status than 200, becomes a sample with an error. vLLM's `run-batch` and
-others write the same files.
+order. Requests that failed, or that have no result, are samples with an error. vLLM's `run-batch` and others write the
+same files.
 """
 
 from __future__ import annotations
