@@ -54,7 +54,9 @@ def attack(random: Random, folder: Path) -> str | None:
 
 def _sent(random: Random) -> tuple[str, bytes]:
     """The name and the content of a file."""
-    records = [{"id": id, "generated_answer": random.choice(("x", "a dog", "")), "n": 1} for id in IDS]
+    records: list[dict[str, object]] = [
+        {"id": id, "generated_answer": random.choice(("x", "a dog", "")), "n": 1} for id in IDS
+    ]
     suffix, content = random.choice((_lines, _list, _table))(random, records)
     if random.random() < 0.3:
         content = damaged(random, content)

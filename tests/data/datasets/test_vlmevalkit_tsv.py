@@ -93,8 +93,8 @@ def test_paths_if_there_are_no_images(tmp_path):
 
 @pytest.mark.parametrize("column", ["prediction", "id"])
 def test_files_with_answers_or_ids_are_not_datasets(tmp_path, column):
-    found = recognised(written(tmp_path / "data.tsv", row("1", "a.jpg", **{column: "x"})))
-    assert (None if found is None else found.name) == ("vlmevalkit" if column == "prediction" else None)
+    format_ = recognised(written(tmp_path / "data.tsv", row("1", "a.jpg", **{column: "x"})))
+    assert (None if format_ is None else format_.name) == ("vlmevalkit" if column == "prediction" else None)
 
 
 def test_predictions_are_joined_by_index(tmp_path):

@@ -78,7 +78,8 @@ def _shown(problem: Problem, samples: Mapping[str, Sample], places: Sequence[Pat
     hint = None if problem.hint is None or "--" in problem.hint else bare(problem.hint)
     message = bare(problem.message) or ""
     problem = msgspec.structs.replace(problem, message=message, file=bare(problem.file), hint=hint)
-    return _safe(problem, samples[problem.id]) if problem.id in samples else problem
+    sample = None if problem.id is None else samples.get(problem.id)
+    return problem if sample is None else _safe(problem, sample)
 
 
 def score_answers(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.records import LOG, InputFile, Source
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.readers.arranged_input import ArrangedInput
 from multimodal_eval.data.logs.recognised import log_format
+from multimodal_eval.data.readers.arranged_input import ArrangedInput
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.coco_pair import CocoPair, regular_pair
 from multimodal_eval.data.readers.column_names import Role, TakenColumns, peeked, taken_columns
