@@ -78,6 +78,35 @@ def test_generated_tokens_are_decoded_and_scored():
     assert function(SimpleNamespace(predictions=(predicted, None), label_ids=None))["exact_match"] == 1
 
 
+def test_a_trainer_that_generates(tmp_path):
+    sizes = dict.fromkeys(("d_model", "encoder_ffn_dim", "decoder_ffn_dim", "max_position_embeddings"), 8)
+    counts = ("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads")
+    tokens_of_end = ("bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_eos_token_id")
+    ones = dict.fromkeys(counts + tokens_of_end, 1)
+    torch.manual_seed(0)
+    config = transformers.BartConfig(vocab_size=len(WORDS), pad_token_id=0, **sizes, **ones)
+    data = [{"input_ids": torch.tensor([2, 3, 1]), "labels": torch.tensor([2, last, 1])} for last in (3, 4, 3)]
+    arguments = transformers.Seq2SeqTrainingArguments(
+        output_dir=str(tmp_path),
+        predict_with_generate=True,
+        generation_max_length=6,
+        per_device_eval_batch_size=2,
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+    )
+    loop = transformers.Seq2SeqTrainer(
+        model=transformers.BartForConditionalGeneration(config),
+        args=arguments,
+        eval_dataset=data,
+        compute_metrics=trainer_compute_scores("wer", tokenizer=Tokenizer()),
+    )
+    tokens = loop.predict(data).predictions
+    answers = [" ".join(WORDS[index] for index in row if index > 1) for row in tokens.tolist()]
+    scores = compute(predictions=answers, references=["a dog", "a cat", "a dog"], metrics=["wer"])
+    assert loop.evaluate().items() >= flat_values(scores, "eval_").items()
+
+
 def test_what_cannot_be_scored_is_refused():
     function = trainer_compute_scores("exact_match", tokenizer=Tokenizer())
     with pytest.raises(ConfigError, match="predict_with_generate=True"):

@@ -32,7 +32,7 @@ def export(runs: Sequence[Run], path: Path | None, options: OptionValues) -> Exp
             client, experiment = _opened(mlflow, path, options["project"])
             ids = [_log(mlflow, client, experiment, run) for run in tracked_runs(runs, options)]
         except mlflow.exceptions.MlflowException as error:
-            raise ConfigError(f"MLflow: {error}") from None
+            raise ConfigError(f"MLflow: {str(error).rstrip('.')}. Without a server: -o FOLDER") from None
     where = mlflow.get_tracking_uri() if path is None else f"sqlite:///{_database(path)}"
     sent = f"logged to MLflow: {len(ids)} runs in the experiment {options['project']}. See them with: "
     notes = (f"{sent}mlflow ui --backend-store-uri {where}", *without_report(runs, options))

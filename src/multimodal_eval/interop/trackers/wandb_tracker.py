@@ -31,7 +31,7 @@ def export(runs: Sequence[Run], path: Path | None, options: OptionValues) -> Exp
         try:
             places = [_log(wandb, run, path, options["project"]) for run in tracked_runs(runs, options)]
         except wandb.errors.Error as error:
-            raise ConfigError(f"Weights & Biases: {error}. Without the network: -o FOLDER") from None
+            raise ConfigError(f"Weights & Biases: {str(error).rstrip('.')}. Without the network: -o FOLDER") from None
     sync = (f"send it with: wandb sync {' '.join(places)}",)
     notes = sync if path is not None else tuple(f"logged to {place}" for place in places)
     return Exported(paths=() if path is None else (path,), notes=(*notes, *without_report(runs, options)))
