@@ -13,6 +13,7 @@ from multimodal_eval.analysis.few_values import slices_of
 from multimodal_eval.analysis.scored_rows import ScoredRows, scored_rows
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.report.build import report_html
 from multimodal_eval.report.charts import _labels
 from multimodal_eval.report.choice import MAX_SAMPLES, choose
 from multimodal_eval.report.content import content_of
@@ -242,3 +243,26 @@ def test_a_run_over_too_many_labels_has_no_matrix(tmp_path):
     samples = [Sample(str(number), expected_answer=f"l{number}", generated_answer="l1") for number in range(60)]
     run = evaluate(samples, metrics=["f1_strict"], output=tmp_path / "run")
     assert content_of([run], ["run"]).runs[0].classification is None
+
+
+def test_a_page_for_participants_has_nothing_of_a_single_sample():
+    records = [
+        {
+            "id": f"sample-{number}",
+            "generated_answer": f"The gnu {number}.",
+            "references": [f"zebra {number}" if number % 2 else f"gnu {number}"],
+            "kind": f"quagga {number % 2}",  # a column with few values becomes slices
+            "asked": f"size {number % 2}",
+        }
+        for number in range(40)
+    ]
+    rules = {"strict": {"rule": "none@1"}, "loose": {"rule": "squad@1.1"}}  # a crosswalk, which shows examples
+    run = evaluate(
+        records, metrics=list(rules), variants=dict.fromkeys(rules, "exact_match"), options=rules, by=["asked"]
+    )
+    secrets = ("zebra", "gnu", "quagga", "sample-3")
+    pages = [report_html([run], ["run"], version="0", with_samples=shown) for shown in (True, False)]
+    assert all(secret in pages[0] for secret in secrets)
+    assert not any(secret in pages[1] for secret in secrets)
+    assert 'id="crosswalk"' in pages[0]
+    assert "size 1" in pages[1]  # the organiser asked for these slices
