@@ -290,3 +290,39 @@ def test_a_page_that_fails_does_not_lose_the_scores(codabench: Platform, capsys:
     text = capsys.readouterr().out
     assert "could not be written (ValueError)" in text
     assert "zebra" not in text
+
+
+PLUGIN = """
+from multimodal_eval import metric
+
+
+@metric("shared_task_strict", needs=("generated_answer", "references"), bounds=(0, 1))
+def compute_strict(sample):
+    if sample.generated_answer == "boom":
+        raise ValueError(f"not like {sample.references[0]}")
+    if sample.generated_answer == "bang":
+        raise ValueError("too loud")
+    return 1.0
+"""
+
+
+def test_an_answer_without_a_score_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "strict.py").write_text(PLUGIN)
+    (tmp_path / "run.yaml").write_text(
+        f"task: strict\nplugins: [{tmp_path / 'strict.py'}]\n"
+        "tasks: {strict: {metrics: [shared_task_strict, exact_match],"
+        " weights: {shared_task_strict: 0.5, exact_match: 0.5}}}\n"
+    )
+    codabench = platform(tmp_path, metrics=None, config=str(tmp_path / "run.yaml"))
+    codabench.submit("answers.jsonl", jsonl({**GOOD, "a": "boom", "b": "bang"}))
+    done = codabench.call()
+    assert done.returncode == 1
+    # Left out of the mean, the two samples would raise the score.
+    assert "UNSCORED: the answer cannot be scored (id 'a')" in done.stdout  # the reason has the reference
+    assert "too loud" in done.stdout
+    assert "UNSCORED: composite_score cannot score the answer: " in done.stdout
+    assert not any(secret in done.stdout + done.stderr for secret in SECRETS)
+    codabench.submit("answers.jsonl", jsonl(GOOD))
+    assert codabench.call().returncode == 0
+    # Half of 1 for every sample, and half of 0.5 for exact matches.
+    assert json.loads((codabench.output / "scores.json").read_text())["composite_score"] == 0.75

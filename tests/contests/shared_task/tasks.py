@@ -78,10 +78,10 @@ class Platform:
         return path
 
 
-def platform(folder: Path, metrics: Sequence[str] = ("exact_match", "bleu"), **options: Any) -> Platform:
+def platform(folder: Path, metrics: Sequence[str] | None = ("exact_match", "bleu"), **options: Any) -> Platform:
     """A platform with a task of the data above."""
     target = folder / "bundle.zip"
-    export(write_data(folder), "codabench", target, metrics=list(metrics), **options)
+    export(write_data(folder), "codabench", target, metrics=metrics and list(metrics), **options)
     with zipfile.ZipFile(target) as archive:
         archive.extractall(folder / "bundle")
     app = folder / "app"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from multimodal_eval import __version__
-from multimodal_eval.contests.shared_task.archive import logo, packages_in, zipped
+from multimodal_eval.contests.shared_task.archive import Files, logo, packages_in
 from multimodal_eval.contests.shared_task.files import ACCEPTED
 from multimodal_eval.contests.shared_task.reference import FILE, Column, reference_lines
 from multimodal_eval.contests.shared_task.task import OPTIONS as TASK_OPTIONS
@@ -45,8 +45,8 @@ sys.exit(main(HERE, sys.argv[1:], submission_page))
 _COMMAND = "command: python3 /app/program/scoring.py /app/input/ /app/output/\n"
 
 
-def bundle(data: Path, options: OptionValues) -> tuple[bytes, tuple[str, ...]]:
-    """The bundle as a zip file, and notes for the organiser."""
+def bundle(data: Path, options: OptionValues) -> tuple[Files, tuple[str, ...]]:
+    """The bundle as its files, and notes for the organiser."""
     task = shared_task(data, options)
     image = options["docker_image"] or f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
     files: dict[str, bytes | Path] = {
@@ -69,7 +69,7 @@ def bundle(data: Path, options: OptionValues) -> tuple[bytes, tuple[str, ...]]:
             f"{image} does not contain multimodal-eval {__version__}. Name an image that does with --set docker_image=…"
             ", or add it with --set packages=FOLDER"
         )
-    return zipped(files), tuple(notes)
+    return files, tuple(notes)
 
 
 def _competition(task: SharedTask, image: str, options: OptionValues) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from multimodal_eval import __version__
 from multimodal_eval.contests.evalai.script import SPLIT
-from multimodal_eval.contests.shared_task.archive import logo, packages_in, zipped
+from multimodal_eval.contests.shared_task.archive import Files, logo, packages_in, zipped
 from multimodal_eval.contests.shared_task.files import ACCEPTED
 from multimodal_eval.contests.shared_task.reference import FILE, reference_lines
 from multimodal_eval.contests.shared_task.task import OPTIONS as TASK_OPTIONS
@@ -42,8 +42,8 @@ def evaluate(test_annotation_file, user_submission_file, phase_codename, **kwarg
 '''
 
 
-def bundle(data: Path, options: OptionValues) -> tuple[bytes, tuple[str, ...]]:
-    """The archive as a zip file, and notes for the organiser."""
+def bundle(data: Path, options: OptionValues) -> tuple[Files, tuple[str, ...]]:
+    """The archive as its files, and notes for the organiser."""
     task = shared_task(data, options)
     script: dict[str, bytes | Path] = {
         "__init__.py": b"from .main import evaluate\n",
@@ -67,7 +67,7 @@ def bundle(data: Path, options: OptionValues) -> tuple[bytes, tuple[str, ...]]:
         )
     if options["details"] == "samples":
         notes.append("EvalAI shows no detailed results: `details` has no effect")
-    return zipped(files), tuple(notes)
+    return files, tuple(notes)
 
 
 def _challenge(task: SharedTask, options: OptionValues) -> dict[str, Any]:

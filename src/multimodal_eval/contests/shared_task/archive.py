@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 from multimodal_eval.core.errors import ConfigError
 
@@ -16,14 +17,22 @@ _SIZE = 128  # pixels of the logo
 _COLOUR = (36, 84, 164)
 
 
-def zipped(files: Mapping[str, bytes | Path]) -> bytes:
-    """An archive with these files: name -> content, or a file to read."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+Files = Mapping[str, bytes | Path]  # name -> content, or a file to read
+
+
+def write_archive(target: Path | IO[bytes], files: Files) -> None:
+    """Write an archive with these files, one after the other."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, _DATE)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             archive.writestr(entry, content.read_bytes() if isinstance(content, Path) else content)
+
+
+def zipped(files: Files) -> bytes:
+    """An archive inside another one."""
+    buffer = io.BytesIO()
+    write_archive(buffer, files)
     return buffer.getvalue()
 
 

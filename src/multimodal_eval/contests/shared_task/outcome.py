@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from multimodal_eval.contests.shared_task.judging import Judged, Refused, judge
-from multimodal_eval.core.errors import InputError
+from multimodal_eval.core.errors import InputError, UnavailableError
 
 Outcome = Judged | Refused
+_ABOUT_THE_MACHINE = (UnavailableError, ImportError)  # their messages name what is not installed, never a sample
 
 
 @contextmanager
@@ -26,11 +27,12 @@ def _outcome(scored: Callable[[], Judged]) -> Outcome:
     except InputError as error:
         return Refused("The submission was not scored", tuple(str(error).splitlines()), is_participants=True)
     except Exception as error:  # noqa: BLE001 - its message may contain references
-        lines = (
+        lines = [
             "This is not a mistake in the submission. Please tell the organisers.",
             f"The scoring program stopped with {type(error).__name__} at {_place(error)}.",
-        )
-        return Refused("The scoring program failed", lines, is_participants=False)
+            *(str(error).splitlines() if isinstance(error, _ABOUT_THE_MACHINE) else ()),
+        ]
+        return Refused("The scoring program failed", tuple(lines), is_participants=False)
 
 
 def _place(error: BaseException) -> str:

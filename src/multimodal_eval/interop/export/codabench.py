@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from multimodal_eval.contests.codabench.bundle import OPTIONS, bundle
+from multimodal_eval.contests.shared_task.archive import write_archive
 from multimodal_eval.core.options import OptionValues
 from multimodal_eval.interop.export.data_file import only_data_file
 from multimodal_eval.interop.export.registry import Exported
@@ -17,7 +18,7 @@ __all__ = ["OPTIONS", "export"]
 def export(runs: Sequence[str | Path], path: Path | None, options: OptionValues) -> Exported:
     """Write the bundle; `runs` is the path of the data."""
     assert path is not None
-    content, notes = bundle(only_data_file(runs, "codabench"), options)
+    files, notes = bundle(only_data_file(runs, "codabench"), options)
     with whole_file(path) as partial:
-        partial.write_bytes(content)
+        write_archive(partial, files)
     return Exported(paths=(path,), notes=notes)
