@@ -1,60 +1,73 @@
-"""Find the format of a log by the beginning of the file."""
+"""Find the format of a log or a dataset by the beginning of the file.
+
+The module of a format is imported only for files with its suffix and one of its marks, so that other files, which are
+the rule, cost almost nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.data.logs.log_format import Head, LogFormat
 from multimodal_eval.data.readers.blocks import DamagedStreamError, bare_suffix, open_bytes
 
-__all__ = ["LOG_FORMATS", "SUFFIXES", "log_format", "log_formats", "recognised"]
+__all__ = ["LOG_FORMATS", "log_format", "log_formats", "recognised"]
 
 _HEAD = 1 << 16  # bytes
-# Name -> its module in `data.logs`. The first that recognises a file reads it.
-_MODULES = {
-    "lm-eval": "lm_eval",
-    "lmms-eval": "lmms_eval",
-    "inspect": "inspect_eval",
-    "eee": "eee",
-    "openai-batch": "openai_batch",
-    "helm": "helm",
-    "evalscope": "evalscope",
-    "lighteval": "lighteval",
-    "vlmevalkit": "vlmevalkit",
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The module of a format below `data`, its suffixes, and texts of which its files have one near their beginning."""
+
+    module: str
+    suffixes: tuple[str, ...]
+    marks: tuple[bytes, ...] = (b"",)
+
+
+# The first that recognises a file reads it.
+_LOGS = {
+    "lm-eval": _Entry("logs.lm_eval", (".jsonl",), (b'"filtered_resps"',)),
+    "lmms-eval": _Entry("logs.lmms_eval", (".jsonl",), (b'"filtered_resps"',)),
+    "inspect": _Entry("logs.inspect_eval", (".eval", ".json"), (b"PK", b'"eval"')),
+    "eee": _Entry("logs.eee", (".jsonl", ".json"), (b'"evaluation_id"',)),
+    "openai-batch": _Entry("logs.openai_batch", (".jsonl",), (b'"custom_id"',)),
+    "helm": _Entry("logs.helm", (".json",), (b'"adapter_spec"', b'"sum_squared"')),
+    "evalscope": _Entry("logs.evalscope", (".jsonl",), (b'"sample_score"', b'"model_output"', b'"messages"')),
+    "lighteval": _Entry("logs.lighteval", (".parquet",)),
+    "vlmevalkit": _Entry("logs.vlmevalkit", (".xlsx", ".tsv", ".csv", ".json"), (b"PK", b"prediction")),
 }
-LOG_FORMATS = tuple(_MODULES)
-# Name -> its module in `data.datasets`.
 _DATASETS = {
-    "hf-parquet": "hf_parquet",
-    "vlmevalkit-tsv": "vlmevalkit_tsv",
-    "webdataset": "webdataset",
-    "croissant": "croissant",
+    "hf-parquet": _Entry("datasets.hf_parquet", (".parquet",)),
+    "vlmevalkit-tsv": _Entry("datasets.vlmevalkit_tsv", (".tsv",), (b"question",)),
+    "webdataset": _Entry("datasets.webdataset", (".tar",)),
+    "croissant": _Entry("datasets.croissant", (".json", ".jsonld"), (b'"@context"',)),
 }
-# Suffixes of files that may be logs or datasets.
-SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".eval", ".xlsx", ".tar", ".jsonld")
+_FORMATS = {**_LOGS, **_DATASETS}
+LOG_FORMATS = tuple(_LOGS)
 
 
-@cache
 def log_formats() -> Mapping[str, LogFormat]:
     """All formats, by name."""
-    modules = {name: f"logs.{module}" for name, module in _MODULES.items()}
-    modules |= {name: f"datasets.{module}" for name, module in _DATASETS.items()}
-    return MappingProxyType(
-        {name: import_module(f"multimodal_eval.data.{module}").FORMAT for name, module in modules.items()}
-    )
+    return {name: _imported(name) for name in _FORMATS}
+
+
+def _imported(name: str) -> LogFormat:
+    imported: LogFormat = import_module(f"multimodal_eval.data.{_FORMATS[name].module}").FORMAT
+    return imported
 
 
 def log_format(name: str) -> LogFormat:
     """The format with that name; `croissant:NAME` is one with an option."""
     plain, colon, option = name.partition(":")
-    if plain not in log_formats():
-        raise UnknownNameError("format", name, log_formats())
-    chosen = log_formats()[plain]
+    if plain not in _FORMATS:
+        raise UnknownNameError("format", name, _FORMATS)
+    chosen = _imported(plain)
     if not colon:
         return chosen
     if not option or not hasattr(chosen, "with_option"):
@@ -64,26 +77,28 @@ def log_format(name: str) -> LogFormat:
 
 
 def recognised(path: Path) -> LogFormat | None:
-    """The format of a file; None if it is not a log."""
+    """The format of a file; None if it is neither a log nor a dataset with a format of its own."""
     suffix = bare_suffix(path)
-    if suffix not in SUFFIXES:
+    if not any(suffix in entry.suffixes for entry in _FORMATS.values()):
         return None
     try:
         stat = path.stat()
     except OSError:
         return None
     name = _recognised(path, suffix, stat.st_size, stat.st_mtime_ns)
-    return None if name is None else log_formats()[name]
+    return None if name is None else _imported(name)
 
 
 @lru_cache(maxsize=4096)
 def _recognised(path: Path, suffix: str, size: int, changed: int) -> str | None:
-    candidates = {name: each for name, each in log_formats().items() if suffix in each.suffixes}
-    if not candidates:
-        return None
     try:
         with open_bytes(path) as stream:
             head = Head(path, suffix, stream.read(_HEAD))
     except (OSError, DamagedStreamError):
         return None
-    return next((name for name, each in candidates.items() if each.recognises(head)), None)
+    candidates = (
+        name
+        for name, entry in _FORMATS.items()
+        if suffix in entry.suffixes and any(mark in head.data for mark in entry.marks)
+    )
+    return next((name for name in candidates if _imported(name).recognises(head)), None)
