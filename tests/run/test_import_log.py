@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multimodal_eval.analysis.leaderboard import leaderboard
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.core.records import Entry, ReportedScore
 from multimodal_eval.data.runs.run import Run
@@ -125,3 +126,11 @@ def test_a_failed_answer_is_unscored_whatever_the_harness_gave(tmp_path):
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     entry = import_log(path, progress=False).run.entries["lm-eval.exact_match"]
     assert (entry.n_scored, entry.unscored) == (2, {"error": 1})
+
+
+def test_imports_are_ranked_by_a_score_of_the_harness(tmp_path):
+    for name in ("first", "second"):
+        import_log(log_of(LM_EVAL, "toy_sum"), output=tmp_path / name, progress=False)
+    score = "lm-eval.exact_match_strict-match"
+    board = leaderboard(tmp_path, ["first", "second"], by=score)
+    assert (board.number, board.direction, len(board.standings)) == (score, "higher", 2)

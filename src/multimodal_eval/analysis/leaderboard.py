@@ -20,6 +20,7 @@ from multimodal_eval.analysis.pairing import (
 )
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.headline import leading_metric
+from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.records import COMPOSITE, JsonObject, to_json
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
@@ -99,7 +100,7 @@ def leaderboard(
     refused, names = [*refused, *incomplete], [name for name in names if name not in incomplete_names]
     _require_submissions(names, refused)
     runs = [Run(below(output, name)) for name in names]
-    metric = ranked_by.partition(".")[0]
+    metric, _ = metric_and_part(ranked_by, runs[0].entries)
     board = Leaderboard(
         ranked_by,
         runs[0].entries[metric].direction,
@@ -138,7 +139,7 @@ def metric_to_rank_by(names: Sequence[str], by: str | None, headline: str | None
     metric = COMPOSITE if by == "composite" else by
     if metric is None:
         metric = headline or leading_metric(names)
-    if metric is None or metric.partition(".")[0] not in names:
+    if metric is None or metric_and_part(metric, names)[0] not in names:
         raise ConfigError(f"name the metric to rank by (--by). The runs have {', '.join(names)}. Got {by!r}.")
     return metric
 
@@ -150,7 +151,7 @@ def _ranked(
         order = [np.arange(len(runs[0]))]
     else:
         _, order = pair_runs(runs)
-        require_same_signatures(runs, names, metric.partition(".")[0])
+        require_same_signatures(runs, names, metric_and_part(metric, runs[0].entries)[0])
         require_same_data(runs, names, order)
     averaging = Averaging(shared_clusters(runs, names, order), aligned_strata(runs[0], order[0]))
     columns = [
@@ -162,7 +163,7 @@ def _ranked(
         raise ConfigError(f"{metric}: no sample is scored in all submissions")
     clusters = averaging.of(scored).clusters
     estimates = [column.estimate(scored, rows, averaging) for column, rows in zip(columns, order, strict=True)]
-    higher = runs[0].entries[metric.partition(".")[0]].direction == "higher"
+    higher = runs[0].entries[metric_and_part(metric, runs[0].entries)[0]].direction == "higher"
     tests = standings(estimates, clusters, higher_is_better=higher, level=level)
     best_first = sorted(
         range(len(runs)), key=lambda i: (-estimates[i].value if higher else estimates[i].value, names[i])
