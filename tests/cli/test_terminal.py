@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import shlex
+import subprocess
+import sys
 
 import click
 import pytest
@@ -149,3 +152,15 @@ def test_a_reader_that_leaves_is_not_an_exit(monkeypatch):
     monkeypatch.setattr("sys.stdout", Closed())
     with pytest.raises(BrokenPipeError):  # which `main` takes as the end of `mmeval … | head`
         terminal.console().print("a line")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["ls", "metrics"]])
+def test_a_closed_pipe_is_the_end_of_the_output(arguments):
+    script = "import sys; from multimodal_eval.cli.main import main; sys.argv = ['mmeval', *sys.argv[1:]]; main()"
+    reading, writing = os.pipe()
+    os.close(reading)  # as after `mmeval … | head -0`
+    try:
+        done = subprocess.run([sys.executable, "-c", script, *arguments], stdout=writing, stderr=subprocess.PIPE)
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")

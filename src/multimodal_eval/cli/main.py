@@ -120,12 +120,18 @@ def main() -> None:
     except BaseException as error:
         if isinstance(error, SystemExit) and _COMPLETION & os.environ.keys():
             raise
-        code = tell(error)
+        code = 0 if isinstance(error, SystemExit) and _reader_has_left() else tell(error)
         if isinstance(error, OSError):
             silence_output()
     finally:
         restore()
     sys.exit(code)
+
+
+def _reader_has_left() -> bool:
+    """Whether click has found that nobody reads the output any more: it then replaces the stream and exits."""
+    kind = type(sys.stdout)
+    return kind.__module__.startswith("click.") and kind.__name__.endswith("PacifyFlushWrapper")
 
 
 if __name__ == "__main__":
