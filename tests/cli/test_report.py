@@ -117,5 +117,5 @@ def test_a_leaderboard_writes_no_reports(folder):
 def test_the_demos_reports_are_small(folder, weights):
     mmeval("demo", "-o", "demo")
     for task in (folder / "demo").iterdir():
-        mmeval("report", str(task / "alba"), str(task / "boreas"), "-o", "report.html")
+        mmeval("report", *sorted(map(str, task.iterdir())), "-o", "report.html")
         assert (folder / "report.html").stat().st_size < 3_000_000

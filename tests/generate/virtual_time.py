@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,7 +24,12 @@ class _Selector(selectors.SelectSelector):
 
 
 def simulated(main: Callable[[Callable[[], float]], Coroutine[Any, Any, T]]) -> T:
-    """Run `main(clock)` in virtual time."""
+    """Run `main(clock)` in virtual time, in a thread of its own: a browser of other tests has a loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(_simulated, main).result()
+
+
+def _simulated(main: Callable[[Callable[[], float]], Coroutine[Any, Any, T]]) -> T:
     selector = _Selector()
     loop = asyncio.SelectorEventLoop(selector)
     loop.time = lambda: selector.now  # type: ignore[method-assign]
