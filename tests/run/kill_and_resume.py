@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 PLUGIN = Path(__file__).with_name("plugin.py")
@@ -68,6 +69,20 @@ def stage(folder: Path) -> str:
     return f"scoring, {len(list((folder / 'scores').glob('part-*.parquet')))} parts committed"
 
 
+def is_done(arguments: Sequence[str], delay: float | None, killed: Sequence[str]) -> bool:
+    """Start a process and kill it after some seconds, unless it is done by then. `killed` are the kills before it."""
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        _, stderr = process.communicate(timeout=delay)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return False
+    if process.returncode != 0:
+        raise SystemExit(f"resuming failed after {killed}: {stderr.decode()}")
+    return True
+
+
 def run_with_kills(data: Path, folder: Path, config: Path, length: float, rng: random.Random) -> list[str]:
     """Start a run, kill and resume it until it is done. Returns the stages at which it was killed."""
     killed: list[str] = []
@@ -76,18 +91,9 @@ def run_with_kills(data: Path, folder: Path, config: Path, length: float, rng: r
         arguments = (
             command("--resume", str(folder), "--plugin", str(PLUGIN)) if started else new_run(data, folder, config)
         )
-        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        delay = rng.uniform(0, length) if len(killed) < 3 else None
-        try:
-            _, stderr = process.communicate(timeout=delay)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            killed.append(stage(folder))
-            continue
-        if process.returncode != 0:
-            raise SystemExit(f"resuming failed after {killed}: {stderr.decode()}")
-        return killed
+        if is_done(arguments, rng.uniform(0, length) if len(killed) < 3 else None, killed):
+            return killed
+        killed.append(stage(folder))
     raise SystemExit("the run never finished")
 
 

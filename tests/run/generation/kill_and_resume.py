@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from tests.run.generation.asking import AT_ONCE
 from tests.run.generation.counting_server import CountingServer
+from tests.run.kill_and_resume import is_done
 
 SAMPLES = 400
 TIMES = {"created", "finished", "sha256"}  # of run.json
@@ -65,18 +66,10 @@ def disturbed(data: Path, folder: Path, port: int, length: float, rng: random.Ra
     """Start a run, kill and resume it until it is done. Returns the stages at which it was killed."""
     killed: list[str] = []
     while True:
-        process = subprocess.Popen(command(data, folder, port), stderr=subprocess.PIPE)
         delay = rng.uniform(0.4 * length, length) if len(killed) < min(5, most) else None
-        try:
-            _, stderr = process.communicate(timeout=delay)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            killed.append(stage(folder))
-            continue
-        if process.returncode != 0:
-            raise SystemExit(f"resuming failed after {killed}: {stderr.decode()}")
-        return killed
+        if is_done(command(data, folder, port), delay, killed):
+            return killed
+        killed.append(stage(folder))
 
 
 def check_requests(server: CountingServer, kills: int) -> int:

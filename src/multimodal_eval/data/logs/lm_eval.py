@@ -70,8 +70,6 @@ class LmEval:
     def info(self, path: Path) -> LogInfo:
         """What the results beside the samples say."""
         results, scan = _results(path), _LINES.scan(path)
-        notes = [] if results.note is None else [results.note]
-        notes += [f"{metric} has no number per sample, only a score of all together" for metric in scan.others]
         model_args = results.config.get("model_args")
         pretrained = model_args.get("pretrained") if isinstance(model_args, dict) else None
         return LogInfo(
@@ -80,7 +78,7 @@ class LmEval:
             model=pretrained if isinstance(pretrained, str) else results.text("model_name", "model_source"),
             task=results.task,
             scores=tuple(_score(column, *pair, results) for column, pair in scan.scores.items()),
-            notes=tuple(notes),
+            notes=results.notes(scan),
             settings=results.settings(),
         )
 
@@ -98,12 +96,11 @@ def _results(path: Path) -> Results:
 def _score(column: str, metric: str, name: str, results: Results) -> RecordedScore:
     aggregation = results.aggregation(metric, _MEANS)
     lower = results.of_task("higher_is_better").get(metric) is False and aggregation not in _OF_LIKELIHOODS
-    count = results.of_task("n-samples").get("effective")
     return RecordedScore(
         column,
         "lower" if lower else "higher",
         own_mean=as_score(results.of_task("results").get(f"{metric},{name}")),
-        own_count=count if isinstance(count, int) else None,
+        own_count=results.samples,
         aggregation=aggregation,
     )
 

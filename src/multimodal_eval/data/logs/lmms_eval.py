@@ -68,8 +68,6 @@ class LmmsEval:
         """What the results beside the samples say."""
         results, scan = _results(path), _LINES.scan(path)
         names = _filter_names(path, results)
-        notes = [] if results.note is None else [results.note]
-        notes += [f"{metric} has no number per sample, only a score of all together" for metric in scan.others]
         version, model = results.text("lmms_eval_version"), results.text("model_name", "model_source")
         return LogInfo(
             HARNESS,
@@ -80,7 +78,7 @@ class LmmsEval:
                 _score(_LINES.column(metric, names[int(place)], names), metric, names[int(place)], results)
                 for metric, place in scan.scores.values()
             ),
-            notes=tuple(notes),
+            notes=results.notes(scan),
             settings=results.settings(),
         )
 
@@ -106,12 +104,11 @@ def _filter_names(path: Path, results: Results) -> list[str]:
 def _score(column: str, metric: str, name: str, results: Results) -> RecordedScore:
     values = results.of_task("results")
     lower = results.of_task("higher_is_better").get(metric) is False
-    count = results.of_task("n-samples").get("effective")
     return RecordedScore(
         column,
         "lower" if lower else "higher",
         own_mean=as_score(values.get(f"{metric},{name}", values.get(f"{metric},none"))),
-        own_count=count if isinstance(count, int) else None,
+        own_count=results.samples,
         aggregation=_function_name(results.aggregation(metric, (metric,))),
     )
 

@@ -246,6 +246,17 @@ class Results:
     task: str | None
     note: str | None = None  # why there is none
 
+    @property
+    def samples(self) -> int | None:
+        """How many samples the harness has scored."""
+        count = self.of_task("n-samples").get("effective")
+        return count if isinstance(count, int) else None
+
+    def notes(self, scan: Scan) -> tuple[str, ...]:
+        """What an import says: why there are no results, and which metrics have no scores."""
+        without = [f"{metric} has no number per sample, only a score of all together" for metric in scan.others]
+        return tuple(without if self.note is None else [self.note, *without])
+
     def of_task(self, key: str) -> Mapping[str, Any]:
         """The object of the task below a key."""
         below = self.content.get(key)
