@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import zipfile
 from collections.abc import Iterator
 from importlib import import_module
@@ -26,6 +27,9 @@ settings.register_profile("long", settings.get_profile("default"), max_examples=
 settings.register_profile("short", settings.get_profile("default"), max_examples=20)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background of a script; tests interrupt commands
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests with one of these fixtures are marked.
 MARKED_BY_FIXTURE = {"weights_folder": "weights", "chromium": "browser", "torch_libraries": "torch"}
