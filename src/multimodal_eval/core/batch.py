@@ -43,6 +43,10 @@ class Batch(Sequence[Sample]):
         """The column of a field; None if no row has a value."""
         return None if self._columns is None else self._columns.get(name)
 
+    def with_column(self, name: str, column: pa.Array) -> Batch:
+        """The batch with one more column."""
+        return Batch(self._length, {**(self._columns or {}), name: column}, self._samples)
+
     @property
     def samples(self) -> Sequence[Sample]:
         """The samples, created once."""

@@ -26,7 +26,7 @@ RECORDED = "recorded"  # the metric that looks up scores of another program
 LOG = "log_name"  # the column with the name of a log, if several were read together
 COMPOSITE = "composite_score"  # the name of the composite among the metrics of a run
 
-State = Literal["reading", "generating", "generated", "scoring", "done"]
+State = Literal["reading", "generating", "generated", "judging", "scoring", "done"]
 
 T = TypeVar("T")
 
@@ -196,6 +196,19 @@ class GenerationInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     stopped: str | None = None  # why generation stopped before all samples were answered
 
 
+class JudgingInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The verdicts of a judge on the samples of a run."""
+
+    settings: JsonObject  # what changes a request: with the same settings, the verdicts can be used again
+    addresses: list[str | None] = []  # of the models; recorded, and not part of a signature
+    models: list[str] = []  # as the endpoints name them
+    statuses: dict[str, int] = {}  # outcome -> questions
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None  # by the price file of the user
+    currency: str | None = None
+
+
 class ReportedScore(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a harness itself reports for one of its scores."""
 
@@ -246,6 +259,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rescored_from: str | None = None
     generation: GenerationInfo | None = None
     imported: ImportInfo | None = None
+    judging: dict[str, JudgingInfo] = {}  # by metric
     plugins: dict[str, str] = {}  # plug-in file -> the SHA-256 of its content; never imported from here
 
     @property

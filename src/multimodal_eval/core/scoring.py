@@ -62,6 +62,29 @@ def score_rows(
     """`score_batch` as arrays."""
     import numpy as np
 
+    scores, is_ready = _refused(metric, batch, error_patterns)
+    rows = np.flatnonzero(is_ready)
+    if len(rows):
+        fresh = _scored(metric, scorer, batch.take(rows), retries or Retries())
+        _put(scores, rows, fresh)
+    for row in answers_of(batch, error_patterns).blank:
+        if scores.status[row] == OK and scores.warnings.get(row) != UNREAD:
+            scores.warnings[row] = BLANK_ANSWER
+    return scores
+
+
+def rows_to_score(metric: Metric, batch: Batch, error_patterns: Sequence[str] = ERROR_PATTERNS) -> NDArray[np.int64]:
+    """The rows that a scorer gets: their answers have not failed, and they have what the metric needs."""
+    import numpy as np
+
+    _, is_ready = _refused(metric, batch, error_patterns)
+    return np.flatnonzero(is_ready)
+
+
+def _refused(metric: Metric, batch: Batch, error_patterns: Sequence[str]) -> tuple[Scores, NDArray[np.bool_]]:
+    """The scores of the rows that a scorer does not get, and which rows it gets."""
+    import numpy as np
+
     answers = answers_of(batch, error_patterns)
     scores = Scores(np.full(len(batch), np.nan), np.zeros(len(batch), np.uint8))
     is_ready = np.ones(len(batch), np.bool_)
@@ -75,14 +98,7 @@ def score_rows(
             if is_ready[row]:
                 is_ready[row] = False
                 scores.put(row, unscored("error", fault) if fault else Score(float(metric.blank)))
-    rows = np.flatnonzero(is_ready)
-    if len(rows):
-        fresh = _scored(metric, scorer, batch.take(rows), retries or Retries())
-        _put(scores, rows, fresh)
-    for row in answers.blank:
-        if scores.status[row] == OK and scores.warnings.get(row) != UNREAD:
-            scores.warnings[row] = BLANK_ANSWER
-    return scores
+    return scores, is_ready
 
 
 def _refuse_missing(metric: Metric, batch: Batch, scores: Scores, is_ready: NDArray[np.bool_]) -> None:

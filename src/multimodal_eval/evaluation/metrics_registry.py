@@ -59,6 +59,11 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
     the stored values are used, if the metric's aggregate is their mean.
     """
     stored = info.signatures[name]
+    judge = info.config.judges.get(name)
+    if judge is not None and judge.form != "extract":
+        from multimodal_eval.evaluation.judge_metric import JudgeMetric
+
+        return JudgeMetric(judge)
     try:
         metric = None if _names_a_file(stored) else resolve(info.config.variants.get(name, name))
         metric = metric if metric is None or metric.name == name else metric.renamed(name)

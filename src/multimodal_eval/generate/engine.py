@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, described
+from multimodal_eval.core.generation_config import GenerationConfig
 from multimodal_eval.core.retries import RETRYABLE
 from multimodal_eval.generate.concurrency import Controller
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import Outcome, failed, outcome_of
 from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RateLimitError, RejectedError, Request
 
-__all__ = ["Asker", "BreakerError", "Effort", "OpenRequestError", "for_each"]
+__all__ = ["Asker", "BreakerError", "Effort", "OpenRequestError", "effort_of", "for_each"]
 
 T = TypeVar("T")
 Admission = Callable[[Request], AbstractAsyncContextManager[None]]
@@ -51,6 +52,17 @@ class Effort:
     longest_wait: float = 900.0  # seconds that a request waits for a rate limit, in total
     first_failures: int = 10  # failures in a row that stop a run without a single success
     longest_outage: float = 120.0  # seconds of failures only that stop a run with successes before
+
+
+def effort_of(config: GenerationConfig, generator: Generator) -> Effort:
+    """How hard to try. A model on this machine says how many requests it answers `at_once`; more would only wait."""
+    default = Effort()
+    most: int = getattr(generator, "at_once", default.concurrency)
+    return Effort(
+        concurrency=config.concurrency or most,
+        timeout=config.timeout or default.timeout,
+        retries=default.retries if config.retries is None else config.retries,
+    )
 
 
 @dataclass

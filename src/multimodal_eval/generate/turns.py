@@ -13,7 +13,7 @@ from multimodal_eval.generate.protocol import MediaKind, Role
 from multimodal_eval.generate.slots import Slot
 from multimodal_eval.generate.template import PromptError, PromptTemplate
 
-__all__ = ["Draft", "Reference", "drafts_of_messages", "templated"]
+__all__ = ["Draft", "Reference", "drafts_of_messages", "media_of", "templated"]
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 _KINDS: tuple[MediaKind, ...] = ("image", "audio", "video")
@@ -38,7 +38,7 @@ class Draft:
 
 def templated(template: PromptTemplate, sample: Sample) -> Draft:
     """The turn of the user. Media that the template does not place come before the text."""
-    media = _media(sample)
+    media = media_of(sample)
     placed: set[tuple[str, int]] = set()
     parts: list[str | Reference] = []
     pieces = template.render(sample)
@@ -64,7 +64,8 @@ def _trimmed(text: str, *, is_first: bool, is_last: bool) -> str:
     return text if text.strip() else ""
 
 
-def _media(sample: Sample) -> dict[MediaKind, list[Reference]]:
+def media_of(sample: Sample) -> dict[MediaKind, list[Reference]]:
+    """The media of a sample by kind."""
     images = ([] if sample.image is None else [sample.image]) + list(sample.images or ())
     return {
         "image": [Reference("image", source) for source in images],
@@ -86,7 +87,7 @@ def drafts_of_messages(sample: Sample, *, with_answer: bool = False) -> list[Dra
     roles = [message.role for message in messages]
     if "user" not in roles or (roles[-1] != "user" and not with_answer):
         raise PromptError("the messages have none of the user that a model could answer")
-    media = _media(sample)
+    media = media_of(sample)
     items = {kind: iter(references) for kind, references in media.items()}
     drafts = [Draft(_role(message), tuple(_parts(message, items))) for message in messages]
     named = {part.kind for draft in drafts for part in draft.parts if isinstance(part, Reference)}

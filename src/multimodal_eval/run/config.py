@@ -14,6 +14,7 @@ from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.yaml_text import read_yaml
 from multimodal_eval.resources.catalogue import CATALOGUE
 from multimodal_eval.run.config_faults import in_words
+from multimodal_eval.run.judging.files import with_judges
 
 MODEL_OPTIONS = ("encoder", "model")  # metric options that are a name or a folder
 
@@ -56,7 +57,7 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
         changes["options"] = {**inherited, **merged}
     if isinstance(changes.get("generation"), dict) and isinstance(base.get("generation"), dict):
         changes["generation"] = _merged(base["generation"], changes["generation"])
-    config = _converted({**base, **changes}, "the settings")
+    config = with_judges(_converted({**base, **changes}, "the settings"))
     # Absolute paths: a resumed run must find plug-ins, images and the files in options from any working directory.
     return msgspec.structs.replace(
         config,

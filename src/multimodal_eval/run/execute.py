@@ -104,7 +104,7 @@ def continue_run(
         _read_and_score(worker, opened, executor, progress, generation)
         return
     info = repair(worker, info, source, executor, progress)
-    if info.state in ("generating", "generated"):
+    if info.state in ("generating", "generated", "judging"):
         _generate_and_score(worker, info, executor, progress, generation)
     else:
         refuse_changed(worker, info)
@@ -139,7 +139,18 @@ def _generate_and_score(
 
 def score_answers(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> None:
     """Score samples that are stored with their answers."""
-    finish(worker, fit(worker, info, executor, progress), executor, progress)
+    finish(worker, judge_and_fit(worker, info, executor, progress), executor, progress)
+
+
+def judge_and_fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> RunInfo:
+    """Ask the judges of the run, then gather the corpus statistics. Whatever can be refused is refused first."""
+    if worker.plan.judges:
+        from multimodal_eval.run.judging.step import judge
+
+        refuse_missing_fields(planned_for(worker, info), worker.folder, info)
+        refuse_bad_samples(worker, len(info.parts), executor)
+        info = judge(worker.plan, worker.folder, info, progress, accept_open=worker.accept_open)
+    return fit(worker, info, executor, progress)
 
 
 def _local() -> Executor:

@@ -262,7 +262,7 @@ class Worker:
 
     def probe(self, suspect: Suspect) -> None:
         """Score some samples of a part only to test whether the process crashes."""
-        samples = self.folder.read_batch(suspect.part)[suspect.start : suspect.stop]
+        samples = self._batch(suspect.part)[suspect.start : suspect.stop]
         (metric,) = (metric for metric in self.fresh if metric.name == suspect.metric)
         self._scored(metric, samples)
 
@@ -309,7 +309,7 @@ class Worker:
         only these samples.
         """
         folder = self.folder
-        samples = folder.read_batch(part)
+        samples = self._batch(part)
         fresh = self._fresh_scores(part, samples)
         if (open_part := _open_part(fresh)) is not None:
             if not self.accept_open:
@@ -336,6 +336,20 @@ class Worker:
             folder.write_pieces(_part_of(_FACTS, part), [with_checksum(facts.tobytes())])
         folder.write_part("scores", part, pa.table(columns))
         return None
+
+    def _batch(self, part: int) -> Batch:
+        """The samples of a part, with the verdicts on them."""
+        batch = self.folder.read_batch(part)
+        if not self.plan.judges:
+            return batch
+        from multimodal_eval.judges.verdict_tables import column_name, verdict_column, verdicts_kind
+
+        first = sum(self.folder.read_info().parts[:part])
+        for metric in self.plan.judges:
+            if self.folder.has_part(verdicts_kind(metric.name), part):
+                table = self.folder.read_part(verdicts_kind(metric.name), part)
+                batch = batch.with_column(column_name(metric.name), verdict_column(table, first, len(batch)))
+        return batch
 
     def _fresh_scores(self, part: int, samples: Batch) -> dict[str, Scores]:
         """The scores of every metric that are not copied from an earlier run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,6 +21,9 @@ from multimodal_eval.data.labels.taxonomy import load_taxonomy
 from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.metrics_registry import make_task, resolve
 from multimodal_eval.evaluation.tasks_config import PRESETS, Task
+
+if TYPE_CHECKING:
+    from multimodal_eval.evaluation.judge_metric import JudgeMetric
 
 PACKAGE = "multimodal_eval."
 PART_SIZE = 10_000
@@ -47,6 +51,15 @@ class Plan:
     def part_size(self) -> int:
         """Samples per part: few if a model scores them, so that an unfinished part loses little work."""
         return PART_SIZE_WITH_MODEL if any(m.placement == "model" for m in self.metrics) else PART_SIZE
+
+    @property
+    def judges(self) -> list[JudgeMetric]:
+        """The metrics that ask a judge."""
+        if not self.config.judges:
+            return []
+        from multimodal_eval.evaluation.judge_metric import JudgeMetric
+
+        return [metric for metric in self.metrics if isinstance(metric, JudgeMetric)]
 
     @property
     def is_portable(self) -> bool:
@@ -151,6 +164,13 @@ def generating_plan(config: RunConfig) -> Plan:
 
 def _resolved(name: str, config: RunConfig) -> Metric:
     """The metric with that name, which may be a variant that the configuration declares."""
+    judge = config.judges.get(name)
+    if judge is not None and judge.form != "extract":
+        if not judge.models:
+            raise ConfigError(f"the judge {name!r} has no model. Name one with --judge PROVIDER:NAME")
+        from multimodal_eval.evaluation.judge_metric import JudgeMetric
+
+        return JudgeMetric(judge)
     if name not in config.variants:
         return resolve(name)
     if metrics_registry.is_available(name):

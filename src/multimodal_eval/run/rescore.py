@@ -49,7 +49,7 @@ class Stored(Protocol):
     info: RunInfo
 
 
-_CARRIED = ("samples/", "answers/", "exchanges/")
+_CARRIED = ("samples/", "answers/", "exchanges/part-")
 _INPUT_SETTINGS = (
     *("limit", "map", "annotators", "questions", "allow_partial", "max_expansion", "max_record_mb", "format"),
 )
@@ -128,6 +128,7 @@ def carry_over(
         parts=old.info.parts,
         generation=old.info.generation,
         imported=old.info.imported,
+        judging={name: old.info.judging[name] for name in _same_questions(old, plan)},
         rescored_from=old.folder.address,
     )
     if overwrite and RunFolder(location).address == old.folder.address:
@@ -149,13 +150,13 @@ def continue_carrying(
     """Continue a run that reuses scores of another, from the state of its folder."""
     reusable = _reusable(old, plan)
     info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable), accept_open)
-    if info.state == "reading":
+    if info.state in ("reading", "judging"):
         _refuse_unavailable(plan, reusable)
         if policy_of(plan.config) == policy_of(granted(old.folder, old.info)):  # the user has named no folder
             refuse_media(old.folder, old.info, [each for each in plan.metrics if each.name not in reusable])
         refuse_columns(old, plan)
-        _take_files(old, folder, reusable)
-        info = execute.fit(worker, info, executor, progress)
+        _take_files(old, plan, folder, reusable)
+        info = execute.judge_and_fit(worker, info, executor, progress)
     else:  # scored parts are kept if something is refused
         repair(worker, info, partial(opened_again, info.source, plan), executor, progress)
         execute.refuse_changed(worker, info)
@@ -183,12 +184,22 @@ def refuse_columns(old: Stored, plan: Plan) -> None:
     columns.check_columns(known)
 
 
-def _take_files(old: Run, folder: RunFolder, reusable: set[str]) -> None:
-    files = [name for name in old.folder.checksums.data_files() if name.startswith(_CARRIED)]
+def _take_files(old: Run, plan: Plan, folder: RunFolder, reusable: set[str]) -> None:
+    from multimodal_eval.judges.verdict_tables import exchanges_kind, verdicts_kind
+
+    kinds = [kind(name) for name in _same_questions(old, plan) for kind in (verdicts_kind, exchanges_kind)]
+    carried = (*_CARRIED, *(f"{kind}.part-" for kind in kinds))
+    files = [name for name in old.folder.checksums.data_files() if name.startswith(carried)]
     files += [state_name(metric) for metric in reusable if old.folder.has_state(metric)]
     for name in files:
         folder.checksums.copied(name, old.folder.checksums)
         take_file(old.folder.storage, folder.storage, name)
+
+
+def _same_questions(old: Run, plan: Plan) -> list[str]:
+    """The metrics whose questions the judges have answered in the old run."""
+    judging = old.info.judging
+    return [each.name for each in plan.judges if each.name in judging and judging[each.name].settings == each.asking]
 
 
 def _reusable(old: Run, plan: Plan) -> set[str]:

@@ -28,7 +28,7 @@ from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
 MANIFEST, RESULTS = "manifest.json", "results.json"
 FOLDER = "checksums"
 EXCHANGES = "exchanges.json"
-DATA_FOLDERS = ("samples", "answers", "exchanges", "scores", "state")
+DATA_FOLDERS = ("samples", "answers", "exchanges", "verdicts", "scores", "state")
 _NOT_DATA = (TEMPORARY, ".jsonl")  # the journal of generation
 _SEAL = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
 _END = b"\n}\n"

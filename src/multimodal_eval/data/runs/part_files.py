@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from multimodal_eval.core.errors import DamagedFileError, described
 
-Kind = Literal["samples", "answers", "exchanges", "scores"]
+Kind = str  # samples, answers, exchanges, scores; verdicts/METRIC and exchanges/METRIC of a judge
 Source = Path | IO[bytes]
 # What pyarrow raises for a damaged file: its own exceptions are ValueErrors, OSErrors, KeyErrors and the like.
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, NotImplementedError, OSError, OverflowError, MemoryError)
@@ -17,7 +17,7 @@ _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, NotImplementedError,
 
 def part_name(kind: Kind, number: int) -> str:
     """The file of a part in a run folder."""
-    return f"{kind}/part-{number:05d}.parquet"
+    return f"{kind}{'.' if '/' in kind else '/'}part-{number:05d}.parquet"
 
 
 def to_parquet(table: Any) -> Any:

@@ -4,10 +4,12 @@ run.json                     description: settings, input, versions, signatures,
 samples/part-00000.parquet   the checked samples
 answers/, exchanges/         of a run that asked a model, see generate.answer_tables
 answers/journal.jsonl        the exchanges of parts that are not complete; removed when all samples have an answer
+verdicts/METRIC.part-…       of a judge, see judges.verdict_tables; its exchanges are exchanges/METRIC.part-…
+verdicts/METRIC.jsonl        the verdicts of parts that are not complete; removed when all questions have a reply
 exchanges.json               the checksums of the files in exchanges/, which differ from time to time
 state/METRIC.bin             corpus statistics
 scores/part-00000.parquet    one row per sample; the part is finished if this file exists
-manifest.json                the checksums of the files in samples/, answers/, state/ and scores/
+manifest.json                the checksums of the files in samples/, answers/, verdicts/, state/ and scores/
 results.json                 the aggregates, and the checksum of the manifest; written last
 lint.json                    warnings about the scores
 report.html                  the HTML report, if a command has written one
@@ -28,7 +30,18 @@ __all__ = ["REPLACED", "SCRATCH", "is_content"]
 SCRATCH = "scratch"
 REPLACED = f"replaced{TEMPORARY}"
 _CONTENT = {
-    *("run.json", "samples", "answers", "exchanges", "state", "scores", "results.json", "lint.json", "report.html"),
+    *(
+        "run.json",
+        "samples",
+        "answers",
+        "exchanges",
+        "verdicts",
+        "state",
+        "scores",
+        "results.json",
+        "lint.json",
+        "report.html",
+    ),
     *("classification.json", "scores.jsonl", checksums.MANIFEST, checksums.EXCHANGES, checksums.FOLDER, SCRATCH),
 }
 

@@ -26,13 +26,14 @@ from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location, is_url
-from multimodal_eval.generate.cache import AnswerCache, cache_key
-from multimodal_eval.generate.engine import Asker, BreakerError, Effort, OpenRequestError, for_each
+from multimodal_eval.generate.asked_once import AskedOnce
+from multimodal_eval.generate.cache import AnswerCache
+from multimodal_eval.generate.engine import Asker, BreakerError, OpenRequestError, effort_of, for_each
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.meter import BudgetError
 from multimodal_eval.generate.outcomes import failed
 from multimodal_eval.generate.prompts import Earlier, Prompts
-from multimodal_eval.generate.protocol import EndpointError, Generator, Request
+from multimodal_eval.generate.protocol import EndpointError, Generator
 from multimodal_eval.run.generation.answer_parts import (
     JOURNAL,
     AnswerParts,
@@ -142,7 +143,6 @@ class _Step:
     batch: Batch | None = None
     _is_looking: bool = False
     _open: dict[int, OpenSample] = field(default_factory=dict)  # by row: samples without an outcome
-    _asking: dict[bytes, asyncio.Event] = field(default_factory=dict)  # requests in flight, by their cache keys
 
     async def run(self) -> RunInfo:
         """Ask, store, and describe."""
@@ -155,7 +155,8 @@ class _Step:
         self._looked = asyncio.Event()
         with ExitStack() as stack:
             self._disk = stack.enter_context(ThreadPoolExecutor(1, "run-folder"))
-            self._cache = stack.enter_context(AnswerCache.of(self.generator, self.config))
+            cache = stack.enter_context(AnswerCache.of(self.generator, self.config))
+            self._asked = AskedOnce(self._asker, cache)
             self._log = stack.enter_context(self._journal())
             self._read_journal()
             self._report()
@@ -192,7 +193,7 @@ class _Step:
         truncated = self.config.accept_truncated
         if self.batch is not None:
             return self.batch.asker(self.folder, self.info, self.generator, accept_truncated=truncated)
-        return Asker(self.generator, _effort(self.config, self.generator), truncated)
+        return Asker(self.generator, effort_of(self.config, self.generator), truncated)
 
     def _journal(self) -> Journal:
         """The journal; a temporary folder needs none, because it is lost with the process."""
@@ -266,33 +267,13 @@ class _Step:
         except MediaError as error:
             return Exchange(failed("unreadable", str(error)), "")
         try:
-            return await self._cached_or_asked(request)
+            return await self._asked.ask(request)
         except OpenRequestError as error:
             if self.accept_open and self._is_last:
                 return Exchange(failed("unanswered", str(error)), request.digest)
             self._open[item.row] = OpenSample(item.sample.id, str(error))
             self._wake()
             return None
-
-    async def _cached_or_asked(self, request: Request) -> Exchange:
-        """The cached exchange, or a new one. Of equal requests at the same time, the first is asked."""
-        if not self._cache.on:
-            return await self._asker.ask(request)
-        key = cache_key(self.generator.label, request)
-        same = self._asking.get(key)
-        if same is not None:
-            await same.wait()
-        cached = self._cache.get(request)
-        if cached is not None:
-            return cached
-        ended = self._asking.setdefault(key, asyncio.Event())
-        try:
-            exchange = await self._asker.ask(request)
-            self._cache.put(request, exchange)
-            return exchange
-        finally:
-            self._asking.pop(key, None)
-            ended.set()
 
     def _keep(self, row: int, exchange: Exchange) -> bool:
         """Note an outcome. True if its part is now complete."""
@@ -377,14 +358,3 @@ class _Step:
         self.folder.write_info(info)
         self.folder.storage.remove(JOURNAL)
         return info
-
-
-def _effort(config: GenerationConfig, generator: Generator) -> Effort:
-    """How hard to try. A model on this machine says how many requests it answers `at_once`; more would only wait."""
-    default = Effort()
-    most: int = getattr(generator, "at_once", default.concurrency)
-    return Effort(
-        concurrency=config.concurrency or most,
-        timeout=config.timeout or default.timeout,
-        retries=default.retries if config.retries is None else config.retries,
-    )

@@ -1,0 +1,106 @@
+"""The settings of a judge: what it is asked about every sample, and which models are asked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from multimodal_eval.core.generation_config import Detail, GenerationConfig, MediaAs, Parameters, Price
+
+__all__ = ["UNASKED", "Combine", "Criterion", "JudgeConfig", "JudgeForm", "JudgeModel", "Orders", "Shown"]
+
+JudgeForm = Literal[
+    "scale",  # a number on a scale
+    "binary",  # yes or no
+    "rubric",  # a number for each of several criteria
+    "pairwise",  # which of two answers is better
+    "listwise",  # several answers in order
+    "clair",  # how likely a caption describes the same image as the references
+    "extract",  # the choice in an answer in which a rule finds none
+]
+Orders = Literal["both", "given", "random"]
+Combine = Literal["mean", "median", "majority"]
+Shown = Literal["question", "media", "references", "choices"]
+
+
+class Criterion(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """One criterion of a rubric."""
+
+    name: str
+    question: str
+    weight: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+    scale: tuple[int, int] | None = None  # None: the scale of the judge
+
+
+class JudgeModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """A model that judges."""
+
+    model: str  # PROVIDER:NAME
+    base_url: str | None = None  # recorded, and not part of the signature
+    key_env: str | None = None
+    revision: str | None = None
+    price: Price | None = None  # set by the run: from the price file
+
+
+class JudgeConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """A judge, as in its YAML file and in run.json. Keys come from the environment and are never part of it."""
+
+    name: str = ""  # of the metric; empty: the name of the file
+    form: JudgeForm = "scale"
+    models: list[JudgeModel] = []  # several are a panel
+    question: str = ""  # what the judge decides
+    criteria: list[Criterion] = []  # of a rubric
+    scale: tuple[int, int] = (1, 5)
+    show: tuple[Shown, ...] = ("question", "media", "references", "choices")  # if the sample has it
+    require_references: bool = False  # a sample without references is unscored
+    prompt: str | None = None  # the file of a template; None: the template of the form
+    template: str | None = None  # set by the run: the text of the template
+    system: str | None = None
+    explain: bool = False  # let the judge give its reasons before the verdict
+    structured: bool = True  # ask for JSON by a schema if the endpoint supports that
+    expected: bool = False  # the mean of the scale by the probabilities of the tokens, if the endpoint tells them
+    baseline: str = "baseline"  # the column with the other answer, or the other answers
+    orders: Orders = "both"  # of the answers that are compared
+    repeats: Annotated[int, msgspec.Meta(ge=1)] = 1
+    combine: Combine = "mean"  # the verdicts of several models
+    parameters: Parameters = Parameters(temperature=0.0)
+    max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    detail: Detail | None = None
+    frames: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    media_as: MediaAs = "data"
+    # Not part of the signature: how fast, how long, how expensive.
+    concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    retries: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    prices: str | None = None  # a price file
+    budget: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    use_cache: bool = True
+    use_probe: bool = True
+
+    def generation(self, judge: int) -> GenerationConfig:
+        """The settings with which one of the models is asked."""
+        model = self.models[judge]
+        return GenerationConfig(
+            model=model.model,
+            base_url=model.base_url,
+            key_env=model.key_env,
+            revision=model.revision,
+            parameters=self.parameters,
+            max_pixels=self.max_pixels,
+            detail=self.detail,
+            frames=self.frames,
+            media_as=self.media_as,
+            concurrency=self.concurrency,
+            timeout=self.timeout,
+            retries=self.retries,
+            prices=self.prices,
+            price=model.price,
+            budget=self.budget,
+            use_cache=self.use_cache,
+            use_probe=self.use_probe,
+        )
+
+
+# Settings that change scores but no request: with other values, stored verdicts are used again.
+UNASKED = ("name", "combine")

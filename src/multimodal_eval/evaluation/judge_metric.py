@@ -1,0 +1,136 @@
+"""The metric of a judge: it asks questions about samples, and scores the verdicts.
+
+In a run, the verdicts are asked for before scoring, and stored; the scorer finds them in a column of its batch. Outside
+of a run, the scorer asks itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from hashlib import sha256
+from statistics import fmean, median
+from typing import Any
+
+import msgspec
+
+from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.judge_config import UNASKED, JudgeConfig
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Estimate, Rows, Score, unscored
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.generate.protocol import Generator
+from multimodal_eval.judges.form import Form, Reading, UnreadableVerdictError
+from multimodal_eval.judges.forms.by_name import form_of
+from multimodal_eval.judges.panel import Panel, generators_of
+from multimodal_eval.judges.question import Place, Question, Verdict
+from multimodal_eval.judges.verdict_tables import column_name, verdicts_in
+from multimodal_eval.media.policy import current_policy
+
+__all__ = ["JudgeMetric"]
+
+
+class JudgeMetric(Metric):
+    """Scores the verdicts of a judge."""
+
+    placement = "thread"
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self.config, self.name = config, config.name
+        self.form: Form = form_of(config)
+        self.bounds, self.needs, self.version = self.form.bounds, self.form.needs, self.form.version
+        self.summary = config.question or f"verdicts of the form {config.form}"
+
+    @property
+    def generators(self) -> list[Generator]:
+        """The models that are asked."""
+        return generators_of(self.config)
+
+    def questions(self, sample: Sample) -> list[Question]:
+        """All questions about a sample. Raises PromptError if it cannot be asked."""
+        asked = [(order, self.form.drafts(sample, order)) for order in self.form.orders]
+        schema = self.form.schema(sample) if self.config.structured else None
+        return [
+            Question(Place(judge, repeat, order), drafts, schema)
+            for judge in range(len(self.config.models))
+            for repeat in range(1, self.config.repeats + 1)
+            for order, drafts in asked
+        ]
+
+    def signature(self, state: Any = None) -> Signature:
+        """The models, the prompt, and every setting that changes a verdict or its score."""
+        return Signature("judge", self.version, {**self.asking, **self._scoring})
+
+    @property
+    def asking(self) -> dict[str, object]:
+        """What changes a request: with the same values, stored verdicts can be used again."""
+        config = self.config
+        sample = Sample("", question="?", generated_answer="?", references=["?"], metadata={config.baseline: "?"})
+        drafts = [self.form.drafts(sample, order) for order in self.form.orders]
+        digest = sha256(msgspec.json.encode([drafts, config.show, config.structured], enc_hook=repr)).hexdigest()[:12]
+        settings: dict[str, object] = {
+            "form": config.form,
+            "models": "+".join(generator.label for generator in self.generators),
+            "prompt": digest,
+            "repeats": config.repeats,
+        }
+        parameters: dict[str, object] = msgspec.to_builtins(config.parameters)
+        return settings | parameters
+
+    @property
+    def _scoring(self) -> dict[str, object]:
+        """What changes scores but no request."""
+        return {name: getattr(self.config, name) for name in UNASKED if name != "name"}
+
+    def open(self, state: Any) -> JudgeScorer:
+        """A scorer of verdicts."""
+        return JudgeScorer(self)
+
+    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
+        """The value of a part, by the form."""
+        return self.form.aggregate_part(part, rows)
+
+    def score_of(self, sample: Sample, verdicts: Sequence[Verdict]) -> Score:
+        """The score of a sample by all verdicts on it. Without a readable verdict in every place, it is unscored."""
+        readings: dict[tuple[int, int], list[Reading]] = defaultdict(list)
+        for place, outcome in ((each.place, each.outcome) for each in verdicts):
+            if outcome.error is not None:
+                return unscored("error", f"the judge failed: {outcome.error}")
+            try:
+                reading = self.form.read(sample, outcome.answer, place.order)
+            except UnreadableVerdictError as fault:
+                return unscored("error", f"unreadable verdict: {fault}")
+            readings[place.judge, place.repeat].append(reading)
+        scores = {place: self.form.value(sample, orders) for place, orders in readings.items()}
+        values = [score.value for score in scores.values() if score.value is not None]
+        value = median(values) if self.config.combine == "median" else fmean(values)
+        return Score(value, details={"verdicts": [dict(each) for orders in readings.values() for each in orders]})
+
+
+class JudgeScorer:
+    """Scores stored verdicts, or asks for them."""
+
+    def __init__(self, metric: JudgeMetric) -> None:
+        self.metric = metric
+
+    def score(self, batch: Sequence[Sample]) -> list[Score]:
+        """One score per sample."""
+        column = batch.column(column_name(self.metric.name)) if isinstance(batch, Batch) else None
+        if column is None:
+            verdicts = asyncio.run(self._asked(batch))
+        else:
+            verdicts = [verdicts_in(text) for text in column.to_pylist()]
+        return [self.metric.score_of(sample, judged) for sample, judged in zip(batch, verdicts, strict=True)]
+
+    async def _asked(self, batch: Sequence[Sample]) -> list[list[Verdict]]:
+        with Panel(self.metric.config, current_policy()) as panel:
+
+            async def judged(sample: Sample) -> list[Verdict]:
+                questions = self.metric.questions(sample)
+                exchanges = await asyncio.gather(*(panel.ask(sample, question) for question in questions))
+                pairs = zip(questions, exchanges, strict=True)
+                return [Verdict(question.place, exchange.outcome) for question, exchange in pairs]
+
+            return list(await asyncio.gather(*map(judged, batch)))

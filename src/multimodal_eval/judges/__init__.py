@@ -1,0 +1,1 @@
+"""Judges: models that are asked what an answer is worth."""

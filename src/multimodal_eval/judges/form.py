@@ -1,0 +1,52 @@
+"""A form of judging: what is asked about a sample, how a reply is read, and what score the replies give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from multimodal_eval.core.judge_config import JudgeConfig
+from multimodal_eval.core.metric import Bounds
+from multimodal_eval.core.records import JsonObject
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
+from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.turns import Draft
+
+__all__ = ["Form", "Reading", "UnreadableVerdictError"]
+
+Reading = Mapping[str, Any]  # the fields of a verdict, as they are kept with the score
+
+
+class UnreadableVerdictError(Exception):
+    """The reply of a judge does not contain a verdict; the message says why."""
+
+
+class Form(Protocol):
+    """What the metric of a judge asks its form for."""
+
+    config: JudgeConfig
+    bounds: Bounds
+    needs: tuple[str, ...]
+    orders: tuple[int, ...]  # in which the answers of a question are shown
+    version: str  # of the prompt and the parser
+
+    def drafts(self, sample: Sample, order: int) -> tuple[Draft, ...]:
+        """The turns of a question. Raises PromptError if the sample cannot be asked."""
+        ...
+
+    def schema(self, sample: Sample) -> JsonObject | None:
+        """The JSON Schema of a reply; None for plain text."""
+        ...
+
+    def read(self, sample: Sample, answer: Answer, order: int) -> Reading:
+        """The verdict in a reply. Raises UnreadableVerdictError."""
+        ...
+
+    def value(self, sample: Sample, readings: Sequence[Reading]) -> Score:
+        """The score by the verdicts of one model in one repetition: one for each order."""
+        ...
+
+    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
+        """The value of a part of the score over all rows."""
+        return mean_estimate(rows)

@@ -1,0 +1,1 @@
+"""The forms of judging, by the name that a configuration has for each."""

@@ -1,0 +1,96 @@
+"""The models of a judge, opened: each with its cache and its limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from multimodal_eval.core.errors import MediaError
+from multimodal_eval.core.judge_config import JudgeConfig
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.generate.asked_once import AskedOnce
+from multimodal_eval.generate.cache import AnswerCache
+from multimodal_eval.generate.engine import Asker, effort_of
+from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.generate.media_parts import MediaParts
+from multimodal_eval.generate.outcomes import failed
+from multimodal_eval.generate.protocol import Generator, Media, Request, Text, Turn
+from multimodal_eval.generate.registry import find_generator
+from multimodal_eval.generate.turns import Draft
+from multimodal_eval.judges.question import Question
+from multimodal_eval.media.policy import MediaPolicy
+
+__all__ = ["Panel", "generators_of", "use_generators"]
+
+# Generators and functions of this Python program, by the name that a configuration has for them.
+_OWN: dict[str, Generator] = {}
+
+
+def use_generators(generators: Mapping[str, Generator]) -> None:
+    """Make generators of this program known by name."""
+    _OWN.update(generators)
+
+
+def generators_of(config: JudgeConfig) -> list[Generator]:
+    """The models of a judge. Raises ConfigError if one of them cannot be asked."""
+    return [
+        _OWN[model.model] if model.model in _OWN else find_generator(config.generation(number))
+        for number, model in enumerate(config.models)
+    ]
+
+
+class Panel:
+    """Asks the models of a judge. Use it in a `with` block, in one event loop."""
+
+    def __init__(self, config: JudgeConfig, policy: MediaPolicy, generators: list[Generator] | None = None) -> None:
+        self.config = config
+        self.generators = generators_of(config) if generators is None else generators
+        self._policy = policy
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._media = MediaParts(self.config.generation(0), self._policy)
+        self.asked: list[AskedOnce] = []
+        for number, generator in enumerate(self.generators):
+            settings = self.config.generation(number)
+            cache = self._stack.enter_context(AnswerCache.of(generator, settings))
+            self.asked.append(AskedOnce(Asker(generator, effort_of(settings, generator)), cache))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def at_once(self) -> int:
+        """How many questions may be asked at the same time."""
+        return sum(asked.asker.effort.concurrency for asked in self.asked)
+
+    async def ask(self, sample: Sample, question: Question) -> Exchange:
+        """The reply to a question. Raises OpenRequestError if every attempt fails."""
+        try:
+            request = await self.request(sample, question)
+        except MediaError as error:
+            return Exchange(failed("unreadable", str(error)), "")
+        return await self.asked[question.place.judge].ask(request)
+
+    async def request(self, sample: Sample, question: Question) -> Request:
+        """The request of a question. Raises MediaError if its media cannot be read."""
+        turns = await asyncio.gather(*map(self._turn, question.drafts))
+        repeat = question.place.repeat
+        parameters = self.config.parameters.of_epoch(repeat)
+        if self.config.expected:
+            parameters = msgspec.structs.replace(parameters, logprobs=True)
+        return Request(sample.id, tuple(turns), parameters, repeat, sample)
+
+    async def _turn(self, draft: Draft) -> Turn:
+        parts: list[Text | Media] = [
+            Text(part) if isinstance(part, str) else await self._media.part(part, self._policy) for part in draft.parts
+        ]
+        return Turn(draft.role, tuple(parts))
