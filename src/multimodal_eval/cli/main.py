@@ -24,6 +24,7 @@ from multimodal_eval.cli.export import export
 from multimodal_eval.cli.fetch import fetch
 from multimodal_eval.cli.generate import generate
 from multimodal_eval.cli.import_log import import_log
+from multimodal_eval.cli.judge import judge
 from multimodal_eval.cli.leaderboard import leaderboard
 from multimodal_eval.cli.lint import lint
 from multimodal_eval.cli.ls import ls
@@ -74,6 +75,7 @@ for command in (
     sensitivity,
     report,
     export,
+    judge,
     meta,
     agree,
     clarity,

@@ -74,7 +74,7 @@ def _without_damaged_answers(folder: RunFolder, info: RunInfo, names: set[str]) 
         )
     info = msgspec.structs.replace(info, state="generating", signatures={}, finished=None)
     folder.write_info(info)  # first: a run that is killed now has no scores either
-    for name in ("results.json", "lint.json", "classification.json", "scores", "state", *damaged):
+    for name in ("results.json", "lint.json", "classification.json", "judges.json", "scores", "state", *damaged):
         folder.storage.remove(name)
     folder.record_checksums()
     return info

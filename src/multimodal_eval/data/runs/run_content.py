@@ -14,6 +14,7 @@ results.json                 the aggregates, and the checksum of the manifest; w
 lint.json                    warnings about the scores
 report.html                  the HTML report, if a command has written one
 classification.json          classes, confusions and annotators, if the composite is a macro F1
+judges.json                  flips, length, agreement and calibration of the judges
 scores.jsonl                 the scores as JSON lines, if a command has written them
 checksums/                   the checksums of files that are not in the manifest yet
 scratch/                     intermediate files of the workers; removed when the run is finished
@@ -30,19 +31,9 @@ __all__ = ["REPLACED", "SCRATCH", "is_content"]
 SCRATCH = "scratch"
 REPLACED = f"replaced{TEMPORARY}"
 _CONTENT = {
-    *(
-        "run.json",
-        "samples",
-        "answers",
-        "exchanges",
-        "verdicts",
-        "state",
-        "scores",
-        "results.json",
-        "lint.json",
-        "report.html",
-    ),
-    *("classification.json", "scores.jsonl", checksums.MANIFEST, checksums.EXCHANGES, checksums.FOLDER, SCRATCH),
+    *("run.json", "samples", "answers", "exchanges", "verdicts", "state", "scores", "results.json", "lint.json"),
+    *("report.html", "classification.json", "judges.json", "scores.jsonl"),
+    *(checksums.MANIFEST, checksums.EXCHANGES, checksums.FOLDER, SCRATCH),
 }
 
 

@@ -15,6 +15,7 @@ import msgspec
 from multimodal_eval.core import records
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import DamagedFileError, MissingFileError, RunFolderError
+from multimodal_eval.core.judge_records import JudgesReport
 from multimodal_eval.core.record_checks import check_info, check_results
 from multimodal_eval.core.records import LintReport, Results, RunInfo, to_json
 from multimodal_eval.core.sample import Sample
@@ -244,6 +245,19 @@ class RunFolder:
     def write_classification(self, report: Mapping[str, Any]) -> None:
         """Replace classification.json."""
         self._write_json("classification.json", report)
+
+    def read_judges(self) -> JudgesReport | None:
+        """The content of judges.json; None if it is missing."""
+        try:
+            return msgspec.json.decode(self.checksums.read_json("judges.json"), type=JudgesReport)
+        except MissingFileError:
+            return None
+        except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError) as error:
+            raise RunFolderError(f"{self.label}/judges.json cannot be read: {error}") from None
+
+    def write_judges(self, report: JudgesReport) -> None:
+        """Replace judges.json."""
+        self._write_json("judges.json", report)
 
     def _write_json(self, name: str, content: object) -> None:
         self.storage.write_bytes(name, sealed(to_json(content)))
