@@ -23,6 +23,8 @@ class Parameters(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
     reasoning_effort: str | None = None
     logprobs: bool = False  # ask for the log-probabilities of the answer's tokens
     extra: dict[str, Any] = {}  # further fields of the request's body
+    # Ask for that many of the most likely tokens at every place. An endpoint that does not know it is asked without.
+    top_logprobs: Annotated[int, msgspec.Meta(ge=1, le=20)] | None = None
 
     def of_epoch(self, epoch: int) -> Parameters:
         """The parameters in an epoch, which starts at 1: its seed is the given one plus the number of epochs before."""

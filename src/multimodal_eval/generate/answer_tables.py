@@ -1,17 +1,18 @@
 """The tables of generated answers in a run folder: what was answered, and how each exchange went.
 
-answers/part-00000.parquet     one row per sample: status, text, reasoning, tokens; the same for the same replies
+answers/part-00000.parquet     one row per sample: status, text, reasoning, tokens; the same for the same replies.
+                               A part has the columns `tokens` and `top_logprobs` if one of its replies has them
 exchanges/part-00000.parquet   one row per sample: times, latencies, attempts and the raw reply, which always differ
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import Outcome
-from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.protocol import Answer, TokenProbability
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +29,7 @@ def answer_table(first_row: int, exchanges: Sequence[Exchange]) -> pa.Table:
 
     outcomes = [exchange.outcome for exchange in exchanges]
     answers = [outcome.answer for outcome in outcomes]
-    return pa.table(
+    table = pa.table(
         {
             "row": pa.array(range(first_row, first_row + len(exchanges)), pa.int64()),
             "status": pa.array([outcome.status for outcome in outcomes], pa.string()),
@@ -45,6 +46,22 @@ def answer_table(first_row: int, exchanges: Sequence[Exchange]) -> pa.Table:
             "request": pa.array([exchange.digest for exchange in exchanges], pa.string()),
         }
     )
+    return table if all(answer.top_logprobs is None for answer in answers) else _with_alternatives(table, answers)
+
+
+def _with_alternatives(table: pa.Table, answers: Sequence[Answer]) -> pa.Table:
+    """The table with the answers' tokens and the most likely tokens at their places, which few endpoints tell."""
+    import pyarrow as pa
+
+    token = pa.struct([("token", pa.string()), ("logprob", pa.float64())])
+    alternatives = [
+        None
+        if answer.top_logprobs is None
+        else [[{"token": each.token, "logprob": each.logprob} for each in place] for place in answer.top_logprobs]
+        for answer in answers
+    ]
+    table = table.append_column("tokens", pa.array([answer.tokens for answer in answers], pa.list_(pa.string())))
+    return table.append_column("top_logprobs", pa.array(alternatives, pa.list_(pa.list_(token))))
 
 
 def exchange_table(first_row: int, exchanges: Sequence[Exchange]) -> pa.Table:
@@ -77,6 +94,8 @@ def exchanges_of(answers: pa.Table) -> list[Exchange]:
                 Answer(
                     row["text"],
                     **{name: row[name] for name in _ANSWER_FIELDS},
+                    tokens=row.get("tokens"),
+                    top_logprobs=_alternatives(row.get("top_logprobs")),
                 ),
                 row["reason"],
             ),
@@ -84,6 +103,10 @@ def exchanges_of(answers: pa.Table) -> list[Exchange]:
         )
         for row in answers.to_pylist()
     ]
+
+
+def _alternatives(places: list[list[dict[str, Any]]] | None) -> list[list[TokenProbability]] | None:
+    return None if places is None else [[TokenProbability(**each) for each in place] for place in places]
 
 
 def with_answers(samples: pa.Table, exchanges: Sequence[Exchange]) -> pa.Table:

@@ -146,7 +146,7 @@ async def _tried(endpoint: Endpoint, request: Request, attempts: int = MALFORMED
 
 def _request(first: Request, media: Sequence[Media]) -> Request:
     parameters = msgspec.structs.replace(first.parameters, max_tokens=TOKENS, stop=[])
-    return Request("probe", (Turn("user", (*media, Text(PROMPT))),), parameters)
+    return Request("probe", (Turn("user", (*media, Text(PROMPT))),), parameters, schema=first.schema)
 
 
 def _samples(first: Request) -> list[Media]:

@@ -13,6 +13,9 @@ connection), `RejectedError` for a request that the model does not accept, and `
 engine limits how many calls run at once, retries, and stores what comes back. An answer is cached and serves all equal
 requests to the same label; a generator whose answers depend on anything else, such as the id of the sample, sets
 `is_cacheable = False`.
+
+`Request.schema` and `Parameters.top_logprobs` are wishes: a generator that cannot grant them answers without. An answer
+is stored under the digest of the request, wishes included, however it was made; who reads it must not rely on them.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import msgspec
 
 from multimodal_eval.core.config import Parameters
 from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
+from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
 
 __all__ = [
@@ -41,6 +45,7 @@ __all__ = [
     "Request",
     "Role",
     "Text",
+    "TokenProbability",
     "Turn",
     "UnreachableError",
 ]
@@ -129,6 +134,7 @@ class Request:
     parameters: Parameters = field(default_factory=Parameters)
     epoch: int = 1
     sample: Sample | None = field(default=None, repr=False, compare=False)
+    schema: JsonObject | None = None  # the JSON Schema that the answer should follow
 
     @property
     def prompt(self) -> str:
@@ -154,10 +160,11 @@ class Request:
     @property
     def description(self) -> dict[str, Any]:
         """The request as a JSON object; media by their digests."""
-        return {
+        description = {
             "turns": [{"role": turn.role, "parts": [_described(part) for part in turn.parts]} for turn in self.turns],
             "parameters": msgspec.to_builtins(self.parameters),
         }
+        return description if self.schema is None else {**description, "schema": self.schema}
 
 
 def _described(part: Text | Media) -> dict[str, Any]:
@@ -169,6 +176,13 @@ def _described(part: Text | Media) -> dict[str, Any]:
     if part.detail is not None:
         described["detail"] = part.detail
     return described
+
+
+class TokenProbability(msgspec.Struct, frozen=True):
+    """A token that could have been written, and the natural logarithm of its probability."""
+
+    token: str
+    logprob: float
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -185,6 +199,9 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     cached_tokens: int | None = None  # of the input
     model: str | None = None  # as the endpoint names it
     reply: str | None = None
+    # With `Parameters.top_logprobs`, for every token of the answer: its text, and the most likely tokens at its place.
+    tokens: list[str] | None = None
+    top_logprobs: list[list[TokenProbability]] | None = None
 
 
 @runtime_checkable

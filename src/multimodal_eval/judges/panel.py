@@ -27,6 +27,7 @@ from multimodal_eval.media.policy import MediaPolicy
 
 __all__ = ["Panel", "generators_of", "use_generators"]
 
+MOST_TOKENS = 20  # most likely ones, for the expected score: the greatest number that OpenAI and Gemini take
 # Generators and functions of this Python program, by the name that a configuration has for them.
 _OWN: dict[str, Generator] = {}
 
@@ -72,6 +73,11 @@ class Panel:
         """How many questions may be asked at the same time."""
         return sum(asked.asker.effort.concurrency for asked in self.asked)
 
+    @property
+    def notes(self) -> list[str]:
+        """What the endpoints did not grant, in words."""
+        return [note for generator in self.generators for note in getattr(generator, "notes", ())]
+
     async def ask(self, sample: Sample, question: Question) -> Exchange:
         """The reply to a question. Raises OpenRequestError if every attempt fails."""
         try:
@@ -86,8 +92,9 @@ class Panel:
         repeat = question.place.repeat
         parameters = self.config.parameters.of_epoch(repeat)
         if self.config.expected:
-            parameters = msgspec.structs.replace(parameters, logprobs=True)
-        return Request(sample.id, tuple(turns), parameters, repeat, sample)
+            most = parameters.top_logprobs or MOST_TOKENS
+            parameters = msgspec.structs.replace(parameters, top_logprobs=most)
+        return Request(sample.id, tuple(turns), parameters, repeat, sample, question.schema)
 
     async def _turn(self, draft: Draft) -> Turn:
         parts: list[Text | Media] = [

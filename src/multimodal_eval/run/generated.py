@@ -77,7 +77,7 @@ class GeneratedRun:
         import pyarrow as pa
 
         parts = [self.folder.read_part("answers", part) for part in range(len(self.info.parts))]
-        return pa.concat_tables(parts)
+        return pa.concat_tables(parts, promote_options="default")
 
     def score(self, **settings: Any) -> Run:
         """Score the answers in the same folder; `settings` are those of `score_generated`."""

@@ -62,6 +62,34 @@ def body(*turns, parameters=None) -> dict[str, Any]:
     return content
 
 
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string", "maxLength": 900},
+        "score": {"type": "integer", "minimum": 1, "maximum": 3},
+        "minimum": {"type": "number", "minimum": 0},
+    },
+    "required": ["reason", "score", "minimum"],
+    "additionalProperties": False,
+}
+
+
+def test_a_schema_in_the_keywords_that_the_api_knows():
+    parameters = Parameters(reasoning_effort="low")
+    asked = Request("a", (user(Text("Hi")),), parameters, schema=SCHEMA)
+    content = json.loads(model(parameters).body_of(asked))
+    # Limits are refused by the API: the short range is a list of values, and the name of a property stays.
+    properties = {
+        "reason": {"type": "string"},
+        "score": {"type": "integer", "enum": [1, 2, 3]},
+        "minimum": {"type": "number"},
+    }
+    assert content["output_config"] == {
+        "effort": "low",
+        "format": {"type": "json_schema", "schema": {**SCHEMA, "properties": properties}},
+    }
+
+
 def user(*parts):
     return Turn("user", parts)
 
@@ -202,6 +230,8 @@ def test_errors_say_what_the_api_says(status, kind, error):
 def test_what_the_api_does_not_have_is_refused():
     with pytest.raises(ConfigError, match="gives no log-probabilities"):
         model(Parameters(logprobs=True))
+    with pytest.raises(ConfigError, match="gives no log-probabilities"):
+        model(Parameters(top_logprobs=5))
     with pytest.raises(ConfigError, match="must not set 'messages'"):
         model(Parameters(extra={"messages": []}))
     with pytest.raises(ConfigError, match="must have a name"):
@@ -214,7 +244,8 @@ def test_the_types_of_the_anthropic_package_accept_a_body():
     kind = pytest.importorskip("anthropic.types.message_create_params").MessageCreateParamsNonStreaming
     parameters = Parameters(max_tokens=7, stop=["\n"], reasoning_effort="low")
     turns = (Turn("system", (Text("Be short."),)), user(PNG, Text("What?")), Turn("assistant", (Text("A"),)))
-    content = body(*turns, user(Text("And?")), parameters=parameters)
+    asked = Request("a", (*turns, user(Text("And?"))), parameters, schema=SCHEMA)
+    content = json.loads(model(parameters).body_of(asked))
     assert kind.__required_keys__ <= content.keys() <= kind.__required_keys__ | kind.__optional_keys__
     kinds = {"text": types.TextBlockParam, "image": types.ImageBlockParam}
     for message in content["messages"]:

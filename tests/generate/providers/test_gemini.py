@@ -195,6 +195,12 @@ def test_the_types_of_the_google_package_accept_a_body_and_read_the_reply_alike(
     turns = (Turn("system", (Text("Be short."),)), user(Media("image", "image/png", b"PNG"), Text("What?")))
     content = body(*turns, parameters=parameters)
     types.GenerationConfig.model_validate(content["generationConfig"])
+    wishes = Parameters(top_logprobs=5)
+    schema = {"type": "object", "properties": {"score": {"type": "integer", "minimum": 1, "maximum": 5}}}
+    settings = json.loads(model(wishes).body_of(Request("a", turns, wishes, schema=schema)))["generationConfig"]
+    read = types.GenerationConfig.model_validate(settings)
+    assert (read.response_logprobs, read.logprobs) == (True, 5)
+    assert (read.response_mime_type, read.response_json_schema) == ("application/json", schema)
     image, text = types.Content.model_validate(content["contents"][0]).parts
     assert (image.inline_data.data, text.text) == (b"PNG", "What?")
     reply = types.GenerateContentResponse.model_validate(REPLY)

@@ -1,7 +1,8 @@
 """`anthropic:NAME`: Anthropic's messages.
 
 The API requires a limit of tokens; without one, MAX_TOKENS is sent. It has no seed, which is not sent, and no
-log-probabilities, which are refused. Thinking is switched on by `extra`: {"thinking": {"type": "adaptive"}}.
+log-probabilities, which are refused. Thinking is switched on by `extra`: {"thinking": {"type": "adaptive"}}. The JSON
+schema of an answer is sent in `output_config`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import msgspec
 
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.records import JsonObject
 from multimodal_eval.generate.http import checked_url, decoded, excerpt
 from multimodal_eval.generate.protocol import Answer, Finish, MalformedReplyError, Media, RejectedError, Request, Text
 from multimodal_eval.generate.providers.endpoint_model import Api, EndpointModel, base64_text, encoded, images_of
@@ -21,6 +23,11 @@ __all__ = ["AnthropicModel", "open_generator"]
 MAX_TOKENS = 4096
 VERSION = "2023-06-01"
 _NAME = "Anthropic's API"
+_UNKNOWN = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
+    *("minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
+)
+_MOST_VALUES = 128  # in a list instead of a range
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _FINISHES: dict[str, Finish] = {
     "end_turn": "stop",
@@ -79,8 +86,8 @@ class AnthropicModel(EndpointModel):
 
     def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
         super().__init__(provider, model, config)
-        if config.parameters.logprobs:
-            raise ConfigError(f"{_NAME} gives no log-probabilities. Remove `logprobs`")
+        if config.parameters.logprobs or config.parameters.top_logprobs is not None:
+            raise ConfigError(f"{_NAME} gives no log-probabilities. Remove `logprobs` and `top_logprobs`")
         if config.base_url:
             base = checked_url(config.base_url).removesuffix("/messages")
             self.base_url = base if base.endswith("/v1") else f"{base}/v1"
@@ -105,7 +112,7 @@ class AnthropicModel(EndpointModel):
             ("temperature", parameters.temperature),
             ("top_p", parameters.top_p),
             ("stop_sequences", parameters.stop or None),
-            ("output_config", parameters.reasoning_effort and {"effort": parameters.reasoning_effort}),
+            ("output_config", _output(request)),
         ):
             if value is not None:
                 body[name] = value
@@ -132,6 +139,33 @@ class AnthropicModel(EndpointModel):
             model=message.model,
             reply=content.decode("utf-8", "replace"),
         )
+
+
+def _output(request: Request) -> JsonObject | None:
+    """How hard the model thinks, and the form of its answer."""
+    output: JsonObject = {}
+    if request.parameters.reasoning_effort:
+        output["effort"] = request.parameters.reasoning_effort
+    if request.schema is not None:
+        output["format"] = {"type": "json_schema", "schema": _known(request.schema)}
+    return output or None
+
+
+def _known(schema: Any) -> Any:
+    """A JSON schema in the keywords that the API knows. It refuses limits; a short range becomes a list of values."""
+    if isinstance(schema, list):
+        return [_known(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    known = {
+        name: {key: _known(value) for key, value in content.items()} if name == "properties" else _known(content)
+        for name, content in schema.items()
+        if name not in _UNKNOWN
+    }
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if schema.get("type") == "integer" and isinstance(low, int) and isinstance(high, int) and high - low < _MOST_VALUES:
+        known["enum"] = list(range(low, high + 1))
+    return known
 
 
 def _blocks(part: Text | Media) -> list[dict[str, Any]]:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from multimodal_eval.core.errors import RetryableError
 from multimodal_eval.generate.http import decoded, excerpt
-from multimodal_eval.generate.protocol import Answer, Finish, MalformedReplyError, RateLimitError, RejectedError
+from multimodal_eval.generate.protocol import (
+    Answer,
+    Finish,
+    MalformedReplyError,
+    RateLimitError,
+    RejectedError,
+    TokenProbability,
+)
 
-__all__ = ["answer_from", "apart"]
+__all__ = ["alternatives_of", "answer_from", "apart"]
 
 # `finish_reason` of the servers -> ours. A reason that is not here is an ordinary end.
 FINISHES: dict[str, Finish] = {
@@ -69,6 +77,7 @@ class _Usage(msgspec.Struct):
 class _Token(msgspec.Struct):
     token: str
     logprob: float
+    top_logprobs: Any = None
 
 
 class _Logprobs(msgspec.Struct):
@@ -90,6 +99,8 @@ def answer_from(content: bytes) -> Answer:
     message = choice.message
     text, reasoning = _texts(message)
     usage = _converted(reply.usage, _Usage) or _Usage()
+    tokens = _tokens(choice.logprobs, text, reasoning)
+    chosen, alternatives = alternatives_of([(token.token, token.top_logprobs) for token in tokens or ()])
     finish = FINISHES.get(choice.finish_reason or "stop", "stop")
     if not text and (message.tool_calls or message.function_call):
         finish = "tool_calls"
@@ -98,13 +109,15 @@ def answer_from(content: bytes) -> Answer:
         finish=finish,
         reasoning=reasoning,
         refusal=message.refusal or None,
-        logprobs=_logprobs(choice.logprobs, text, reasoning),
+        logprobs=None if tokens is None else [token.logprob for token in tokens],
         input_tokens=usage.prompt_tokens,
         output_tokens=usage.completion_tokens,
         reasoning_tokens=_of(usage.completion_tokens_details, "reasoning_tokens", usage.reasoning_tokens),
         cached_tokens=_of(usage.prompt_tokens_details, "cached_tokens"),
         model=reply.model,
         reply=content.decode("utf-8", "replace"),
+        tokens=chosen,
+        top_logprobs=alternatives,
     )
 
 
@@ -152,19 +165,31 @@ def apart(text: str) -> tuple[str, str | None]:
     return answer.lstrip() if closed else "", thought.strip() or None
 
 
-def _logprobs(value: Any, text: str | None, reasoning: str | None) -> list[float] | None:
-    """The log-probabilities of the answer's tokens; None if they cannot be told from those of the reasoning."""
+def alternatives_of(
+    tokens: Sequence[tuple[str, Any]],
+) -> tuple[list[str] | None, list[list[TokenProbability]] | None]:
+    """The tokens of an answer, and the most likely ones at each place; None if the reply does not have them."""
+    if not any(top for _, top in tokens):
+        return None, None
+    alternatives = [_converted(top, list[TokenProbability]) for _, top in tokens]
+    if any(top is None for top in alternatives):
+        return None, None
+    return [token for token, _ in tokens], [top for top in alternatives if top is not None]
+
+
+def _tokens(value: Any, text: str | None, reasoning: str | None) -> list[_Token] | None:
+    """The answer's tokens; None if they cannot be told from those of the reasoning."""
     record = _converted(value, _Logprobs)
     if record is None or not record.content:
         return None
     tokens = record.content
     if reasoning is None:
-        return [token.logprob for token in tokens]
+        return tokens
     wanted, tail = (text or "").strip(), ""
     for place in range(len(tokens) - 1, -1, -1):
         tail = tokens[place].token + tail
         if tail.strip() == wanted and wanted:
-            return [token.logprob for token in tokens[place:]]
+            return tokens[place:]
         if len(tail) > len(wanted) + 200:
             return None
     return None

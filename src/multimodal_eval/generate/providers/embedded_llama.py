@@ -10,7 +10,7 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.generate.protocol import Answer, Generator, RejectedError, Request
-from multimodal_eval.generate.providers.local_jobs import Job, JobThread, seed_of
+from multimodal_eval.generate.providers.local_jobs import Job, JobThread, seed_of, unknown_parameters
 from multimodal_eval.models.language.causal import LANGUAGES, rebuild_derived_files
 from multimodal_eval.models.language.chat_template import ChatTemplate, Message
 from multimodal_eval.models.language.sampling import Sampling
@@ -120,7 +120,7 @@ def open_generator(provider: str, model: str, config: GenerationConfig) -> Gener
     """The model with that name: one of the catalogue, or a directory."""
     if not model:
         raise ConfigError(f"`model` must name a model: {provider}:smollm2-135m, or {provider}:DIR")
-    unknown = [*config.parameters.extra, *["reasoning_effort"] * (config.parameters.reasoning_effort is not None)]
+    unknown = [*config.parameters.extra, *unknown_parameters(config.parameters)]
     if unknown:
         raise ConfigError(f"{provider}:{model} has no parameter {unknown[0]!r}")
     files = find_model(model)

@@ -15,6 +15,7 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.generate.http import HttpClient, checked_url, decoded
 from multimodal_eval.generate.probe import Endpoint, Probe
 from multimodal_eval.generate.protocol import Answer, Media, RejectedError, Request
+from multimodal_eval.generate.providers.wishes import Wishes, without_alternatives
 from multimodal_eval.generate.secrets import key_from_environment, refuse_stored
 
 __all__ = ["Api", "EndpointModel", "base64_text", "encoded", "images_of", "json_string"]
@@ -63,10 +64,16 @@ class EndpointModel(Endpoint):
         headers = {} if self.key.value is None else {self.api.key_header: self.api.key_prefix + self.key.value}
         self.client = HttpClient(self.key, {**self.api.headers, **headers}, subject=model)
         self._probe = Probe(self, on=config.use_probe)
+        self._wishes = Wishes(self.label)
         if config.concurrency is not None:
             self.client.connections = config.concurrency
         if config.timeout is not None:
             self.client.timeout = config.timeout
+
+    @property
+    def notes(self) -> list[str]:
+        """What the endpoint did not grant, in words."""
+        return self._wishes.notes
 
     @property
     @abstractmethod
@@ -87,8 +94,17 @@ class EndpointModel(Endpoint):
         return await self.ask(request)
 
     async def ask(self, request: Request) -> Answer:
-        """Ask the endpoint."""
-        return self.answer_from(await self.client.post(self.url, self.body_of(request)))
+        """Ask the endpoint; without what it does not know, if the request can do without."""
+        request = self._wishes.left_in(request)
+        try:
+            answer = self.answer_from(await self.client.post(self.url, self.body_of(request)))
+        except RejectedError as rejection:
+            wish = self._wishes.named_in(request, str(rejection))
+            if wish is None:
+                raise
+            answer = await self.ask(self._wishes.without(request, wish))
+            self._wishes.note(wish, str(rejection))
+        return without_alternatives(request, answer)
 
     async def models(self) -> list[str]:
         """The names of the endpoint's models."""

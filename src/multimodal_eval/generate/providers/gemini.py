@@ -10,10 +10,19 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.config import GenerationConfig, Parameters
+from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, RetryableError
 from multimodal_eval.generate.http import checked_url, decoded, excerpt
-from multimodal_eval.generate.protocol import Answer, Finish, MalformedReplyError, Media, Request, Text, Turn
+from multimodal_eval.generate.protocol import (
+    Answer,
+    Finish,
+    MalformedReplyError,
+    Media,
+    Request,
+    Text,
+    TokenProbability,
+    Turn,
+)
 from multimodal_eval.generate.providers.endpoint_model import Api, EndpointModel, base64_text, encoded, images_of
 
 __all__ = ["GeminiModel", "open_generator"]
@@ -47,11 +56,17 @@ class _Content(_Record):
 
 
 class _Token(_Record):
+    token: str = ""
     log_probability: float = 0.0  # zero is not written
+
+
+class _Tokens(_Record):
+    candidates: list[_Token] = []
 
 
 class _Logprobs(_Record):
     chosen_candidates: list[_Token] = []
+    top_candidates: list[_Tokens] = []
 
 
 class _Candidate(_Record):
@@ -118,7 +133,7 @@ class GeminiModel(EndpointModel):
         if request.system:
             body["systemInstruction"] = {"parts": [{"text": request.system}]}
         body["contents"] = [_content(turn) for turn in request.turns if turn.role != "system"]
-        settings = _settings(request.parameters)
+        settings = _settings(request)
         if settings:
             body[_CONFIG] = settings
         extra = {name: value for name, value in request.parameters.extra.items() if name != _CONFIG}
@@ -136,6 +151,7 @@ class GeminiModel(EndpointModel):
         texts = [part.text for part in parts if part.text is not None and not part.thought]
         thoughts = [part.text for part in parts if part.text is not None and part.thought]
         logprobs = candidate.logprobs_result if not thoughts else None  # they would include those of the thoughts
+        alternatives = _alternatives(logprobs)
         return Answer(
             "".join(texts) if texts else None,
             finish=finish,
@@ -147,6 +163,8 @@ class GeminiModel(EndpointModel):
             cached_tokens=usage.cached_content_token_count,
             model=reply.model_version,
             reply=content.decode("utf-8", "replace"),
+            tokens=[token.token for token in logprobs.chosen_candidates] if logprobs and alternatives else None,
+            top_logprobs=alternatives,
         )
 
     async def models(self) -> list[str]:
@@ -168,16 +186,32 @@ def _candidate(reply: _Reply, content: bytes) -> tuple[_Candidate, Finish]:
     return candidate, _FINISHES[candidate.finish_reason]
 
 
-def _settings(parameters: Parameters) -> dict[str, Any]:
-    effort = parameters.reasoning_effort
+def _alternatives(logprobs: _Logprobs | None) -> list[list[TokenProbability]] | None:
+    """The most likely tokens at each place of the answer."""
+    if logprobs is None or not logprobs.top_candidates:
+        return None
+    if len(logprobs.top_candidates) != len(logprobs.chosen_candidates):
+        return None
+    return [
+        [TokenProbability(each.token, each.log_probability) for each in top.candidates]
+        for top in logprobs.top_candidates
+    ]
+
+
+def _settings(request: Request) -> dict[str, Any]:
+    parameters = request.parameters
+    effort, most = parameters.reasoning_effort, parameters.top_logprobs
     settings = {
         "maxOutputTokens": parameters.max_tokens,
         "temperature": parameters.temperature,
         "topP": parameters.top_p,
         "seed": parameters.seed,
         "stopSequences": parameters.stop or None,
-        "responseLogprobs": parameters.logprobs or None,
+        "responseLogprobs": parameters.logprobs or most is not None or None,
+        "logprobs": most,
         "thinkingConfig": effort and {"includeThoughts": True, "thinkingLevel": effort.upper()},
+        "responseMimeType": None if request.schema is None else "application/json",
+        "responseJsonSchema": request.schema,
     }
     known = {name: value for name, value in settings.items() if value is not None}
     return {**known, **dict(sorted(parameters.extra.get(_CONFIG, {}).items()))}

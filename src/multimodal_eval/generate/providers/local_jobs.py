@@ -10,15 +10,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
+from multimodal_eval.core.config import Parameters
 from multimodal_eval.generate.protocol import Answer, Request
 
-__all__ = ["Job", "JobThread", "seed_of"]
+__all__ = ["Job", "JobThread", "seed_of", "unknown_parameters"]
 
 
 def seed_of(request: Request) -> int:
     """The seed of a request's random choices: its own, so that equal draws do not line up between samples."""
     content = f"{request.parameters.seed or 0}\0{request.epoch}\0{request.digest}"
     return int.from_bytes(sha256(content.encode()).digest()[:8], "big")
+
+
+def unknown_parameters(parameters: Parameters) -> list[str]:
+    """The parameters that a model on this machine does not have. A schema of a request is ignored."""
+    return [name for name in ("reasoning_effort", "top_logprobs") if getattr(parameters, name) is not None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.conversation import Part, Turn
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError
 from multimodal_eval.generate.protocol import Answer, Generator, Media, RejectedError, Request, Text
-from multimodal_eval.generate.providers.local_jobs import Job, JobThread, seed_of
+from multimodal_eval.generate.providers.local_jobs import Job, JobThread, seed_of, unknown_parameters
 from multimodal_eval.media.audio import load_audio
 from multimodal_eval.media.images import load_image_any
 from multimodal_eval.models.language.conversation_torch import check
@@ -140,7 +140,7 @@ def open_generator(provider: str, model: str, config: GenerationConfig) -> Gener
     batch_size = extra.pop("batch_size", BATCH_SIZE)
     if not model:
         raise ConfigError(f"`model` must name a directory: {provider}:DIR")
-    unknown = [*extra, *["reasoning_effort"] * (config.parameters.reasoning_effort is not None)]
+    unknown = [*extra, *unknown_parameters(config.parameters)]
     if unknown:
         raise ConfigError(f"{provider}:{model} has no parameter {unknown[0]!r}")
     if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:

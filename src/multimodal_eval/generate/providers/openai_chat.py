@@ -17,12 +17,22 @@ from urllib.parse import urlsplit
 import msgspec
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
+from multimodal_eval.core.records import JsonObject
 from multimodal_eval.generate.http import checked_url
 from multimodal_eval.generate.protocol import Answer, Media, RejectedError, Request, Text, Turn
 from multimodal_eval.generate.providers.chat_replies import answer_from
 from multimodal_eval.generate.providers.endpoint_model import Api, EndpointModel, base64_text, encoded, json_string
 
-__all__ = ["DIALECTS", "ChatGenerator", "Dialect", "body_of", "data_uri", "dialect_of", "open_generator"]
+__all__ = [
+    "DIALECTS",
+    "ChatGenerator",
+    "Dialect",
+    "body_of",
+    "data_uri",
+    "dialect_of",
+    "named_schema",
+    "open_generator",
+]
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,14 @@ def body_of(request: Request, model: str, dialect: Dialect = DIALECTS["openai"])
     """The body of a request, in a fixed order of fields."""
     body: dict[str, Any] = {"model": model, "messages": [_message(turn, dialect) for turn in request.turns]}
     body.update(_parameters(request.parameters, model, dialect))
+    if request.schema is not None:  # the same form in all dialects
+        body["response_format"] = {"type": "json_schema", "json_schema": named_schema(request.schema)}
     return encoded(body, request.parameters.extra)
+
+
+def named_schema(schema: JsonObject) -> JsonObject:
+    """A JSON schema as OpenAI's APIs take it."""
+    return {"name": "reply", "strict": True, "schema": schema}
 
 
 def _parameters(parameters: Parameters, model: str, dialect: Dialect) -> Iterator[tuple[str, object]]:
@@ -89,7 +106,8 @@ def _parameters(parameters: Parameters, model: str, dialect: Dialect) -> Iterato
         ("seed", parameters.seed),
         ("stop", parameters.stop or None),
         ("reasoning_effort", parameters.reasoning_effort),
-        ("logprobs", parameters.logprobs or None),
+        ("logprobs", parameters.logprobs or parameters.top_logprobs is not None or None),
+        ("top_logprobs", parameters.top_logprobs),
     ):
         if value is not None:
             yield name, value

@@ -13,8 +13,9 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, RetryableError
 from multimodal_eval.generate.http import decoded, excerpt
 from multimodal_eval.generate.protocol import Answer, Finish, MalformedReplyError, Media, RejectedError, Request, Turn
+from multimodal_eval.generate.providers.chat_replies import alternatives_of
 from multimodal_eval.generate.providers.endpoint_model import encoded
-from multimodal_eval.generate.providers.openai_chat import ChatGenerator, data_uri
+from multimodal_eval.generate.providers.openai_chat import ChatGenerator, data_uri, named_schema
 
 __all__ = ["ResponsesGenerator", "open_generator", "responses_body_of"]
 
@@ -32,7 +33,9 @@ def responses_body_of(request: Request, model: str) -> bytes:
         "temperature": parameters.temperature,
         "top_p": parameters.top_p,
         "reasoning": {"effort": parameters.reasoning_effort} if parameters.reasoning_effort else None,
-        "include": [_LOGPROBS] if parameters.logprobs else None,
+        "include": [_LOGPROBS] if parameters.logprobs or parameters.top_logprobs is not None else None,
+        "top_logprobs": parameters.top_logprobs,
+        "text": request.schema and {"format": {"type": "json_schema", **named_schema(request.schema)}},
     }
     return encoded({name: value for name, value in body.items() if value is not None}, parameters.extra)
 
@@ -63,6 +66,8 @@ def _image(part: Media) -> dict[str, Any]:
 
 class _Token(msgspec.Struct):
     logprob: float
+    token: str = ""
+    top_logprobs: Any = None
 
 
 class _Content(msgspec.Struct):
@@ -123,20 +128,23 @@ def responses_answer_from(content: bytes) -> Answer:
     finish = _FINISHES.get(why, "stop")
     if not text and any(item.type.endswith("_call") for item in reply.output):
         finish = "tool_calls"
-    logprobs = [token.logprob for part in said for token in part.logprobs or []]
+    tokens = [token for part in said for token in part.logprobs or []]
+    chosen, alternatives = alternatives_of([(token.token, token.top_logprobs) for token in tokens])
     usage = reply.usage or _Usage()
     return Answer(
         text,
         finish=finish,
         reasoning="\n".join(part.text or "" for part in thought) or None,
         refusal="".join(part.refusal or "" for part in said) or None,
-        logprobs=logprobs or None,
+        logprobs=[token.logprob for token in tokens] or None,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         reasoning_tokens=usage.output_tokens_details.reasoning_tokens if usage.output_tokens_details else None,
         cached_tokens=usage.input_tokens_details.cached_tokens if usage.input_tokens_details else None,
         model=reply.model,
         reply=content.decode("utf-8", "replace"),
+        tokens=chosen,
+        top_logprobs=alternatives,
     )
 
 

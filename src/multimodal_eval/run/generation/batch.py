@@ -28,6 +28,7 @@ from multimodal_eval.generate.outcomes import Outcome, failed, outcome_of
 from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RejectedError, Request
 from multimodal_eval.generate.providers.chat_replies import answer_from
 from multimodal_eval.generate.providers.openai_chat import ChatGenerator
+from multimodal_eval.generate.providers.wishes import without_alternatives
 from multimodal_eval.run.generation.answer_parts import resuming
 
 __all__ = ["Batch", "BatchIn", "BatchOut", "BatchWrittenError", "OpenSample", "refuse_batch"]
@@ -199,15 +200,16 @@ class _Reading(_Asking):
         result = self._results.get(self.row(request), request)
         if result is None:
             raise OpenRequestError("there is no result")
-        return Exchange(self._outcome(result), request.digest)
+        return Exchange(self._outcome(result, request), request.digest)
 
-    def _outcome(self, result: BatchResult) -> Outcome:
+    def _outcome(self, result: BatchResult, request: Request) -> Outcome:
         body = self.chat.key.removed(result.body)
         if result.status is None:
             raise OpenRequestError(f"{result.place}: {result.error}")
         if result.status == 200:
             try:
-                return outcome_of(answer_from(body), accept_truncated=self.accept_truncated)
+                answer = without_alternatives(request, answer_from(body))
+                return outcome_of(answer, accept_truncated=self.accept_truncated)
             except MalformedReplyError as fault:
                 return failed("malformed", str(fault))
             except RejectedError as rejection:
