@@ -126,3 +126,13 @@ def test_scores_are_the_rows_they_were_made_of(first, second):
     assert Scores.of(second)[:1] == second[:1]
     with pytest.raises(IndexError):
         Scores.of(second)[len(second)]
+
+
+def test_rows_keep_their_columns_after_somebody_has_asked_for_the_samples():
+    batch = as_columns([Sample(str(number), generated_answer=f"answer {number}") for number in range(4)])
+    assert len(batch.samples) == 4
+    for rows in (batch[1:3], batch.take(np.array([1, 2]))):
+        column = rows.column("generated_answer")
+        assert column is not None
+        assert column.to_pylist() == ["answer 1", "answer 2"]
+        assert [sample.id for sample in rows] == ["1", "2"]

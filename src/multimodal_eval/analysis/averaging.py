@@ -60,8 +60,9 @@ class Averaging:
 
     def interval(self, aggregate: Aggregate, rows: Rows) -> Interval:
         """The estimate over the rows with its interval."""
-        values = rows.values if rows.stats is None else None
-        return interval(self.estimate(aggregate, rows), self.clusters, values=values)
+        estimate = self.estimate(aggregate, rows)
+        values = rows.values if rows.stats is None or estimate.of_values else None
+        return interval(estimate, self.clusters, values=values)
 
     def figure(self, aggregate: Aggregate, rows: Rows) -> Figure:
         """The interval as it is stored; without a value if there are no rows, or none in a stratum with a weight."""

@@ -52,6 +52,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval export runs/first --to mlflow -o tracked",
         "mmeval export --list-formats",
     ),
+    "judge pairs": (
+        "mmeval judge pairs runs/a runs/b --judge openai:NAME -o runs/a-against-b",
+        "mmeval judge pairs runs/a --baseline human.jsonl --judge openai:NAME",
+        "mmeval judge pairs runs/a runs/b --judge openai:NAME --judge anthropic:NAME",
+    ),
     "meta": (
         "mmeval meta judged.csv --human rating --metrics bleu,cider_d",
         "mmeval meta judged.csv --human ann1,ann2 --scores my_metric",
@@ -116,6 +121,8 @@ SHORT: dict[str, str] = {
     "sensitivity": "Vary the weights of the composite.",
     "report": "Write runs as one HTML file.",
     "export": "Write runs in formats of other programs.",
+    "judge": "Ask models to compare answers.",
+    "judge pairs": "Let a judge compare two runs.",
     "meta": "Measure how well metrics agree with people.",
     "agree": "Measure how well annotators agree.",
     "clarity": "Score labels for the CLARITY contest.",

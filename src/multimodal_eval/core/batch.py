@@ -68,13 +68,15 @@ class Batch(Sequence[Sample]):
         return self.shared(("rows", rows.tobytes()), lambda: self._taken(rows))
 
     def _taken(self, rows: NDArray[np.int64]) -> Batch:
-        if callable(self._samples) and self._columns is not None:
+        columns = None
+        if self._columns is not None:
             from multimodal_eval.core.arrow import taken
 
             columns = {name: taken(column, rows) for name, column in self._columns.items()}
+        if callable(self._samples):
             return Batch(len(rows), columns, self._samples)
-        samples = self.samples
-        return Batch(len(rows), None, [samples[row] for row in rows.tolist()])
+        samples = self._samples
+        return Batch(len(rows), columns, [samples[row] for row in rows.tolist()])
 
     def rows(self, start: int, stop: int) -> Batch:
         """Consecutive rows as a batch; the same rows give the same object."""
@@ -96,8 +98,8 @@ class Batch(Sequence[Sample]):
         if not isinstance(index, slice):
             return self.samples[index]
         start, stop, step = index.indices(self._length)
-        if step != 1 or not callable(self._samples) or self._columns is None:
+        if step != 1 or self._columns is None:
             return Batch.of(list(self.samples[index]))
         length = max(0, stop - start)
         columns = {name: column.slice(start, length) for name, column in self._columns.items()}
-        return Batch(length, columns, self._samples)
+        return Batch(length, columns, self._samples if callable(self._samples) else list(self._samples[index]))

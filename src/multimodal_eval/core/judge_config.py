@@ -62,6 +62,7 @@ class JudgeConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     expected: bool = False  # the mean of the scale by the probabilities of the tokens, if the endpoint tells them
     baseline: str = "baseline"  # the column with the other answer, or the other answers
     orders: Orders = "both"  # of the answers that are compared
+    skip_identical: bool = False  # two equal answers are a tie without a question
     repeats: Annotated[int, msgspec.Meta(ge=1)] = 1
     combine: Combine = "mean"  # the verdicts of several models
     parameters: Parameters = Parameters(temperature=0.0)

@@ -69,6 +69,7 @@ class Estimate:
     as a perplexity: their errors are factors, and their intervals are computed on the logarithm.
 
     `is_mean` is False for a part that is another function of the rows' values, whose interval is not that of a share.
+    `of_values` says that the estimate is the mean of the rows' values although they have statistics, for other parts.
 
     `strata` are the rows' stratum codes if the estimate is a weighted sum over independently sampled strata;
     `contributions` are then the rows' contributions, whose mean is the estimate.
@@ -81,6 +82,7 @@ class Estimate:
     corrected: bool = True
     multiplies: bool = False
     is_mean: bool = True
+    of_values: bool = False
     strata: NDArray[np.int64] | None = None
     contributions: NDArray[np.float64] | None = None
     summed: Summed | None = None
@@ -91,6 +93,13 @@ class Estimate:
         contributions = None if first is None or second is None else first - second
         influence = self.influence - other.influence
         return Estimate(self.value - other.value, influence, strata=self.strata, contributions=contributions)
+
+
+def mean_of_values(rows: Rows) -> Estimate:
+    """The arithmetic mean of rows whose statistics are for other parts."""
+    from dataclasses import replace
+
+    return replace(mean_estimate(rows), of_values=True)
 
 
 def mean_estimate(rows: Rows) -> Estimate:

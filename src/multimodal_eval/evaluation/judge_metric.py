@@ -17,13 +17,14 @@ import msgspec
 
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.judge_config import UNASKED, JudgeConfig
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Kind, Metric
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, unscored
+from multimodal_eval.core.score import Estimate, Rows, Score, mean_of_values, unscored
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.generate.protocol import Generator
-from multimodal_eval.judges.form import Form, Reading, UnreadableVerdictError
+from multimodal_eval.judges.form import Form, KnowsSome, Reading, UnreadableVerdictError
 from multimodal_eval.judges.forms.by_name import form_of
+from multimodal_eval.judges.forms.pairwise import LENGTH_CONTROLLED
 from multimodal_eval.judges.panel import Panel, generators_of
 from multimodal_eval.judges.question import Place, Question, Verdict
 from multimodal_eval.judges.verdict_tables import column_name, verdicts_in
@@ -50,6 +51,8 @@ class JudgeMetric(Metric):
 
     def questions(self, sample: Sample) -> list[Question]:
         """All questions about a sample. Raises PromptError if it cannot be asked."""
+        if self._known(sample) is not None:
+            return []
         asked = [(order, self.form.drafts(sample, order)) for order in self.form.orders]
         schema = self.form.schema(sample) if self.config.structured else None
         return [
@@ -88,12 +91,27 @@ class JudgeMetric(Metric):
         """A scorer of verdicts."""
         return JudgeScorer(self)
 
+    @property
+    def averages(self) -> bool:
+        """The result is the mean of the values."""
+        return True
+
+    def aggregate(self, rows: Rows) -> Estimate:
+        """The mean. Statistics of the rows are for parts."""
+        return mean_of_values(rows)
+
+    def kind_of(self, part: str = "") -> Kind:
+        """A mean, except for the length-controlled win rate."""
+        return "corpus" if part == LENGTH_CONTROLLED else "mean"
+
     def aggregate_part(self, part: str, rows: Rows) -> Estimate:
         """The value of a part, by the form."""
         return self.form.aggregate_part(part, rows)
 
     def score_of(self, sample: Sample, verdicts: Sequence[Verdict]) -> Score:
         """The score of a sample by all verdicts on it. Without a readable verdict in every place, it is unscored."""
+        if not verdicts and (known := self._known(sample)) is not None:
+            return known
         readings: dict[tuple[int, int], list[Reading]] = defaultdict(list)
         for place, outcome in ((each.place, each.outcome) for each in verdicts):
             if outcome.error is not None:
@@ -106,7 +124,24 @@ class JudgeMetric(Metric):
         scores = {place: self.form.value(sample, orders) for place, orders in readings.items()}
         values = [score.value for score in scores.values() if score.value is not None]
         value = median(values) if self.config.combine == "median" else fmean(values)
-        return Score(value, details={"verdicts": [dict(each) for orders in readings.values() for each in orders]})
+        details = next((score.details for score in scores.values() if score.details), {})
+        return Score(
+            value,
+            parts=_mean_parts(list(scores.values())),
+            stats=next((score.stats for score in scores.values()), None),
+            details={**details, "verdicts": [dict(each) for orders in readings.values() for each in orders]},
+        )
+
+    def _known(self, sample: Sample) -> Score | None:
+        """The score of a sample that the judge is not asked about."""
+        return self.form.known(sample) if isinstance(self.form, KnowsSome) else None
+
+
+def _mean_parts(scores: Sequence[Score]) -> dict[str, float] | None:
+    """The mean of every part over the models and repetitions that have it."""
+    names = dict.fromkeys(part for score in scores for part in score.parts or {})
+    values = {name: [score.parts[name] for score in scores if score.parts and name in score.parts] for name in names}
+    return {name: fmean(each) for name, each in values.items()} or None
 
 
 class JudgeScorer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.metric import Bounds
@@ -13,7 +13,7 @@ from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.turns import Draft
 
-__all__ = ["Form", "Reading", "UnreadableVerdictError"]
+__all__ = ["Form", "KnowsSome", "Reading", "UnreadableVerdictError"]
 
 Reading = Mapping[str, Any]  # the fields of a verdict, as they are kept with the score
 
@@ -50,3 +50,12 @@ class Form(Protocol):
     def aggregate_part(self, part: str, rows: Rows) -> Estimate:
         """The value of a part of the score over all rows."""
         return mean_estimate(rows)
+
+
+@runtime_checkable
+class KnowsSome(Protocol):
+    """A form that knows the scores of some samples without a question."""
+
+    def known(self, sample: Sample) -> Score | None:
+        """The score of a sample that the judge is not asked about; None if it is asked."""
+        ...

@@ -1,0 +1,183 @@
+"""`mmeval judge pairs`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multimodal_eval.cli.options import (
+    Params,
+    RunLocation,
+    media_root_option,
+    output_options,
+    overwrite_option,
+    refuse_overwrite_alone,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from multimodal_eval.analysis.preferences import Preference
+    from multimodal_eval.core.judge_config import JudgeConfig
+    from multimodal_eval.core.records import Figure
+    from multimodal_eval.data.runs.run import Run
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN_A [RUN_B]")
+@click.option("--baseline", help="Compare RUN_A with the answers in this file, or in this column, instead of RUN_B.")
+@click.option(
+    "--metrics",
+    "metric",
+    default="judge:preference",
+    show_default=True,
+    help="The judge: judge:FILE.yaml with the form pairwise.",
+)
+@click.option(
+    "--judge", "judges", multiple=True, metavar="PROVIDER:NAME", help="The model that judges; several are a panel."
+)
+@click.option("--judge-url", help="The address of the judge's endpoint, such as http://localhost:8000/v1.")
+@click.option("--judge-key-env", help="Read the key of the judge's endpoint from this environment variable.")
+@click.option("--judge-repeats", type=click.IntRange(1), help="Ask every question this many times.  [default: 1]")
+@click.option("--no-judge-cache", is_flag=True, help="Ask again what the judge was asked before.")
+@click.option(
+    "--orders",
+    type=click.Choice(["both", "given", "random"]),
+    help="Show every pair in both orders, A first, or in a random order.  [default: both]",
+)
+@click.option("--skip-identical", is_flag=True, help="Count equal answers as ties without asking.")
+@click.option("--allow-partial", is_flag=True, help="Leave out samples that only one of the runs has.")
+@click.option(
+    "-o",
+    "--output",
+    type=RunLocation(),
+    help="Store the run of the comparisons in this folder. The default is runs/<time>-metrics.",
+)
+@overwrite_option
+@media_root_option
+@output_options
+def pairs(runs: tuple[Any, ...], baseline: str | None, metric: str, **params: Any) -> None:
+    """Let a judge compare the answers of RUN_A with those of RUN_B, sample by sample.
+
+    The score is the win rate of RUN_A: a win counts 1, a tie 0.5, a loss 0. Every pair is judged in both orders, and a
+    pair whose verdicts disagree is a tie. Pairs with a failed answer are unscored.
+    """
+    from multimodal_eval.cli.finish import check_names
+    from multimodal_eval.cli.running import started
+    from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.run.comparisons import answered
+    from multimodal_eval.run.engine.base import Engine
+    from multimodal_eval.run.judged_pairs import judged_pairs
+    from multimodal_eval.run.opening import default_folder
+
+    if len(runs) > 2:
+        raise click.UsageError("pairs compares two runs; `mmeval judge rank` compares more")
+    if (len(runs) == 2) == (baseline is not None):
+        raise click.UsageError("name two runs, or one run and --baseline")
+    refuse_overwrite_alone(params)
+    opened = [answered(location) for location in runs]
+    compared = judged_pairs(
+        opened[0],
+        opened[1] if len(opened) == 2 else None,
+        _judge(metric, params),
+        baseline=baseline,
+        allow_partial=params["allow_partial"],
+        media_roots=params["media_roots"],
+    )
+    check_names(params["fail_under"], compared.plan.names)
+    path = params["output"] or default_folder(compared.plan)
+    started(compared.plan, compared.source, path, Engine(), overwrite=params["overwrite"])
+    _conclude(Run(path), params)
+
+
+def _judge(metric: str, params: Params) -> JudgeConfig:
+    """The judge with the settings of the command line."""
+    import msgspec
+
+    from multimodal_eval.core.judge_config import JudgeModel
+    from multimodal_eval.run.judged_pairs import changed, judge_named
+
+    judge = judge_named(metric)
+    settings = {"orders": params["orders"], "repeats": params["judge_repeats"]}
+    settings |= {"use_cache": False} if params["no_judge_cache"] else {}
+    settings |= {"skip_identical": True} if params["skip_identical"] else {}
+    judge = changed(judge, {name: value for name, value in settings.items() if value is not None})
+    models = [JudgeModel(model=name) for name in params["judges"]] or judge.models
+    endpoint = {"base_url": params["judge_url"], "key_env": params["judge_key_env"]}
+    given = {name: value for name, value in endpoint.items() if value is not None}
+    return msgspec.structs.replace(judge, models=[msgspec.structs.replace(model, **given) for model in models])
+
+
+def _conclude(run: Run, params: Params) -> None:
+    """Show the comparison, write the requested files, and fail if a threshold is missed."""
+    from multimodal_eval.analysis.preferences import preferences_of
+    from multimodal_eval.cli.finish import check_thresholds
+    from multimodal_eval.cli.report import write_report
+    from multimodal_eval.core.records import to_json
+
+    if params["jsonl"]:
+        run.write_jsonl()
+    report = write_report(run, enabled=params["wants_report"], media_roots=params["media_roots"])
+    preferences = preferences_of(run)
+    if params["format_"] == "json":
+        click.echo(to_json({"run": run.folder.label, "pairs": preferences}).decode(), nl=False)
+    else:
+        for preference in preferences:
+            show_preference(run, preference)
+        if report is not None:
+            click.echo(f"report: {report}")
+    check_thresholds(run, params)
+
+
+def show_preference(run: Run, preference: Preference) -> None:
+    """Print the table of a comparison, what it means, and the pairs that are unscored."""
+    from multimodal_eval.cli.show import as_text, console
+    from multimodal_eval.cli.terminal import warning
+
+    out = console()
+    out.print(_table(preference))
+    out.print(as_text(_sentence(preference)), style="bold", soft_wrap=True)
+    if preference.identical:
+        out.print(f"{preference.identical:,} pairs have equal answers and are ties", soft_wrap=True)
+    unscored = preference.pairs - preference.scored
+    if unscored:
+        out.print(warning(f"{unscored:,} of {preference.pairs:,} pairs are unscored:"), soft_wrap=True)
+        for failure in preference.failures:
+            out.print(f"  {as_text(failure.id)}: {as_text(failure.reason)}", soft_wrap=True)
+        if unscored > len(preference.failures):
+            out.print("  …")
+    out.print("\nsignature", style="bold")
+    out.print(f"  {as_text(run.info.signatures[preference.metric].text)}", style="dim", soft_wrap=True)
+    if run.is_kept:
+        out.print(f"\nrun folder: {as_text(run.folder.label)}", soft_wrap=True)
+
+
+def _table(preference: Preference) -> Table:
+    from multimodal_eval.cli.show import as_text, interval, number, table_of
+
+    title = f"A = {as_text(preference.system)}, B = {as_text(preference.baseline)}, {preference.pairs:,} pairs"
+    table = table_of(title, [preference.metric], ["score", "95 % interval"])
+
+    def add(name: str, figure: Figure | None, style: str = "") -> None:
+        if figure is not None:
+            table.add_row(name, number(figure.value), interval(figure.low, figure.high), style=style)
+
+    add("win rate of A", preference.win_rate, "bold")
+    add("  at equal lengths", preference.length_controlled)
+    counts = f"{preference.wins:,} / {preference.ties:,} / {preference.losses:,}"
+    table.add_row("wins / ties / losses", counts, "")
+    add("flips with the order", preference.flips)
+    add("first answer preferred", preference.first)
+    return table
+
+
+def _sentence(preference: Preference) -> str:
+    from multimodal_eval.core.display import p_comparison
+
+    if preference.p_value is None:
+        return "too few pairs to say which is better"
+    chance = p_comparison(preference.p_value)
+    if preference.better is None:
+        return f"neither is shown to be better ({chance}, paired randomization)"
+    return f"{preference.better} is better, by this judge ({chance}, paired randomization)"

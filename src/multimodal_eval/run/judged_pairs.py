@@ -1,0 +1,172 @@
+"""Two systems compared by a judge: `compare_by_judge`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
+from multimodal_eval.core.progress import Progress
+from multimodal_eval.data.runs.grants import granted
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.generate.protocol import Generator
+from multimodal_eval.judges.panel import use_generators
+from multimodal_eval.run import execute
+from multimodal_eval.run.comparisons import (
+    Answered,
+    ComparisonInput,
+    answered,
+    comparison_samples,
+    pairs_of_systems,
+    system_of_column,
+    system_of_file,
+    system_of_run,
+)
+from multimodal_eval.run.engine.base import Engine
+from multimodal_eval.run.generated import GeneratedRun
+from multimodal_eval.run.generation.model import as_generator
+from multimodal_eval.run.judging.files import PREFIX, read_judge
+from multimodal_eval.run.opening import place, removed_on_failure
+from multimodal_eval.run.plan import Plan, make_plan
+from multimodal_eval.run.progress_display import shown
+
+__all__ = ["Judge", "JudgedPairs", "compare_by_judge", "comparing_plan", "judge_named", "judged_pairs", "models_of"]
+
+Judge = str | Generator | Callable[..., Any]
+PREFERENCE = JudgeConfig(name="preference", form="pairwise", question="Which answer is more correct and more helpful?")
+
+
+@dataclass(frozen=True)
+class JudgedPairs:
+    """What a run of comparisons computes, and its samples."""
+
+    plan: Plan
+    source: ComparisonInput
+
+
+def compare_by_judge(
+    run: Location | Run | GeneratedRun,
+    other: Location | Run | GeneratedRun | None = None,
+    *,
+    judge: Judge | Sequence[Judge] | None = None,
+    baseline: str | Path | None = None,
+    metric: str | JudgeConfig = "judge:preference",
+    output: Location | None = None,
+    overwrite: bool = False,
+    allow_partial: bool = False,
+    media_roots: Sequence[str | Path] = (),
+    progress: Progress | bool | None = None,
+    **settings: Any,
+) -> Run:
+    """Let a judge compare the answers of two runs, and return the run of these comparisons.
+
+    Its score is the win rate of `run`: a win counts 1, a tie 0.5, a loss 0. The parts are wins, ties, losses, flips and
+    more: see docs/pairwise.md. A pair with a failed answer is unscored.
+
+    Instead of the `other` run, `baseline` names a file with other answers, or a column of the samples. `judge` is
+    PROVIDER:NAME, a `Generator`, a function of a `Request` that returns text, or a list of them, a panel. `metric` is a
+    judge with the form pairwise: judge:FILE.yaml, or a `JudgeConfig`; `settings` are changes of its settings, such as
+    `orders`, `repeats` or `question`. With `allow_partial`, samples that only one of the runs has are left out.
+    `media_roots` are folders to read media from, if `run` was not made here.
+    """
+    config = changed(judge_named(metric) if isinstance(metric, str) else metric, settings)
+    if judge is not None:
+        config = msgspec.structs.replace(config, models=models_of(judge))
+    second = None if other is None else _answered(other)
+    pairs = judged_pairs(
+        _answered(run), second, config, baseline=baseline, allow_partial=allow_partial, media_roots=media_roots
+    )
+    engine = Engine()
+    path, scratch = place(output, engine)
+    with removed_on_failure(scratch), engine.executor(pairs.plan) as executor, shown(progress) as report:
+        folder = execute.start(
+            pairs.plan, pairs.source, path, executor, report, is_durable=scratch is None, overwrite=overwrite
+        )
+    return Run(folder.reopened(), scratch)
+
+
+def judged_pairs(
+    run: Answered,
+    other: Answered | None,
+    judge: JudgeConfig,
+    *,
+    baseline: str | Path | None = None,
+    allow_partial: bool = False,
+    media_roots: Sequence[str | Path] = (),
+) -> JudgedPairs:
+    """The comparison of a run with another one, or with a baseline: a run, a file or a column."""
+    if (other is None) == (baseline is None):
+        raise ConfigError("name two runs, or one run and a baseline")
+    if judge.form != "pairwise":
+        raise ConfigError(f"the judge {judge.name!r} has the form {judge.form!r}; pairs need the form 'pairwise'")
+    plan = comparing_plan(run, judge, media_roots)
+    if other is None and (Path(str(baseline)) / "run.json").is_file():
+        other = answered(str(baseline))
+    if other is not None:
+        samples = comparison_samples([run, other], [(0, 1)], allow_partial=allow_partial)
+        return JudgedPairs(plan, ComparisonInput(list(samples), [run, other]))
+    files = [Path(str(baseline))] if Path(str(baseline)).is_file() else []
+    system = system_of_file(files[0]) if files else system_of_column(run, str(baseline))
+    systems = [system_of_run(run, run.folder.name), system]
+    samples = pairs_of_systems(run, systems, [(0, 1)], allow_partial=allow_partial)
+    return JudgedPairs(plan, ComparisonInput(list(samples), [run], files))
+
+
+def comparing_plan(run: Answered, judge: JudgeConfig, media_roots: Sequence[str | Path] = ()) -> Plan:
+    """The plan of a run of comparisons. Media are read from where `run` reads them."""
+    media = granted(run.folder, run.info, media_roots)
+    config = RunConfig(
+        metrics=[judge.name],
+        judges={judge.name: msgspec.structs.replace(judge, baseline="baseline")},
+        error_patterns=[],  # failed answers are marked already, by the patterns of their own run
+        image_root=media.image_root,
+        media_roots=media.media_roots,
+        allow_outside_images=media.allow_outside_images,
+        allow_image_urls=media.allow_image_urls,
+    )
+    return make_plan(config)
+
+
+def judge_named(metric: str) -> JudgeConfig:
+    """The judge of judge:FILE.yaml, or judge:preference."""
+    if metric in ("preference", f"{PREFIX}preference"):
+        return PREFERENCE
+    if not metric.startswith(PREFIX):
+        raise ConfigError(f"a comparison needs one metric of a judge: judge:FILE.yaml. Got {metric!r} instead.")
+    return read_judge(metric.removeprefix(PREFIX))
+
+
+def changed(judge: JudgeConfig, settings: dict[str, Any]) -> JudgeConfig:
+    """The judge with other settings."""
+    for name in settings:
+        if name not in JudgeConfig.__struct_fields__:
+            raise ConfigError(f"a judge has no setting {name!r}.{did_you_mean(name, JudgeConfig.__struct_fields__)}")
+    try:
+        return msgspec.convert({**msgspec.to_builtins(judge), **msgspec.to_builtins(settings)}, JudgeConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the judge {judge.name!r}: {error}") from None
+
+
+def models_of(judge: Judge | Sequence[Judge]) -> list[JudgeModel]:
+    """The models of a judge. Objects of this program become known by their labels."""
+    judges = [judge] if isinstance(judge, str) or not isinstance(judge, Sequence) else list(judge)
+    models: list[JudgeModel] = []
+    for each in judges:
+        if isinstance(each, str):
+            models.append(JudgeModel(model=each))
+        else:
+            generator = as_generator(each)
+            use_generators({generator.label: generator})
+            models.append(JudgeModel(model=generator.label))
+    return models
+
+
+def _answered(run: Location | Run | GeneratedRun) -> Answered:
+    return Answered(run.folder, run.info) if isinstance(run, Run | GeneratedRun) else answered(run)
