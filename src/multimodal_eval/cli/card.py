@@ -14,7 +14,8 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
     """Show the card of the metric NAME: what it measures, its formula, its limits, its options.
 
     NAME may also be a rule such as `mmmu-pro@2025`: what it reads or compares, and its origin; or a prompt of
-    `mmeval ls prompts`: its text.
+    `mmeval ls prompts`: its text; or a judge, such as `judge:clair` or `judge:FILE.yaml`: its settings, and what it is
+    asked.
     """
     from rich.markdown import Markdown
 
@@ -25,6 +26,12 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
     from multimodal_eval.generate.built_in_prompts import prompt_text, prompts
 
     register_plugins(plugins)
+    if name.startswith("judge:"):
+        from multimodal_eval.run.judging.files import PREFIX
+        from multimodal_eval.run.judging.judge_card import judge_card
+
+        click.echo(judge_card(name.removeprefix(PREFIX)), nl=False)
+        return
     if name in prompts() and not is_available(name):
         click.echo(prompt_text(name), nl=False)
         return

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def ls() -> None:
-    """List metrics, tasks, rules, models, prompts, log formats, runs or resources."""
+    """List metrics, tasks, rules, models, prompts, judges, log formats, runs or resources."""
 
 
 @ls.command()
@@ -42,6 +42,7 @@ def metrics(plugins: tuple[str, ...]) -> None:
     out = console()
     out.print(table)
     out.print("↓ lower is better. Other programs' names of metrics: docs/metric-names.md", style="dim")
+    out.print("A judge is a metric too: --metrics judge:NAME (mmeval ls judges) or judge:FILE.yaml", style="dim")
 
 
 @ls.command()
@@ -115,6 +116,22 @@ def prompts() -> None:
     out = console()
     out.print(table)
     out.print("Its text: mmeval card PROMPT. Your own: --prompt FILE, see docs/prompts.md", style="dim", soft_wrap=True)
+
+
+@ls.command()
+def judges() -> None:
+    """List the built-in judges for `--metrics judge:NAME --judge PROVIDER:MODEL`."""
+    from rich.table import Table
+
+    from multimodal_eval.cli.show import as_text, console
+    from multimodal_eval.judges import built_in_judges
+
+    table = Table("judge", "what it decides")
+    for name, about in built_in_judges.judges().items():
+        table.add_row(as_text(f"judge:{name}"), as_text(about))
+    out = console()
+    out.print(table)
+    out.print("All of it: mmeval card judge:NAME. Your own: judge:FILE.yaml, see docs/judges.md", style="dim")
 
 
 @ls.command()

@@ -10,7 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from hashlib import sha256
-from statistics import fmean, median
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -22,8 +22,9 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_of_values, unscored
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.generate.protocol import Generator
+from multimodal_eval.judges.combine import combined
 from multimodal_eval.judges.form import Form, KnowsSome, Reading, UnreadableVerdictError
-from multimodal_eval.judges.forms.by_name import form_of
+from multimodal_eval.judges.forms.by_name import ONE_ANSWER, form_of
 from multimodal_eval.judges.forms.pairwise import LENGTH_CONTROLLED
 from multimodal_eval.judges.panel import Panel, generators_of
 from multimodal_eval.judges.question import Place, Question, Verdict
@@ -42,6 +43,8 @@ class JudgeMetric(Metric):
         self.config, self.name = config, config.name
         self.form: Form = form_of(config)
         self.bounds, self.needs, self.version = self.form.bounds, self.form.needs, self.form.version
+        if config.form in ONE_ANSWER:
+            self.blank = self.bounds[0]
         self.summary = config.question or f"verdicts of the form {config.form}"
 
     @property
@@ -112,36 +115,42 @@ class JudgeMetric(Metric):
         """The score of a sample by all verdicts on it. Without a readable verdict in every place, it is unscored."""
         if not verdicts and (known := self._known(sample)) is not None:
             return known
-        readings: dict[tuple[int, int], list[Reading]] = defaultdict(list)
+        readings: list[tuple[Place, Reading]] = []
         for place, outcome in ((each.place, each.outcome) for each in verdicts):
             if outcome.error is not None:
-                return unscored("error", f"the judge failed: {outcome.error}")
+                return unscored("error", f"{self._judge(place)} failed: {outcome.error}")
             try:
-                reading = self.form.read(sample, outcome.answer, place.order)
+                readings.append((place, self.form.read(sample, outcome.answer, place.order)))
             except UnreadableVerdictError as fault:
-                return unscored("error", f"unreadable verdict: {fault}")
-            readings[place.judge, place.repeat].append(reading)
-        scores = {place: self.form.value(sample, orders) for place, orders in readings.items()}
-        values = [score.value for score in scores.values() if score.value is not None]
-        value = median(values) if self.config.combine == "median" else fmean(values)
-        details = next((score.details for score in scores.values() if score.details), {})
-        return Score(
-            value,
-            parts=_mean_parts(list(scores.values())),
-            stats=next((score.stats for score in scores.values()), None),
-            details={**details, "verdicts": [dict(each) for orders in readings.values() for each in orders]},
-        )
+                return unscored("error", f"{self._judge(place)} gave an unreadable verdict: {fault}")
+        if not readings:
+            return unscored("error", "the judge was not asked")
+        scores: dict[int, list[Score]] = defaultdict(list)
+        for (judge, _), asked in groupby(readings, lambda each: (each[0].judge, each[0].repeat)):
+            score = self.form.value(sample, [reading for _, reading in asked])
+            if score.value is None:
+                return score
+            scores[judge].append(score)
+        details = {**(scores[readings[0][0].judge][0].details or {}), "verdicts": [*map(self._shown, readings)]}
+        return msgspec.structs.replace(combined(scores, self.config.combine), details=details)
+
+    def _shown(self, placed: tuple[Place, Reading]) -> dict[str, object]:
+        """A verdict as the details of a score have it: with its place, if there are several."""
+        place, reading = placed
+        several = {
+            "judge": len(self.config.models) > 1,
+            "repeat": self.config.repeats > 1,
+            "order": len(self.form.orders) > 1,
+        }
+        numbers = {"judge": place.judge + 1, "repeat": place.repeat, "order": place.order}
+        return {name: numbers[name] for name in several if several[name]} | dict(reading)
+
+    def _judge(self, place: Place) -> str:
+        return "the judge" if len(self.config.models) == 1 else f"judge {place.judge + 1}"
 
     def _known(self, sample: Sample) -> Score | None:
         """The score of a sample that the judge is not asked about."""
         return self.form.known(sample) if isinstance(self.form, KnowsSome) else None
-
-
-def _mean_parts(scores: Sequence[Score]) -> dict[str, float] | None:
-    """The mean of every part over the models and repetitions that have it."""
-    names = dict.fromkeys(part for score in scores for part in score.parts or {})
-    values = {name: [score.parts[name] for score in scores if score.parts and name in score.parts] for name in names}
-    return {name: fmean(each) for name, each in values.items()} or None
 
 
 class JudgeScorer:

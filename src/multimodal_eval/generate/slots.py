@@ -6,8 +6,9 @@ import re
 import secrets
 from dataclasses import dataclass
 
-__all__ = ["EmptyFieldError", "Slot", "with_slots"]
+__all__ = ["FENCED", "EmptyFieldError", "Slot", "with_slots"]
 
+FENCED = "fenced"  # the kind of a place for a text that no filter may change
 _NONCE = secrets.randbits(64)  # so that no text of a sample looks like a place for media
 _MARK = re.compile(f"\ue000{_NONCE}:([a-z]+):([0-9]+)\ue000")
 
@@ -18,7 +19,7 @@ class EmptyFieldError(Exception):
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for media in a rendered text: `{{ image }}`. `numbers` are those of the sample's media of that kind."""
+    """A place in a rendered text: `{{ image }}`. `numbers` are those of the sample's media, or texts, of that kind."""
 
     kind: str
     numbers: tuple[int, ...]

@@ -57,6 +57,11 @@ class PromptTemplate:
         except Exception as fault:  # noqa: BLE001 - constants are evaluated, and deep nesting exhausts the compiler
             reason = f"it cannot be compiled ({described(fault)})"
             raise PromptError(f"the template {self.name}: {reason}") from None
+        self.refuse_names(named)
+        return template
+
+    def refuse_names(self, named: set[str]) -> None:
+        """Raise PromptError if the template names something that it must not see."""
         for name in sorted(named & WITHHELD):
             raise PromptError(
                 f"the template {self.name} names `{name}`, which a model must not see before it answers. "
@@ -64,11 +69,13 @@ class PromptTemplate:
             )
         if "messages" in named:
             raise PromptError(f"the template {self.name} names `messages`. Without a template, they are the request")
-        return template
 
     def render(self, sample: Sample) -> list[str | Slot]:
         """The text for a sample, split at the places of its media. Raises PromptError."""
-        fields = fields_of(sample)
+        return self.rendered(fields_of(sample))
+
+    def rendered(self, fields: dict[str, Any]) -> list[str | Slot]:
+        """The text for some fields, split at its places. Raises PromptError."""
         try:
             return with_slots(self._language.written(self._template, fields))
         except Exception as fault:  # noqa: BLE001 - operations on values of a sample raise anything

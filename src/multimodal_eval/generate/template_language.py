@@ -19,7 +19,7 @@ from jinja2.runtime import LoopContext, Undefined
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from multimodal_eval.generate.slots import EmptyFieldError, Slot
+from multimodal_eval.generate.slots import FENCED, EmptyFieldError, Slot
 
 __all__ = ["PromptLanguage", "TooLongError"]
 
@@ -238,13 +238,14 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Slot):
-        raise _RefusedError(f"`{value.kind}` is media, not text")
+        what = "a fenced text is written as it is" if value.kind == FENCED else f"`{value.kind}` is media, not text"
+        raise _RefusedError(what)
     return str(_written(value))
 
 
 def _kind(value: object) -> str:
     if isinstance(value, Slot):
-        return value.kind
+        return "a fenced text" if value.kind == FENCED else value.kind
     kinds = {dict: "a mapping", list: "a list", tuple: "a list", str: "a text", type(None): "an empty field"}
     return kinds.get(type(value), f"a value of type {type(value).__name__}")
 

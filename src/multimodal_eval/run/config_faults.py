@@ -21,6 +21,7 @@ from multimodal_eval.core.config import (
     UntilConfig,
 )
 from multimodal_eval.core.errors import did_you_mean, shorten
+from multimodal_eval.core.judge_config import Combine, JudgeForm, Orders, Shown
 
 # Where the decoder is -> the settings that are known there; the first that fits.
 Sections = Mapping[str, type[msgspec.Struct]]
@@ -34,6 +35,7 @@ _SECTIONS: Sections = {
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `(.*)`)?")
 _MISSING = re.compile(r"Object missing required field `(.*?)`(?: - at `(.*)`)?")
 _TYPE = re.compile(r"Expected `(.*?)`(?:, got `(.*?)`| (>=?|<=?) (\S+))(?: - at `(.*)`)?")
+_LENGTH = re.compile(r"Expected `array` of length (\d+), got (\d+)(?: - at `(.*)`)?")
 _CHOICE = re.compile(r"Invalid enum value (.*?)(?: - at `(.*)`)?")
 # The decoder's types -> singular and plural.
 _KINDS = {
@@ -53,6 +55,10 @@ _CHOICES = {
     "unknown_labels": ("error", "wrong"),
     "detail": get_args(Detail),
     "media_as": get_args(MediaAs),
+    "form": get_args(JudgeForm),
+    "orders": get_args(Orders),
+    "combine": get_args(Combine),
+    "show": get_args(Shown),
 }
 
 
@@ -68,9 +74,12 @@ def in_words(message: str, content: Any, top: type[msgspec.Struct] = RunConfig, 
         return f"`{_named(fault[2] or '$')}` needs the key `{fault[1]}`"
     if fault := _CHOICE.fullmatch(message):
         path = fault[2] or "$"
-        choices = " or ".join(map(repr, _CHOICES.get(path.rpartition(".")[2], ())))
+        setting = path.rpartition(".")[2].partition("[")[0]
+        choices = " or ".join(map(repr, _CHOICES.get(setting, ())))
         must = f"must be {choices}" if choices else "is not one of the known values"
         return f"`{_named(path)}` {must}. Got {fault[1]} instead."
+    if fault := _LENGTH.fullmatch(message):
+        return f"`{_named(fault[3] or '$')}` must be a list of {fault[1]} values. Got {fault[2]} instead."
     if fault := _TYPE.fullmatch(message):
         return _type_fault(fault[1], fault[2], fault[3], fault[4], fault[5] or "$", content)
     return message

@@ -2,66 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from multimodal_eval.core.judge_config import JudgeConfig
-from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
-from multimodal_eval.generate.protocol import Answer
-from multimodal_eval.generate.turns import Draft
-from multimodal_eval.judges.fence import fenced
+from multimodal_eval.core.score import Score
 from multimodal_eval.judges.form import Reading
-from multimodal_eval.judges.forms.prompt_texts import drafts_of
-from multimodal_eval.judges.forms.replies import number_in, object_in
+from multimodal_eval.judges.forms.one_answer import OneAnswer, on_scale
+from multimodal_eval.judges.forms.replies import Reader, number_in
 
 __all__ = ["Scale"]
 
 
-class Scale:
+class Scale(OneAnswer):
     """A judge that gives an answer a number."""
 
-    orders: tuple[int, ...] = (0,)
-    version = "1"
+    default_question = "How good is the answer?"
 
     def __init__(self, config: JudgeConfig) -> None:
-        self.config = config
-        self.bounds: Bounds = (float(config.scale[0]), float(config.scale[1]))
-        self.needs: tuple[str, ...] = ("generated_answer", *(["references"] if config.require_references else []))
+        super().__init__(config)
+        self.low, self.high = config.scale
+        self.bounds = (float(self.low), float(self.high))
 
-    def drafts(self, sample: Sample, order: int) -> tuple[Draft, ...]:
-        """The instruction, what is shown, and the answer."""
-        low, high = self.config.scale
-        question = self.config.question or "How good is the answer?"
-        instruction = f"You judge the answer of a model. {question}\nReply with a whole number from {low} to {high}."
-        reasons = '"reason": "…", ' if self.config.explain else ""
-        ending = f'Reply with JSON only: {{{reasons}"score": …}}'
-        return drafts_of(self.config, sample, instruction, [fenced("answer", sample.generated_answer or "")], ending)
+    @property
+    def instruction(self) -> str:
+        """The question and the scale."""
+        number = f"Reply with a whole number from {self.low} (worst) to {self.high} (best)."
+        return f"You judge the answer of a model. {self.question}\n{number}"
 
-    def schema(self, sample: Sample) -> JsonObject | None:
-        """An object with the score."""
-        low, high = self.config.scale
-        properties: JsonObject = {"reason": {"type": "string"}} if self.config.explain else {}
-        properties["score"] = {"type": "integer", "minimum": low, "maximum": high}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """The score."""
+        return {"score": partial(number_in, low=self.low, high=self.high)}
 
-    def read(self, sample: Sample, answer: Answer, order: int) -> Reading:
-        """The score of a reply."""
-        low, high = self.config.scale
-        found = object_in(answer, ["score"])
-        return {**found, "score": number_in(found["score"], low, high)}
+    @property
+    def fields(self) -> Mapping[str, JsonObject]:
+        """The score."""
+        return {"score": {"type": "integer", "minimum": self.low, "maximum": self.high}}
+
+    def values(self, field: str) -> Mapping[str, float]:
+        """The whole numbers of the scale."""
+        return on_scale(self.low, self.high)
 
     def value(self, sample: Sample, readings: Sequence[Reading]) -> Score:
-        """The score."""
+        """The number, or its mean by probability."""
         (reading,) = readings
-        return Score(reading["score"])
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The mean."""
-        return mean_estimate(rows)
+        return Score(self.value_of(reading, "score"), warning=self.warning_of(reading))

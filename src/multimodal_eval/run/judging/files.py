@@ -8,14 +8,22 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.config import RunConfig
-from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
+from multimodal_eval.core.errors import ConfigError, shorten
+from multimodal_eval.core.generation_config import Parameters
+from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeModel
 from multimodal_eval.core.metric import check_name
-from multimodal_eval.core.yaml_text import read_yaml
+from multimodal_eval.core.yaml_text import parse_yaml, read_yaml
+from multimodal_eval.generate.template import LONGEST_TEMPLATE
+from multimodal_eval.judges.built_in_judges import judge_text
+from multimodal_eval.judges.settings import check_judge
+from multimodal_eval.judges.template import template_of
+from multimodal_eval.run.config_faults import in_words
 
-__all__ = ["PREFIX", "read_judge", "with_judges", "with_models"]
+__all__ = ["PREFIX", "is_file", "read_judge", "with_judges", "with_models"]
 
 PREFIX = "judge:"
+_SUFFIXES = (".yaml", ".yml")
+_SECTIONS = {"$.criteria": Criterion, "$.models": JudgeModel, "$.parameters": Parameters}
 
 
 def with_judges(config: RunConfig) -> RunConfig:
@@ -23,8 +31,11 @@ def with_judges(config: RunConfig) -> RunConfig:
     read = {entry: read_judge(entry.removeprefix(PREFIX)) for entry in config.metrics or () if entry.startswith(PREFIX)}
     if not read:
         return config
-    for judge in read.values():
-        check_name(judge.name)
+    names = [judge.name for judge in read.values()]
+    for name in names:
+        check_name(name)
+        if names.count(name) > 1:
+            raise ConfigError(f"two judges have the name {name!r}. Write another `name` into one of the files")
     metrics = [read[entry].name if entry in read else entry for entry in config.metrics or ()]
     judges = {**config.judges, **{judge.name: judge for judge in read.values()}}
     return msgspec.structs.replace(config, metrics=metrics, judges=judges)
@@ -36,15 +47,62 @@ def with_models(config: RunConfig, models: list[JudgeModel]) -> RunConfig:
     return msgspec.structs.replace(config, judges=judges) if models else config
 
 
-def read_judge(source: str) -> JudgeConfig:
-    """The judge in a YAML file. Its `model` may be a single name."""
+def is_file(source: str) -> bool:
+    """Whether the source of a judge is a file, and not the name of a built-in one."""
     path = Path(source)
-    content: Any = read_yaml(path, "the judge", unique_keys=True) or {}
-    if isinstance(content, dict) and "model" in content:
-        content = {**content, "models": [{"model": content["model"]}]}
-        del content["model"]
+    return path.suffix.lower() in _SUFFIXES or len(path.parts) > 1
+
+
+def read_judge(source: str) -> JudgeConfig:
+    """The judge in a YAML file, or the one with that name in the package. Raises ConfigError.
+
+    In the file, `model` may be a single name, and `prompt` is a file beside it.
+    """
+    path = Path(source)
+    if is_file(source):
+        content = read_yaml(path, "the judge", unique_keys=True)
+    else:
+        content = parse_yaml(judge_text(source), unique_keys=True)
+    judge = _converted(content, source)
+    if not judge.name:
+        judge = msgspec.structs.replace(judge, name=path.stem)
+    if judge.template is not None:
+        raise ConfigError(f"{source}: `template` is set by the program. Name the file of your template in `prompt`")
+    if judge.prompt is not None:
+        judge = msgspec.structs.replace(judge, template=_template(path.parent / judge.prompt))
+        template_of(judge)
     try:
-        judge = msgspec.convert(content, JudgeConfig)
-    except msgspec.ValidationError as error:
+        check_judge(judge)
+    except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
-    return judge if judge.name else msgspec.structs.replace(judge, name=path.stem)
+    return judge
+
+
+def _converted(content: Any, source: str) -> JudgeConfig:
+    if not isinstance(content, dict):
+        got = "nothing" if content is None else shorten(content)
+        raise ConfigError(f"{source}: a judge must be a section with keys, such as `form: scale`. Got {got} instead.")
+    content = dict(content)
+    if "model" in content:
+        if "models" in content:
+            raise ConfigError(f"{source}: write `model` for one model, or `models` for several, and not both")
+        content["models"] = [content.pop("model")]
+    if isinstance(content.get("models"), list):
+        content["models"] = [{"model": each} if isinstance(each, str) else each for each in content["models"]]
+    try:
+        return msgspec.convert(content, JudgeConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{source}: {in_words(str(error), content, JudgeConfig, _SECTIONS)}") from None
+
+
+def _template(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        text = path.read_text(encoding="utf-8") if size <= 4 * LONGEST_TEMPLATE else ""
+    except OSError as error:
+        raise ConfigError(f"the template {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:  # not UTF-8, or a path with a null character
+        raise ConfigError(f"the template {path}: {error}") from None
+    if size > 4 * LONGEST_TEMPLATE:
+        raise ConfigError(f"the template {path} has more than {LONGEST_TEMPLATE:,} characters")
+    return text

@@ -1,0 +1,54 @@
+"""Settings of a judge that contradict each other, in plain words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.judge_config import JudgeConfig
+
+__all__ = ["check_judge"]
+
+_LONGEST_SCALE = 1_000  # values
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_TAKEN = re.compile(r"reason|expected|by|judge_\d+|judge|repeat|order")
+
+
+def check_judge(config: JudgeConfig) -> None:
+    """Raise ConfigError for settings that cannot work."""
+    for fault in _faults(config):
+        raise ConfigError(f"the judge {config.name!r}: {fault}" if config.name else f"the judge: {fault}")
+
+
+def _faults(config: JudgeConfig) -> Iterator[str]:
+    yield from _scale_faults("scale", config.scale)
+    if config.form == "rubric" and not config.criteria:
+        yield "a rubric needs `criteria`: a list with a `name` and a `question` each"
+    if config.form != "rubric" and config.criteria:
+        yield f"only a rubric has `criteria`. Write `form: rubric` instead of {config.form!r}"
+    yield from _criteria_faults(config)
+    if config.combine == "majority" and config.expected:
+        yield "`combine: majority` counts equal verdicts, and expected scores are hardly ever equal. Use mean or median"
+
+
+def _scale_faults(name: str, scale: tuple[int, int]) -> Iterator[str]:
+    low, high = scale
+    if low >= high:
+        yield f"`{name}` must be the lowest and the highest number, such as [1, 5]. Got [{low}, {high}] instead."
+    if high - low >= _LONGEST_SCALE:
+        yield f"`{name}` must not have more than {_LONGEST_SCALE:,} values. Got [{low}, {high}] instead."
+
+
+def _criteria_faults(config: JudgeConfig) -> Iterator[str]:
+    names = [criterion.name for criterion in config.criteria]
+    for criterion in config.criteria:
+        name = criterion.name
+        if not _NAME.fullmatch(name) or _TAKEN.fullmatch(name):
+            yield f"{name!r} cannot name a criterion: use letters, digits, '_' and '-', and not `reason` or `judge_1`"
+        if names.count(name) > 1:
+            yield f"the criterion {name!r} occurs twice"
+        if criterion.scale is not None:
+            yield from _scale_faults(f"criteria.{name}.scale", criterion.scale)
+    if config.criteria and not sum(criterion.weight for criterion in config.criteria) > 0:
+        yield "no criterion has a `weight` above 0"

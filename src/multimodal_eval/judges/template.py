@@ -1,0 +1,120 @@
+"""The user's own prompt of a judge: a template in which the texts of a sample stay in their fences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from threading import get_ident
+from typing import Any, cast
+
+from multimodal_eval.core.errors import did_you_mean
+from multimodal_eval.core.judge_config import JudgeConfig
+from multimodal_eval.generate.protocol import MediaKind
+from multimodal_eval.generate.slots import FENCED, Slot
+from multimodal_eval.generate.template import PromptError, PromptTemplate
+from multimodal_eval.generate.turns import Reference
+
+__all__ = ["VARIABLES", "JudgeTemplate", "Shown", "template_of"]
+
+VARIABLES = (
+    *("instruction", "rule", "reply", "question", "choices", "references", "answer", "answers"),
+    *("criteria", "scale", "image", "images", "audio", "video"),
+)
+
+
+class Shown:
+    """What a judge sees of a sample: texts in their fences, and media."""
+
+    def __init__(
+        self,
+        *,
+        question: str | None,
+        choices: str | None,
+        references: Sequence[str],
+        answers: Sequence[str],
+        media: dict[MediaKind, list[Reference]],
+    ) -> None:
+        self.media = media
+        self.texts: list[str] = []
+        self.fields: dict[str, Any] = {
+            "question": self._place(question),
+            "choices": self._place(choices),
+            "references": [self._place(text) for text in references],
+            "answers": [self._place(text) for text in answers],
+        }
+        self.fields["answer"] = self.fields["answers"][0] if len(answers) == 1 else None
+        images = range(len(media.get("image", ())))
+        self.fields["image"] = Slot("image", tuple(images))
+        self.fields["images"] = [Slot("image", (number,)) for number in images]
+        for kind in ("audio", "video"):
+            self.fields[kind] = Slot(kind, tuple(range(len(media.get(kind, ())))))
+
+    def _place(self, text: str | None) -> Slot | None:
+        if text is None:
+            return None
+        self.texts.append(text)
+        return Slot(FENCED, (len(self.texts) - 1,))
+
+
+class JudgeTemplate(PromptTemplate):
+    """A template of a judge. Raises PromptError if it is not valid, or if it does not show the answer."""
+
+    def refuse_names(self, named: set[str]) -> None:
+        """Only the variables of judges are known."""
+        if "baseline" in named:
+            raise PromptError(
+                f"the template {self.name} names `baseline`. Answers that are compared are `answers`, in the order in "
+                "which they are shown: {{ answers[0] }} and {{ answers[1] }}"
+            )
+        for name in sorted(named.difference(VARIABLES, ("range",))):
+            raise PromptError(f"the template {self.name} names `{name}`.{did_you_mean(name, VARIABLES)}")
+        if not named & {"answer", "answers"}:
+            raise PromptError(f"the template {self.name} does not show what is judged: write {{{{ answer }}}}")
+        self.has_rule = "rule" in named
+
+    def parts(self, config: JudgeConfig, shown: Shown, texts: dict[str, str]) -> list[str | Reference]:
+        """The turn of the user. The rule about fences, and media that the template does not place, come first."""
+        low, high = config.scale
+        criteria = [
+            {"name": each.name, "question": each.question, "low": scale[0], "high": scale[1]}
+            for each in config.criteria
+            for scale in [each.scale or config.scale]
+        ]
+        pieces = self.rendered({**shown.fields, **texts, "criteria": criteria, "scale": {"low": low, "high": high}})
+        placed: set[tuple[str, int]] = set()
+        parts: list[str | Reference] = ["" if self.has_rule else f"{texts['rule']}\n\n"]
+        for piece in pieces:
+            if isinstance(piece, Slot) and not self._exists(piece, shown):
+                raise PromptError(f"the template {self.name} changes a place for a text or media")
+            if isinstance(piece, str) or piece.kind == FENCED:
+                text = piece if isinstance(piece, str) else "".join(shown.texts[number] for number in piece.numbers)
+                parts[-1:] = [f"{parts[-1]}{text}"] if isinstance(parts[-1], str) else [parts[-1], text]
+                continue
+            placed |= {(piece.kind, number) for number in piece.numbers}
+            parts += [shown.media[cast(MediaKind, piece.kind)][number] for number in piece.numbers]
+        rest = [
+            item
+            for kind, items in shown.media.items()
+            for number, item in enumerate(items)
+            if (kind, number) not in placed
+        ]
+        trimmed = [part.strip() if isinstance(part, str) else part for part in parts]
+        return [*rest, *(part for part in trimmed if part)]
+
+    @staticmethod
+    def _exists(place: Slot, shown: Shown) -> bool:
+        items: Sequence[object] = (
+            shown.texts if place.kind == FENCED else shown.media.get(cast(MediaKind, place.kind), ())
+        )
+        return all(number < len(items) for number in place.numbers)
+
+
+def template_of(config: JudgeConfig) -> JudgeTemplate:
+    """The compiled template of a judge."""
+    return _compiled(config.template or "", config.prompt or config.name, get_ident())
+
+
+@lru_cache(maxsize=64)
+def _compiled(text: str, name: str, thread: int) -> JudgeTemplate:
+    """A template is compiled once for each thread: it has a budget while it is rendered."""
+    return JudgeTemplate(text, name)
