@@ -1,0 +1,276 @@
+"""Prediction-powered inference: the mean of human labels, estimated from a judge of all samples and labels of some.
+
+The judge's verdicts f are known for all samples, the human labels Y for n of them; N samples have no label. With the
+power lambda (0 ignores the judge, 1 is classical PPI), the estimate of a mean is
+
+    theta = lambda * mean of f over the N unlabelled samples  +  mean of (Y - lambda * f) over the n labelled samples
+
+The second term measures the judge's bias and removes it, so theta is right for any judge, good or bad. PPI++ takes the
+lambda with the smallest variance, clipped to [0, 1]:
+
+    lambda = cov(Y, f) / ( (1 + n/N) * var(f) )
+
+If labels were drawn with unequal probabilities pi, a label counts 1/pi, and the first mean is over all samples:
+
+    theta = lambda * mean(f) + sum of (Y - lambda * f) / pi  /  sum of 1 / pi      (the sums are over labelled samples)
+
+Every estimate has one influence value per sample, summed within clusters as in `intervals`. The interval is that of
+Student's t. Its degrees of freedom are the number of clusters with labels, less 1, less 1 for an estimated lambda.
+
+References:
+    Angelopoulos, Bates, Fannjiang, Jordan and Zrnic (2023). Prediction-Powered Inference. Science 382.
+    Angelopoulos, Duchi and Zrnic (2023). PPI++: Efficient Prediction-Powered Inference. arXiv:2311.01453.
+    Zrnic and Candès (2024). Active Statistical Inference. ICML. arXiv:2403.03208. (unequal probabilities)
+    Boyeau et al. (2024). AutoEval Done Right. arXiv:2403.07008. (differences and win rates)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.stats.intervals import (
+    LEVEL,
+    ROUNDING,
+    Codes,
+    Interval,
+    Vector,
+    cluster_sums,
+    number_of_units,
+    standard_error,
+)
+
+__all__ = ["PpiEstimate", "ppi_difference", "ppi_mean"]
+
+MIN_UNITS = 3  # labelled clusters: with fewer, the power cannot be estimated, and the judge is ignored
+
+Labelled = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class PpiEstimate:
+    """A mean of human labels, estimated from a judge and some labels.
+
+    `worth` is how many labels, drawn at random and without a judge, would give the same standard error. It is at most
+    the number of samples.
+    """
+
+    interval: Interval
+    power: float
+    labels: int
+    worth: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """An estimate that depends on lambda: value(lambda) = base - lambda * slope, and the same for influence values."""
+
+    base: float
+    slope: float
+    base_influence: Vector
+    slope_influence: Vector
+    labelled: Labelled
+    label_variance: float  # of one label
+
+    @property
+    def labels(self) -> int:
+        return int(self.labelled.sum())
+
+    def value(self, power: float) -> float:
+        return self.base - power * self.slope
+
+    def influence(self, power: float) -> Vector:
+        return self.base_influence - power * self.slope_influence
+
+
+@dataclass(frozen=True, slots=True)
+class _Design:
+    """How an interval is computed. `tuned`: lambda comes from the same labels."""
+
+    clusters: Codes | None
+    level: float
+    asymptotic: bool
+    tuned: bool
+
+
+def ppi_mean(
+    judge: Vector,
+    human: Vector,
+    *,
+    clusters: Codes | None = None,
+    probability: Vector | None = None,
+    power: float | None = None,
+    level: float = LEVEL,
+    asymptotic: bool = False,
+) -> PpiEstimate:
+    """The mean of the human labels of all samples; a win rate if the values are wins (1), ties (.5) and losses (0).
+
+    `human` is NaN for unlabelled samples. `probability` has the probability with which each labelled sample was drawn
+    for labelling; without it, the labelled samples are a simple random sample. Only the ratios of the probabilities
+    matter. `power` is lambda; None estimates it (PPI++), 1 is classical PPI, 0 ignores the judge.
+    `asymptotic` gives the interval of the package ppi-python: normal quantiles, variances divided by n. It is too
+    narrow for few labels.
+    """
+    parts = _mean_parts(*_checked(judge, human, probability))
+    chosen = _best_power(parts, judge, human, clusters, weighted=probability is not None) if power is None else power
+    design = _Design(clusters, level, asymptotic, tuned=power is None)
+    result = _interval([parts], [chosen], design)
+    if probability is None:
+        alone = _interval([parts], [0.0], design).stderr
+        worth = _ratio_of_variances(alone, result.stderr) * parts.labels
+    else:
+        worth = _ratio_of_variances(sqrt(parts.label_variance), result.stderr)
+    return PpiEstimate(result, chosen, parts.labels, min(worth, float(len(judge))))
+
+
+def ppi_difference(
+    judge_a: Vector,
+    human_a: Vector,
+    judge_b: Vector,
+    human_b: Vector,
+    *,
+    clusters: Codes | None = None,
+    probability: Vector | None = None,
+    power: float | None = None,
+    level: float = LEVEL,
+    asymptotic: bool = False,
+) -> PpiEstimate:
+    """The mean of b minus the mean of a, for two runs over the same samples in the same order.
+
+    If the same samples have labels in both runs, this is the mean of the differences of labels, with the differences of
+    verdicts as judge. Otherwise each mean has its own lambda, and the covariance of the two is kept. `labels` are then
+    the labelled samples of the run that has fewer, and `power` is the mean of the two.
+    """
+    if len(judge_a) != len(judge_b):
+        raise ValueError(f"both runs must have the same samples. Got {len(judge_a)} and {len(judge_b)}.")
+    if bool((np.isnan(human_a) == np.isnan(human_b)).all()):
+        return ppi_mean(
+            judge_b - judge_a,
+            human_b - human_a,
+            clusters=clusters,
+            probability=probability,
+            power=power,
+            level=level,
+            asymptotic=asymptotic,
+        )
+    a, b = (_mean_parts(*_checked(*run, probability)) for run in ((judge_a, human_a), (judge_b, human_b)))
+    if power is None:
+        weighted = probability is not None
+        powers = [
+            _best_power(a, judge_a, human_a, clusters, weighted=weighted),
+            _best_power(b, judge_b, human_b, clusters, weighted=weighted),
+        ]
+    else:
+        powers = [power, power]
+    design = _Design(clusters, level, asymptotic, tuned=power is None)
+    result = _interval([a, b], powers, design)
+    alone = _interval([a, b], [0.0, 0.0], design).stderr
+    labels = min(a.labels, b.labels)
+    worth = _ratio_of_variances(alone, result.stderr) * labels
+    return PpiEstimate(result, sum(powers) / 2, labels, min(worth, float(len(judge_a))))
+
+
+def _checked(
+    judge: Vector, human: Vector, probability: Vector | None
+) -> tuple[Vector, Vector, Labelled, Vector | None]:
+    """The verdicts, the labels, which samples have one, and the weights of the labelled samples."""
+    labelled = ~np.isnan(human)
+    if len(judge) != len(human):
+        raise ValueError(f"there must be one label or NaN per verdict. Got {len(human)} for {len(judge)} verdicts.")
+    if not np.isfinite(judge).all() or not np.isfinite(human[labelled]).all():
+        raise ValueError("verdicts and labels must be finite numbers; leave out samples without a verdict")
+    if not labelled.any():
+        raise ValueError("no sample has a human label")
+    if probability is None:
+        return judge, human, labelled, None
+    known = probability[labelled]
+    if len(probability) != len(judge) or not bool(((known > 0) & (known <= 1)).all()):
+        raise ValueError("`probability` must be above 0 and at most 1 for every labelled sample")
+    return judge, human, labelled, 1 / known
+
+
+def _mean_parts(judge: Vector, human: Vector, labelled: Labelled, weights: Vector | None) -> _Parts:
+    """The parts of the estimate of a mean."""
+    samples, rest = len(judge), ~labelled
+    truth, verdicts = human[labelled], judge[labelled]
+    if weights is None:
+        shares = np.full(len(truth), 1 / len(truth))
+        others, rest_judge = rest, judge[rest]
+    else:
+        shares = weights / fsum(weights)
+        others, rest_judge = np.ones(samples, dtype=np.bool_), judge
+    mean_truth, mean_verdict = fsum(shares * truth), fsum(shares * verdicts)
+    mean_rest = fsum(rest_judge) / len(rest_judge) if len(rest_judge) else mean_verdict
+    base, slope = np.zeros(samples), np.zeros(samples)
+    base[labelled] = samples * shares * (truth - mean_truth)
+    slope[labelled] = samples * shares * (verdicts - mean_verdict)
+    if len(rest_judge):
+        slope[others] -= samples * (rest_judge - mean_rest) / len(rest_judge)
+    variance = fsum(shares * (truth - mean_truth) ** 2) * len(truth) / max(len(truth) - 1, 1)
+    return _Parts(mean_truth, mean_verdict - mean_rest, base, slope, labelled, variance)
+
+
+def _best_power(parts: _Parts, judge: Vector, human: Vector, clusters: Codes | None, *, weighted: bool) -> float:
+    """The lambda of PPI++, clipped to [0, 1]; 0 if it cannot be estimated or the judge says the same of all samples.
+
+    Without clusters and weights it is the formula of ppi-python, whose variance of f is that of all samples. Otherwise
+    lambda minimises the sum of the squared influence values of clusters.
+    """
+    labelled = parts.labelled
+    if labelled.all() or _labelled_units(labelled, clusters) < MIN_UNITS:
+        return 0.0
+    if clusters is None and not weighted:
+        verdicts, truth = judge[labelled], human[labelled]
+        covariance = fsum((truth - truth.mean()) * (verdicts - verdicts.mean())) / len(truth)
+        spread = float(judge.var(ddof=1)) * (1 + len(truth) / (len(judge) - len(truth)))
+    else:
+        base, slope = cluster_sums(parts.base_influence, clusters), cluster_sums(parts.slope_influence, clusters)
+        covariance, spread = fsum(base * slope), fsum(slope * slope)
+    if spread <= ROUNDING * max(1.0, float(np.abs(judge).max())) ** 2:
+        return 0.0
+    return min(max(covariance / spread, 0.0), 1.0)
+
+
+def _interval(estimates: list[_Parts], powers: list[float], design: _Design) -> Interval:
+    """The interval of one estimate, or of the second minus the first.
+
+    The squared influence of labelled samples is multiplied by C/(C - 1), or by C/(C - 2) if lambda was estimated from
+    the same C clusters with labels.
+    """
+    from multimodal_eval.stats.special import ndtri, stdtrit
+
+    value, influence = 0.0, np.zeros(len(estimates[0].labelled))
+    freedom: list[int] = []
+    for sign, parts, power in zip((-1.0, 1.0)[-len(estimates) :], estimates, powers, strict=True):
+        units = _labelled_units(parts.labelled, design.clusters)
+        freedom.append(units - 1 - (design.tuned and power > 0))
+        psi = parts.influence(power)
+        if not design.asymptotic and freedom[-1] > 0:
+            psi = np.where(parts.labelled, psi * sqrt(units / freedom[-1]), psi)
+        value += sign * parts.value(power)
+        influence = influence + sign * psi
+    units = min(_labelled_units(parts.labelled, design.clusters) for parts in estimates)
+    words = f"{units} {'label' if design.clusters is None else 'labelled cluster'}{'' if units == 1 else 's'}"
+    error = standard_error(influence, design.clusters, corrected=False)
+    if error is None or min(freedom) < 1:
+        return Interval(value, None, None, None, f"no interval: {words}")
+    probability = (1 + design.level) / 2
+    half = error * float(ndtri(probability) if design.asymptotic else stdtrit(min(freedom), probability))
+    method = f"{design.level:.0%} PPI{'++' if design.tuned else ''} interval, {words}"
+    return Interval(value, error, value - half, value + half, method)
+
+
+def _ratio_of_variances(alone: float | None, error: float | None) -> float:
+    """(alone / error)^2; 1 if one of them is not known or both are 0."""
+    if not alone or error is None:
+        return 1.0
+    return (alone / error) ** 2 if error > alone * ROUNDING else 1 / ROUNDING
+
+
+def _labelled_units(labelled: Labelled, clusters: Codes | None) -> int:
+    """The number of clusters that have a label, or of labels without clusters."""
+    chosen = np.flatnonzero(labelled).astype(np.float64)
+    return number_of_units(chosen, None if clusters is None else clusters[labelled])
