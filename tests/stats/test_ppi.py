@@ -31,19 +31,65 @@ def test_values_worked_out_by_hand():
     tuned = ppi_mean(JUDGE, HUMAN)
     assert tuned.power == pytest.approx(7 / 30)
     assert tuned.interval.value == pytest.approx(1 / 4 + 7 / 120)
-    assert tuned.interval.method == "95% PPI++ interval, 4 labels"
+    assert tuned.interval.method == "95% PPI++ Wilson interval, 4 labels"
 
 
 def test_few_labels_get_a_t_interval_with_degrees_of_freedom_for_lambda():
     # The rectifier 1, 0, 0, 0 less 7/30 of the verdicts 1, 1, 0, 0: its squares around the mean, divided by 4 - 2.
+    # A scale of 0 to 10 instead of 0 and 1: not a rate.
     rectifier = HUMAN[:4] - 7 / 30 * JUDGE[:4]
     labelled = ((rectifier - rectifier.mean()) ** 2).sum() / 2 / 4
     unlabelled = (7 / 30) ** 2 * (3 / 16) / 4
-    interval = ppi_mean(JUDGE, HUMAN).interval
-    assert interval.stderr == pytest.approx(sqrt(labelled + unlabelled))
+    interval = ppi_mean(10 * JUDGE, 10 * HUMAN).interval
+    assert interval.method == "95% PPI++ interval, 4 labels"
+    assert interval.stderr == pytest.approx(10 * sqrt(labelled + unlabelled))
     assert interval.high is not None
     # The 97.5 % quantile of Student's t with 2 degrees of freedom is 4.302652729911275.
-    assert interval.high - interval.value == pytest.approx(4.302652729911275 * sqrt(labelled + unlabelled))
+    assert interval.high - interval.value == pytest.approx(43.02652729911275 * sqrt(labelled + unlabelled))
+
+
+def test_a_rate_has_wilsons_interval_with_the_effective_number_of_labels():
+    # 40 labels: the judge is wrong three times in both directions, so no disagreement is added.
+    judge = np.array([1.0] * 20 + [0] * 20 + [1, 0] * 30)
+    human = np.array([0.0] * 3 + [1] * 17 + [1] * 3 + [0] * 17 + [NAN] * 60)
+    # mean .5, cov = 17/40 - 1/4 = .175, lambda = .175 / (1 + 40/60) / (25/99) = .4158
+    power = 0.175 / (5 / 3) / (25 / 99)
+    rectifier = human[:40] - power * judge[:40]
+    variance = rectifier.var() / 38 + power**2 * 0.25 / 60
+    effective, t = 0.25 / variance, 2.0243941645751362  # Student's t with 38 degrees of freedom
+    half = t * sqrt(0.25 / effective + t**2 / (4 * effective**2)) / (1 + t**2 / effective)
+    interval = ppi_mean(judge, human).interval
+    assert interval.stderr == pytest.approx(sqrt(variance))
+    assert (interval.low, interval.high) == (pytest.approx(0.5 - half), pytest.approx(0.5 + half))
+    # With two errors in each direction half an error of each is added: label 1, verdict 0, and the reverse.
+    fewer = np.array([0.0] * 2 + [1] * 18 + [1] * 2 + [0] * 18 + [NAN] * 60)
+    centre = 0.5 - 0.5 * 0.5
+    before = (fewer[:40] - 0.5 * judge[:40]).var() / 39 + 0.25 * 0.25 / 60
+    added = 0.5 * ((1 - centre) ** 2 + (-0.5 - centre) ** 2) / 40**2
+    assert ppi_mean(judge, fewer, power=0.5).interval.stderr == pytest.approx(sqrt(before + added))
+
+
+def test_labels_that_all_agree_do_not_make_the_judge_perfect():
+    judge = np.tile([1.0, 0], 500)
+    human = np.where(np.arange(1000) < 100, judge, NAN)
+    interval = ppi_mean(judge, human).interval
+    assert interval.low is not None
+    assert interval.high is not None
+    # 100 labels without a disagreement exclude error rates above about 3 % ("rule of three"), not above 1 %.
+    assert 0.03 < interval.high - interval.low < 0.09
+
+
+def test_a_rate_stays_within_0_and_1():
+    # The judge is right in the labelled samples but says 1 more often elsewhere: .8 + .9 (1 - .5) is above 1.
+    judge = np.array([1.0] * 5 + [0] * 5 + [1] * 20)
+    human = np.array([1.0] * 8 + [0, 0] + [NAN] * 20)
+    interval = ppi_mean(judge, human, power=0.9).interval
+    assert interval.value == 1
+    assert interval.high == 1
+    assert ppi_mean(judge, human, power=0.9, asymptotic=True).interval.value == pytest.approx(1.25)
+    same = ppi_mean(judge, np.where(np.isnan(human), NAN, 1.0)).interval
+    assert (same.value, same.stderr, same.high) == (1, 0, 1)
+    assert same.low == pytest.approx(1 - 2.2621571627409915**2 / (10 + 2.2621571627409915**2))  # p = 1, n = 10
 
 
 def test_one_label_has_no_interval_and_two_ignore_the_judge():
@@ -58,14 +104,12 @@ def test_one_label_has_no_interval_and_two_ignore_the_judge():
 def test_clusters_add_influence_values():
     # The labelled samples are one cluster each, twice the same: as many clusters as samples before, the same interval.
     twice = [np.repeat(JUDGE, 2), np.repeat(HUMAN, 2)]
-    alone, clustered = (
-        ppi_mean(JUDGE, HUMAN, power=0.5),
-        ppi_mean(*twice, clusters=np.repeat(np.arange(8), 2), power=0.5),
-    )
+    alone = ppi_mean(JUDGE, HUMAN, power=0.5)
+    clustered = ppi_mean(*twice, clusters=np.repeat(np.arange(8), 2), power=0.5)
     assert clustered.interval.value == pytest.approx(alone.interval.value)
     assert clustered.interval.stderr == pytest.approx(alone.interval.stderr)
     assert clustered.interval.low == pytest.approx(alone.interval.low)
-    assert clustered.interval.method == "95% PPI interval, 4 labelled clusters"
+    assert clustered.interval.method == "95% PPI Wilson interval, 4 labelled clusters"
 
 
 def test_equal_probabilities_change_lambda_only_by_its_scale():

@@ -112,10 +112,15 @@ def wilson_interval(estimate: Estimate, clusters: Codes | None = None, level: fl
     else:
         z = float(stdtrit(count - 1, (1 + level) / 2))
         n = min(p * (1 - p) / error**2, len(estimate.influence)) if error > ROUNDING else float(count)
+    low, high = wilson_bounds(p, n, z)
+    return Interval(p, error, low, high, f"{level:.0%} Wilson interval, {_units(count, clusters)}")
+
+
+def wilson_bounds(p: float, n: float, z: float) -> tuple[float, float]:
+    """The bounds of Wilson's interval for a share p of n, which need not be a whole number."""
     middle, width = p + z * z / (2 * n), z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     low, high = (middle - width) / (1 + z * z / n), (middle + width) / (1 + z * z / n)
-    method = f"{level:.0%} Wilson interval, {_units(count, clusters)}"
-    return Interval(p, error, max(0.0, low), min(1.0, high), method)
+    return max(0.0, low), min(1.0, high)
 
 
 def number_of_units(influence: Vector, clusters: Codes | None) -> int:

@@ -17,6 +17,11 @@ If labels were drawn with unequal probabilities pi, a label counts 1/pi, and the
 Every estimate has one influence value per sample, summed within clusters as in `intervals`. The interval is that of
 Student's t. Its degrees of freedom are the number of clusters with labels, less 1, less 1 for an estimated lambda.
 
+Rates (labels are 0, 1 or, for a tie, .5; verdicts are in [0, 1]) have Wilson's interval instead, with the effective
+number of labels theta (1 - theta) / SE^2. If judge and humans disagree in fewer than three labels in one direction,
+half a disagreement in that direction is added to the variance: 100 labels that all agree do not show that the judge is
+perfect. In simulations these intervals cover 95 % to 97 % from 100 labels on; t intervals cover 85 % in the worst case.
+
 References:
     Angelopoulos, Bates, Fannjiang, Jordan and Zrnic (2023). Prediction-Powered Inference. Science 382.
     Angelopoulos, Duchi and Zrnic (2023). PPI++: Efficient Prediction-Powered Inference. arXiv:2311.01453.
@@ -41,10 +46,12 @@ from multimodal_eval.stats.intervals import (
     cluster_sums,
     number_of_units,
     standard_error,
+    wilson_bounds,
 )
 
 __all__ = ["PpiEstimate", "ppi_difference", "ppi_mean"]
 
+FEW_DISAGREEMENTS = 3  # with fewer in one direction, half of one is added to the variance
 MIN_UNITS = 3  # labelled clusters: with fewer, the power cannot be estimated, and the judge is ignored
 
 Labelled = NDArray[np.bool_]
@@ -74,6 +81,9 @@ class _Parts:
     slope_influence: Vector
     labelled: Labelled
     label_variance: float  # of one label
+    share: float  # the sum of the squared shares of the labels: 1/n if all count the same
+    rare: tuple[tuple[float, float], ...] | None  # of a rate: the label and verdict of rare disagreements
+    mean_verdict: float  # of the labelled samples
 
     @property
     def labels(self) -> int:
@@ -84,6 +94,12 @@ class _Parts:
 
     def influence(self, power: float) -> Vector:
         return self.base_influence - power * self.slope_influence
+
+    def added_variance(self, power: float, units: int) -> float:
+        """The variance that half a disagreement in each rare direction adds."""
+        centre = self.base - power * self.mean_verdict
+        squares = (((label - power * verdict) - centre) ** 2 for label, verdict in self.rare or ())
+        return 0.5 * sum(squares) * max(self.share, 1 / units) ** 2 if power > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +226,18 @@ def _mean_parts(judge: Vector, human: Vector, labelled: Labelled, weights: Vecto
     if len(rest_judge):
         slope[others] -= samples * (rest_judge - mean_rest) / len(rest_judge)
     variance = fsum(shares * (truth - mean_truth) ** 2) * len(truth) / max(len(truth) - 1, 1)
-    return _Parts(mean_truth, mean_verdict - mean_rest, base, slope, labelled, variance)
+    rare = _rare_disagreements(judge, truth, verdicts)
+    return _Parts(
+        mean_truth, mean_verdict - mean_rest, base, slope, labelled, variance, fsum(shares * shares), rare, mean_verdict
+    )
+
+
+def _rare_disagreements(judge: Vector, truth: Vector, verdicts: Vector) -> tuple[tuple[float, float], ...] | None:
+    """The directions (label, verdict) in which few labels disagree; None if the estimate is not a rate."""
+    if not np.isin(truth, (0.0, 0.5, 1.0)).all() or judge.min() < 0 or judge.max() > 1:
+        return None
+    counts = {(1.0, 0.0): (truth - verdicts >= 0.5).sum(), (0.0, 1.0): (verdicts - truth >= 0.5).sum()}
+    return tuple(direction for direction, count in counts.items() if count < FEW_DISAGREEMENTS)
 
 
 def _best_power(parts: _Parts, judge: Vector, human: Vector, clusters: Codes | None, *, weighted: bool) -> float:
@@ -258,9 +285,25 @@ def _interval(estimates: list[_Parts], powers: list[float], design: _Design) -> 
     if error is None or min(freedom) < 1:
         return Interval(value, None, None, None, f"no interval: {words}")
     probability = (1 + design.level) / 2
-    half = error * float(ndtri(probability) if design.asymptotic else stdtrit(min(freedom), probability))
+    quantile = float(ndtri(probability) if design.asymptotic else stdtrit(min(freedom), probability))
     method = f"{design.level:.0%} PPI{'++' if design.tuned else ''} interval, {words}"
-    return Interval(value, error, value - half, value + half, method)
+    if len(estimates) == 1 and estimates[0].rare is not None and not design.asymptotic:
+        error = sqrt(error**2 + estimates[0].added_variance(powers[0], units))
+        return _rate_interval(
+            value, error, quantile, estimates[0], units, method.replace("interval", "Wilson interval")
+        )
+    return Interval(value, error, value - quantile * error, value + quantile * error, method)
+
+
+def _rate_interval(value: float, error: float, quantile: float, parts: _Parts, units: int, method: str) -> Interval:
+    """Wilson's interval with the effective number of labels, at most the number of samples."""
+    value = min(max(value, 0.0), 1.0)
+    if error <= ROUNDING:  # all labels are equal
+        return Interval(value, error, *wilson_bounds(value, units, quantile), method)
+    margin = 0.5 / parts.labels
+    inside = min(max(value, margin), 1 - margin)
+    low, high = wilson_bounds(inside, min(inside * (1 - inside) / error**2, len(parts.labelled)), quantile)
+    return Interval(value, error, min(low, value), max(high, value), method)
 
 
 def _ratio_of_variances(alone: float | None, error: float | None) -> float:
