@@ -8,7 +8,7 @@ import msgspec
 
 from multimodal_eval.core.generation_config import Detail, GenerationConfig, MediaAs, Parameters, Price
 
-__all__ = ["UNASKED", "Combine", "Criterion", "JudgeConfig", "JudgeForm", "JudgeModel", "Orders", "Shown"]
+__all__ = ["UNASKED", "Combine", "Criterion", "JudgeConfig", "JudgeForm", "JudgeModel", "JudgeUntil", "Orders", "Shown"]
 
 JudgeForm = Literal[
     "scale",  # a number on a scale
@@ -43,6 +43,15 @@ class JudgeModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
     price: Price | None = None  # set by the run: from the price file
 
 
+class JudgeUntil(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """When a judge may stop comparing two systems before all samples are compared."""
+
+    width: Annotated[float, msgspec.Meta(gt=0, lt=0.5)] | None = None  # half the width of the win rate's interval
+    ranked: bool = False  # when it is certain which of the two is better
+    margin: Annotated[float, msgspec.Meta(gt=0, lt=0.5)] | None = None  # or that the win rate is so close to a half
+    confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95  # that the intervals of all pairs are always right
+
+
 class JudgeConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
     """A judge, as in its YAML file and in run.json. Keys come from the environment and are never part of it."""
 
@@ -70,7 +79,8 @@ class JudgeConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     detail: Detail | None = None
     frames: Annotated[int, msgspec.Meta(ge=1)] | None = None
     media_as: MediaAs = "data"
-    # Not part of the signature: how fast, how long, how expensive.
+    # Not part of the signature: how many, how fast, how long, how expensive.
+    until: JudgeUntil | None = None
     concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
     timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
     retries: Annotated[int, msgspec.Meta(ge=0)] | None = None

@@ -196,6 +196,20 @@ class GenerationInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     stopped: str | None = None  # why generation stopped before all samples were answered
 
 
+class ComparedPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Two systems whose comparisons could stop early: how many samples were compared, and what is certain then."""
+
+    system: str
+    baseline_system: str
+    compared: int  # samples, out of the population from which they were drawn
+    population: int
+    win_rate: float | None = None  # of the first system, with an interval that is valid at any time; None if unscored
+    low: float | None = None
+    high: float | None = None
+    outcome: Literal["better", "worse", "equal", "open"]  # equal: the win rate is within the margin around a half
+    is_stopped: bool = False  # before all samples were compared
+
+
 class JudgingInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The verdicts of a judge on the samples of a run."""
 
@@ -207,6 +221,7 @@ class JudgingInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     output_tokens: int = 0
     cost: float | None = None  # by the price file of the user
     currency: str | None = None
+    pairs: list[ComparedPair] = []  # with `until`, once it is decided
 
 
 class ReportedScore(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

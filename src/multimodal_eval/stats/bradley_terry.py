@@ -285,7 +285,7 @@ def _maximum(likelihood: _Likelihood) -> Vector:
 
 def _laplacian(weights: Matrix) -> Matrix:
     """The sum over pairs of their weight times (e_i - e_j)(e_i - e_j)', for a symmetric matrix of weights."""
-    return np.diag(weights.sum(axis=1)) - weights
+    return np.asarray(np.diag(weights.sum(axis=1)) - weights, np.float64)
 
 
 def _squares(comparisons: Comparisons, likelihood: _Likelihood, point: Vector) -> Matrix:

@@ -1,0 +1,292 @@
+"""Stop comparing two systems when it is certain enough which of them is better.
+
+The samples of the run are in the order in which they were drawn, so that the comparisons of every pair of systems are
+draws without replacement. Decisions about a pair look only at a prefix of its comparisons whose verdicts are all there,
+so that quick verdicts do not bias them, and only at fixed lengths of the prefix: a resumed run decides the same.
+The intervals of all pairs hold together: each has the level 1 - (1 - confidence) / number of pairs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from multimodal_eval.analysis.compared_systems import compared_systems
+from multimodal_eval.core.arrow import booleans, integer_values
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.judge_config import JudgeUntil
+from multimodal_eval.core.records import ComparedPair, JudgingInfo, RunInfo
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.scoring import rows_to_score
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.evaluation.judge_metric import JudgeMetric
+from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.judges.question import Place, Verdict
+from multimodal_eval.judges.verdict_tables import exchanges_kind, rows_of, verdicts_kind
+from multimodal_eval.run.plan import Plan
+from multimodal_eval.stats.betting import confidence_sequence
+from multimodal_eval.stats.intervals import Interval
+
+__all__ = ["PairStopper", "check_until", "pair_stopper", "stop_notes"]
+
+_FIRST_LOOK, _GROWTH = 20, 1.05  # samples before the first decision, and how much the prefix grows until the next
+_EVEN = 0.5
+
+Codes = NDArray[np.int64]
+Outcome = Literal["better", "worse", "equal", "open"]
+
+
+def check_until(metric: JudgeMetric) -> None:
+    """Refuse settings with which a judge cannot stop."""
+    until, form = metric.config.until, metric.config.form
+    if until is None:
+        return
+    if form != "pairwise":
+        raise ConfigError(f"{metric.name}: `until` is for comparisons of two systems, but its form is {form}")
+    if (until.width is None) != until.ranked:
+        raise ConfigError(f"{metric.name}: `until` needs either `width` or `ranked`")
+    if until.margin is not None and not until.ranked:
+        raise ConfigError(f"{metric.name}: `margin` belongs to `ranked`")
+
+
+def pair_stopper(plan: Plan, folder: RunFolder, info: RunInfo, metric: JudgeMetric) -> PairStopper | None:
+    """What decides when the pairs of a run are compared enough; None if all samples are compared."""
+    until = metric.config.until
+    if until is None:
+        return None
+    check_until(metric)
+    codes: dict[tuple[str, str], int] = {}
+    rows = np.zeros(sum(info.parts), np.int64)
+    for row, systems in enumerate(compared_systems(folder, len(info.parts))):
+        rows[row] = codes.setdefault((systems.system, systems.others[0]), len(codes))
+    return PairStopper(plan, folder, info.parts, metric, until, list(codes), rows)
+
+
+@dataclass
+class _Pair:
+    """The comparisons of two systems so far."""
+
+    names: tuple[str, str]
+    rows: Codes  # of the run, in the order of drawing
+    values: list[float] = field(default_factory=list)  # of the prefix whose verdicts are all there; NaN if unscored
+    next: int = _FIRST_LOOK  # samples at the next decision
+    interval: Interval | None = None  # at the last decision
+    compared: int | None = None  # samples at the decision to stop
+
+    @property
+    def population(self) -> int:
+        return len(self.rows)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the verdicts for the next decision are there."""
+        return self.compared is None and self.next < self.population and len(self.values) >= self.next
+
+
+@dataclass
+class _Part:
+    """The samples of a part that are scored, with the numbers of their questions."""
+
+    samples: dict[int, Sample]
+    questions: dict[int, int]
+
+
+class PairStopper:
+    """Collects the verdicts of a run and decides, pair by pair, whether they are enough."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: RunFolder,
+        sizes: list[int],
+        metric: JudgeMetric,
+        until: JudgeUntil,
+        names: list[tuple[str, str]],
+        pair_of_row: Codes,
+    ) -> None:
+        self.plan, self.folder, self.metric, self.until = plan, folder, metric, until
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._pairs = [_Pair(pair, np.flatnonzero(pair_of_row == code)) for code, pair in enumerate(names)]
+        self._pair_of_row = pair_of_row
+        self._places = np.zeros(len(pair_of_row), np.int64)  # of a row among those of its pair
+        for pair in self._pairs:
+            self._places[pair.rows] = np.arange(pair.population)
+        self._parts: dict[int, _Part] = {}
+        self._replies: dict[int, dict[Place, Exchange]] = defaultdict(dict)
+        self._undecided = len(self._pairs)
+        self._due: dict[int, _Pair] = {}  # by the number of the first row
+
+    @property
+    def level(self) -> float:
+        """The level of each interval, so that all of them hold together."""
+        return 1 - (1 - self.until.confidence) / len(self._pairs)
+
+    def wants(self, row: int) -> bool:
+        """Whether a row is compared. False once its pair is decided, unless the decision is by this row."""
+        compared = self._pair(row).compared
+        return compared is None or int(self._places[row]) < compared
+
+    def may_ask(self, row: int, ahead: int) -> bool:
+        """Whether a row may be asked now: before the next decision, about `ahead` further rows are asked."""
+        pair = self._pair(row)
+        further = ceil(ahead / max(1, self._undecided))
+        return pair.next >= pair.population or int(self._places[row]) < pair.next + further
+
+    def _pair(self, row: int) -> _Pair:
+        return self._pairs[int(self._pair_of_row[row])]
+
+    def prepare(self, part: int) -> None:
+        """Read the samples of a part. `seen` does so if it has to."""
+        if part in self._parts:
+            return
+        start = int(self._starts[part])
+        batch = self.folder.read_batch(part)
+        rows = rows_to_score(self.metric, batch, self.plan.config.patterns)
+        samples = {start + row: sample for row, sample in zip(rows.tolist(), batch.take(rows), strict=True)}
+        questions = {row: len(self.metric.questions(sample)) for row, sample in samples.items()}
+        self._parts[part] = _Part(samples, questions)
+
+    def seen(self, row: int, place: Place, exchange: Exchange) -> None:
+        """Note the reply to a question."""
+        pair = self._pair(row)
+        if int(self._places[row]) < len(pair.values):  # asked again
+            return
+        self._replies[row][place] = exchange
+        self._advance(pair)
+
+    def restore(self, parts: Iterable[int]) -> None:
+        """Note the verdicts of committed parts."""
+        for part in parts:
+            for row, place, exchange in rows_of(self.folder.read_part(verdicts_kind(self.metric.name), part)):
+                self.seen(row, place, exchange)
+
+    def _advance(self, pair: _Pair) -> None:
+        """Score the comparisons that continue the prefix."""
+        while len(pair.values) < pair.population:
+            value = self._value(int(pair.rows[len(pair.values)]))
+            if value is None:
+                return
+            pair.values.append(value)
+            if pair.is_due:
+                self._due[int(pair.rows[0])] = pair
+
+    def _value(self, row: int) -> float | None:
+        """The score of a row, NaN if it is unscored; None if a verdict is missing."""
+        part = int(np.searchsorted(self._starts, row, side="right")) - 1
+        self.prepare(part)
+        known = self._parts[part]
+        if row not in known.samples:
+            return np.nan
+        replies = self._replies.get(row, {})
+        if len(replies) < known.questions[row]:
+            return None
+        verdicts = [Verdict(place, replies[place].outcome) for place in sorted(replies)]
+        score = self.metric.score_of(known.samples[row], verdicts)
+        self._replies.pop(row, None)
+        return np.nan if score.value is None else score.value
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the verdicts for the next decision about a pair are there."""
+        return bool(self._due)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether no further comparison is wanted."""
+        return not self._undecided
+
+    def look(self) -> None:
+        """Decide about every pair whose verdicts are there."""
+        while self._due:
+            _, pair = self._due.popitem()
+            while pair.is_due:
+                pair.interval = self._interval(np.array(pair.values[: pair.next]), pair.population)
+                if pair.interval is not None and self._is_certain(pair.interval):
+                    pair.compared = pair.next
+                    self._undecided -= 1
+                pair.next = max(pair.next + 1, ceil(pair.next * _GROWTH))
+
+    def _interval(self, values: NDArray[np.float64], population: int) -> Interval | None:
+        if not np.isfinite(values).any():
+            return None
+        return confidence_sequence(values, population, (0.0, 1.0), width=self.until.width, level=self.level)
+
+    def _is_certain(self, interval: Interval) -> bool:
+        low, high = _ends(interval)
+        if self.until.width is not None:
+            return (high - low) / 2 <= self.until.width
+        return self._outcome(interval) != "open"
+
+    def _outcome(self, interval: Interval) -> Outcome:
+        low, high = _ends(interval)
+        if low > _EVEN:
+            return "better"
+        if high < _EVEN:
+            return "worse"
+        margin = 0.0 if self.until.margin is None else self.until.margin
+        return "equal" if low >= _EVEN - margin and high <= _EVEN + margin else "open"
+
+    def pairs(self) -> list[ComparedPair]:
+        """What is certain about every pair, after all verdicts are there."""
+        for pair in self._pairs:
+            if pair.compared is None:
+                self._advance(pair)  # over the last rows, if they are unscored
+        return [self._described(pair) for pair in self._pairs]
+
+    def _described(self, pair: _Pair) -> ComparedPair:
+        interval = pair.interval
+        if pair.compared is None:
+            interval = self._interval(np.array(pair.values), pair.population)
+        return ComparedPair(
+            system=pair.names[0],
+            baseline_system=pair.names[1],
+            compared=len(pair.values) if pair.compared is None else pair.compared,
+            population=pair.population,
+            win_rate=None if interval is None else interval.value,
+            low=None if interval is None else interval.low,
+            high=None if interval is None else interval.high,
+            outcome="open" if interval is None else self._outcome(interval),
+            is_stopped=pair.compared is not None,
+        )
+
+    def trim(self) -> None:
+        """Remove stored verdicts on comparisons after the decisions. Doing so again changes nothing."""
+        for part in range(len(self._starts) - 1):
+            for kind in (exchanges_kind(self.metric.name), verdicts_kind(self.metric.name)):
+                table: pa.Table = self.folder.read_part(kind, part)
+                rows = integer_values(table.column("row"))
+                wanted = np.array([self.wants(row) for row in rows.tolist()], np.bool_)
+                if not wanted.all():
+                    self.folder.write_part(kind, part, table.filter(booleans(wanted)).combine_chunks())
+
+
+def _ends(interval: Interval) -> tuple[float, float]:
+    assert interval.low is not None
+    assert interval.high is not None
+    return interval.low, interval.high
+
+
+def stop_notes(info: RunInfo) -> list[str]:
+    """What the results say about judges that could stop early."""
+    return [note for judging in info.judging.values() if judging.pairs for note in _notes(judging)]
+
+
+def _notes(judging: JudgingInfo) -> list[str]:
+    pairs = judging.pairs
+    compared, population = sum(pair.compared for pair in pairs), sum(pair.population for pair in pairs)
+    if not any(pair.is_stopped for pair in pairs):
+        return [f"all {population:,} comparisons were needed"]
+    stopped = sum(pair.is_stopped for pair in pairs)
+    saved = f"{1 - compared / population:.0%} of the comparisons saved"
+    which = f"{stopped} of {len(pairs)} pairs of systems were certain before all samples were compared"
+    return [
+        f"{compared:,} of {population:,} comparisons, {saved}: {which}",
+        "the intervals of the pairs account for the stop; those of the results do not",
+    ]
