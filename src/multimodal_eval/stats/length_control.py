@@ -73,8 +73,8 @@ def length_effect(preferences: Vector, length_difference: Vector, difficulty: Ve
 def fit_length_model(preferences: Vector, length_difference: Vector, difficulty: Vector | None = None) -> LengthModel:
     """Fit the regression by Newton's method.
 
-    With the features x_i, the residuals e_i = y_i - p_i and H = sum_i p_i (1 - p_i) x_i x_i', the influence of a pair is
-    n H^-1 ( x_i e_i + (dU/ds) ds_i / n ). Its second term is what the pair changes through the standard deviation s:
+    With the features x_i, the residuals e_i = y_i - p_i and H = sum_i p_i (1 - p_i) x_i x_i', the influence of a pair
+    is n H^-1 ( x_i e_i + (dU/ds) ds_i / n ). Its second term is what the pair changes through the standard deviation s:
     U is the sum of x_i e_i, and ds_i = ((d_i - mean)^2 - s^2) / 2s.
     """
     y = np.asarray(preferences, dtype=np.float64)
