@@ -328,6 +328,10 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
         from multimodal_eval.analysis.classification import store_classification
 
         store_classification(Run.with_results(folder, info, results), plan.task.headline)
+    if info.judging:
+        from multimodal_eval.analysis.judges import store_judges
+
+        store_judges(Run.with_results(folder, info, results))
     if not plan.config.skip_lint:
         folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), worker.facts))
     folder.clear_scratch()

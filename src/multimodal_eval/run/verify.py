@@ -27,6 +27,7 @@ __all__ = ["Verification", "verify_run"]
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # other versions of NumPy may add in another order
 _NUMBERS = ("value", "stderr", "low", "high")
+JUDGES = "judges.json"
 _OTHERS = ("method", "n_scored", "n_total", "unscored", "reasons", "warnings")
 
 
@@ -44,7 +45,8 @@ class Verification:
 def verify_run(location: Location, *, deep: bool = False) -> Verification:
     """Compare all files of a run with their checksums.
 
-    With `deep`, also recompute the results from the stored scores, as far as the metrics are registered here or means.
+    With `deep`, also recompute the results from the stored scores, as far as the metrics are registered here or means,
+    and the findings about judges from the stored verdicts.
     """
     folder = RunFolder(location)
     damaged = list(faults(folder))
@@ -69,7 +71,9 @@ def _deep_faults(folder: RunFolder, info: RunInfo, notes: list[str]) -> Iterator
         wrong = list(_wrong_rows(folder, info))
         yield from wrong
         if not wrong:
-            yield from _wrong_results(Run.with_results(folder, info, folder.read_results()), notes)
+            run = Run.with_results(folder, info, folder.read_results())
+            yield from _wrong_results(run, notes)
+            yield from _wrong_judges(run)
     except MultimodalEvalError as error:
         yield Fault(RESULTS, f"cannot be recomputed: {error}")
 
@@ -135,6 +139,32 @@ def _wrong_results(run: Run, notes: list[str]) -> Iterator[Fault]:
                 yield from _differences(f"{name} of {column}={value}", known.metrics.get(name), computed)
 
 
+def _wrong_judges(run: Run) -> Iterator[Fault]:
+    """Findings of judges.json that differ from the stored verdicts."""
+    if not run.info.judging:
+        return
+    from multimodal_eval.analysis.judges import findings
+
+    stored, computed = run.folder.read_judges(), findings(run)
+    for name, before, now in _unequal("", msgspec.to_builtins(stored), msgspec.to_builtins(computed)):
+        yield Fault(JUDGES, f"{name} is {_shown(before)}, but the verdicts give {_shown(now)}")
+
+
+def _unequal(name: str, stored: Any, computed: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Where two JSON values differ by more than rounding."""
+    if isinstance(stored, dict) and isinstance(computed, dict):
+        for key in dict.fromkeys([*stored, *computed]):
+            yield from _unequal(f"{name}.{key}".lstrip("."), stored.get(key), computed.get(key))
+    elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
+        for number, pair in enumerate(zip(stored, computed, strict=True)):
+            yield from _unequal(f"{name}.{number}", *pair)
+    elif isinstance(stored, float) and isinstance(computed, float):
+        if not isclose(stored, computed, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE):
+            yield name, stored, computed
+    elif stored != computed:
+        yield name, stored, computed
+
+
 def _differences(name: str, stored: Entry | None, entry: Entry) -> Iterator[Fault]:
     if stored is None:
         yield Fault(RESULTS, f"{name} is missing")
@@ -160,8 +190,11 @@ def _figure_differences(name: str, stored: Figure, figure: Figure) -> Iterator[F
 
 
 def _difference(name: str, stored: object, computed: object) -> Fault:
-    before, now = (msgspec.json.encode(_plain(value)).decode() for value in (stored, computed))
-    return Fault(RESULTS, f"{name} is {before}, but the scores give {now}")
+    return Fault(RESULTS, f"{name} is {_shown(stored)}, but the scores give {_shown(computed)}")
+
+
+def _shown(value: object) -> str:
+    return msgspec.json.encode(_plain(value)).decode()
 
 
 def _plain(value: Any) -> Any:
