@@ -47,8 +47,8 @@ def test_one_judge_and_two_repetitions_by_hand():
 
 def test_judges_without_repetitions():
     # Rows 1 2, 3 3, 4 6: sample means 1.5, 3, 5, judge means 8/3 and 11/3, of all 19/6.
-    # var(c) + var(e): residuals of each row are +-(d - 1) / 2 with the difference d of its judges: 0, 1, -1 -> 0, .5, .5;
-    # MS_c = 2 (.25 + .25) / 2 = .5; MS_b = 3 (1/4 + 1/4) / 1 = 1.5, var(b) = (1.5 - .5) / 3 = 1/3.
+    # The judges differ by 1, 0 and 2, by 1 on average: the residuals of the rows are 0, ±.5 and ±.5.
+    # MS_c = 2 (.25 + .25) / 2 = .5 = var(c) + var(e); MS_b = 3 (1/4 + 1/4) / 1 = 1.5, var(b) = (1.5 - .5) / 3 = 1/3.
     parts = variance_parts(np.array([[[1.0], [2]], [[3], [3]], [[4], [6]]]))
     assert parts.judges == pytest.approx(0.5 + 1 / 3)
     assert parts.repeats is None

@@ -113,9 +113,7 @@ def _rate(hits: Vector, clusters: Codes | None) -> Rate:
     if not len(hits):
         return Rate(count=0, total=0, value=None, low=None, high=None)
     estimate = interval(mean_estimate(Rows(hits)), clusters, values=hits)
-    return Rate(
-        count=int(hits.sum()), total=len(hits), value=estimate.value, low=estimate.low, high=estimate.high
-    )
+    return Rate(count=int(hits.sum()), total=len(hits), value=estimate.value, low=estimate.low, high=estimate.high)
 
 
 def _rate_of(hits: list[bool], rows: list[int], verdicts: StoredVerdicts) -> Rate:
@@ -269,12 +267,11 @@ def _self_preference(run: Run, verdicts: StoredVerdicts) -> Iterator[str]:
     systems = sorted({*_systems(run), *verdicts.systems})
     for model in dict.fromkeys(model.model for model in verdicts.config.models):
         for system, families in shared_families(model, systems).items():
-            same = "is the judged system" if _same(model, system) else f"and the judged system {system} are of the family"
-            family = "" if _same(model, system) else f" {' and '.join(families)}"
-            yield (
-                f"the judge {model} {same}{family}: judges prefer answers of their own family. "
-                "Add a judge of another family, or human labels"
-            )
+            if _same(model, system):
+                who = f"the judge {model} also wrote the answers"
+            else:
+                who = f"the judge {model} and the judged system {system} are of the family {' and '.join(families)}"
+            yield f"{who}: judges prefer answers of their own family. Add a judge of another family, or human labels"
 
 
 def _systems(run: Run) -> Iterator[str]:

@@ -54,6 +54,10 @@ def show_run(run: Run) -> None:
         out.print(f"  samples and reasons: mmeval lint {as_text(run.folder.label)}", soft_wrap=True)
     if run.info.generation is not None:
         _show_generation(run)
+    if run.info.judging:
+        from multimodal_eval.cli.show_judges import show_judges
+
+        show_judges(run)
     out.print("\nsignatures", style="bold")
     if run.info.generation is not None:
         out.print(f"  {as_text(run.info.generation.signature)}", style="dim", soft_wrap=True)

@@ -332,9 +332,14 @@ def metric_and_part(name: str, metrics: Container[str]) -> tuple[str, str]:
     return head, tail
 
 
+def is_name(name: str) -> bool:
+    """Whether a name is valid as a column and file name, and not one that a run uses itself."""
+    return _NAME.fullmatch(name) is not None and name not in RESERVED_NAMES
+
+
 def check_name(name: str) -> None:
     """Refuse a name that is not valid as a column or file name, or that a run uses itself."""
-    if not _NAME.fullmatch(name) or name in RESERVED_NAMES:
+    if not is_name(name):
         raise ConfigError(
             f"{name!r} cannot name a metric: use letters, digits, '_' and '-', and not {', '.join(RESERVED_NAMES)}"
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 
 from multimodal_eval.core.errors import RunFolderError, shorten
+from multimodal_eval.core.metric import is_name
 from multimodal_eval.core.records import COMPOSITE, Entry, Results, RunInfo
 
 __all__ = ["check_info", "check_results", "check_together"]
@@ -43,6 +44,9 @@ def _info_faults(info: RunInfo) -> Iterator[str]:
     for name, (low, high) in info.bounds.items():
         if not all(bound is None or isfinite(bound) for bound in (low, high)):
             yield f"the bounds of {shorten(name)} are not finite"
+    for name in info.judging:  # names files
+        if not is_name(name):
+            yield f"{shorten(name)} cannot be the metric of a judge"
     if info.state in ("scoring", "done"):  # signatures are stored with the corpus statistics
         missing = [name for name in info.metrics if name not in info.signatures]
         if missing:

@@ -13,6 +13,7 @@ from multimodal_eval.analysis.scored_rows import ScoredRows
 from multimodal_eval.core.records import CompositeEntry, Finding, MetricEntry, to_json
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.tasks_config import LABEL_METRICS
+from multimodal_eval.report.judges import JudgeView, judge_views
 from multimodal_eval.report.remarks import warnings
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class OneRun:
     classification: Classification | None
     dialogue: DialogueReport | None
     generation: GenerationSummary | None
+    judges: list[JudgeView]
     config: str
 
 
@@ -53,6 +55,7 @@ def one_run(rows: ScoredRows) -> OneRun:
         _classification(run),
         _dialogue(run),
         generation_summary(run.folder, run.info),
+        _judges(run),
         to_json(run.info.config).decode(),
     )
 
@@ -71,6 +74,15 @@ def _classification(run: Run) -> Classification | None:
     from multimodal_eval.analysis.classification import classification_of
 
     return classification_of(run)
+
+
+def _judges(run: Run) -> list[JudgeView]:
+    """What is known about the judges of a run that asked some."""
+    if not run.info.judging:
+        return []
+    from multimodal_eval.analysis.judges import judges_of
+
+    return judge_views(run.info, judges_of(run))
 
 
 def _dialogue(run: Run) -> DialogueReport | None:

@@ -6,8 +6,8 @@ the mean squares of the analysis of variance,
 
     var(e) = MS_e,  var(c) = (MS_c - MS_e) / R,  var(b) = (MS_b - MS_c) / nR,  var(a) = (MS_a - MS_c) / JR
 
-Without repetitions var(c) and var(e) cannot be told apart; with one judge, MS_e takes the place of MS_c. Estimates below
-0 become 0.
+Without repetitions var(c) and var(e) cannot be told apart; with one judge, MS_e takes the place of MS_c. Estimates
+below 0 become 0.
 
 Reference:
     Searle, Casella and McCulloch (1992). Variance Components. Wiley, chapter 4.

@@ -104,6 +104,7 @@ class Pages:
             return self._page("progress.html", run=run, progress=run.progress(), generation=run.generation)
         content = {"results": run.run.outcome, "warnings": warnings(run.run), "lint": _lint(run)}
         content["crosswalk"], content["generation"] = crosswalk_if_any(run.run), run.generation
+        content["judges"] = run.judges
         return self._page("run.html", run=run, fields=FIELDS, composite=composite_parts(run.run), **content)
 
     def run_export(self, request: Request) -> Response:
@@ -157,6 +158,7 @@ class Pages:
         texts = [text for name in REFERENCES for text in listed(sample[name])]
         media, more_images = media_of(sample)
         outcome = run.outcome_of(row)
+        metrics = [metric_of(run, name, scores) for name in run.metrics]
         return self._page(
             "sample.html",
             run=run,
@@ -167,7 +169,8 @@ class Pages:
             inputs=inputs_of(sample),
             marked=highlighted(sample["generated_answer"] or "", list(dict.fromkeys(texts))),
             metadata=decoded(sample["metadata"]) or {},
-            metrics=[metric_of(run, name, scores) for name in run.metrics],
+            metrics=metrics,
+            judged=run.verdicts_on(row, {metric.name: metric.details for metric in metrics}),
             media=media,
             more_images=more_images,
             query=query,

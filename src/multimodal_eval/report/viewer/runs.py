@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.analysis.generation import GenerationSummary, StoredAnswer, generation_summary, stored_answers
+from multimodal_eval.analysis.verdicts_of_sample import ShownVerdict, verdicts_of_sample
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import metric_and_part
@@ -26,6 +27,8 @@ from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_content import is_content
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.judges.verdict_tables import exchanges_kind, verdicts_kind
+from multimodal_eval.report.judges import JudgeView, judge_views
 from multimodal_eval.run.generation.answer_parts import JOURNAL, records_of
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
@@ -157,6 +160,25 @@ class ViewedRun:
         if self.info.generation is None or part not in self._answered:
             return None
         return stored_answers(self.folder, part, [row - (self.ends[part - 1] if part else 0)])[0]
+
+    @cached_property
+    def judges(self) -> list[JudgeView]:
+        """What is stored about the judges. It is not computed here, which would read all verdicts."""
+        self._refuse_outside(self.folder.path / "judges.json")
+        return judge_views(self.info, self.folder.read_judges())
+
+    def verdicts_on(self, row: int, details: Mapping[str, object]) -> dict[str, list[ShownVerdict]]:
+        """The verdicts on a row by metric; `details` are those of its scores."""
+        judged: dict[str, list[ShownVerdict]] = {}
+        part = self.part_of(row)
+        for metric in self.info.judging:
+            for kind in (verdicts_kind(metric), exchanges_kind(metric)):
+                self._refuse_outside(self.folder.path / part_name(kind, part))
+            config = self.info.config.judges.get(metric)
+            models = [] if config is None else [model.model for model in config.models]
+            if verdicts := verdicts_of_sample(self.folder, metric, part, row, models, details.get(metric)):
+                judged[metric] = verdicts
+        return judged
 
     @cached_property
     def committed(self) -> int:
