@@ -91,8 +91,10 @@ def test_the_ranking_is_kept_by_system():
 
 @pytest.mark.parametrize(
     "ranking",
-    ["[1, 2, 3]", "[1, 2, 3, 4, 4]", "[1, 2, 3, 5]", "[0, 1, 2, 3]", "[1, [2, [3, 4]]]", "[1, 2, [], 3, 4]"]
-    + ['["1", 2, 3, 4]', "[1.0, 2, 3, 4]", "[true, 2, 3, 4]", "{}", "4", "null", '"1 > 2 > 3 > 4"'],
+    [
+        *("[1, 2, 3]", "[1, 2, 3, 4, 4]", "[1, 2, 3, 5]", "[0, 1, 2, 3]", "[1, [2, [3, 4]]]", "[1, 2, [], 3, 4]"),
+        *('["1", 2, 3, 4]', "[1.0, 2, 3, 4]", "[true, 2, 3, 4]", "{}", "4", "null", '"1 > 2 > 3 > 4"'),
+    ],
 )
 def test_anything_but_every_number_once_is_unreadable(ranking):
     with pytest.raises(UnreadableVerdictError):

@@ -108,6 +108,10 @@ class Pairwise:
 
     def aggregate_part(self, part: str, rows: Rows) -> Estimate:
         """The mean; the length-controlled win rate is what the mean would be if both answers had the same length."""
+        if part == LENGTH_CONTROLLED and rows.stats is not None:
+            from multimodal_eval.stats.length_control import length_controlled
+
+            return length_controlled(rows.values, rows.stats[:, 0])
         return mean_of_values(rows)
 
     def _answers(self, sample: Sample) -> tuple[str, str]:
