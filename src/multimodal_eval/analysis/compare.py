@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.aligned_scores import AlignedScores, aligned_scores, aligned_strata, metric_of
 from multimodal_eval.analysis.averaging import Averaging
+from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference
 from multimodal_eval.analysis.columns import Codes, column_names
+from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.analysis.pairing import (
     pair_runs,
     part_count,
@@ -25,7 +28,7 @@ from multimodal_eval.core.display import p_comparison
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.headline import Entries, shared_headline
 from multimodal_eval.core.metric import metric_and_part
-from multimodal_eval.core.records import COMPOSITE, JsonObject
+from multimodal_eval.core.records import COMPOSITE, Calibrated, Figure, JsonObject
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -51,6 +54,7 @@ class System:
     high: float | None
     method: str
     rank: int | None  # None if not every pair was compared
+    calibrated: Calibrated | None = None  # if the run has human labels
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Pair:
     detectable: float | None
     needed: int | None
     verdict: str  # the second system is "better", "worse", or "no difference shown"
+    calibrated: Figure | None = None  # the difference corrected by human labels, if both runs have them
 
 
 @dataclass(frozen=True)
@@ -102,8 +107,13 @@ class RunComparison:
     headline: str | None = None  # the metric that leads, if it is compared
 
     def to_dict(self) -> JsonObject:
-        """The comparison as a JSON object."""
-        return asdict(self)
+        """The comparison as a JSON object. Without human labels, there are no calibrated values."""
+        content = asdict(self)
+        for record in (each for metric in content["numbers"] for each in (*metric["systems"], *metric["pairs"])):
+            calibrated = record.pop("calibrated")
+            if calibrated is not None:
+                record["calibrated"] = msgspec.to_builtins(calibrated)
+        return content
 
     def worse_than_baseline(self) -> list[str]:
         """One line per metric in which a run is significantly worse than the first of its pair, or has no score."""
@@ -254,8 +264,12 @@ class _Table:
         }
         comparisons = [test([estimates[a]], [estimates[b]], clusters)[0] for a, b in self.pairs]
         adjusted = holm([comparison.p_value for comparison in comparisons])
+        labels = [self._labels(index, name, scored) for index in range(len(self.runs))]
         pairs = [
-            self._pair(a, b, comparison, p_holm, gains[a, b], direction)
+            replace(
+                self._pair(a, b, comparison, p_holm, gains[a, b], direction),
+                calibrated=self._corrected((scores[a], scores[b]), (labels[a], labels[b]), scored),
+            )
             for (a, b), comparison, p_holm in zip(self.pairs, comparisons, adjusted, strict=True)
         ]
         return MetricComparison(
@@ -265,9 +279,39 @@ class _Table:
             int(scored.sum()),
             int((~scored).sum()),
             None if clusters is None else len(np.unique(clusters)),
-            tuple(self._systems(scores, estimates, scored, clusters, pairs)),
+            tuple(
+                replace(system, calibrated=self._calibrated(run_scores, run_labels, scored))
+                for system, run_scores, run_labels in zip(
+                    self._systems(scores, estimates, scored, clusters, pairs), scores, labels, strict=True
+                )
+            ),
             tuple(pairs),
         )
+
+    def _labels(self, index: int, name: str, scored: NDArray[np.bool_]) -> HumanLabels | None:
+        """The human labels that a run was scored with, of the compared samples."""
+        run = self.runs[index]
+        labels = None if self.averaging.strata is not None else labels_of(run.folder, run.info, name)
+        return None if labels is None else labels.of(self.order[index][scored])
+
+    def _calibrated(
+        self, scores: AlignedScores, labels: HumanLabels | None, scored: NDArray[np.bool_]
+    ) -> Calibrated | None:
+        if labels is None:
+            return None
+        return calibrated(scores.values[scored], labels, self.averaging.of(scored).clusters, level=self.level)
+
+    def _corrected(
+        self,
+        scores: tuple[AlignedScores, AlignedScores],
+        labels: tuple[HumanLabels | None, HumanLabels | None],
+        scored: NDArray[np.bool_],
+    ) -> Figure | None:
+        first, second = labels
+        if first is None or second is None:
+            return None
+        values = scores[0].values[scored], scores[1].values[scored]
+        return calibrated_difference(values, (first, second), self.averaging.of(scored).clusters, self.level)
 
     def _pair(
         self,

@@ -15,6 +15,7 @@ import numpy as np
 
 from multimodal_eval.analysis.pairing import MAX_LEFT_OUT
 from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.core.judge_records import Calibration
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import Figure, JsonObject
 from multimodal_eval.stats.correlation import (
@@ -39,6 +40,7 @@ class JudgedSamples:
     notes: list[str] = field(default_factory=list)
     signatures: dict[str, str] = field(default_factory=dict)
     coefficient: str = "tau_b"
+    calibrations: dict[str, Calibration] = field(default_factory=dict)  # of the metrics of a run
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class MetaEvaluation:
     signatures: dict[str, str | None]
     coefficient: str  # used to compare the pairs
     pairs: list[MetricPair]
+    calibrations: dict[str, Calibration] = field(default_factory=dict)  # of a run's metrics on the scale of the labels
 
     def to_dict(self) -> JsonObject:
         """The results as a JSON object."""
@@ -111,6 +114,8 @@ class MetaEvaluation:
                 "comparison": {"coefficient": self.coefficient, "correction": "Holm", "pairs": self.pairs},
             }
         )
+        if self.calibrations:
+            content["calibrations"] = msgspec.to_builtins(self.calibrations)
         return content
 
 
@@ -138,6 +143,7 @@ def meta_evaluation(
         signatures={name: table.signatures.get(name) for name in coefficients},
         coefficient=compared,
         pairs=_pairs({name: values[compared] for name, values in coefficients.items()}, judgments.clusters),
+        calibrations=table.calibrations,
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from multimodal_eval.cli.options import PositiveNumber, RunLocation, format_option, plugin_option, register_plugins
-from multimodal_eval.cli.show import table_of
+from multimodal_eval.cli.show import number, table_of
 from multimodal_eval.cli.terminal import styled
 from multimodal_eval.core.display import DASH, p_value
 
@@ -78,6 +79,8 @@ def _show(comparison: RunComparison, out: Console) -> None:
         for metric in comparison.numbers:
             out.print(_ranking(metric))
             out.print(_pairs(metric))
+    if (table := _calibrated(comparison)) is not None:
+        out.print(table)
     out.print(_power(comparison))
     for line in _remarks(comparison):
         out.print(warning(line), soft_wrap=True)
@@ -105,6 +108,30 @@ def _two_runs(comparison: RunComparison, title: str) -> Table:
             style="bold" if metric.name == comparison.headline else "",
         )
     return table
+
+
+def _calibrated(comparison: RunComparison) -> Table | None:
+    """The differences that are corrected by human labels; None if no two runs have labels."""
+    from multimodal_eval.cli.show import as_text
+
+    several = len(comparison.runs) > 2
+    left = ["metric", "A", "B"] if several else ["metric"]
+    table = table_of("calibrated by human labels", left, ["A", "B", "B - A", "95 % interval", "labels"])
+    for metric in comparison.numbers:
+        systems = {system.name: system.calibrated for system in metric.systems}
+        for pair in metric.pairs:
+            a, b, difference = systems[pair.first], systems[pair.second], pair.calibrated
+            if a is None or b is None or difference is None:
+                continue
+            table.add_row(
+                shown_name(metric),
+                *([as_text(pair.first), as_text(pair.second)] if several else []),
+                *(number(each.value) for each in (a, b)),
+                DASH if difference.value is None else f"{difference.value:+.4f}",
+                DASH if difference.low is None else f"{difference.low:+.4f} … {difference.high:+.4f}",
+                f"{a.labels:,}" if a.labels == b.labels else f"{a.labels:,}, {b.labels:,}",
+            )
+    return table if table.row_count else None
 
 
 def _power(comparison: RunComparison) -> Table:
@@ -178,4 +205,16 @@ def _remarks(comparison: RunComparison) -> list[str]:
         if metric.clusters is not None:
             line = f"standard errors and p-values are based on {metric.clusters:,} groups, not on samples"
             remarks.setdefault(line, []).append(metric.name)
+        for line in dict.fromkeys(_label_remarks(metric)):
+            remarks.setdefault(line, []).append(metric.name)
     return [f"{', '.join(names)}: {line}" for line, names in remarks.items()]
+
+
+def _label_remarks(metric: MetricComparison) -> Iterator[str]:
+    """Why a difference is not calibrated although some runs have human labels."""
+    without = [system.name for system in metric.systems if system.calibrated is None]
+    if 0 < len(without) < len(metric.systems):
+        yield f"no human labels in {', '.join(without)}, so that differences from it are those of the judge"
+    for pair in metric.pairs:
+        if pair.calibrated is not None and pair.calibrated.low is None:
+            yield pair.calibrated.method

@@ -57,8 +57,14 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval judge pairs runs/a --baseline human.jsonl --judge openai:NAME",
         "mmeval judge pairs runs/a runs/b --judge openai:NAME --judge anthropic:NAME",
     ),
+    "judge calibrate": (
+        "mmeval judge calibrate runs/first --human rating",
+        "mmeval judge calibrate runs/first --human labels.jsonl -o runs/calibrated",
+        "mmeval judge calibrate runs/first runs/second --human labels.jsonl --metric helpfulness",
+    ),
     "meta": (
         "mmeval meta judged.csv --human rating --metrics bleu,cider_d",
+        "mmeval meta runs/first --human rating",
         "mmeval meta judged.csv --human ann1,ann2 --scores my_metric",
     ),
     "agree": (
@@ -123,6 +129,7 @@ SHORT: dict[str, str] = {
     "export": "Write runs in formats of other programs.",
     "judge": "Ask models to compare answers.",
     "judge pairs": "Let a judge compare two runs.",
+    "judge calibrate": "Correct a judge's scores by human labels.",
     "meta": "Measure how well metrics agree with people.",
     "agree": "Measure how well annotators agree.",
     "clarity": "Score labels for the CLARITY contest.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from multimodal_eval.cli.judge_calibrate import calibrate
 from multimodal_eval.cli.judge_pairs import pairs
 
 
@@ -13,3 +14,4 @@ def judge() -> None:
 
 
 judge.add_command(pairs)
+judge.add_command(calibrate)

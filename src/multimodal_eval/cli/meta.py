@@ -49,7 +49,8 @@ COEFFICIENTS = {"tau_b": "tau-b", "tau_c": "tau-c", "spearman": "Spearman", "pea
 def meta(data: Any, format_: str, **params: Any) -> None:
     """Measure how well metrics agree with the human judgments in DATA.
 
-    DATA is a file with a column of human scores, a run folder whose samples have one, or a folder with the judgments of
+    DATA is a file with a column of human scores, a run folder whose samples have one (for a judge, this also shows
+    kappa and a calibration curve; --human may then be a file of labels), or a folder with the judgments of
     Flickr8k (ExpertAnnotations.txt or CrowdFlowerAnnotations.txt, and Flickr8k.token.txt; plain or .gz).
     """
     from multimodal_eval.cli.progress import progress_bar
@@ -83,6 +84,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 def _show(results: MetaEvaluation) -> None:
     from multimodal_eval.cli.show import as_text, console, fits
+    from multimodal_eval.cli.show_calibration import show_calibration
     from multimodal_eval.cli.terminal import warning
 
     out = console()
@@ -92,6 +94,8 @@ def _show(results: MetaEvaluation) -> None:
         wide = _comparison_table(results)
         out.print(wide if fits(out, wide) else _comparison_list(results))
         out.print("* differs beyond chance: Holm-corrected p at most 0.05", style="dim")
+    for name, calibration in results.calibrations.items():
+        show_calibration(name, calibration, out)
     lines = [f"{left.judgments:,} judgments excluded: {left.reason}" for left in results.left_out]
     for line in [*lines, *results.notes, *_undefined(results)]:
         out.print(warning(line), soft_wrap=True)

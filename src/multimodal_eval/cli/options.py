@@ -227,6 +227,27 @@ def register_plugins(plugins: tuple[str, ...]) -> None:
         load_plugin(plugin)
 
 
+class HumanColumn(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
+    """COLUMN or METRIC=COLUMN."""
+
+    name = "[METRIC=]COLUMN"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """The metric (empty: all judges) and the column."""
+        if isinstance(value, tuple):
+            return value
+        metric, equals, column = str(value).rpartition("=")
+        if not column.strip() or (equals and not metric.strip()):
+            self.fail(f"{value!r} must be written COLUMN or METRIC=COLUMN", param, ctx)
+        return metric.strip(), column.strip()
+
+
+def human_option(command: Command) -> Command:
+    """Columns with human labels."""
+    text = "Correct the judges' scores by the human labels in this column, or the scores of METRIC; null is no label."
+    return click.option("--human", type=HumanColumn(), multiple=True, help=text)(command)
+
+
 def empty_option(command: Command) -> Command:
     """Whether a metric may be without a single score."""
     text = "Accept metrics that score none of the samples, which is an error otherwise."

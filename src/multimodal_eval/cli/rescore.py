@@ -12,6 +12,7 @@ from multimodal_eval.cli.options import (
     empty_option,
     engine_of,
     engine_options,
+    human_option,
     media_root_option,
     output_options,
     overwrite_option,
@@ -23,11 +24,9 @@ from multimodal_eval.cli.options import (
 @click.command()
 @click.argument("run", type=RunLocation())
 @click.option(
-    "--config",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Read new tasks, weights or metrics from this YAML file.",
+    "--config", type=click.Path(path_type=Path), help="Read new tasks, weights or metrics from this YAML file."
 )
+@human_option
 @click.option(
     "-o",
     "--output",
@@ -40,8 +39,10 @@ from multimodal_eval.cli.options import (
 @media_root_option
 @engine_options
 @output_options
-def rescore(run: Any, config: Path, output: Any, media_roots: tuple[Path, ...], **params: Any) -> None:
+def rescore(run: Any, config: Path | None, output: Any, media_roots: tuple[Path, ...], **params: Any) -> None:
     """Score RUN's samples under another configuration; reuse the scores that stay the same."""
+    if config is None and not params["human"]:
+        raise click.UsageError("name what changes: --config FILE, or --human COLUMN")
     from multimodal_eval.cli.finish import check_names, conclude, shown_if_partly_scored
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run import Run
@@ -51,7 +52,7 @@ def rescore(run: Any, config: Path, output: Any, media_roots: tuple[Path, ...], 
 
     refuse_overwrite_alone({**params, "output": output})
     old = Run(run)
-    settings = overlaid(config, allow_empty=params["allow_empty"])
+    settings = overlaid(config, allow_empty=params["allow_empty"], human=dict(params["human"]) or None)
     plan = rescoring_plan(old, settings, params["plugins"], media_roots)
     check_names(params["fail_under"], plan.names)
     path = output or default_folder(plan)

@@ -37,6 +37,7 @@ def settings_of(params: Params, **more: Any) -> RunConfig:
         headline=params.get("headline"),
         options=options_by_metric(params.get("options", ())),
         by=list(params.get("by", ())) or None,
+        human=dict(params.get("human", ())) or None,
         seed=params["seed"],
         plugins=list(params["plugins"]) or None,
         skip_unavailable=params.get("skip_unavailable"),

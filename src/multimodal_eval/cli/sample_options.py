@@ -14,6 +14,7 @@ from multimodal_eval.cli.options import (
     RunLocation,
     annotators_option,
     empty_option,
+    human_option,
     media_root_option,
     overwrite_option,
     plugin_option,
@@ -59,6 +60,7 @@ _OPTIONS: dict[str, Decorator] = {
     ),
     "questions": questions_option,
     "by": click.option("--by", multiple=True, help="Also score each value of this column separately."),
+    "human": human_option,
     "seed": click.option("--seed", type=int, help="Set the seed of metrics that draw random numbers."),
     "image_root": click.option(
         "--image-root",
@@ -88,7 +90,7 @@ _OPTIONS: dict[str, Decorator] = {
     "annotators": annotators_option,
 }
 _OF_METRICS = (
-    *("metrics", "headline", "options", "labels", "unknown_labels", "by", "skip_lint", "fetching"),
+    *("metrics", "headline", "options", "labels", "unknown_labels", "by", "human", "skip_lint", "fetching"),
     *("skip_unavailable", "allow_empty"),
 )
 

@@ -29,8 +29,8 @@ from multimodal_eval.cli.sample_options import run_options
 
 # Options that also apply to answers that are stored already.
 _OF_SCORES = (
-    *("task", "metrics", "headline", "config", "options", "labels", "unknown_labels", "by", "seed", "skip_lint"),
-    *("fetching", "skip_unavailable"),
+    *("task", "metrics", "headline", "config", "options", "labels", "unknown_labels", "by", "human", "seed"),
+    *("skip_lint", "fetching", "skip_unavailable"),
 )
 
 

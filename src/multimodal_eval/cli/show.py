@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from multimodal_eval.analysis.composite_parts import CompositeParts
-    from multimodal_eval.core.records import Entry, Figure, Finding, LintReport
+    from multimodal_eval.core.records import Calibrated, Entry, Figure, Finding, LintReport
     from multimodal_eval.data.runs.run import Run
 
 DASH, number = display.DASH, display.number
@@ -63,6 +63,8 @@ def show_run(run: Run) -> None:
         out.print(f"  {as_text(run.info.generation.signature)}", style="dim", soft_wrap=True)
     for name, signature in run.info.signatures.items():
         out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
+        if name in run.entries and (corrected := run.entries[name].calibrated):
+            out.print(f"    calibrated: {as_text(corrected.signature)}", style="dim", soft_wrap=True)
         if name in run.entries and (origin := run.entries[name].origin_signature):
             out.print(f"    in its original program: {as_text(origin)}", style="dim", soft_wrap=True)
     if run.is_kept:
@@ -111,10 +113,19 @@ def _results_table(run: Run, omitted: Collection[str]) -> Table:
         first = _shown(name, entry) + star + _unread(entry)
         cells = dict(zip(heads, (first, *_cells(run, name, entry), _coverage(entry)), strict=True))
         table.add_row(*(cells[head] for head in heads if head not in omitted), style="bold" if star else "")
+        if entry.calibrated is not None:
+            cells = dict(zip(heads, _calibrated_cells(run, name, entry.calibrated), strict=True))
+            table.add_row(*(cells[head] for head in heads if head not in omitted), style="bold" if star else "")
         for part, figure in entry.parts.items():
             cells = dict(zip(heads, (f"  .{part}", *_cells(run, f"{name}.{part}", figure), ""), strict=True))
             table.add_row(*(cells[head] for head in heads if head not in omitted), style="dim")
     return table
+
+
+def _calibrated_cells(run: Run, name: str, figure: Calibrated) -> list[str]:
+    """The score that is corrected by human labels, under that of the judge."""
+    label = "label" if figure.labels == 1 else "labels"
+    return [f"  calibrated, {figure.labels:,} {label}", *_cells(run, name, figure), f"{figure.labels:,} {label}"]
 
 
 def _shown(name: str, entry: Entry) -> str:
@@ -186,6 +197,12 @@ def _slice_table(run: Run, column: str, omitted: Collection[str]) -> Table:
             cells = dict(zip(heads, (label, name, score, stderr, between, _coverage(entry)), strict=True))
             table.add_row(*(cells[head] for head in heads if head not in omitted))
             label = ""
+            if entry.calibrated is not None:
+                score, _, stderr, between = _cells(run, name, entry.calibrated)
+                labels = f"{entry.calibrated.labels:,} label{'' if entry.calibrated.labels == 1 else 's'}"
+                shown = "  calibrated" if entry.calibrated.value is not None else "  not calibrated: too few labels"
+                cells = dict(zip(heads, ("", shown, score, stderr, between, labels), strict=True))
+                table.add_row(*(cells[head] for head in heads if head not in omitted))
             for part, figure in entry.parts.items() if entry.value is None else ():  # a metric that has only parts
                 score, _, stderr, between = _cells(run, f"{name}.{part}", figure)
                 cells = dict(zip(heads, ("", f"  .{part}", score, stderr, between, ""), strict=True))

@@ -101,6 +101,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     media_roots: list[str] = []  # set by `--media-root`: further folders that media are read from
     generation: GenerationConfig | None = None  # None: the samples have answers
     judges: dict[str, JudgeConfig] = {}  # metric -> the judge whose verdicts it scores
+    human: dict[str, str] = {}  # metric -> the column with human labels of its answers; "" for all judges
     origin: TaskOrigin | None = None  # set by a task file
     presets: list[str] = []  # set by the run: the presets that its metrics came from
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from multimodal_eval.core.records import Figure
@@ -18,9 +20,20 @@ __all__ = [
     "PanelMember",
     "Rate",
     "Variance",
+    "measures_the_judge",
 ]
 
 JUDGES_FORMAT = 1
+
+
+def measures_the_judge(names: Sequence[str]) -> str:
+    """What is said about scores of judges without human labels, on the terminal and in the report."""
+    many = len(names) > 1
+    return (
+        f"{', '.join(names)}: no human labels, so {'these scores measure' if many else 'this score measures'} what the "
+        f"judge says, not the quality of the answers. Labels of some answers correct {'them' if many else 'it'}: "
+        "--human COLUMN"
+    )
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):

@@ -84,7 +84,8 @@ def _entry_faults(name: str, entry: Entry) -> Iterator[str]:
     counts = (*entry.unscored.values(), *entry.warnings.values(), *(reason.count for reason in entry.reasons))
     if any(not 0 <= count <= entry.n_total for count in counts):
         yield f"the counts of {shorten(name)} are not between 0 and {entry.n_total:,}"
-    for figure in (entry, *entry.parts.values()):
+    calibrated = () if entry.calibrated is None else (entry.calibrated,)
+    for figure in (entry, *entry.parts.values(), *calibrated):
         numbers = (figure.value, figure.stderr, figure.low, figure.high)
         if not all(number is None or isfinite(number) for number in numbers):
             yield f"{shorten(name)} has a value that is not finite"

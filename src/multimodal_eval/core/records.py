@@ -58,6 +58,14 @@ class ReasonCount(msgspec.Struct, frozen=True):
     count: int
 
 
+class Calibrated(Figure, frozen=True, kw_only=True):
+    """A score that is corrected by human labels of a part of the samples; without a value if they are too few."""
+
+    labels: int
+    column: str  # with the labels
+    signature: str  # the method, and a digest of the labels
+
+
 class Entry(Figure, frozen=True, kw_only=True, omit_defaults=True):
     """A metric over some samples: how many are scored, and why the others are not."""
 
@@ -67,6 +75,7 @@ class Entry(Figure, frozen=True, kw_only=True, omit_defaults=True):
     reasons: list[ReasonCount]  # the most frequent ones
     warnings: dict[str, int]
     parts: dict[str, Figure] = {}  # further values of the same metric
+    calibrated: Calibrated | None = None  # if samples have human labels
 
     @property
     def direction(self) -> Direction:

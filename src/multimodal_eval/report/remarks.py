@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from multimodal_eval.core.judge_records import measures_the_judge
+
 if TYPE_CHECKING:
     from multimodal_eval.core.records import Entry
     from multimodal_eval.data.runs.run import Run
@@ -16,11 +18,19 @@ def warnings(run: Run) -> list[str]:
     unanswered = 0 if run.info.counts is None else run.info.counts.unmatched_data
     if unanswered and any(signature.counts_the_corpus for signature in run.info.signatures.values()):
         lines.append(f"the document frequencies also count {unanswered:,} images that have references but no answer")
+    if judged := [name for name in run.info.config.judges if _measures_its_judge(run, name)]:
+        lines.append(measures_the_judge(judged))
     names_by_remark: dict[str, list[str]] = {}  # metrics with the same remark share a line
     for name, entry in run.entries.items():
         for line in _remarks(entry):
             names_by_remark.setdefault(line, []).append(name)
     return lines + [f"{', '.join(names)}: {line}" for line, names in names_by_remark.items()]
+
+
+def _measures_its_judge(run: Run, name: str) -> bool:
+    """Whether a metric has scores of a judge that no human labels correct."""
+    entry = run.entries.get(name)
+    return entry is not None and entry.value is not None and entry.calibrated is None
 
 
 def _remarks(entry: Entry) -> Iterator[str]:

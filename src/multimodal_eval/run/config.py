@@ -37,8 +37,8 @@ def load_config(source: ConfigSource) -> RunConfig:
 def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
     """The configuration with the given settings on top; None and False mean "not given".
 
-    Metric options and the settings of generation are merged one by one: those of the file remain unless they are given
-    again.
+    Metric options, the settings of generation and the columns of human labels are merged one by one: those of the file
+    remain unless they are given again.
     """
     for key in settings:
         if key not in RunConfig.__struct_fields__:
@@ -48,6 +48,8 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
         settings["metrics"] = _split(settings["metrics"])
     if isinstance(settings.get("annotators"), str):
         settings["annotators"] = _split(settings["annotators"])
+    if isinstance(settings.get("human"), str):
+        settings["human"] = {"": settings["human"]}
     changes = {
         key: msgspec.to_builtins(value) for key, value in settings.items() if value is not None and value is not False
     }
@@ -57,6 +59,8 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
         changes["options"] = {**inherited, **merged}
     if isinstance(changes.get("generation"), dict) and isinstance(base.get("generation"), dict):
         changes["generation"] = _merged(base["generation"], changes["generation"])
+    if isinstance(changes.get("human"), dict):
+        changes["human"] = {**base.get("human", {}), **changes["human"]}
     config = with_judges(_converted({**base, **changes}, "the settings"))
     # Absolute paths: a resumed run must find plug-ins, images and the files in options from any working directory.
     return msgspec.structs.replace(
@@ -100,6 +104,8 @@ def _absolute(key: str, value: Any) -> Any:
 
 
 def _converted(content: Any, source: str) -> RunConfig:
+    if isinstance(content, dict) and isinstance(content.get("human"), str):  # the column of all judges
+        content = {**content, "human": {"": content["human"]}}
     try:
         return msgspec.convert(content, RunConfig)
     except msgspec.ValidationError as error:

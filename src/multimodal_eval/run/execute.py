@@ -32,6 +32,7 @@ from multimodal_eval.run.generation.metered import is_refused
 from multimodal_eval.run.generation.step import Generation, refuse_remote
 from multimodal_eval.run.generation.until import settled_until, stopper_of
 from multimodal_eval.run.grouping import refuse_missing_keys
+from multimodal_eval.run.human import refuse_bad_labels
 from multimodal_eval.run.incomplete import refuse_incomplete, refuse_open
 from multimodal_eval.run.isolation import has_died, noting_death, score_without_crashes
 from multimodal_eval.run.nothing_scored import refuse_missing_fields, refuse_unscored
@@ -119,6 +120,7 @@ def _read_and_score(
     if generation is not None:  # whatever can be refused is refused before anything is asked
         refuse_missing_fields(planned_for(worker, info), worker.folder, info, is_answered=False)
         refuse_bad_samples(worker, len(info.parts), executor)
+        refuse_bad_labels(worker.plan, worker.folder, info)
         info = generation.begin(worker.folder, info)
     _generate_and_score(worker, info, executor, progress, generation)
 
@@ -144,6 +146,7 @@ def score_answers(worker: Worker, info: RunInfo, executor: Executor, progress: P
 
 def judge_and_fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> RunInfo:
     """Ask the judges of the run, then gather the corpus statistics. Whatever can be refused is refused first."""
+    refuse_bad_labels(worker.plan, worker.folder, info)
     if worker.plan.judges:
         from multimodal_eval.run.judging.step import judge
 

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from multimodal_eval.analysis.human_labels import column_of
+from multimodal_eval.analysis.judge_calibration import calibration
 from multimodal_eval.analysis.meta import JudgedSamples, MetaEvaluation, meta_evaluation
 from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.errors import (
@@ -26,6 +28,7 @@ from multimodal_eval.core.metric import is_number, metric_and_part
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.labels.human import WORDS
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.flickr8k import ANNOTATIONS, formats_in, read_flickr8k
 from multimodal_eval.data.readers.inputs import FileInput
@@ -36,6 +39,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, located
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.evaluation.tasks_config import PRESETS
+from multimodal_eval.run.calibrate import calibrated_metrics, labels_for, labels_from
 from multimodal_eval.run.evaluate import evaluate
 from multimodal_eval.stats.correlation import COEFFICIENTS
 from multimodal_eval.stats.intervals import Vector
@@ -82,12 +86,34 @@ def _table(path: Location, request: Request, progress: Progress) -> JudgedSample
     if isinstance(path, str) or (path / "run.json").is_file():  # a URL can only be a run
         _refuse(request, "a run folder", "format_in", "options", "map", "limit", "plugins")
         _require_human(request)
-        return _run_table(Run(path), request, request.metrics)
+        return _labelled_table(Run(path), request)
     if path.is_dir():
         return _flickr8k_table(path, request, progress)
     if request.format_in is not None:
         raise ConfigError(f"--format-in {request.format_in} needs a folder, but {path} is not a folder")
     return _file_table(path, request, progress)
+
+
+def _labelled_table(run: Run, request: Request) -> JudgedSamples:
+    """The scores of a run with labels in columns of its samples or in a file, and how well judges are calibrated."""
+    labels = labels_from(",".join(request.human))
+    if labels.records is None:
+        table = _run_table(run, request, request.metrics)
+        judged = [name for name in run.metrics if column_of(run.info.config, name) or name in run.info.config.judges]
+        chosen = [name for name in request.metrics or judged if name in judged]
+    else:
+        chosen = calibrated_metrics(run, labels, request.metrics)
+        ratings = [labels_for(run, name, labels).ratings for name in chosen]
+        if any(not np.array_equal(ratings[0], each, equal_nan=True) for each in ratings[1:]):
+            raise ConfigError(
+                f"{labels.name} has different labels for {' and '.join(chosen)}. Name one: --metrics NAME"
+            )
+        table = _run_table(run, msgspec.structs.replace(request, human=()), chosen)
+        table.human = ratings[0]
+    for name in chosen if run.info.config.strata is None else ():
+        if name in run.info.means:
+            table.calibrations[name] = calibration(run, name, labels_for(run, name, labels))
+    return table
 
 
 def _require_human(request: Request) -> None:
@@ -213,7 +239,7 @@ def _sample_table(samples: Sequence[Sample], request: Request, file: str | None)
     signs = {name: -1.0 if name in request.lower else 1.0 for name in request.scores}
     return JudgedSamples(
         clusters=[f"id {s.id}" if s.group is None else f"group {s.group}" for s in samples],
-        human=np.stack([columns[name] for name in request.human], axis=1),
+        human=np.stack([columns[name] for name in request.human] or [np.full(len(samples), np.nan)], axis=1),
         metrics={name: signs[name] * columns[name] for name in request.scores},
         notes=[f"lower values of {name} are better; their sign is reversed" for name in request.lower],
     )
@@ -227,6 +253,8 @@ def _number(sample: Sample, column: str, delimited: bool, problems: Problems, fi
     if delimited and isinstance(value, str):
         with suppress(ValueError):
             value = float(value)
+    if isinstance(value, str):  # yes and no, win, tie and loss
+        value = WORDS.get(value.strip().lower(), value)
     where = {"file": file, "id": sample.id, "field": column, "value": shorten(value)}
     if not is_number(value):
         problems.add("TYPE", f"`{column}` must be a number. Got {shorten(value)} instead.", **where)

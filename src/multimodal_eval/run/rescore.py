@@ -14,6 +14,7 @@ from multimodal_eval.core.errors import ConfigError, RunFolderError, Unavailable
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import FIELDS
+from multimodal_eval.data.labels.human import STORED, HumanLabel, store_labels, stored_labels
 from multimodal_eval.data.runs.grants import granted, refuse_requests
 from multimodal_eval.data.runs.own_runs import remember
 from multimodal_eval.data.runs.run import Run
@@ -101,7 +102,11 @@ def rescoring_plan(
     names = metric_names(overlaid({**inherited, **changes}))
     options_kept = {name: options for name, options in inherited.get("options", {}).items() if name in names}
     changed = {name: {**options_kept.get(name, {}), **options} for name, options in changes.pop("options", {}).items()}
-    settings = overlaid({**inherited, **changes, "options": {**options_kept, **changed}})
+    human = {name: column for name, column in inherited.get("human", {}).items() if not name or name in names}
+    if not any(name in inherited.get("judges", {}) for name in names):
+        human.pop("", None)
+    human |= changes.get("human", {})
+    settings = overlaid({**inherited, **changes, "options": {**options_kept, **changed}, "human": human})
     refuse_requests(old.folder, old.info, kept_settings(settings, changes, changed), media_roots)
     with missing_plugins_explained(old.folder, old.info):
         plan = make_plan(settings, stored=old.info.signatures)
@@ -118,8 +123,12 @@ def carry_over(
     *,
     is_durable: bool = True,
     overwrite: bool | None = None,
+    labels: list[HumanLabel] | None = None,
 ) -> RunFolder:
-    """Create a new folder with the old samples, reuse unchanged scores and compute the rest."""
+    """Create a new folder with the old samples, reuse unchanged scores and compute the rest.
+
+    `labels` are human labels of a file, which the new folder records; by default, those that the old folder has.
+    """
     info = msgspec.structs.replace(
         describe(plan, old.info.source),
         input=old.info.input,
@@ -140,6 +149,8 @@ def carry_over(
         execute.discarded_if_refused(folder),
     ):
         remember(folder, info)
+        if STORED in plan.config.human.values():
+            store_labels(folder, stored_labels(old.folder) if labels is None else labels)
         continue_carrying(old, plan, folder, executor, progress)
     return folder
 

@@ -12,7 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.averaging import NOTHING_SCORED, Aggregate, Averaging, no_figure
+from multimodal_eval.analysis.calibrated import MIN_LABELS, calibrated, label_notes
 from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores, selected
+from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.arrow import integer_values
@@ -35,6 +37,7 @@ from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.generation.epochs import EPOCH_SD, with_epochs
 from multimodal_eval.run.generation.stopped import notes_of, with_sequence
+from multimodal_eval.run.human import notes_on_labels
 from multimodal_eval.run.plan import Plan
 
 SHOWN_REASONS = 5
@@ -47,16 +50,20 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
     slices = _SliceTables(_slices(folder, parts, plan.config.by))
     names = column_names(folder, parts)
     metrics: dict[str, MetricEntry] = {}
+    notes = [*plan.notes, *notes_of(info), *notes_on_labels(info)]
     for metric in plan.metrics:
         column = read_column(folder, parts, names, metric.name, metric.bounds)
-        entry = _entry(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric))
+        labels = labels_of(folder, info, metric.name)
+        entry = _entry(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric), labels)
+        if labels is not None:
+            notes += label_notes(metric.name, column.values, labels, averaging.clusters)
         metrics[metric.name] = MetricEntry(
             **fields_of(_of_generation(entry, metric, column, averaging, info)),
             direction=metric.direction,
             signature=info.signatures[metric.name].text,
             origin_signature=metric.origin_signature(Rows(column.values[column.scored], column.stats)),
         )
-        slices.add(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric))
+        slices.add(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric), labels)
     for name, reason in plan.unavailable.items():
         metrics[name] = _never_scored(total, reason)
     composite = None
@@ -80,7 +87,7 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
         metrics=metrics,
         composite=composite,
         slices=slices.entries(),
-        notes=[*plan.notes, *notes_of(info)],
+        notes=notes,
         kinds=_kinds(plan, metrics),
     )
 
@@ -97,10 +104,11 @@ def recomputed(
         column = read_column(folder, parts, names, name, info.bounds_of(name))
         aggregate = mean_estimate if metric is None else metric.aggregate
         aggregate_part = _mean_of_part if metric is None or name == COMPOSITE else metric.aggregate_part
-        entries[name] = _entry(column, aggregate, averaging, aggregate_part)
+        labels = labels_of(folder, info, name)
+        entries[name] = _entry(column, aggregate, averaging, aggregate_part, labels)
         if metric is not None and name != COMPOSITE:
             entries[name] = _of_generation(entries[name], metric, column, averaging, info)
-        slices.add(column, aggregate, averaging, aggregate_part)
+        slices.add(column, aggregate, averaging, aggregate_part, labels)
     return entries, slices.entries()
 
 
@@ -164,6 +172,8 @@ def _entry(
     aggregate: Aggregate,
     averaging: Averaging,
     aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
+    labels: HumanLabels | None = None,
+    min_labels: int = 1,
 ) -> Entry:
     scored = column.scored
     if scored.any() or not column.has_parts.any():
@@ -183,6 +193,9 @@ def _entry(
             part: _part(values, column, partial(aggregate_part, part), averaging)
             for part, values in column.parts.items()
         },
+        calibrated=None
+        if labels is None
+        else calibrated(column.values, labels, averaging.clusters, minimum=min_labels),
     )
 
 
@@ -244,11 +257,13 @@ class _SliceTables:
         aggregate: Aggregate,
         averaging: Averaging,
         aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
+        labels: HumanLabels | None = None,
     ) -> None:
-        """Add a metric to every slice."""
+        """Add a metric to every slice; few labels in a slice give no calibrated value."""
         for by, values in self._rows.items():
             for value, rows in values.items():
-                entry = _entry(column.at(rows), aggregate, averaging.of(rows).alone(), aggregate_part)
+                averages, of_slice = averaging.of(rows).alone(), None if labels is None else labels.of(rows)
+                entry = _entry(column.at(rows), aggregate, averages, aggregate_part, of_slice, MIN_LABELS)
                 self._entries[by][value][column.name] = entry
 
     def entries(self) -> dict[str, dict[str, Slice]]:

@@ -176,6 +176,12 @@ def _differences(name: str, stored: Entry | None, entry: Entry) -> Iterator[Faul
     if stored.parts.keys() != entry.parts.keys():
         yield _difference(f"{name}.parts", list(stored.parts), list(entry.parts))
         return
+    if (stored.calibrated is None) != (entry.calibrated is None):
+        yield Fault(RESULTS, f"{name} is {'not ' if stored.calibrated is None else ''}calibrated by human labels")
+    elif stored.calibrated is not None and entry.calibrated is not None:
+        yield from _figure_differences(f"{name}, calibrated,", stored.calibrated, entry.calibrated)
+        if stored.calibrated.signature != entry.calibrated.signature:
+            yield _difference(f"{name}.calibrated", stored.calibrated.signature, entry.calibrated.signature)
     for part, figure in entry.parts.items():
         yield from _figure_differences(f"{name}.{part}", stored.parts[part], figure)
 

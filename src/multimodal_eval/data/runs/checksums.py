@@ -102,6 +102,8 @@ class Checksums:
         advice = f"Recompute it with: mmeval score --resume {quote(self._storage.label)}"
         if name == "run.json":
             advice = "Restore it from a copy, or score the samples again"
+        elif name == "human.json":
+            advice = "Restore it from a copy, or calibrate the run again with the file of labels"
         return DamagedFileError(self._storage.label, name, problem, advice)
 
     # other files

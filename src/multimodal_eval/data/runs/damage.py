@@ -41,7 +41,7 @@ def faults(folder: RunFolder) -> Iterator[Fault]:
     except DamagedFileError as error:
         yield Fault("run.json", error.problem)
         return
-    for name in (RESULTS, "lint.json", "classification.json", "judges.json", MANIFEST, EXCHANGES):
+    for name in (RESULTS, "lint.json", "classification.json", "judges.json", "human.json", MANIFEST, EXCHANGES):
         yield from _fault_of(folder, name, is_needed=name == RESULTS and info.state == "done")
     yield from _faults_of_data(folder, info)
 

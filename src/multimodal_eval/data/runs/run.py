@@ -17,6 +17,7 @@ from multimodal_eval.core.metric import Kind, metric_and_part
 from multimodal_eval.core.optional import require
 from multimodal_eval.core.record_checks import check_together
 from multimodal_eval.core.records import (
+    Calibrated,
     CompositeEntry,
     JsonObject,
     LintReport,
@@ -114,6 +115,12 @@ class Run:
             raise UnknownNameError("result of this run", name, self.keys())
         entry: JsonObject = msgspec.to_builtins(figure)
         return entry
+
+    def calibrated(self, metric: str) -> Calibrated | None:
+        """The score of a metric, corrected by human labels, with its interval; None if the run has no labels for it."""
+        if metric not in self.entries:
+            raise UnknownNameError("metric of this run", metric, list(self.entries))
+        return self.entries[metric].calibrated
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())

@@ -14,6 +14,7 @@ results.json                 the aggregates, and the checksum of the manifest; w
 lint.json                    warnings about the scores
 report.html                  the HTML report, if a command has written one
 classification.json          classes, confusions and annotators, if the composite is a macro F1
+human.json                   human labels of the answers, if they come from a file; otherwise the samples have them
 judges.json                  flips, length, agreement and calibration of the judges
 scores.jsonl                 the scores as JSON lines, if a command has written them
 checksums/                   the checksums of files that are not in the manifest yet
@@ -32,7 +33,7 @@ SCRATCH = "scratch"
 REPLACED = f"replaced{TEMPORARY}"
 _CONTENT = {
     *("run.json", "samples", "answers", "exchanges", "verdicts", "state", "scores", "results.json", "lint.json"),
-    *("report.html", "classification.json", "judges.json", "scores.jsonl"),
+    *("report.html", "classification.json", "judges.json", "human.json", "scores.jsonl"),
     *(checksums.MANIFEST, checksums.EXCHANGES, checksums.FOLDER, SCRATCH),
 }
 

@@ -1,0 +1,121 @@
+"""Scores and differences of scores, corrected by human labels of a part of the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.analysis.averaging import figure_of, no_figure
+from multimodal_eval.analysis.human_labels import HumanLabels
+from multimodal_eval.core.records import Calibrated, Figure, fields_of
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.stats.intervals import LEVEL, Codes, Vector
+from multimodal_eval.stats.missing_labels import selection_p_value
+from multimodal_eval.stats.ppi import PpiEstimate, ppi_difference, ppi_mean
+
+__all__ = ["FEW_LABELS", "MIN_LABELS", "calibrated", "calibrated_difference", "estimate_by_labels", "label_notes"]
+
+MIN_LABELS = 10  # of a slice: with fewer, there is no calibrated value
+FEW_LABELS = 30  # with fewer, the interval is wide and relies on the t distribution
+NOT_RANDOM = 0.001  # the p-value below which labelled samples are said to differ from the others
+VERSION = "1"  # of the method
+
+
+def signature_of(labels: HumanLabels) -> str:
+    """The method and the labels of a calibrated score."""
+    settings = {"human": labels.column, "labels": labels.digest}
+    return str(Signature("ppi++", VERSION, settings | ({} if labels.probability is None else {"weights": "inverse"})))
+
+
+def estimate_by_labels(
+    values: Vector, labels: HumanLabels, clusters: Codes | None = None, level: float = LEVEL
+) -> PpiEstimate | None:
+    """The PPI++ estimate over the scored samples; `values` is NaN if unscored. None without a label among them."""
+    scored = ~np.isnan(values)
+    human = labels.values[scored]
+    if np.isnan(human).all():
+        return None
+    probability = None if labels.probability is None else labels.probability[scored]
+    codes = None if clusters is None else clusters[scored]
+    return ppi_mean(values[scored], human, clusters=codes, probability=probability, level=level)
+
+
+def calibrated(
+    values: Vector, labels: HumanLabels, clusters: Codes | None = None, *, minimum: int = 1, level: float = LEVEL
+) -> Calibrated:
+    """The corrected score; without a value if fewer than `minimum` scored samples have a label."""
+    count = int((~np.isnan(values) & ~np.isnan(labels.values)).sum())
+    estimate = estimate_by_labels(values, labels, clusters, level) if count >= minimum else None
+    if estimate is None:
+        needed = f", and {minimum} are needed" if count else ""
+        figure = no_figure(f"no calibrated value: {count} human label{'' if count == 1 else 's'}{needed}")
+    else:
+        figure = figure_of(estimate.interval)
+    return Calibrated(**fields_of(figure), labels=count, column=labels.column, signature=signature_of(labels))
+
+
+def calibrated_difference(
+    values: tuple[Vector, Vector],
+    labels: tuple[HumanLabels, HumanLabels],
+    clusters: Codes | None = None,
+    level: float = LEVEL,
+) -> Figure:
+    """The second run minus the first, over samples in the same order; all of them must be scored in both."""
+    (a, b), (human_a, human_b) = values, (each.values for each in labels)
+    if np.isnan(human_a).all() or np.isnan(human_b).all():
+        return no_figure("no calibrated value: a run has no human label of the compared samples")
+    probability, second = (each.probability for each in labels)
+    if not _are_equal(probability, second, ~np.isnan(human_a) & ~np.isnan(human_b)):
+        return no_figure("no calibrated value: the runs chose samples for labelling with different probabilities")
+    if probability is not None and second is not None:
+        probability = np.where(np.isnan(probability), second, probability)
+    estimate = ppi_difference(a, human_a, b, human_b, clusters=clusters, probability=probability, level=level)
+    return figure_of(estimate.interval)
+
+
+def _are_equal(first: Vector | None, second: Vector | None, both: NDArray[np.bool_]) -> bool:
+    """Whether samples that are labelled in both runs were drawn with the same probabilities."""
+    if first is None or second is None:
+        return first is second
+    return bool(np.array_equal(first[both], second[both]))
+
+
+def label_notes(name: str, values: Vector, labels: HumanLabels, clusters: Codes | None = None) -> Iterator[str]:
+    """What to know about the labels of a metric before its calibrated score is believed."""
+    scored, labelled = ~np.isnan(values), ~np.isnan(labels.values)
+    count = int((scored & labelled).sum())
+    if unscored := int((labelled & ~scored).sum()):
+        yield f"{name}: {unscored:,} of {int(labelled.sum()):,} human labels are of unscored samples and are not used"
+    if 0 < count < FEW_LABELS:
+        labels_are = f"only {count} human label{' is' if count == 1 else 's are'}"
+        yield f"{name}: {labels_are} used: the calibrated interval is wide. Label at least {FEW_LABELS} samples"
+    if labels.probability is None and count:
+        codes = None if clusters is None else clusters[scored]
+        p_value = selection_p_value(values[scored], labelled[scored], codes)
+        if p_value is not None and p_value < NOT_RANDOM:
+            here, others = (float(values[scored & rows].mean()) for rows in (labelled, ~labelled))
+            yield (
+                f"{name}: the labelled samples are not like the others (mean score {here:.4f} and {others:.4f}, "
+                f"p < {NOT_RANDOM:g}). If they were not chosen at random, the calibrated value is wrong. "
+                "Give the probability with which each was chosen in the column `human_weight`"
+            )
+    yield from _agreement_note(name, labels)
+
+
+def _agreement_note(name: str, labels: HumanLabels) -> Iterator[str]:
+    """How well several annotators agree."""
+    if labels.ratings.shape[1] < 2:
+        return
+    from multimodal_eval.stats.alpha import krippendorff_alpha
+
+    rated = ~np.isnan(labels.ratings)
+    twice = int((rated.sum(axis=1) >= 2).sum())
+    if not twice:
+        yield f"{name}: no sample has labels of two annotators, so that their agreement is not known"
+        return
+    alpha = krippendorff_alpha(labels.ratings, level="interval", resamples=0)
+    shown = alpha.reason if alpha.value is None else f"{alpha.value:.2f}"
+    annotators = labels.ratings.shape[1]
+    yield f"{name}: {annotators} annotators, {twice:,} samples with several labels, Krippendorff's alpha {shown}"

@@ -1,0 +1,202 @@
+"""The human labels of a run's samples: from a column of their metadata, or from a file of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.errors import ConfigError, InputError, Problem, did_you_mean, shorten
+from multimodal_eval.core.metric import Bounds, Metric
+from multimodal_eval.core.records import RunInfo
+from multimodal_eval.data.labels.human import (
+    STORED,
+    WEIGHT,
+    HumanLabel,
+    LabelError,
+    label_value,
+    probability_of,
+    stored_labels,
+)
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.stats.intervals import Codes, Vector
+
+__all__ = ["HumanLabels", "check_human", "column_of", "file_labels", "human_columns", "labels_of"]
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class HumanLabels:
+    """The labels of all samples of a run for one metric, in input order."""
+
+    column: str  # or the name of the file
+    ratings: Vector  # samples x annotators; NaN if there is no label
+    probability: Vector | None  # with which a sample was chosen for labelling; NaN if that is not known
+    digest: str
+
+    @property
+    def values(self) -> Vector:
+        """The mean of the annotators' labels; NaN if a sample has none."""
+        counts = (~np.isnan(self.ratings)).sum(axis=1)
+        sums = np.nansum(self.ratings, axis=1)
+        means: Vector = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+        return means
+
+    def of(self, rows: NDArray[np.bool_] | Codes) -> HumanLabels:
+        """The labels of the selected rows."""
+        probability = None if self.probability is None else self.probability[rows]
+        return HumanLabels(self.column, self.ratings[rows], probability, self.digest)
+
+
+def column_of(config: RunConfig, metric: str) -> str | None:
+    """The column with the labels of a metric; None if it has none."""
+    shared = config.human.get("") if metric in config.judges else None
+    return config.human.get(metric, shared)
+
+
+def human_columns(config: RunConfig) -> set[str]:
+    """The columns that hold human labels or their probabilities, which no model may see."""
+    return {name for text in config.human.values() for name in _split(text)} | ({WEIGHT} if config.human else set())
+
+
+def check_human(config: RunConfig, metrics: Sequence[Metric]) -> None:
+    """Refuse labels that no metric of the run can use."""
+    by_name = {metric.name: metric for metric in metrics}
+    for name, column in config.human.items():
+        if not _split(column):
+            raise ConfigError("`human` must name a column of the samples. Got an empty name.")
+        if name == "" and not any(metric in config.judges for metric in by_name):
+            raise ConfigError(
+                f"--human {column}: this run has no judge. Name the metric that the labels correct: "
+                f"--human METRIC={column}. It computes {', '.join(by_name)}"
+            )
+        if name and name not in by_name:
+            hint = did_you_mean(name, list(by_name))
+            raise ConfigError(f"--human {name}={column}: this run does not compute {name!r}.{hint}")
+        if name and not by_name[name].averages:
+            raise ConfigError(f"{name} is not a mean over samples, so that human labels of samples cannot correct it")
+    if config.human and config.strata is not None:
+        raise ConfigError("`human` and `strata` exclude each other: weighted means cannot be corrected by labels yet")
+
+
+def labels_of(folder: RunFolder, info: RunInfo, metric: str) -> HumanLabels | None:
+    """The labels that the run has for a metric; None if it has none. Raises InputError with all problems."""
+    column = column_of(info.config, metric)
+    if column is None:
+        return None
+    if column == STORED:
+        return file_labels(folder, info, metric, stored_labels(folder), STORED)
+    return column_labels(folder, info, metric, column)
+
+
+def column_labels(folder: RunFolder, info: RunInfo, metric: str, column: str) -> HumanLabels:
+    """The labels in a column of the samples' metadata, or in several, one per annotator and separated by commas."""
+    names, bounds, problems = _split(column), info.bounds_of(metric), Problems()
+    ids: list[str] = []
+    ratings: list[list[float]] = []
+    weights: list[float] = []
+    seen: dict[str, None] = {}
+    for part in range(len(info.parts)):
+        for sample in folder.read_samples(part, ("metadata",)):
+            seen.update(dict.fromkeys(sample.metadata))
+            ids.append(sample.id)
+            ratings.append([_label(sample.metadata.get(name), bounds, name, sample.id, problems) for name in names])
+            weights.append(_weight(sample.metadata.get(WEIGHT), sample.id, problems))
+    for name in names:
+        if name not in seen:
+            known = did_you_mean(name, list(seen)) if seen else " The samples have no further columns."
+            hint = f" For labels in a file: mmeval judge calibrate RUN --human {name}" if "." in name else ""
+            raise ConfigError(f"--human {name}: no sample has that column.{known}{hint}")
+    problems.raise_if_any()
+    return _labels(column, ids, np.array(ratings, dtype=np.float64), np.array(weights, dtype=np.float64))
+
+
+def file_labels(
+    folder: RunFolder, info: RunInfo, metric: str, labels: Iterable[HumanLabel], name: str, run: str | None = None
+) -> HumanLabels:
+    """The labels of a file for a metric. `name` is that of the file, and `run` keeps only the labels of that run."""
+    ids: list[str] = []
+    for part in range(len(info.parts)):
+        ids += folder.read_part("samples", part, ["id"]).column("id").to_pylist()
+    rows = {sample: row for row, sample in enumerate(ids)}
+    problems, bounds = Problems(), info.bounds_of(metric)
+    chosen = [each for each in labels if each.metric in (None, metric) and (run is None or each.run in (None, run))]
+    annotators = {each: column for column, each in enumerate(dict.fromkeys(label.annotator for label in chosen))}
+    ratings = np.full((len(ids), max(1, len(annotators))), np.nan)
+    weights = np.full(len(ids), np.nan)
+    for label in chosen:  # the last label of an annotator counts
+        where = {"file": name, "line": label.line, "id": label.id}
+        row = rows.get(label.id)
+        if row is None:
+            problems.add("UNMATCHED", "the label belongs to no sample of the run.", **where)
+            continue
+        try:
+            value = label_value(label.label, bounds)
+        except LabelError as fault:
+            problems.add("LABEL", f"{fault}.", **where)
+            continue
+        ratings[row, annotators[label.annotator]] = np.nan if value is None else value
+        if label.human_weight is not None:
+            weights[row] = label.human_weight
+    problems.raise_if_any()
+    return _labels(name, ids, ratings, weights)
+
+
+def _labels(column: str, ids: Sequence[str], ratings: Vector, weights: Vector) -> HumanLabels:
+    """The checked labels: some sample has one, and inclusion probabilities are known for all labelled samples or none.
+
+    Probabilities without a label do not matter.
+    """
+    labelled = ~np.isnan(ratings).all(axis=1)
+    if not labelled.any():
+        message = f"--human {column}: none of {len(ids):,} samples has a label: every value is null or blank."
+        raise InputError([Problem(code="EMPTY", message=message, field=column)])
+    weighted = labelled & ~np.isnan(weights)
+    if weighted.any() and not weighted[labelled].all():
+        without = np.flatnonzero(labelled & ~weighted).tolist()
+        message = (
+            f"`{WEIGHT}` is missing for {len(without):,} of {int(labelled.sum()):,} labelled samples. "
+            "It must have the probability with which each of them was chosen: 1 for samples that are always labelled."
+        )
+        raise InputError([Problem(code="WEIGHT", message=message, id=ids[without[0]], field=WEIGHT)])
+    content = [
+        (ids[row], ratings[row].tolist(), float(weights[row]) if weighted.any() else None)
+        for row in np.flatnonzero(labelled).tolist()
+    ]
+    digest = sha256(msgspec.json.encode(sorted(content, key=lambda item: item[0]))).hexdigest()[:12]
+    return HumanLabels(column, ratings, weights if weighted.any() else None, digest)
+
+
+def _label(value: object, bounds: Bounds, column: str, sample: str, problems: Problems) -> float:
+    try:
+        number = label_value(value, bounds)
+    except LabelError as fault:
+        problems.add("LABEL", f"`{column}`: {fault}.", id=sample, field=column, value=shorten(value))
+        return np.nan
+    return np.nan if number is None else number
+
+
+def _weight(value: object, sample: str, problems: Problems) -> float:
+    try:
+        number = probability_of(value)
+    except LabelError as fault:
+        problems.add("WEIGHT", f"{fault}.", id=sample, field=WEIGHT, value=shorten(value))
+        return np.nan
+    return np.nan if number is None else number
+
+
+def _split(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def with_human(human: Mapping[str, str] | str) -> dict[str, str]:
+    """The setting `human` as a mapping: a name alone is the column of all judges."""
+    return {"": human} if isinstance(human, str) else dict(human)

@@ -1,0 +1,201 @@
+"""Correct the scores of finished runs by human labels. Nothing is asked, and no score is computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from multimodal_eval.analysis.calibrated import calibrated_difference
+from multimodal_eval.analysis.human_labels import HumanLabels, column_labels, file_labels
+from multimodal_eval.analysis.judge_calibration import calibration
+from multimodal_eval.analysis.pairing import (
+    pair_runs,
+    require_same_data,
+    require_same_signatures,
+    run_names,
+    shared_clusters,
+)
+from multimodal_eval.core.arrow import float_values
+from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.judge_records import Calibration
+from multimodal_eval.core.progress import Progress
+from multimodal_eval.core.records import COMPOSITE, Figure
+from multimodal_eval.data.labels.human import STORED, HumanLabel, read_labels
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.run.engine.base import Engine
+from multimodal_eval.run.opening import place, removed_on_failure
+from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.rescore import carry_over, rescoring_plan
+
+__all__ = [
+    "CalibratedDifference",
+    "CalibratedRun",
+    "Labels",
+    "calibrate",
+    "calibrated_metrics",
+    "calibrated_run",
+    "differences",
+    "labels_for",
+    "labels_from",
+]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Human labels as they were named: a column of the samples, or a file."""
+
+    name: str
+    records: list[HumanLabel] | None = None  # of a file
+
+
+@dataclass(frozen=True)
+class CalibratedRun:
+    """A run and what human labels say about its metrics."""
+
+    name: str
+    run: Run
+    metrics: dict[str, Calibration]
+    labels: dict[str, HumanLabels]
+
+
+class CalibratedDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """The second run minus the first, corrected by human labels."""
+
+    metric: str
+    first: str
+    second: str
+    difference: Figure
+
+
+def labels_from(human: str | Path) -> Labels:
+    """A file of labels if there is one with that name, or else a column of the samples' metadata."""
+    path = Path(human)
+    if path.is_file():
+        return Labels(path.name, read_labels(path))
+    if isinstance(human, Path) or path.suffix in (".jsonl", ".json", ".csv", ".tsv", ".parquet"):
+        raise ConfigError(f"the file of human labels {str(human)!r} does not exist")
+    return Labels(human)
+
+
+def calibrate(
+    runs: Sequence[Location | Run], human: str | Path, *, metrics: Sequence[str] | None = None
+) -> list[CalibratedRun]:
+    """What human labels say about metrics of runs: the corrected scores, agreement, a calibration curve.
+
+    `human` is a column of the samples or a file of labels. By default, the metrics are those of judges, or the
+    headline if a run has no judge.
+    """
+    labels = labels_from(human)
+    opened = [run if isinstance(run, Run) else Run(run) for run in runs]
+    names = run_names(opened)
+    _refuse_shared_labels(labels, names)
+    return [_calibrated(run, name, labels, metrics) for run, name in zip(opened, names, strict=True)]
+
+
+def _refuse_shared_labels(labels: Labels, names: Sequence[str]) -> None:
+    """Refuse to use the labels of one run's answers for the answers of another."""
+    if labels.records is None:
+        return
+    for label in labels.records:
+        if label.run is None and len(names) > 1:
+            raise ConfigError(
+                f"{labels.name}:{label.line}: the label does not say whose answer it is of. With several runs, every "
+                f"label needs the column `run`: {' or '.join(names)}"
+            )
+        if label.run is not None and label.run not in names:
+            raise UnknownNameError(f"run of this command ({labels.name}:{label.line})", label.run, names)
+
+
+def _calibrated(run: Run, name: str, labels: Labels, metrics: Sequence[str] | None) -> CalibratedRun:
+    calibrations: dict[str, Calibration] = {}
+    by_metric: dict[str, HumanLabels] = {}
+    for metric in calibrated_metrics(run, labels, metrics):
+        by_metric[metric] = labels_for(run, metric, labels, name)
+        calibrations[metric] = calibration(run, metric, by_metric[metric])
+    return CalibratedRun(name, run, calibrations, by_metric)
+
+
+def labels_for(run: Run, metric: str, labels: Labels, name: str | None = None) -> HumanLabels:
+    """The labels of a metric of a run; `name` is what the file calls the run."""
+    if labels.records is None:
+        return column_labels(run.folder, run.info, metric, labels.name)
+    return file_labels(run.folder, run.info, metric, labels.records, labels.name, name)
+
+
+def calibrated_metrics(run: Run, labels: Labels, chosen: Sequence[str] | None = None) -> list[str]:
+    """The metrics that the labels are about: the chosen ones, those that a file names, the judges, or the headline."""
+    named = dict.fromkeys(label.metric for label in labels.records or () if label.metric is not None)
+    names = list(chosen or named) or [name for name in run.metrics if name in run.info.config.judges]
+    names = names or [name for name in (run.headline,) if name is not None and name != COMPOSITE]
+    for name in names:
+        if name not in run.metrics:
+            raise UnknownNameError("metric of the run", name, run.metrics)
+        if name not in run.info.means:
+            raise ConfigError(f"{name} is not a mean over samples, so that human labels of samples cannot correct it")
+        if run.info.config.strata is not None:
+            raise ConfigError("weighted means cannot be corrected by human labels yet, and this run has strata")
+    if not names:
+        raise ConfigError(f"name the metric that the labels correct: --metric {'|'.join(run.metrics)}")
+    return names
+
+
+def differences(results: Sequence[CalibratedRun]) -> list[CalibratedDifference]:
+    """The corrected differences of all pairs of runs, which must have the same samples."""
+    if len(results) < 2:
+        return []
+    runs, names = [result.run for result in results], [result.name for result in results]
+    order = pair_runs(runs)[1]
+    require_same_data(runs, names, order)
+    clusters = shared_clusters(runs, names, order)
+    pairs: list[CalibratedDifference] = []
+    for metric in results[0].metrics:
+        if not all(metric in result.metrics for result in results):
+            continue
+        require_same_signatures(runs, names, metric)
+        values = [
+            float_values(run.scores([metric]).column(metric))[rows] for run, rows in zip(runs, order, strict=True)
+        ]
+        scored = ~np.isnan(values).any(axis=0)
+        labels = [result.labels[metric].of(rows[scored]) for result, rows in zip(results, order, strict=True)]
+        codes = None if clusters is None else clusters[scored]
+        for a, b in combinations(range(len(results)), 2):
+            both = values[a][scored], values[b][scored]
+            difference = calibrated_difference(both, (labels[a], labels[b]), codes)
+            pairs.append(CalibratedDifference(metric=metric, first=names[a], second=names[b], difference=difference))
+    return pairs
+
+
+def calibrated_run(
+    run: Location | Run,
+    human: str | Path,
+    *,
+    metrics: Sequence[str] | None = None,
+    output: Location | None = None,
+    overwrite: bool = False,
+    progress: Progress | bool | None = None,
+) -> Run:
+    """A new run with the same scores, and the labels: of a file, its content is recorded."""
+    old, labels = run if isinstance(run, Run) else Run(run), labels_from(human)
+    _refuse_shared_labels(labels, [old.folder.name])
+    column = labels.name if labels.records is None else STORED
+    settings = {"human": dict.fromkeys(calibrated_metrics(old, labels, metrics), column)}
+    plan = rescoring_plan(old, settings)
+    engine = Engine.of("local", None)
+    path, scratch = place(output, engine)
+    with removed_on_failure(scratch), engine.executor(plan) as executor, shown(progress) as report:
+        records = None if labels.records is None else [_recorded(label) for label in labels.records]
+        folder = carry_over(
+            old, plan, path, executor, report, is_durable=scratch is None, overwrite=overwrite, labels=records
+        )
+    return Run(folder.reopened(), scratch)
+
+
+def _recorded(label: HumanLabel) -> HumanLabel:
+    """The label without its line, which is that of another file."""
+    return msgspec.structs.replace(label, line=None)
