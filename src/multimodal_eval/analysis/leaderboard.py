@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.aligned_scores import aligned_scores, aligned_strata
@@ -21,7 +22,7 @@ from multimodal_eval.analysis.pairing import (
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import metric_and_part
-from multimodal_eval.core.records import COMPOSITE, JsonObject, to_json
+from multimodal_eval.core.records import COMPOSITE, Calibrated, JsonObject, to_json
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below, storage_at
@@ -48,6 +49,7 @@ class Standing:
     behind: float  # difference to the first, positive if this submission is worse
     p_value: float | None  # of the difference to the first, corrected for all pairs
     numbers: dict[str, float | None]  # every metric of the run
+    calibrated: Calibrated | None = None  # the score corrected by human labels, if the run has them
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,13 @@ class Leaderboard:
     refused: tuple[Refused, ...]
 
     def to_dict(self) -> JsonObject:
-        """The leaderboard as a JSON object."""
-        return asdict(self)
+        """The leaderboard as a JSON object. Without human labels, there are no calibrated values."""
+        content = asdict(self)
+        for standing in content["standings"]:
+            calibrated = standing.pop("calibrated")
+            if calibrated is not None:
+                standing["calibrated"] = msgspec.to_builtins(calibrated)
+        return content
 
 
 def leaderboard(
@@ -186,6 +193,7 @@ def _ranked(
                 _behind(estimates, first, index, higher_is_better=higher),
                 None if index == first else tests.p_values[min(first, index), max(first, index)],
                 {name: entry.value for name, entry in runs[index].entries.items()},
+                runs[index].entries[metric].calibrated if metric in runs[index].entries else None,
             )
         )
     return len(scored), int((~scored).sum()), method, level, tuple(ranked)

@@ -133,6 +133,16 @@ def _cells(row: Standing, board: Leaderboard) -> list[str]:
     ]
 
 
+def _calibrated(row: Standing) -> str:
+    """The score that human labels correct."""
+    from multimodal_eval.cli.show import DASH, number
+
+    if row.calibrated is None or row.calibrated.value is None:
+        return DASH
+    error = row.calibrated.stderr
+    return number(row.calibrated.value) + ("" if error is None else f" ± {error:.4f}")
+
+
 def _shared_notes(board: Leaderboard, path: Any) -> list[str]:
     """The notes that all runs have: those about the gold data."""
     from multimodal_eval.data.runs.run import Run
@@ -150,9 +160,10 @@ def _show(board: Leaderboard, path: Any) -> None:
     out = console()
     arrow = " ↓" if board.direction == "lower" else ""
     other_metrics = [name for name in board.standings[0].numbers if name != board.number][:MAX_OTHER_METRICS]
+    has_labels = any(row.calibrated is not None for row in board.standings)
     title = f"{board.number}{arrow}, {len(board.standings)} submissions, {board.samples:,} samples"
-    heads = ["score", "95 % interval", "tied with", "behind", "p"]
-    rows = [_cells(row, board) for row in board.standings]
+    heads = ["score", "95 % interval", "tied with", "behind", "p", *(["calibrated"] if has_labels else [])]
+    rows = [[*_cells(row, board), *([_calibrated(row)] if has_labels else [])] for row in board.standings]
     others = [[number(row.numbers[name]) for name in other_metrics] for row in board.standings]
     table = table_of(title, ["place", "submission"], [*heads, *other_metrics])
     for cells, values in zip(rows, others, strict=True):
@@ -174,6 +185,9 @@ def _show(board: Leaderboard, path: Any) -> None:
         tests = "paired t tests of all pairs, Holm-corrected p < .05"
         note = f"Places are by score. tied with: places from which it does not differ beyond chance ({tests})"
     out.print(f"{note}.", style="dim", soft_wrap=True)
+    if has_labels:
+        note = "calibrated: the score corrected by human labels, ± its standard error. Places are by the metric alone."
+        out.print(note, style="dim", soft_wrap=True)
     if board.left_out:
         out.print(warning(f"{board.left_out:,} samples are unscored in a submission and excluded from all"))
     for line in _shared_notes(board, path):

@@ -171,6 +171,8 @@ def _score_details(column: ScoreColumn, entry: Entry, instances: Instances) -> d
         details[UNSCORED] = _json(unscored)
     if entry.warnings:
         details["warnings"] = _json(entry.warnings)
+    if entry.calibrated is not None and column.name == column.metric:
+        details["calibrated_by_human_labels"] = _json(entry.calibrated)
     return details
 
 

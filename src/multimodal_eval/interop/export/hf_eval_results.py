@@ -126,6 +126,10 @@ def _notes(run: Run, name: str, figure: Figure, factor: int) -> list[str]:
         notes.append(f"{figure.method}: {factor * figure.low:.6g} to {factor * figure.high:.6g}")
     if isinstance(figure, Entry) and figure.n_scored < figure.n_total:
         notes.append(f"{figure.n_scored} of {figure.n_total} samples scored")
+    if isinstance(figure, Entry) and (corrected := figure.calibrated) is not None and corrected.value is not None:
+        notes.append(f"calibrated by {corrected.labels} human labels: {factor * corrected.value:.6g}")
+        if corrected.low is not None and corrected.high is not None:
+            notes.append(f"{corrected.method}: {factor * corrected.low:.6g} to {factor * corrected.high:.6g}")
     signature = run.info.signatures.get(metric_and_part(name, run.entries)[0])
     version = run.info.versions.get("multimodal_eval", "")
     return [*notes, *([] if signature is None else [signature.text]), f"multimodal-eval {version}".strip()]

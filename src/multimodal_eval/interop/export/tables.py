@@ -40,13 +40,20 @@ def metrics_of(run: Run, chosen: Sequence[str] | None) -> list[str]:
 
 
 def metric_table(runs: Sequence[Run], metrics: Sequence[str] | None = None) -> pa.Table:
-    """One row per run and metric; parts are `metric.part`."""
+    """One row per run and metric; parts are `metric.part`.
+
+    `metric.calibrated` is the score that human labels correct; `scored` is then the number of labels.
+    """
     rows: list[dict[str, object]] = []
     for run, name in zip(runs, run_names(runs), strict=True):
         for metric in metrics_of(run, metrics):
             entry = run.entries[metric]
             rows.append({"run": name, "metric": metric, **_figure(entry), **_counts(entry)})
             rows[-1]["kind"] = run.kind_of(metric)
+            if entry.calibrated is not None:
+                rows.append({"run": name, "metric": f"{metric}.calibrated", **_figure(entry.calibrated)})
+                rows[-1] |= {"scored": entry.calibrated.labels, "total": entry.n_total, "kind": run.kind_of(metric)}
+                rows[-1] |= {"direction": entry.direction, "signature": entry.calibrated.signature}
             for part, figure in entry.parts.items():
                 full = f"{metric}.{part}"
                 rows.append({"run": name, "metric": full, **_figure(figure), "direction": entry.direction})
