@@ -15,10 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 from multimodal_eval import Sample, evaluate
+from multimodal_eval.analysis.judge_calibration import calibration_of
 from multimodal_eval.cli import terminal
 from multimodal_eval.cli.examples import EXAMPLES, SHORT
 from multimodal_eval.cli.main import cli
 from multimodal_eval.cli.show import show_run, table_of
+from multimodal_eval.cli.show_calibration import show_calibration
+from tests.run.labelled_samples import judged_samples
 
 
 @pytest.fixture
@@ -92,6 +95,14 @@ def test_a_run_fits_and_shows_its_headline_kinds_and_composite(narrow):
     assert "│ part, as it enters" in out.replace("┃", "│")
     assert "corpus" in out
     assert "exact_match" in out.split("by a_long_column_name")[1]
+
+
+def test_scores_that_labels_correct_fit(narrow):
+    run = evaluate(judged_samples(), metrics=["exact_match"], human={"exact_match": "rating"}, by=["kind"])
+    show_run(run)
+    show_calibration("exact_match", calibration_of(run, "exact_match"), terminal.console())
+    assert max(len(line) for line in lines(narrow()) if line[:1] in "│┃┏└") <= 80
+    assert "calibrated, 60 labels" in narrow()
 
 
 def every_command(command=cli, path=""):

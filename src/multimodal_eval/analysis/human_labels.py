@@ -114,7 +114,7 @@ def column_labels(folder: RunFolder, info: RunInfo, metric: str, column: str) ->
         if name not in seen:
             known = did_you_mean(name, list(seen)) if seen else " The samples have no further columns."
             hint = f" For labels in a file: mmeval judge calibrate RUN --human {name}" if "." in name else ""
-            raise ConfigError(f"--human {name}: no sample has that column.{known}{hint}")
+            raise ConfigError(f"--human {name}: no sample has a value in that column.{known}{hint}")
     problems.raise_if_any()
     return _labels(column, ids, np.array(ratings, dtype=np.float64), np.array(weights, dtype=np.float64))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from multimodal_eval.analysis.human_labels import column_of, human_columns, labels_of
 from multimodal_eval.core.config import RunConfig
@@ -14,8 +13,8 @@ from multimodal_eval.run.plan import Plan
 
 __all__ = ["notes_on_labels", "refuse_bad_labels"]
 
-# `metadata`, but not `metadata.key`, `metadata["key"]` or `metadata.get("key")`
-_ALL_METADATA = re.compile(r"""\bmetadata\b(?!\s*\.\s*(?!items\b|values\b|keys\b|get\s*\(\s*[^'"\s])\w|\s*\[\s*['"])""")
+# `metadata`, but not `metadata.key` or `metadata["key"]`. Templates call no functions.
+_ALL_METADATA = re.compile(r"""\bmetadata\b(?!\s*\.\s*\w|\s*\[\s*['"])""")
 _CODE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)  # what a template computes
 
 
@@ -29,31 +28,22 @@ def refuse_bad_labels(plan: Plan, folder: RunFolder, info: RunInfo) -> None:
 
 
 def _refuse_shown_labels(config: RunConfig) -> None:
-    """Refuse templates that write a column of human labels, or all metadata, into a prompt."""
+    """Refuse a template that writes a column of human labels, or all metadata, into a prompt.
+
+    Judges see no metadata but the answers that are compared.
+    """
     columns = human_columns(config)
-    for what, text in _templates(config):
-        code = " ".join(_CODE.findall(text))
-        for column in sorted(columns):
-            if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", code):
-                raise ConfigError(
-                    f"the template of {what} names {column!r}, a column of human labels. No model may see it"
-                )
-        if _ALL_METADATA.search(code):
-            raise ConfigError(
-                f"the template of {what} writes all metadata, among them the human labels in "
-                f"{', '.join(sorted(columns))}. Name the columns that it needs"
-            )
+    template = None if config.generation is None else config.generation.template
+    code = " ".join(_CODE.findall(template or ""))
+    for column in sorted(columns):
+        if re.search(rf"(?<!\w){re.escape(column)}(?!\w)", code):
+            raise ConfigError(f"the prompt names {column!r}, a column of human labels. No model may see it")
+    if _ALL_METADATA.search(code):
+        labels = ", ".join(sorted(columns))
+        raise ConfigError(f"the prompt writes all metadata, also the human labels ({labels}). Name what it needs")
     for name, judge in config.judges.items():
         if judge.baseline in columns:
             raise ConfigError(f"the judge {name!r} shows {judge.baseline!r}, which is a column of human labels")
-
-
-def _templates(config: RunConfig) -> Iterator[tuple[str, str]]:
-    if config.generation is not None and config.generation.template is not None:
-        yield "the prompt", config.generation.template
-    for name, judge in config.judges.items():
-        if judge.template is not None:
-            yield f"the judge {name!r}", judge.template
 
 
 def notes_on_labels(info: RunInfo) -> list[str]:

@@ -1,0 +1,129 @@
+"""Scores and differences that human labels correct, and what is said about the labels."""
+
+from __future__ import annotations
+
+from math import fsum, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference, label_notes
+from multimodal_eval.analysis.human_labels import HumanLabels
+from multimodal_eval.core.score import Rows, mean_estimate
+from multimodal_eval.stats.intervals import t_interval
+
+NAN = float("nan")
+
+
+def labels(values, probability=None):
+    ratings = np.array(values, dtype=np.float64)
+    ratings = ratings if ratings.ndim == 2 else ratings[:, None]
+    chance = None if probability is None else np.array(probability, dtype=np.float64)
+    return HumanLabels("rating", ratings, chance, "0123456789ab")
+
+
+def test_value_worked_out_by_hand():
+    # The judge gives 1 to 5. lambda = cov / ((1 + n/N) var f) with n = N = 4:
+    # verdicts of labelled samples 5 4 2 1 (mean 3), labels 4 4 1 1 (mean 2.5); cov = (2*1.5 + 1*1.5 + 1*1.5 + 2*1.5)/4
+    # = 2.25; the variance of all verdicts 5 4 2 1 5 5 3 3 (mean 3.5) is 16/7; lambda = 2.25 / (2 * 16/7) = .4921875.
+    # theta = mean label + lambda (mean of the other verdicts - mean verdict) = 2.5 + .4921875 * (4 - 3).
+    judge = np.array([5.0, 4, 2, 1, 5, 5, 3, 3])
+    human = labels([4, 4, 1, 1, NAN, NAN, NAN, NAN])
+    result = calibrated(judge, human)
+    assert result.value == pytest.approx(2.5 + 0.4921875)
+    assert (result.labels, result.column) == (4, "rating")
+    assert result.signature == "ppi++|v:1|human:rating|labels:0123456789ab"
+
+
+def test_unscored_samples_are_left_out():
+    judge, human = np.array([5.0, 4, 2, 1, 5, 5, 3, 3]), labels([4, 4, 1, 1, NAN, NAN, NAN, NAN])
+    more = calibrated(np.array([*judge, NAN, NAN]), labels([4, 4, 1, 1, NAN, NAN, NAN, NAN, 5, NAN]))
+    assert more == calibrated(judge, human)
+
+
+def test_few_labels_of_a_slice_give_no_value():
+    result = calibrated(np.ones(20), labels([1.0] * 9 + [NAN] * 11), minimum=10)
+    assert result.value is None
+    assert result.method == "no calibrated value: 9 human labels, and 10 are needed"
+    nothing = calibrated(np.ones(2), labels([NAN, NAN]), minimum=10)
+    assert nothing.method == "no calibrated value: 0 human labels"
+
+
+def test_probabilities_are_part_of_the_signature():
+    weighted = labels([4, 4, 1, 1, NAN], [0.5, 0.5, 1, 1, NAN])
+    assert calibrated(np.array([5.0, 4, 2, 1, 5]), weighted).signature.endswith("|weights:inverse")
+
+
+numbers = st.floats(-10, 10).map(lambda value: round(value, 3))
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=3, max_size=40))
+def test_with_labels_of_all_samples_it_is_their_mean(rows):
+    judge, human = (np.array(column) for column in zip(*rows, strict=True))
+    result = calibrated(judge, labels(human))
+    assert result.value == pytest.approx(fsum(human) / len(human), abs=1e-12)
+
+
+@given(st.lists(numbers, min_size=20, max_size=60), st.integers(5, 15))
+def test_a_judge_that_equals_people_makes_labels_worth_more(verdicts, count):
+    judge = np.array(verdicts)
+    assume(np.ptp(judge[:count]) > 0.1)
+    human = np.where(np.arange(len(judge)) < count, judge, NAN)
+    result = calibrated(judge, labels(human))
+    alone = t_interval(mean_estimate(Rows(judge[:count])))
+    assert alone.stderr is not None
+    assert result.stderr is not None
+    # Divided by the degrees of freedom less one for lambda, it is at most that of the labels alone.
+    assert result.stderr <= alone.stderr * sqrt((count - 1) / (count - 2)) + 1e-9
+
+
+def test_a_difference_of_two_runs():
+    # The same samples are labelled: it is the mean of differences, with differences of verdicts as judge.
+    first, second = np.array([1.0, 2, 3, 4, 5, 1]), np.array([2.0, 2, 5, 4, 5, 3])
+    difference = calibrated_difference(
+        (first, second), (labels([1, 1, 3, 4, NAN, NAN]), labels([2, 1, 4, 5, NAN, NAN]))
+    )
+    whole = calibrated(second - first, labels([1, 0, 1, 1, NAN, NAN]))
+    assert (difference.value, difference.low) == (whole.value, whole.low)
+
+
+def test_differences_that_labels_cannot_correct():
+    values = np.array([1.0, 2, 3, 4]), np.array([2.0, 2, 5, 4])
+    nothing = calibrated_difference(values, (labels([NAN] * 4), labels([1, 2, NAN, NAN])))
+    assert nothing.value is None
+    assert "a run has no human label" in nothing.method
+    drawn = labels([1, 2, 3, NAN], [0.5, 0.5, 1, NAN]), labels([1, 2, 3, NAN], [0.5, 1, 1, NAN])
+    assert "different probabilities" in calibrated_difference(values, drawn).method
+
+
+def notes(values, human, clusters=None):
+    return list(label_notes("good", np.array(values, dtype=np.float64), human, clusters))
+
+
+def test_few_and_unused_labels_are_told():
+    few, wide = notes([1, 0, 1, NAN], labels([1, 0, NAN, 1]))
+    assert few == "good: 1 of 3 human labels are of unscored samples and are not used"
+    assert wide.startswith("good: only 2 human labels are used: the calibrated interval is wide. Label at least 30")
+
+
+def test_labels_that_are_not_a_random_part_are_told():
+    verdicts = np.r_[np.tile([1.0, 1, 1, 0], 10), np.tile([1.0, 0, 0, 0], 40)]
+    chosen = np.where(np.arange(200) < 40, verdicts, NAN)
+    (note,) = notes(verdicts, labels(chosen))
+    assert "the labelled samples are not like the others (mean score 0.7500 and 0.2500, p < 0.001)" in note
+    assert "human_weight" in note
+    assert notes(verdicts, labels(chosen, np.full(200, 0.2))) == []
+    spread = np.where(np.arange(200) % 20 < 4, verdicts, NAN)
+    assert notes(verdicts, labels(spread)) == []
+
+
+def test_several_annotators():
+    pairs = np.array([[1.0, 1], [0, 0], [1, 0], [0, NAN], [NAN, NAN]] * 10)
+    table = labels(pairs)
+    assert np.array_equal(table.values[:5], [1, 0, 0.5, 0, NAN], equal_nan=True)
+    lines = notes(np.tile([1.0, 0, 1, 0, 1], 10), table)
+    assert any("2 annotators, 30 samples with several labels, Krippendorff's alpha 0.3" in line for line in lines)
+    apart = labels(np.array([[1.0, NAN], [NAN, 0]] * 20))
+    assert "no sample has labels of two annotators" in notes(np.tile([1.0, 0], 20), apart)[-1]

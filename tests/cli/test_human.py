@@ -1,0 +1,136 @@
+"""Human labels on the command line: --human, `judge calibrate`, `meta` on runs, comparisons and exports."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from multimodal_eval import load_run
+from multimodal_eval.core.judge_records import measures_the_judge
+from tests.cli.command_line import mmeval
+from tests.run.labelled_samples import judged_samples
+
+SCORE = ("score", "data.jsonl", "--metrics", "exact_match", "--no-report")
+LABELLED = (*SCORE, "--human", "exact_match=rating")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("data.jsonl", judged_samples())
+    return tmp_path
+
+
+def write(name, records):
+    Path(name).write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def label_file(records, **columns):
+    labelled = [record for record in records if record["rating"] is not None]
+    write("labels.jsonl", [{"id": r["id"], "label": "yes" if r["rating"] else "no", **columns} for r in labelled])
+
+
+def test_the_corrected_score_is_beside_the_score(folder):
+    out = mmeval(*LABELLED, "--by", "kind", "-o", "run").stdout
+    corrected = load_run("run").calibrated("exact_match")
+    assert f"calibrated, 60 labels │ {corrected.value:.4f} │" in out
+    assert f"{corrected.low:.4f} … {corrected.high:.4f}" in out
+    assert f"calibrated: {corrected.signature}" in out
+    assert out.count("│   calibrated") == 3  # the run and two slices
+
+
+def test_a_run_is_rescored_with_labels_alone(folder):
+    mmeval(*SCORE, "-o", "run")
+    mmeval("rescore", "run", "--human", "exact_match=rating", "-o", "new", "--no-report")
+    mmeval(*LABELLED, "-o", "labelled")
+    assert load_run("new").calibrated("exact_match") == load_run("labelled").calibrated("exact_match")
+    assert "--config FILE, or --human COLUMN" in mmeval("rescore", "run", code=2).stderr
+    assert "must be written COLUMN or METRIC=COLUMN" in mmeval("rescore", "run", "--human", "=x", code=2).stderr
+    wrong = mmeval("rescore", "run", "--human", "exact_match=labels.jsonl", "-o", "no", code=1).stderr
+    assert "For labels in a file: mmeval judge calibrate RUN --human labels.jsonl" in wrong
+
+
+def test_calibrate_prints_tables_and_stores_a_run(folder):
+    mmeval(*SCORE, "-o", "run")
+    label_file(judged_samples())
+    out = mmeval("judge", "calibrate", "run", "--human", "labels.jsonl", "-o", "new").stdout
+    corrected = load_run("new").calibrated("exact_match")
+    assert "exact_match: 60 of 200 samples labelled in labels.jsonl" in out
+    assert f"both: PPI++        │ {corrected.value:.4f}" in out
+    for text in ("labels alone", "both: Rogan-Gladen", "equal labels", "Cohen's kappa", "sensitivity", "mean label"):
+        assert text in out
+    assert out.rstrip().endswith("run folder: new")
+    again = json.loads(mmeval("judge", "calibrate", "run", "--human", "rating", "--format", "json").stdout)
+    assert again["runs"]["run"]["exact_match"]["corrected"]["value"] == corrected.value
+    assert again["differences"] == []
+
+
+def test_calibrate_two_runs(folder):
+    mmeval(*SCORE, "-o", "a")
+    write("data.jsonl", judged_samples(sensitivity=0.5))
+    mmeval(*SCORE, "-o", "b")
+    out = mmeval("judge", "calibrate", "a", "b", "--human", "rating").stdout
+    assert "differences, calibrated by human labels" in out
+    label_file(judged_samples())
+    missing = mmeval("judge", "calibrate", "a", "b", "--human", "labels.jsonl", code=1).stderr
+    assert "labels.jsonl:1: the label does not say whose answer it is of" in missing
+    assert "-o stores one run" in mmeval("judge", "calibrate", "a", "b", "--human", "rating", "-o", "x", code=2).stderr
+
+
+def test_compare_shows_corrected_differences(folder):
+    mmeval(*LABELLED, "-o", "a")
+    write("data.jsonl", judged_samples(sensitivity=0.5))
+    mmeval(*LABELLED, "-o", "b")
+    mmeval(*SCORE, "-o", "c")
+    out = mmeval("compare", "a", "b", "--rounds", "100").stdout
+    assert "calibrated by human labels" in out
+    without = mmeval("compare", "a", "c", "--rounds", "100").stdout
+    assert "calibrated by human labels" not in without
+    assert "exact_match: no human labels in c, so that differences from it are those of the judge" in without
+    assert "calibrated" in mmeval("compare", "a", "b", "c", "--rounds", "100").stdout
+
+
+def test_meta_of_a_run_has_kappa_and_a_curve(folder):
+    mmeval(*LABELLED, "-o", "run")
+    label_file(judged_samples())
+    by_column = json.loads(mmeval("meta", "run", "--human", "rating", "--format", "json").stdout)
+    by_file = json.loads(mmeval("meta", "run", "--human", "labels.jsonl", "--format", "json").stdout)
+    assert by_column["metrics"] == by_file["metrics"]
+    calibration = by_column["calibrations"]["exact_match"]
+    assert calibration["kappa"] == by_file["calibrations"]["exact_match"]["kappa"]
+    assert calibration["correlation"]["value"] == pytest.approx(by_column["metrics"]["exact_match"]["pearson"]["value"])
+    assert [point["judge"] for point in calibration["curve"]] == [0, 1]
+    assert "labels by score" in mmeval("meta", "run", "--human", "rating").stdout
+
+
+def test_meta_of_a_metric_that_no_labels_correct_is_as_before(folder):
+    mmeval(*SCORE, "-o", "run")
+    assert "calibrations" not in json.loads(mmeval("meta", "run", "--human", "rating", "--format", "json").stdout)
+
+
+def test_exports_have_the_corrected_score(folder):
+    mmeval(*LABELLED, "-o", "run")
+    corrected = load_run("run").calibrated("exact_match")
+    mmeval("export", "run", "--to", "csv", "--set", "rows=metrics", "-o", "scores.csv")
+    with Path("scores.csv").open(newline="") as file:
+        rows = {row["metric"]: row for row in csv.DictReader(file)}
+    assert float(rows["exact_match.calibrated"]["value"]) == corrected.value
+    assert rows["exact_match.calibrated"]["scored"] == "60"
+    assert rows["exact_match.calibrated"]["signature"] == corrected.signature
+    hub = mmeval("export", "run", "--to", "hf-eval-results", "--set", "dataset=a/b", "--set", "task=t").stdout
+    assert f"calibrated by 60 human labels: {corrected.value:.6g}" in " ".join(hub.split())
+    mmeval("export", "run", "--to", "eee", "-o", "collection", "--set", "model=acme/parrot-7b")
+    (file,) = [path for path in folder.glob("collection/**/*.json") if "calibrated" in path.read_text()]
+    (result,) = json.loads(file.read_text())["evaluation_results"]
+    stored = json.loads(result["score_details"]["details"]["calibrated_by_human_labels"])
+    assert stored["value"] == corrected.value
+
+
+def test_without_labels_the_run_says_what_it_measures():
+    assert measures_the_judge(["helpful"]).startswith(
+        "helpful: no human labels, so this score measures what the judge says, not the quality of the answers."
+    )
+    assert "a, b: no human labels, so these scores measure" in measures_the_judge(["a", "b"])
