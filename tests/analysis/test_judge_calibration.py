@@ -27,28 +27,28 @@ def run_of(verdicts, labels, **settings):
 
 
 def test_a_binary_judge_worked_out_by_hand():
-    found = calibration_of(run_of(VERDICTS, LABELS), "exact_match")
-    assert (found.labels, found.samples, found.column) == (8, 10, "rating")
-    assert (found.judge.value, found.human.value) == (0.6, 0.5)
+    result = calibration_of(run_of(VERDICTS, LABELS), "exact_match")
+    assert (result.labels, result.samples, result.column) == (8, 10, "rating")
+    assert (result.judge.value, result.human.value) == (0.6, 0.5)
     # Labels 1: verdicts 1 1 1 0. Labels 0: verdicts 1 0 0 0. Six of eight are equal.
-    assert (found.agreement.count, found.agreement.total) == (6, 8)
-    assert (found.sensitivity.count, found.sensitivity.total) == (3, 4)
-    assert (found.specificity.count, found.specificity.total) == (3, 4)
+    assert (result.agreement.count, result.agreement.total) == (6, 8)
+    assert (result.sensitivity.count, result.sensitivity.total) == (3, 4)
+    assert (result.specificity.count, result.specificity.total) == (3, 4)
     # kappa = (6/8 - 1/2) / (1 - 1/2); with equal margins Pearson's r is the same.
-    assert found.kappa.value == pytest.approx(0.5)
-    assert found.correlation.value == pytest.approx(0.5)
-    assert found.kappa.low <= 0.5 <= found.kappa.high
+    assert result.kappa.value == pytest.approx(0.5)
+    assert result.correlation.value == pytest.approx(0.5)
+    assert result.kappa.low <= 0.5 <= result.kappa.high
     # (p + q0 - 1) / (q0 + q1 - 1) = (.6 + .75 - 1) / .5
-    assert found.rogan_gladen.value == pytest.approx(0.7)
-    assert [(point.judge, point.human, point.n) for point in found.curve] == [(0, 0.25, 4), (1, 0.75, 4)]
-    assert all(point.low < point.human < point.high for point in found.curve)
+    assert result.rogan_gladen.value == pytest.approx(0.7)
+    assert [(point.judge, point.human, point.n) for point in result.curve] == [(0, 0.25, 4), (1, 0.75, 4)]
+    assert all(point.low < point.human < point.high for point in result.curve)
     # Wilson: (p + z^2/2n ± z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with p = 3/4, n = 4.
     z = 1.959963984540054
     half = z * sqrt(0.75 * 0.25 / 4 + z * z / 64)
-    assert found.sensitivity.low == pytest.approx((0.75 + z * z / 8 - half) / (1 + z * z / 4))
-    assert found.power > 0
-    assert found.worth is not None
-    assert any("only 8 human labels" in note for note in found.notes)
+    assert result.sensitivity.low == pytest.approx((0.75 + z * z / 8 - half) / (1 + z * z / 4))
+    assert result.power > 0
+    assert result.worth is not None
+    assert any("only 8 human labels" in note for note in result.notes)
 
 
 def test_a_run_without_labels_has_no_calibration():
@@ -66,15 +66,15 @@ def test_a_scale_has_a_weighted_kappa_and_no_sensitivity():
     ]
     judge = judge_of(lambda text: int(text.split("worth ")[1][0]))
     run = evaluate(records, metrics=["helpful"], judges={"helpful": judge}, human="rating")
-    found = calibration_of(run, "helpful")
-    assert found.kappa.value == pytest.approx(cohen_kappa_score(truth, verdicts, weights="quadratic"))
-    assert "quadratic weights" in found.kappa.method
-    assert found.correlation.value == pytest.approx(np.corrcoef(truth, verdicts)[0, 1])
-    assert found.agreement.count == int((truth == verdicts).sum())
-    assert (found.sensitivity, found.specificity, found.rogan_gladen) == (None, None, None)
-    assert [point.judge for point in found.curve] == [1, 2, 3, 4, 5]
-    assert sum(point.n for point in found.curve) == 80
-    assert found.corrected.value == pytest.approx(truth.mean())  # all samples have a label
+    result = calibration_of(run, "helpful")
+    assert result.kappa.value == pytest.approx(cohen_kappa_score(truth, verdicts, weights="quadratic"))
+    assert "quadratic weights" in result.kappa.method
+    assert result.correlation.value == pytest.approx(np.corrcoef(truth, verdicts)[0, 1])
+    assert result.agreement.count == int((truth == verdicts).sum())
+    assert (result.sensitivity, result.specificity, result.rogan_gladen) == (None, None, None)
+    assert [point.judge for point in result.curve] == [1, 2, 3, 4, 5]
+    assert sum(point.n for point in result.curve) == 80
+    assert result.corrected.value == pytest.approx(truth.mean())  # all samples have a label
 
 
 def test_numbers_are_put_into_bins():
@@ -90,26 +90,26 @@ def test_numbers_are_put_into_bins():
         record["generated_answer"] += f" x{n}" * (n % 5)
         record["rating"] = 0.5 + 0.008 * n
     run = evaluate(records, metrics=["rouge_l"], human={"rouge_l": "rating"})
-    found = calibration_of(run, "rouge_l")
-    assert (found.agreement, found.kappa) == (None, None)
-    assert [point.n for point in found.curve] == [10] * 6
-    verdicts = [point.judge for point in found.curve]
+    result = calibration_of(run, "rouge_l")
+    assert (result.agreement, result.kappa) == (None, None)
+    assert [point.n for point in result.curve] == [10] * 6
+    verdicts = [point.judge for point in result.curve]
     assert verdicts == sorted(verdicts)
 
 
 def test_a_point_with_one_label_has_the_whole_scale_as_interval():
-    found = calibration_of(run_of([1, 0, 0, 0, 1], [1, 0, 0, 1, None]), "exact_match")
-    (point,) = [point for point in found.curve if point.n == 1]
+    result = calibration_of(run_of([1, 0, 0, 0, 1], [1, 0, 0, 1, None]), "exact_match")
+    (point,) = [point for point in result.curve if point.n == 1]
     assert (point.low, point.human, point.high) == (0, 1, 1)
 
 
 def test_one_kind_of_label_leaves_agreement_undefined_with_the_reason():
-    found = calibration_of(run_of([1, 0, 1, 1], [1, 1, 1, None]), "exact_match")
-    assert found.correlation.value is None
-    assert found.correlation.method == "undefined: the human scores are all 1"
-    assert found.rogan_gladen is None
-    assert any("no human label is 0" in note for note in found.notes)
-    assert found.specificity.value is None
+    result = calibration_of(run_of([1, 0, 1, 1], [1, 1, 1, None]), "exact_match")
+    assert result.correlation.value is None
+    assert result.correlation.method == "undefined: the human scores are all 1"
+    assert result.rogan_gladen is None
+    assert any("no human label is 0" in note for note in result.notes)
+    assert result.specificity.value is None
 
 
 def test_labels_of_unscored_samples_alone():
@@ -118,8 +118,8 @@ def test_labels_of_unscored_samples_alone():
         {"id": "b", "generated_answer": "x", "rating": 1},
     ]
     run = evaluate(records, metrics=["exact_match"], human={"exact_match": "rating"})
-    found = calibration_of(run, "exact_match")
-    assert (found.labels, found.corrected.value, found.judge.value) == (0, None, 1)
+    result = calibration_of(run, "exact_match")
+    assert (result.labels, result.corrected.value, result.judge.value) == (0, None, 1)
     assert run.calibrated("exact_match").value is None
     assert any("1 of 1 human labels are of unscored samples" in note for note in run.outcome.notes)
 
@@ -129,6 +129,6 @@ def test_unequal_probabilities_weight_the_mean_of_the_labels():
         {"id": str(n), "generated_answer": "yes", "references": ["yes"], "rating": label, "human_weight": chance}
         for n, (label, chance) in enumerate([(1, 0.5), (0, 0.25), (1, 1.0), (None, None)])
     ]
-    found = calibration_of(evaluate(records, metrics=["exact_match"], human={"exact_match": "rating"}), "exact_match")
-    assert found.human.value == pytest.approx((2 + 1) / (2 + 4 + 1))  # labels count 1 / probability
-    assert any("not drawn equally" in note for note in found.notes)
+    result = calibration_of(evaluate(records, metrics=["exact_match"], human={"exact_match": "rating"}), "exact_match")
+    assert result.human.value == pytest.approx((2 + 1) / (2 + 4 + 1))  # labels count 1 / probability
+    assert any("not drawn equally" in note for note in result.notes)

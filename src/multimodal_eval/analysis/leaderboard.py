@@ -77,10 +77,10 @@ class Leaderboard:
     def to_dict(self) -> JsonObject:
         """The leaderboard as a JSON object. Without human labels, there are no calibrated values."""
         content = asdict(self)
-        for standing in content["standings"]:
-            calibrated = standing.pop("calibrated")
+        for row in content["standings"]:
+            calibrated = row.pop("calibrated")
             if calibrated is not None:
-                standing["calibrated"] = msgspec.to_builtins(calibrated)
+                row["calibrated"] = msgspec.to_builtins(calibrated)
         return content
 
 

@@ -244,7 +244,7 @@ class HumanColumn(click.ParamType):  # type: ignore[type-arg]  # generic only in
 
 def human_option(command: Command) -> Command:
     """Columns with human labels."""
-    text = "Correct the judges' scores by the human labels in this column, or the scores of METRIC; null is no label."
+    text = "Correct the judges' scores by the human labels in this column, or the scores of METRIC."
     return click.option("--human", type=HumanColumn(), multiple=True, help=text)(command)
 
 
