@@ -134,3 +134,19 @@ def test_without_labels_the_run_says_what_it_measures():
         "helpful: no human labels, so this score measures what the judge says, not the quality of the answers."
     )
     assert "a, b: no human labels, so these scores measure" in measures_the_judge(["a", "b"])
+
+
+def test_a_leaderboard_marks_corrected_scores(folder):
+    gold = judged_samples()
+    write("gold.jsonl", [{key: r[key] for key in ("id", "references", "kind", "rating")} for r in gold])
+    Path("submissions").mkdir()
+    for name, answers in (("a", gold), ("b", judged_samples(seed=1))):
+        write(f"submissions/{name}.jsonl", [{key: r[key] for key in ("id", "generated_answer")} for r in answers])
+    Path("config.yaml").write_text("metrics: [exact_match]\nhuman: {exact_match: rating}\n")
+    command = ("leaderboard", "gold.jsonl", "submissions", "--config", "config.yaml", "--by", "exact_match")
+    out = mmeval(*command, "-o", "board").stdout
+    corrected = load_run("board/a").calibrated("exact_match")
+    assert f"{corrected.value:.4f} ± {corrected.stderr:.4f}" in out
+    assert "Places are by the metric alone" in out
+    stored = json.loads(Path("board/leaderboard.json").read_text())["standings"]
+    assert {row["name"]: row["calibrated"]["labels"] for row in stored} == {"a": 60, "b": 60}

@@ -1,4 +1,4 @@
-"""The commands and the code in docs/human-labels.md are real. `python -m tests.docs.test_human_labels_guide` updates."""
+"""The commands and the code in docs/human-labels.md are real. `python -m tests.docs.test_human_labels_guide`."""
 
 from __future__ import annotations
 

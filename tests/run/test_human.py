@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,11 +12,14 @@ from multimodal_eval import evaluate, load_run
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.judge_calibration import calibration_of
 from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError, UnknownNameError
+from multimodal_eval.generate.functions import FunctionGenerator
+from multimodal_eval.judges.panel import use_generators
 from multimodal_eval.run.calibrate import calibrate, calibrated_run, differences
+from multimodal_eval.run.generated import generate, score_generated
 from multimodal_eval.run.rescore import rescore
 from multimodal_eval.run.verify import verify_run
 from multimodal_eval.stats.ppi import ppi_mean
-from tests.run.labelled_samples import judge_of, judged_samples
+from tests.run.labelled_samples import judge_of, judged_samples, text_of
 
 HUMAN = {"exact_match": "rating"}
 
@@ -43,6 +47,11 @@ def test_the_results_have_the_corrected_score(run):
     assert run["exact_match"]["calibrated"]["method"] == expected.method
     with pytest.raises(UnknownNameError):
         run.calibrated("bleu")
+
+
+def test_a_notebook_shows_the_corrected_score(run):
+    assert "exact_match, calibrated" in repr(run)
+    assert "60 labels" in run._repr_html_()
 
 
 def test_without_labels_nothing_changes(tmp_path):
@@ -146,6 +155,27 @@ def test_a_judge_sees_no_label_and_all_judges_are_corrected(tmp_path):
     again = rescore(run, {"human": {"helpful": "rating"}})
     assert len(seen) == 60  # the stored verdicts are used
     assert again.calibrated("helpful").value == run.calibrated("helpful").value
+
+
+def test_win_rates_are_corrected_by_wins_ties_and_losses():
+    # The judge prefers the longer answer, and people agree in 30 of 40 labelled pairs; in the others they see a tie.
+    def reply(request):
+        first, second = (len(text) for text in re.findall(r"<answer-\d \w+>\n(.*?)\n</", text_of(request), re.DOTALL))
+        return json.dumps({"verdict": "1" if first > second else "2"})
+
+    use_generators({"test:pairs": FunctionGenerator(reply, "test:pairs")})
+    records = [
+        {"id": str(n), "question": "?", "generated_answer": "long answer" if n % 2 else "no", "baseline": "middle"}
+        | ({"vote": "tie" if n % 4 == 3 else "win" if n % 2 else "Loss"} if n < 40 else {})
+        for n in range(100)
+    ]
+    judge = {"form": "pairwise", "models": [{"model": "test:pairs"}]}
+    run = evaluate(records, metrics=["better"], judges={"better": {**judge, "name": "better"}}, human="vote")
+    assert run["better"]["value"] == 0.5
+    verdicts = np.arange(100) % 2.0
+    votes = np.where(np.arange(100) < 40, np.array([0, 1, 0, 0.5])[np.arange(100) % 4], np.nan)
+    assert run.calibrated("better").value == pytest.approx(ppi_mean(verdicts, votes).interval.value)
+    assert run.calibrated("better").labels == 40
 
 
 def test_bad_labels_are_refused_before_a_judge_is_asked():
@@ -285,3 +315,11 @@ def test_a_comparison_without_labels_has_no_calibrated_values(unlabelled, run):
     content = compare_runs([unlabelled, run], rounds=100).to_dict()["numbers"][0]
     assert "calibrated" not in content["pairs"][0]
     assert ["calibrated" in system for system in content["systems"]] == [False, True]
+
+
+def test_answers_that_were_generated_first_are_corrected(tmp_path):
+    records = [{key: r[key] for key in ("id", "references", "kind", "rating")} for r in judged_samples(50, 40)]
+    prompt = {"template": "{{ id }}"}
+    generated = generate(records, model=lambda request: "yes", generation=prompt, output=tmp_path / "run")
+    run = score_generated(generated.path, config={"metrics": ["exact_match"], "human": HUMAN})
+    assert run.calibrated("exact_match").labels == 40

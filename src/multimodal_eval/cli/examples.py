@@ -52,6 +52,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval export runs/first --to mlflow -o tracked",
         "mmeval export --list-formats",
     ),
+    "judge": (
+        "mmeval judge pairs runs/a runs/b --judge openai:NAME",
+        "mmeval judge calibrate runs/a --human labels.jsonl",
+    ),
     "judge pairs": (
         "mmeval judge pairs runs/a runs/b --judge openai:NAME -o runs/a-against-b",
         "mmeval judge pairs runs/a --baseline human.jsonl --judge openai:NAME",

@@ -48,6 +48,9 @@ def _rows(run: Run) -> Iterator[tuple[str, ...]]:
         arrow = " ↓" if isinstance(figure, Entry) and figure.direction == "lower" else ""
         coverage = f"{figure.n_scored:,} / {figure.n_total:,}" if isinstance(figure, Entry) else ""
         yield name + arrow, _number(figure.value), _interval(figure), coverage
+        if isinstance(figure, Entry) and (corrected := figure.calibrated) is not None:
+            labels = f"{corrected.labels:,} label{'' if corrected.labels == 1 else 's'}"
+            yield f"{name}, calibrated", _number(corrected.value), _interval(corrected), labels
 
 
 def _number(value: float | None) -> str:
