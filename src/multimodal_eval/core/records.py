@@ -27,9 +27,7 @@ LOG = "log_name"  # the column with the name of a log, if several were read toge
 COMPOSITE = "composite_score"  # the name of the composite among the metrics of a run
 
 State = Literal["reading", "generating", "generated", "judging", "scoring", "done"]
-
 T = TypeVar("T")
-
 JsonObject = dict[str, Any]  # a JSON object with free keys: options, settings, details
 
 
