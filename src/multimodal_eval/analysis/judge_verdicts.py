@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import cluster_codes, read_scores
+from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.template import PromptError
 from multimodal_eval.judges.form import Form, Reading, UnreadableVerdictError
@@ -38,13 +40,12 @@ class Orders:
     decided_rows: list[int] = field(default_factory=list)  # the samples of verdicts that are not ties
     first: list[bool] = field(default_factory=list)  # whether they are for the answer that is shown first
 
-    def add(self, row: int, readings: Sequence[Reading]) -> None:
-        """Add the verdicts of one model on a pair: one per order."""
-        shares = [reading["share"] for reading in readings]
-        if len(shares) > 1:
+    def add(self, row: int, readings: Sequence[Reading], score: Score) -> None:
+        """Add the verdicts of one model on a pair, one per order, and its score by them."""
+        if len(readings) > 1:
             self.rows.append(row)
-            self.flips.append(0.0 in shares and 1.0 in shares)
-            self.disagreements.append(len(set(shares)) > 1)
+            self.flips.append((score.parts or {}).get("flip") == 1)
+            self.disagreements.append(len({reading["share"] for reading in readings}) > 1)
         for reading in readings:
             if reading["verdict"] in ("1", "2"):
                 self.decided_rows.append(row)
@@ -57,6 +58,7 @@ class StoredVerdicts:
 
     config: JudgeConfig
     values: NDArray[np.float64]  # samples x models x repetitions; NaN without a readable verdict
+    scores: Vector  # of the samples; NaN if unscored
     length_difference: Vector  # of the compared answers in characters; NaN if there are not two
     groups: Codes | None  # clusters of the samples
     questions: int
@@ -67,7 +69,7 @@ class StoredVerdicts:
 
     @property
     def complete(self) -> NDArray[np.bool_]:
-        """The samples with all verdicts, which have a score."""
+        """The samples with all verdicts."""
         return np.asarray(~np.isnan(self.values).any(axis=(1, 2)))
 
     def clusters(self, rows: Codes) -> Codes | None:
@@ -92,12 +94,13 @@ def stored_verdicts(folder: RunFolder, info: RunInfo, metric: str) -> StoredVerd
             reader.add(judged, samples, starts[part])
         except PromptError as error:
             raise RunFolderError(f"{folder.label}: the verdicts of {metric} cannot be read: {error}") from None
-    groups = cluster_codes(read_scores(folder, len(info.parts), ["group"]).column("group"))
+    table = read_scores(folder, len(info.parts), ["group", metric])
     return StoredVerdicts(
         config,
         reader.values,
+        float_values(table.column(metric)),
         reader.lengths,
-        groups,
+        cluster_codes(table.column("group")),
         reader.questions,
         reader.unreadable,
         reader.failed,
@@ -134,8 +137,8 @@ class _Reader:
             sample = samples[row - first_row]
             if len(verdicts) == len(self.form.orders) and 1 <= repeat <= self.form.config.repeats:
                 self._value(row, judge, repeat, sample, verdicts)
-        for row in {each.row for each in judged}:
-            self._see(row, samples[row - first_row])
+        for row, sample in enumerate(samples, first_row):
+            self._see(row, sample)
 
     def _reading(self, judged: Judged, sample: Sample) -> Reading | None:
         place, outcome = judged.place, judged.exchange.outcome
@@ -150,11 +153,12 @@ class _Reader:
 
     def _value(self, row: int, judge: int, repeat: int, sample: Sample, readings: list[Reading]) -> None:
         form = self.form.config.form
-        if form in VALUED:
-            value = self.form.value(sample, readings).value
-            self.values[row, judge, repeat - 1] = np.nan if value is None else value
+        if form not in VALUED:
+            return
+        score = self.form.value(sample, readings)
+        self.values[row, judge, repeat - 1] = np.nan if score.value is None else score.value
         if form == COMPARED:
-            self.orders.add(row, readings)
+            self.orders.add(row, readings, score)
 
     def _see(self, row: int, sample: Sample) -> None:
         """Note what is compared."""

@@ -117,7 +117,10 @@ def _rate(hits: Vector, clusters: Codes | None) -> Rate:
 
 
 def _rate_of(hits: list[bool], rows: list[int], verdicts: StoredVerdicts) -> Rate:
-    return _rate(np.array(hits, np.float64), verdicts.clusters(np.array(rows, np.int64)))
+    """The share of hits among those on samples with a score."""
+    of = np.array(rows, np.int64)
+    scored = ~np.isnan(verdicts.scores[of])
+    return _rate(np.array(hits, np.float64)[scored], verdicts.clusters(of[scored]))
 
 
 def _figure(estimate: Estimate, clusters: Codes | None, values: Vector | None = None) -> Figure:
@@ -140,10 +143,10 @@ def _flips(verdicts: StoredVerdicts) -> Flips | None:
 
 def _length(verdicts: StoredVerdicts) -> Length | None:
     """The effect of the length; None if nothing is scored."""
-    rows = np.flatnonzero(verdicts.complete & ~np.isnan(verdicts.length_difference))
+    rows = np.flatnonzero(~np.isnan(verdicts.scores) & ~np.isnan(verdicts.length_difference))
     if not len(rows):
         return None
-    wins, difference = verdicts.values[rows].mean(axis=(1, 2)), verdicts.length_difference[rows]
+    wins, difference = verdicts.scores[rows], verdicts.length_difference[rows]
     clusters = verdicts.clusters(rows)
     decided = np.flatnonzero((wins != _HALF) & (difference != 0))
     longer = ((wins > _HALF) == (difference > 0))[decided].astype(np.float64)
@@ -265,13 +268,15 @@ def _leaning(rate: Rate, what: str) -> Iterator[str]:
 
 def _self_preference(run: Run, verdicts: StoredVerdicts) -> Iterator[str]:
     systems = sorted({*_systems(run), *verdicts.systems})
+    advice = "judges prefer answers of their own family. Add a judge of another family, or human labels"
     for model in dict.fromkeys(model.model for model in verdicts.config.models):
-        for system, families in shared_families(model, systems).items():
+        shared = shared_families(model, systems)
+        for system in systems:
             if _same(model, system):
-                who = f"the judge {model} also wrote the answers"
-            else:
-                who = f"the judge {model} and the judged system {system} are of the family {' and '.join(families)}"
-            yield f"{who}: judges prefer answers of their own family. Add a judge of another family, or human labels"
+                yield f"the judge {model} also wrote answers: {advice}"
+            elif system in shared:
+                family = " and ".join(shared[system])
+                yield f"the judge {model} and the judged system {system} are of the family {family}: {advice}"
 
 
 def _systems(run: Run) -> Iterator[str]:

@@ -49,7 +49,6 @@ def _changes(found: JudgeFindings) -> Iterator[str]:
         yield f"first shown wins {_share(found.flips.first)}"
     if found.length is not None:
         yield f"longer wins {_share(found.length.longer_wins)}"
-        yield f"win rate at equal lengths {number(found.length.controlled.value)}"
     for agreement in found.agreement:
         yield f"alpha between {agreement.between} {number(agreement.alpha.value)}"
     if found.variance is not None:
