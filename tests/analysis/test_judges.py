@@ -124,7 +124,7 @@ def test_length_by_hand():
 
 
 def test_every_verdict_counts_once_per_sample_and_judge():
-    """Two equal judges: twice the pairs, but an interval as wide as that of one, because they judge the same samples."""
+    """Two equal judges: twice the pairs, but no narrower interval, because they judge the same samples."""
     once = judges_of(judged(PAIRS, {"j": by_plan}, form="pairwise")).metrics["quality"].flips.flips
     twice = judges_of(judged(PAIRS, {"j": by_plan, "k": by_plan}, form="pairwise")).metrics["quality"].flips.flips
     assert (twice.count, twice.total, twice.value) == (2, 8, once.value)
