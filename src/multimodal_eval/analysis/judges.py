@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.averaging import figure_of, no_figure
+from multimodal_eval.analysis.judge_calibration import calibration_of
 from multimodal_eval.analysis.judge_verdicts import COMPARED, StoredVerdicts, stored_verdicts
 from multimodal_eval.core.judge_records import (
     Agreement,
@@ -76,14 +78,9 @@ def _findings(run: Run, metric: str) -> JudgeFindings:
         panel=_panel(verdicts) if len(config.models) > 1 else [],
         agreement=list(_agreement(verdicts, run.info.seed)),
         variance=_variance(verdicts),
+        calibration=calibration_of(run, metric),
     )
-    return _with_warnings(found, list(_warnings(run, metric, verdicts, found)))
-
-
-def _with_warnings(found: JudgeFindings, lines: list[str]) -> JudgeFindings:
-    import msgspec
-
-    return msgspec.structs.replace(found, warnings=lines)
+    return msgspec.structs.replace(found, warnings=list(_warnings(run, metric, verdicts, found)))
 
 
 # Counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from multimodal_eval.core.display import number
-from multimodal_eval.core.judge_records import Calibration, JudgeFindings, JudgesReport
+from multimodal_eval.core.judge_records import Calibration, JudgeFindings, JudgesReport, measures_the_judge
 from multimodal_eval.core.records import JudgingInfo, RunInfo
 
 __all__ = ["CurveChart", "CurveMark", "JudgeView", "judge_views"]
@@ -106,10 +106,7 @@ def claim_of(metric: str, found: JudgeFindings) -> str:
     """What the score says: what people would say if there are labels, else what the judge says."""
     calibration = found.calibration
     if calibration is None or calibration.corrected.value is None:
-        return (
-            f"{metric}: no human labels, so this score measures what the judge says, not the quality of the answers. "
-            "Labels of some answers correct it: --human COLUMN"
-        )
+        return measures_the_judge([metric])
     corrected = calibration.corrected
     between = "" if corrected.low is None else f" (95 % interval {number(corrected.low)} to {number(corrected.high)})"
     return (
