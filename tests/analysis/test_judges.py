@@ -69,7 +69,7 @@ def test_agreement_of_a_panel_equals_that_of_the_krippendorff_package():
 def test_unreadable_verdicts_are_counted_by_judge_and_leave_the_sample_out():
     run = panel(unreadable={("b", 1, 2)})
     found = judges_of(run).metrics["quality"]
-    assert found.unreadable == {"the reply has no JSON object": 1}
+    assert found.unreadable == {"the verdict is not a whole number": 1}
     assert [member.unreadable for member in found.panel] == [0, 1]
     assert [member.mean.value for member in found.panel] == [2.0, 2.0]  # sample a alone
     assert found.variance is None
