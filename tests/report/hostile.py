@@ -11,6 +11,7 @@ import pyarrow as pa
 from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison, System
 from multimodal_eval.analysis.sensitivity import PartWeight, RunSensitivity, Sensitivity
 from multimodal_eval.core.conversation import Message, MessagePart
+from multimodal_eval.core.judge_records import JudgesReport
 from multimodal_eval.core.records import RUN_FORMAT, LintReport, Results, RunInfo
 from multimodal_eval.core.sample import Box, Sample
 from multimodal_eval.core.score import Score
@@ -22,6 +23,14 @@ from multimodal_eval.generate.answer_tables import answer_table, exchange_table
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import Outcome
 from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.judges.question import Place
+from multimodal_eval.judges.verdict_tables import (
+    Judged,
+    exchanges_kind,
+    verdict_exchanges,
+    verdict_table,
+    verdicts_kind,
+)
 
 RUN = "window.__pwned=1;alert(1)"
 ADDRESS = "http://pwned.example/x"
@@ -67,6 +76,7 @@ TEXTS = (
     "Z͑ͫ̓ͪ̂ͫ̽͏̴̙" + "\u0301" * 300,
     "\ud7ff\ue000\uffff\U0010ffff",
 )
+JUDGED = "meteor"  # the metric that has a judge
 LONGEST_JOINED = 2_000
 # All texts in one, for fields that a page shows once.
 ALL = "\n".join(text for text in TEXTS if len(text) <= LONGEST_JOINED)
@@ -103,6 +113,7 @@ def hostile_run(folder: Path) -> Run:
                 **dict.fromkeys(("model", "prompt", "template", "system"), ALL),
                 "parameters": {"stop": texts, "reasoning_effort": ALL, "extra": {text: text for text in texts}},
             },
+            "judges": {JUDGED: {"name": ALL, "models": [{"model": ALL, "base_url": ALL}], "question": ALL}},
         },
         "input": [{"path": text, "bytes": 1, "sha256": text} for text in texts],
         "counts": dict.fromkeys(("samples", "blank_answers", "unmatched_data", "unmatched_predictions"), 0),
@@ -117,6 +128,15 @@ def hostile_run(folder: Path) -> Run:
             "cost": 1.5,
             "population": 9,
         },
+        "judging": {
+            JUDGED: {
+                "settings": {text: text for text in texts},
+                "addresses": texts,
+                "models": texts,
+                "statuses": dict.fromkeys(texts, 1),
+                "currency": ALL,
+            }
+        },
         "state": "done",
     }
     common = {"format": RUN_FORMAT, "source": None}
@@ -124,6 +144,9 @@ def hostile_run(folder: Path) -> Run:
     stored.write_part("samples", 0, to_table(samples, 0))
     stored.write_part("answers", 0, answer_table(0, [_exchange(text) for text in texts]))
     stored.write_part("exchanges", 0, exchange_table(0, [_exchange(text) for text in texts]))
+    verdicts = [Judged(row, Place(0), _exchange(text)) for row, text in enumerate(texts)]
+    stored.write_part(verdicts_kind(JUDGED), 0, verdict_table(verdicts))
+    stored.write_part(exchanges_kind(JUDGED), 0, verdict_exchanges(verdicts))
     columns = key_columns(samples, 0)
     for index, name in enumerate(names):
         columns |= score_columns(name, [_score(number, index, text) for number, text in enumerate(texts)])
@@ -145,6 +168,7 @@ def hostile_run(folder: Path) -> Run:
     lint = {"format": 2, "n": len(PAYLOADS), "findings": [_finding(text) for text in texts]}
     stored.write_lint(msgspec.convert(lint, LintReport))
     stored.write_classification(_classification(texts))
+    stored.write_judges(_judges(texts))
     return Run(folder)
 
 
@@ -185,7 +209,7 @@ def _sample(number: int, text: str) -> Sample:
 
 
 def _score(number: int, metric: int, text: str) -> Score:
-    details = {text: text, "list": [text], "deep": {text: [text]}}
+    details = {text: text, "list": [text], "deep": {text: [text]}, "verdicts": [{text: text, "deep": [text]}]}
     if number % 4 == 0:  # a quarter is unscored
         return Score(None, "error", text, details=details, warning=text)
     return Score(((number * (7 + 6 * metric)) % 101) / 101, "ok", details=details, warning=text)
@@ -254,6 +278,39 @@ def _classification(texts: list[str]) -> dict[str, Any]:
         },
         "notes": texts,
     }
+
+
+def _judges(texts: list[str]) -> JudgesReport:
+    figure = {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": ALL}
+    unknown = {"value": None, "stderr": None, "low": None, "high": None, "method": ALL}
+    rate = {"count": 1, "total": 2, "value": 0.5, "low": 0.1, "high": 0.9}
+    names = ("judge", "human", "corrected", "kappa", "correlation", "rogan_gladen")
+    known = {
+        "form": ALL,
+        "models": texts,
+        "questions": 4,
+        "unreadable": dict.fromkeys(texts, 2),
+        "failed": dict.fromkeys(texts, 2),
+        "injections": 3,
+        "flips": dict.fromkeys(("flips", "disagreements", "first"), rate),
+        "length": {"longer_wins": rate, "effect": unknown, "win_rate": figure, "controlled": figure},
+        "panel": [{"model": text, "mean": figure, "bias": figure} for text in texts],
+        "agreement": [{"between": text, "level": text, "alpha": unknown, "units": 2} for text in texts],
+        "variance": {"samples": 1, "judges": 1, "repeats": 1, "stderr_of_samples": 0.1, "stderr_of_judge": 0.1},
+        "calibration": {
+            **dict.fromkeys(names, figure),
+            **dict.fromkeys(("agreement", "sensitivity", "specificity"), rate),
+            "column": ALL,
+            "labels": 3,
+            "samples": 4,
+            "power": 0.5,
+            "worth": 9.0,
+            "curve": [{"judge": 0.5, "human": 0.4, "low": 0.1, "high": 0.9, "n": 3}],
+            "notes": texts,
+        },
+        "warnings": texts,
+    }
+    return msgspec.convert({"metrics": {JUDGED: known, ALL: known}}, JudgesReport)
 
 
 def hostile_comparison() -> RunComparison:

@@ -19,8 +19,10 @@ HARMLESS = """() => ({
     scripts: document.scripts.length,
     styles: document.querySelectorAll("style").length,
     foreign: document.querySelectorAll(
-        "iframe, object, embed, form, math, link, base, plaintext, svg:not(.mm-chart):not(.mm-chart *), b"
+        "iframe, object, embed, form, math, link, base, plaintext, b, "
+        + "svg:not(.mm-chart):not(.mm-chart *):not(.share):not(.calibration)"
     ).length,
+    drawn: document.querySelectorAll("svg.share, svg.calibration").length,
     handlers: [...document.querySelectorAll("*")].filter(element => [...element.attributes].some(
         attribute => attribute.name.startsWith("on") || /^\\s*javascript:/i.test(attribute.value))
     ).length,
@@ -49,7 +51,7 @@ def test_no_text_in_a_report_is_executed(visit, tmp_path, policy):
     seen.page.locator("details").evaluate_all("elements => elements.forEach(details => details.open = true)")
     charts = seen.page.locator("svg.mm-chart").count()
     assert charts > 5
-    expected = {"pwned": None, "scripts": 4, "styles": 1 + charts, "foreign": 0, "handlers": 0}
+    expected = {"pwned": None, "scripts": 4, "styles": 1 + charts, "foreign": 0, "drawn": 2 * 8, "handlers": 0}
     assert seen.page.evaluate(HARMLESS) == expected
     assert (seen.console, seen.loaded) == ([], [])
     for size in (DESKTOP, PHONE):
@@ -68,9 +70,9 @@ def as_shown(text: str) -> str:
 # The viewer
 
 TAGS = set(
-    "html head meta title link script body a header div nav span button main h1 h2 p form label input select option "
-    "datalist details summary fieldset legend table thead tbody tr th td caption img audio figure figcaption dl dt dd "
-    "ul li mark bdi code strong svg line rect progress noscript dialog kbd wbr".split()
+    "html head meta title link script body a header div nav span button main h1 h2 h3 p br form label input select "
+    "option datalist details summary fieldset legend table thead tbody tr th td caption img audio figure figcaption dl dt dd "
+    "ul li mark bdi code strong svg line rect circle text progress noscript dialog kbd wbr".split()
 )
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 

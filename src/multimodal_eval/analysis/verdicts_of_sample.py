@@ -78,13 +78,20 @@ def _shown(
         _text(verdict.get("reason")),
         _text(verdict.get("text") or verdict.get("refusal")),
         _text(verdict.get("reasoning")),
-        reading if isinstance(reading, Mapping) else None,
+        _fields(reading),
         _count(verdict.get("input_tokens")),
         _count(verdict.get("output_tokens")),
         _text(verdict.get("request")),
         _text(exchange.get("reply")),
         exchange.get("is_cached") is True,
     )
+
+
+def _fields(reading: object) -> dict[str, object] | None:
+    """What was read from a reply, without its place."""
+    if not isinstance(reading, Mapping):
+        return None
+    return {str(name): value for name, value in reading.items() if name not in _PLACE}
 
 
 def _rows(table: pa.Table, row: int) -> list[dict[str, Any]]:
