@@ -71,8 +71,8 @@ def as_shown(text: str) -> str:
 
 TAGS = set(
     "html head meta title link script body a header div nav span button main h1 h2 h3 p br form label input select "
-    "option datalist details summary fieldset legend table thead tbody tr th td caption img audio figure figcaption dl dt dd "
-    "ul li mark bdi code strong svg line rect circle text progress noscript dialog kbd wbr".split()
+    "option datalist details summary fieldset legend table thead tbody tr th td caption img audio figure figcaption "
+    "dl dt dd ul li mark bdi code strong svg line rect circle text progress noscript dialog kbd wbr".split()
 )
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 
