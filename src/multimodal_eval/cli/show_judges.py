@@ -36,7 +36,8 @@ def judge_lines(metric: str, found: JudgeFindings) -> Iterator[str]:
     if found.failed:
         counts.append(f"{sum(found.failed.values()):,} failed")
     if found.injections:
-        counts.append(f"{found.injections:,} answers address the judge")
+        verb = "answer addresses" if found.injections == 1 else "answers address"
+        counts.append(f"{found.injections:,} {verb} the judge")
     yield f"{metric}: {'; '.join(counts)}"
     if changes := list(_changes(found)):
         yield f"  {'; '.join(changes)}"

@@ -1,0 +1,65 @@
+"""What the terminal says about the judges of a run, under its table."""
+
+from __future__ import annotations
+
+from multimodal_eval.cli.show import show_run
+from multimodal_eval.cli.show_judges import judge_lines
+from multimodal_eval.core.judge_records import (
+    Agreement,
+    Flips,
+    JudgeFindings,
+    Length,
+    Rate,
+    Variance,
+)
+from multimodal_eval.core.records import Figure
+from tests.judges.scripted import judged, pair
+
+FIGURE = Figure(value=0.5, stderr=0.1, low=0.3, high=0.7, method="t")
+
+
+def rate(count, total):
+    return Rate(count=count, total=total, value=count / total if total else None, low=None, high=None)
+
+
+def test_one_line_of_counts_and_one_of_changes():
+    found = JudgeFindings(
+        form="pairwise",
+        models=["openai:a", "openai:b"],
+        questions=4000,
+        unreadable={"no JSON": 12, "no number": 3},
+        failed={"refused": 2},
+        injections=1,
+        flips=Flips(flips=rate(129, 1000), disagreements=rate(200, 1000), first=rate(560, 1000)),
+        length=Length(longer_wins=rate(680, 1000), effect=FIGURE, win_rate=FIGURE, controlled=FIGURE),
+        agreement=[Agreement(between="judges", level="nominal", alpha=FIGURE, units=1000)],
+        # 3^2 / (3^2 + 4^2) = 36 %
+        variance=Variance(samples=1, judges=1, repeats=None, stderr_of_samples=0.04, stderr_of_judge=0.03),
+    )
+    assert list(judge_lines("preference", found)) == [
+        "preference: 4,000 verdicts of openai:a, openai:b; 15 unreadable; 2 failed; 1 answer addresses the judge",
+        "  flips 12.9 % (129 of 1,000); first shown wins 56.0 % (560 of 1,000); longer wins 68.0 % (680 of 1,000); "
+        "alpha between judges 0.5000; 36 % of the squared standard error is the judge's",
+    ]
+
+
+def test_a_single_judge_has_one_line():
+    found = JudgeFindings(form="scale", models=["openai:a"], questions=5)
+    assert list(judge_lines("quality", found)) == ["quality: 5 verdicts of openai:a"]
+
+
+def test_nothing_decided_is_a_dash():
+    flips = Flips(flips=rate(0, 2), disagreements=rate(0, 2), first=rate(0, 0))
+    found = JudgeFindings(form="pairwise", models=["a"], questions=4, flips=flips)
+    assert list(judge_lines("p", found))[1] == "  flips 0.0 % (0 of 2); first shown wins –"
+
+
+def test_lines_and_warnings_are_under_the_table(tmp_path, capsys):
+    pairs = [pair(number, f"a {number}", "b", system="claude-3", baseline_system="x") for number in range(8)]
+    run = judged(pairs, {"claude-4": lambda *place: {"verdict": "1"}}, output=tmp_path / "run", form="pairwise")
+    show_run(run)
+    shown = capsys.readouterr().out
+    assert shown.index("★ headline") < shown.index("quality: 16 verdicts of ") < shown.index("signatures")
+    assert "  flips 100.0 % (8 of 8); first shown wins 100.0 % (16 of 16)" in shown
+    assert "! quality: the judge prefers the answer that is shown first: 100.0 % of 16 decided verdicts" in shown
+    assert "are of the family claude" in shown
