@@ -39,18 +39,18 @@ def panel(output=None, unreadable=()):
 
 def test_a_panel_by_hand():
     run = panel()
-    found = judges_of(run).metrics["quality"]
-    assert (found.form, found.questions, found.unreadable, found.failed) == ("scale", 8, {}, {})
+    known = judges_of(run).metrics["quality"]
+    assert (known.form, known.questions, known.unreadable, known.failed) == ("scale", 8, {}, {})
     assert run["quality"]["value"] == 3.5
-    one, two = found.panel
+    first, second = known.panel
     # Judge 1 gives the samples 2 and 4 on average, judge 2 gives 2 and 6, the panel 2 and 5.
-    assert (one.mean.value, two.mean.value) == (3.0, 4.0)
+    assert (first.mean.value, second.mean.value) == (3.0, 4.0)
     # Biases of judge 1: 0 and -1. Their mean is -.5, and its standard error sd / sqrt(2) = sqrt(1/2) / sqrt(2) = .5.
-    assert (one.bias.value, two.bias.value) == (-0.5, 0.5)
-    assert one.bias.stderr == pytest.approx(0.5)
-    assert one.bias.low == pytest.approx(-0.5 - 0.5 * T1)
+    assert (first.bias.value, second.bias.value) == (-0.5, 0.5)
+    assert first.bias.stderr == pytest.approx(0.5)
+    assert first.bias.low == pytest.approx(-0.5 - 0.5 * T1)
     # MS_a 18, MS_b 2, MS_c 2, MS_e 1: see the test of the variance parts.
-    variance = found.variance
+    variance = known.variance
     assert (variance.samples, variance.judges, variance.repeats) == pytest.approx((4.0, 0.5, 1.0))
     assert (variance.stderr_of_samples, variance.stderr_of_judge) == pytest.approx((sqrt(2), 0.5))
 
@@ -68,11 +68,11 @@ def test_agreement_of_a_panel_equals_that_of_the_krippendorff_package():
 
 def test_unreadable_verdicts_are_counted_by_judge_and_leave_the_sample_out():
     run = panel(unreadable={("b", 1, 2)})
-    found = judges_of(run).metrics["quality"]
-    assert found.unreadable == {"the verdict is not a whole number": 1}
-    assert [member.unreadable for member in found.panel] == [0, 1]
-    assert [member.mean.value for member in found.panel] == [2.0, 2.0]  # sample a alone
-    assert found.variance is None
+    known = judges_of(run).metrics["quality"]
+    assert known.unreadable == {"the verdict is not a whole number": 1}
+    assert [member.unreadable for member in known.panel] == [0, 1]
+    assert [member.mean.value for member in known.panel] == [2.0, 2.0]  # sample a alone
+    assert known.variance is None
     assert run["quality"]["n_scored"] == 1
 
 
@@ -80,8 +80,8 @@ def test_failures_of_the_endpoint_are_not_unreadable_verdicts():
     samples = [Sample("1", generated_answer="x"), Sample("2", generated_answer="y")]
     refusal = Answer("no", finish="refusal")
     run = judged(samples, {"j": lambda name, *_: refusal if name == "1" else {"score": 3}})
-    found = judges_of(run).metrics["quality"]
-    assert (found.failed, found.unreadable, found.panel) == ({"refused": 1}, {}, [])
+    known = judges_of(run).metrics["quality"]
+    assert (known.failed, known.unreadable, known.panel) == ({"refused": 1}, {}, [])
 
 
 # Verdicts of one judge on four pairs, in the given and in the reversed order: 1 is the answer that is shown first.
@@ -104,8 +104,8 @@ def by_plan(sample, repetition, order):
 
 
 def test_flips_by_hand():
-    found = judges_of(judged(PAIRS, {"j": by_plan}, form="pairwise")).metrics["quality"]
-    flips = found.flips
+    known = judges_of(judged(PAIRS, {"j": by_plan}, form="pairwise")).metrics["quality"]
+    flips = known.flips
     assert (flips.flips.count, flips.flips.total, flips.flips.value) == (1, 4, 0.25)
     assert (flips.disagreements.count, flips.disagreements.total) == (2, 4)
     # Verdicts that are not ties: 1, 2 of p1, 1, 1 of p2, 2 of p3. Three of five are for the answer that is shown first.
@@ -178,10 +178,10 @@ def test_judges_that_disagree_are_warned_about():
         "up": lambda name, *_: {"score": 1 + int(name) % 5},
         "down": lambda name, *_: {"score": 5 - int(name) % 5},
     }
-    found = judges_of(judged(samples, judges, scale=(1, 5))).metrics["quality"]
-    assert found.agreement[0].alpha.value < 0
-    assert found.warnings == [
-        f"the judges agree little: Krippendorff's alpha is {found.agreement[0].alpha.value:.2f}, below 0.667"
+    known = judges_of(judged(samples, judges, scale=(1, 5))).metrics["quality"]
+    assert known.agreement[0].alpha.value < 0
+    assert known.warnings == [
+        f"the judges agree little: Krippendorff's alpha is {known.agreement[0].alpha.value:.2f}, below 0.667"
     ]
 
 
@@ -214,8 +214,8 @@ def test_the_report_is_stored_recomputed_and_verified(tmp_path):
 
 
 def with_other_count(report):
-    found = report.metrics["quality"]
-    return msgspec.structs.replace(report, metrics={"quality": msgspec.structs.replace(found, questions=9)})
+    known = report.metrics["quality"]
+    return msgspec.structs.replace(report, metrics={"quality": msgspec.structs.replace(known, questions=9)})
 
 
 def test_a_report_that_is_missing_is_derived(tmp_path):

@@ -23,7 +23,7 @@ def rate(count, total):
 
 
 def test_one_line_of_counts_and_one_of_changes():
-    found = JudgeFindings(
+    known = JudgeFindings(
         form="pairwise",
         models=["openai:a", "openai:b"],
         questions=4000,
@@ -36,7 +36,7 @@ def test_one_line_of_counts_and_one_of_changes():
         # 3^2 / (3^2 + 4^2) = 36 %
         variance=Variance(samples=1, judges=1, repeats=None, stderr_of_samples=0.04, stderr_of_judge=0.03),
     )
-    assert list(judge_lines("preference", found)) == [
+    assert list(judge_lines("preference", known)) == [
         "preference: 4,000 verdicts of openai:a, openai:b; 15 unreadable; 2 failed; 1 answer addresses the judge",
         "  flips 12.9 % (129 of 1,000); first shown wins 56.0 % (560 of 1,000); longer wins 68.0 % (680 of 1,000); "
         "alpha between judges 0.5000; 36 % of the squared standard error is the judge's",
@@ -44,14 +44,14 @@ def test_one_line_of_counts_and_one_of_changes():
 
 
 def test_a_single_judge_has_one_line():
-    found = JudgeFindings(form="scale", models=["openai:a"], questions=5)
-    assert list(judge_lines("quality", found)) == ["quality: 5 verdicts of openai:a"]
+    known = JudgeFindings(form="scale", models=["openai:a"], questions=5)
+    assert list(judge_lines("quality", known)) == ["quality: 5 verdicts of openai:a"]
 
 
 def test_nothing_decided_is_a_dash():
     flips = Flips(flips=rate(0, 2), disagreements=rate(0, 2), first=rate(0, 0))
-    found = JudgeFindings(form="pairwise", models=["a"], questions=4, flips=flips)
-    assert list(judge_lines("p", found))[1] == "  flips 0.0 % (0 of 2); first shown wins –"
+    known = JudgeFindings(form="pairwise", models=["a"], questions=4, flips=flips)
+    assert list(judge_lines("p", known))[1] == "  flips 0.0 % (0 of 2); first shown wins –"
 
 
 def test_lines_and_warnings_are_under_the_table(tmp_path, capsys):

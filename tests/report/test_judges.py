@@ -155,8 +155,8 @@ CALIBRATION = Calibration(
 
 
 def test_the_claim_of_a_calibrated_judge_comes_first(folder):
-    found = JudgeFindings(form="binary", models=["j"], questions=1000, calibration=CALIBRATION)
-    assert claim_of("helpful", found) == (
+    known = JudgeFindings(form="binary", models=["j"], questions=1000, calibration=CALIBRATION)
+    assert claim_of("helpful", known) == (
         "helpful: by 300 human labels, people would say 0.6200 (95 % interval 0.6000 to 0.6400); "
         "the judge alone says 0.7000"
     )
@@ -165,8 +165,8 @@ def test_the_claim_of_a_calibrated_judge_comes_first(folder):
 def test_the_calibration_curve_is_drawn(folder, tmp_path):
     run = Run(folder / "pairs").save(tmp_path / "copy")
     report = run.folder.read_judges()
-    found = msgspec.structs.replace(report.metrics["preference"], calibration=CALIBRATION)
-    run.folder.write_judges(msgspec.structs.replace(report, metrics={"preference": found}))
+    known = msgspec.structs.replace(report.metrics["preference"], calibration=CALIBRATION)
+    run.folder.write_judges(msgspec.structs.replace(report, metrics={"preference": known}))
     (view,) = judge_views(run.info, run.folder.read_judges())
     chart = view.curve
     # Both axes go from 0 to 1: the first point is at the left and a quarter up, the second at the right.

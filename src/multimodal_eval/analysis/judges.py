@@ -67,7 +67,7 @@ def _judged(run: Run) -> list[str]:
 def _findings(run: Run, metric: str) -> JudgeFindings:
     verdicts = stored_verdicts(run.folder, run.info, metric)
     config = verdicts.config
-    found = JudgeFindings(
+    known = JudgeFindings(
         form=config.form,
         models=[model.model for model in config.models],
         questions=verdicts.questions,
@@ -80,7 +80,7 @@ def _findings(run: Run, metric: str) -> JudgeFindings:
         variance=_variance(verdicts),
         calibration=calibration_of(run, metric),
     )
-    return msgspec.structs.replace(found, warnings=list(_warnings(run, metric, verdicts, found)))
+    return msgspec.structs.replace(known, warnings=list(_warnings(run, metric, verdicts, known)))
 
 
 # Counts
@@ -235,17 +235,17 @@ def _variance(verdicts: StoredVerdicts) -> Variance | None:
 # Warnings
 
 
-def _warnings(run: Run, metric: str, verdicts: StoredVerdicts, found: JudgeFindings) -> Iterator[str]:
-    """What makes the scores of a judge doubtful, most important first."""
+def _warnings(run: Run, metric: str, verdicts: StoredVerdicts, known: JudgeFindings) -> Iterator[str]:
+    """What to be careful about, most important first."""
     yield from _self_preference(run, verdicts)
     names = run.info.judging[metric].models
-    if len(names) > len(found.models):
+    if len(names) > len(known.models):
         yield f"the endpoint answered as {', '.join(names)}: verdicts of several models are in one score"
-    if found.flips is not None:
-        yield from _leaning(found.flips.first, "the answer that is shown first")
-    if found.length is not None:
-        yield from _leaning(found.length.longer_wins, "the longer answer")
-    for agreement in found.agreement:
+    if known.flips is not None:
+        yield from _leaning(known.flips.first, "the answer that is shown first")
+    if known.length is not None:
+        yield from _leaning(known.length.longer_wins, "the longer answer")
+    for agreement in known.agreement:
         alpha = agreement.alpha.value
         if alpha is not None and alpha < _LOW_ALPHA:
             who = "the judges" if agreement.between == "judges" else "repetitions of the same question"

@@ -21,41 +21,41 @@ def show_judges(run: Run) -> None:
     if report is None:
         return
     out = terminal.console()
-    for metric, found in report.metrics.items():
-        for line in judge_lines(metric, found):
+    for metric, known in report.metrics.items():
+        for line in judge_lines(metric, known):
             out.print(terminal.as_text(line), soft_wrap=True)
-        for line in found.warnings:
+        for line in known.warnings:
             out.print(terminal.warning(f"{metric}: {line}"), soft_wrap=True)
 
 
-def judge_lines(metric: str, found: JudgeFindings) -> Iterator[str]:
+def judge_lines(metric: str, known: JudgeFindings) -> Iterator[str]:
     """How many verdicts there are, then what order, length, panel and repetitions change."""
-    counts = [f"{found.questions:,} verdicts of {', '.join(found.models)}"]
-    if found.unreadable:
-        counts.append(f"{sum(found.unreadable.values()):,} unreadable")
-    if found.failed:
-        counts.append(f"{sum(found.failed.values()):,} failed")
-    if found.injections:
-        verb = "answer addresses" if found.injections == 1 else "answers address"
-        counts.append(f"{found.injections:,} {verb} the judge")
+    counts = [f"{known.questions:,} verdicts of {', '.join(known.models)}"]
+    if known.unreadable:
+        counts.append(f"{sum(known.unreadable.values()):,} unreadable")
+    if known.failed:
+        counts.append(f"{sum(known.failed.values()):,} failed")
+    if known.injections:
+        verb = "answer addresses" if known.injections == 1 else "answers address"
+        counts.append(f"{known.injections:,} {verb} the judge")
     yield f"{metric}: {'; '.join(counts)}"
-    if changes := list(_changes(found)):
+    if changes := list(_changes(known)):
         yield f"  {'; '.join(changes)}"
 
 
-def _changes(found: JudgeFindings) -> Iterator[str]:
-    if found.flips is not None:
-        if found.flips.flips.total:
-            yield f"flips {_share(found.flips.flips)}"
-        yield f"first shown wins {_share(found.flips.first)}"
-    if found.length is not None:
-        yield f"longer wins {_share(found.length.longer_wins)}"
-    for agreement in found.agreement:
+def _changes(known: JudgeFindings) -> Iterator[str]:
+    if known.flips is not None:
+        if known.flips.flips.total:
+            yield f"flips {_share(known.flips.flips)}"
+        yield f"first shown wins {_share(known.flips.first)}"
+    if known.length is not None:
+        yield f"longer wins {_share(known.length.longer_wins)}"
+    for agreement in known.agreement:
         yield f"alpha between {agreement.between} {number(agreement.alpha.value)}"
-    if found.variance is not None:
-        both = found.variance.stderr_of_samples**2 + found.variance.stderr_of_judge**2
+    if known.variance is not None:
+        both = known.variance.stderr_of_samples**2 + known.variance.stderr_of_judge**2
         if both > 0:
-            yield f"{100 * found.variance.stderr_of_judge**2 / both:.0f} % of the squared standard error is the judge's"
+            yield f"{100 * known.variance.stderr_of_judge**2 / both:.0f} % of the squared standard error is the judge's"
 
 
 def _share(rate: Rate) -> str:

@@ -333,7 +333,7 @@ def metric_and_part(name: str, metrics: Container[str]) -> tuple[str, str]:
 
 
 def is_name(name: str) -> bool:
-    """Whether a name is valid as a column and file name, and not one that a run uses itself."""
+    """Whether a name is valid as a column and file name, and no run uses it itself."""
     return _NAME.fullmatch(name) is not None and name not in RESERVED_NAMES
 
 

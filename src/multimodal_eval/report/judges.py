@@ -84,27 +84,27 @@ class JudgeView:
 
 def judge_views(info: RunInfo, report: JudgesReport | None) -> list[JudgeView]:
     """The judges of a run."""
-    return [] if report is None else [_view(info, metric, found) for metric, found in report.metrics.items()]
+    return [] if report is None else [_view(info, metric, known) for metric, known in report.metrics.items()]
 
 
-def _view(info: RunInfo, metric: str, found: JudgeFindings) -> JudgeView:
-    variance = found.variance
-    calibration = found.calibration
+def _view(info: RunInfo, metric: str, known: JudgeFindings) -> JudgeView:
+    variance = known.variance
+    calibration = known.calibration
     return JudgeView(
         metric,
-        found,
+        known,
         info.judging.get(metric),
-        claim_of(metric, found),
+        claim_of(metric, known),
         calibration is not None and calibration.corrected.value is not None,
-        FORMS.get(found.form, found.form),
+        FORMS.get(known.form, known.form),
         0.0 if variance is None else variance.samples + (variance.judges or 0.0) + (variance.repeats or 0.0),
         None if calibration is None or not calibration.curve else _curve(calibration),
     )
 
 
-def claim_of(metric: str, found: JudgeFindings) -> str:
+def claim_of(metric: str, known: JudgeFindings) -> str:
     """What the score says: what people would say if there are labels, else what the judge says."""
-    calibration = found.calibration
+    calibration = known.calibration
     if calibration is None or calibration.corrected.value is None:
         return measures_the_judge([metric])
     corrected = calibration.corrected

@@ -43,7 +43,7 @@ class VarianceParts:
 
 
 def variance_parts(verdicts: NDArray[np.float64]) -> VarianceParts | None:
-    """Split the variance of verdicts: an array of samples x judges x repetitions, NaN where there is none.
+    """Split the variance of verdicts: an array of samples x judges x repetitions, NaN if there is none.
 
     Samples that lack a verdict are left out, as they are from the score. None with fewer than two samples, or with one
     judge and one repetition, which cannot be split.
