@@ -11,13 +11,16 @@ from hypothesis import strategies as st
 from multimodal_eval.stats.intervals import interval
 from multimodal_eval.stats.length_control import fit_length_model, length_controlled, length_effect
 
-pairs = st.lists(
-    st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(-300, 300).map(float)), min_size=3, max_size=40
-).filter(lambda rows: len({y for y, _ in rows}) > 1)
+# Preferences and differences of lengths, which may all be far from 0.
+pairs = st.tuples(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(-300, 300)), min_size=2, max_size=40),
+    st.sampled_from([0, 0, 100, 1000, 10**6]),
+).filter(lambda drawn: len({y for y, _ in drawn[0]}) > 1)
 
 
-def arrays(rows):
-    return np.array([y for y, _ in rows]), np.array([d for _, d in rows])
+def arrays(drawn):
+    rows, offset = drawn
+    return np.array([y for y, _ in rows]), np.array([float(d + offset) for _, d in rows])
 
 
 def example():
@@ -93,8 +96,8 @@ def test_clustered_intervals_are_wider_if_pairs_repeat():
 
 
 @given(pairs)
-def test_swapping_the_answers_mirrors_the_rate(rows):
-    y, d = arrays(rows)
+def test_swapping_the_answers_mirrors_the_rate(drawn):
+    y, d = arrays(drawn)
     rate, mirrored = length_controlled(y, d), length_controlled(1 - y, -d)
     assert 0 <= rate.value <= 1
     assert mirrored.value == pytest.approx(1 - rate.value, abs=1e-8)
@@ -103,8 +106,8 @@ def test_swapping_the_answers_mirrors_the_rate(rows):
 
 
 @given(pairs, st.sampled_from([0.5, 2.0, 8.0]))
-def test_the_unit_of_length_changes_nothing(rows, unit):
-    y, d = arrays(rows)
+def test_the_unit_of_length_changes_nothing(drawn, unit):
+    y, d = arrays(drawn)
     assert length_controlled(y, d * unit).value == length_controlled(y, d).value
 
 
@@ -121,6 +124,15 @@ def test_equal_lengths_leave_nothing_to_control():
         estimate = length_controlled(y, np.full(4, difference))
         assert estimate.value == pytest.approx(0.625, abs=1e-15)
         assert estimate.influence == pytest.approx(y - 0.625)
+
+
+def test_lengths_that_hardly_vary_leave_a_finite_rate():
+    """tanh of 5.7 and 7.1 standard deviations: what equal lengths would give is a guess, and not an error."""
+    for y in (np.array([0.5, 1.0]), np.array([0.5, 0.0])):
+        estimate = length_controlled(y, np.array([4.0, 5.0]))
+        assert 0.1 < estimate.value < 0.9
+        assert np.isfinite(estimate.influence).all()
+        assert fit_length_model(y, np.array([4.0, 5.0])).is_separated
 
 
 def test_a_judge_that_sees_only_length_has_a_finite_effect():

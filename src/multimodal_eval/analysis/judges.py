@@ -162,7 +162,7 @@ def _effect(wins: Vector, difference: Vector, clusters: Codes | None) -> Figure:
     if bool((difference == difference[0]).all()):
         return no_figure("no value: all differences of length are equal")
     if fit_length_model(wins, difference).is_separated:
-        return no_figure("no value: the length alone decides every verdict")
+        return no_figure("no value: the verdicts follow from the length alone, or the lengths hardly vary")
     return _figure(length_effect(wins, difference), clusters)
 
 

@@ -28,7 +28,8 @@ __all__ = ["LengthModel", "fit_length_model", "length_controlled", "length_effec
 _STEPS = 100
 _CONVERGED = 1e-13  # of the Newton decrement per row
 _EXTREME = 25.0  # a logit beyond which a probability is 0 or 1 in practice: the likelihood has no maximum
-_PENALTY = 0.01  # of the squared coefficients, only if the likelihood has no maximum
+_FLAT = 1e10  # the condition number of the information beyond which the features cannot be told apart
+_PENALTY = 0.01  # of the squared coefficients, only if the likelihood has no maximum, or a flat one
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,9 @@ class LengthModel:
     """The fitted regression, with the influence of each pair on its coefficients (rows x coefficients).
 
     `coefficients` are theta, phi (0 if all differences are equal) and psi (if the difficulty is given).
-    `is_separated` says that the verdicts follow from the features without exception: the likelihood then has no
-    maximum, and a weak penalty of the squared coefficients keeps them finite.
+    `is_separated` says that the verdicts follow from the features without exception, or that the lengths hardly vary
+    beside their mean: the likelihood then has no maximum, or a flat one, and a weak penalty of the squared coefficients
+    keeps them finite.
     """
 
     coefficients: Vector
@@ -117,7 +119,7 @@ def _maximum(features: Vector, y: Vector) -> tuple[Vector, float]:
 
 
 def _newton(features: Vector, y: Vector, penalty: float) -> Vector | None:
-    """Newton's method with halved steps. None if the likelihood has no maximum."""
+    """Newton's method with halved steps. None if the likelihood has no maximum, or a flat one."""
     beta = np.zeros(features.shape[1])
     identity = np.eye(len(beta))
     loss = _loss(features, y, beta, penalty)
@@ -125,19 +127,19 @@ def _newton(features: Vector, y: Vector, penalty: float) -> Vector | None:
         p = np.asarray(expit(features @ beta), dtype=np.float64)
         gradient = features.T @ (y - p) - penalty * beta
         hessian = (features * (p * (1 - p))[:, None]).T @ features + penalty * identity
-        try:
-            step = np.linalg.solve(hessian, gradient)
-        except np.linalg.LinAlgError:
+        if not penalty and float(np.linalg.cond(hessian)) > _FLAT:
             return None
+        step = np.linalg.solve(hessian, gradient)
         size = 1.0
         while size > _CONVERGED and (new := _loss(features, y, beta + size * step, penalty)) > loss:
             size /= 2
-        decrement = float(gradient @ step)
-        if size <= _CONVERGED or decrement <= _CONVERGED * len(y):
-            return beta + step if decrement <= _CONVERGED * len(y) else beta
-        beta, loss = beta + size * step, new
+        is_done = size <= _CONVERGED or float(gradient @ step) <= _CONVERGED * len(y)
+        if size > _CONVERGED:
+            beta, loss = beta + size * step, new
         if not penalty and float(np.abs(features @ beta).max()) > _EXTREME:
             return None
+        if is_done:
+            return beta
     return None
 
 
