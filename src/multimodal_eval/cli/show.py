@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DASH, number = display.DASH, display.number
 console, fits, fitting, as_text = terminal.console, terminal.fits, terminal.fitting, terminal.as_text
+_EXAMPLES = 20  # of a warning; lint.json has more
 OPTIONAL = ("std. error", "scored")  # columns that a narrow terminal omits, in this order
 # The settings under which a metric equals the one that coco-caption prints.
 COCO_SETTINGS: dict[str, dict[str, str]] = {
@@ -270,6 +271,6 @@ def show_lint(lint: LintReport) -> None:
             f"{finding.count:,} / {finding.total:,}",
             percent(finding.share),
             _explained(finding),
-            "\n".join(map(as_text, finding.examples)),
+            "\n".join(map(as_text, finding.examples[:_EXAMPLES])),
         )
     out.print(table)

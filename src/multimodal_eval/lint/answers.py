@@ -78,6 +78,7 @@ class Doubt:
 
     REFUSAL = 1 << 16
     SUSPECTED = 1 << 17
+    INJECTION = 1 << 18  # see `lint.injection`
 
 
 def mark_suspicious(flags: NDArray[np.uint32], samples: Sequence[Sample], answered: NDArray[np.bool_]) -> None:

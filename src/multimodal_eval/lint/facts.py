@@ -17,6 +17,7 @@ from multimodal_eval.core.failures import compiled_patterns
 from multimodal_eval.core.linear_patterns import Matcher
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.lint.answers import mark_suspicious
+from multimodal_eval.lint.injection import mark_injections
 from multimodal_eval.lint.native import fill_facts
 from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, repeats_question
 from multimodal_eval.text.languages import hits, is_off_language, is_off_script, language_of, unfinished_languages
@@ -71,8 +72,12 @@ _INPUTS = attrgetter(
 _encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
 
 
-def facts_of(samples: Sequence[Sample], patterns: Sequence[str] = ERROR_PATTERNS) -> Facts:
+def facts_of(
+    samples: Sequence[Sample], patterns: Sequence[str] = ERROR_PATTERNS, judged: Sequence[str] | None = None
+) -> Facts:
     """One row per sample. Answers that start with one of `patterns` are error messages and are not checked.
+
+    If a judge reads the answers, `judged` are the metadata columns with further ones: see `lint.injection`.
 
     For a batch with columns, compiled code computes the same facts; samples are created only for the rows that it
     leaves out.
@@ -84,7 +89,10 @@ def facts_of(samples: Sequence[Sample], patterns: Sequence[str] = ERROR_PATTERNS
             facts[others] = _facts(samples.take(others), patterns)
     else:
         facts = _facts(samples, patterns)
-    mark_suspicious(facts["flags"], samples, (facts["flags"] & (Flag.ANSWERED | Flag.BLANK)) == Flag.ANSWERED)
+    answered = (facts["flags"] & (Flag.ANSWERED | Flag.BLANK)) == Flag.ANSWERED
+    mark_suspicious(facts["flags"], samples, answered)
+    if judged is not None:
+        mark_injections(facts["flags"], samples, answered, judged)
     return facts
 
 

@@ -21,6 +21,7 @@ Rows = NDArray[np.int64]
 LookUp = Callable[[int], tuple[str, str | None]]
 
 SHOWN = 5
+SHOWN_INJECTIONS = 1000  # each of them should be read
 SHOWN_CHARACTERS = 100
 RARE = 0.01  # a rule with false positives warns from this share on
 COPIES = 0.10  # of the long answers
@@ -41,6 +42,7 @@ CODES = {
     "EMPTY_ANSWER": "A blank answer gets a metric's worst value, so the mean includes the generator's failures.",
     "SUSPECTED_FAILURE": "Answers such as `None`, `{}` or `Error: …` may be failed generations, but they are scored.",
     "REFUSAL": "A refusal is scored like an answer, so the mean mixes what the model can do with what it declines.",
+    "JUDGE_INJECTION": "An answer that addresses its judge may change its own verdict. Read it before you trust it.",
     "COPIES_QUESTION": "Repeating the question answers nothing, but still shares words with the references.",
     "COPIES_REFERENCE": "Long answers rarely equal a reference word for word: the references may have leaked.",
     "DUPLICATE_ANSWERS": "A system that gives the same answer for different inputs scores by frequency alone.",
@@ -122,7 +124,9 @@ class _Rules:
     def _has(self, flag: int) -> Mask:
         return np.asarray((self.facts["flags"] & flag) != 0)
 
-    def _finding(self, code: str, mask: Mask, total: int, what: str, answers: Sequence[Repeated] = ()) -> Finding:
+    def _finding(
+        self, code: str, mask: Mask, total: int, what: str, answers: Sequence[Repeated] = (), shown: int = SHOWN
+    ) -> Finding:
         count = int(mask.sum())
         return Finding(
             code=code,
@@ -131,7 +135,7 @@ class _Rules:
             share=count / total,
             what=what,
             why=CODES[code],
-            examples=self._ids(np.flatnonzero(mask)[:SHOWN].tolist()),
+            examples=self._ids(np.flatnonzero(mask)[:shown].tolist()),
             answers=list(answers),
         )
 
@@ -163,7 +167,17 @@ class _Rules:
         yield from self.suspicious(
             "REFUSAL", Doubt.REFUSAL, "answers in which the model refuses or says it cannot answer"
         )
+        yield from self.injections()
         yield from self.flagged("COPIES_QUESTION", Flag.COPIES_QUESTION, "answers that only repeat the question")
+
+    def injections(self) -> Iterator[Finding]:
+        """Every answer that addresses the judge: each of them should be read."""
+        mask = self._has(Doubt.INJECTION)
+        if mask.any():
+            what = "answers that address the judge or give themselves a verdict"
+            total = int(self._has(Flag.ANSWERED).sum())
+            answers = self._most_frequent(mask)
+            yield self._finding("JUDGE_INJECTION", mask, total, what, answers, shown=SHOWN_INJECTIONS)
 
     def copied_references(self) -> Iterator[Finding]:
         """More copies than by chance, among answers too long to equal a reference by chance."""

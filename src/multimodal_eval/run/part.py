@@ -29,6 +29,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.score_table import columns_of, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import composite_of_columns
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
+from multimodal_eval.lint.injection import judged_columns
 from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.grouping import Grouping
 from multimodal_eval.run.plan import Plan
@@ -332,7 +333,8 @@ class Worker:
             assert task is not None
             columns |= score_columns(COMPOSITE, composite_of_columns(task, scores, len(samples)))
         if not self.plan.config.skip_lint:  # before the part counts as done
-            facts = facts_of(samples, self.plan.config.patterns)
+            config = self.plan.config
+            facts = facts_of(samples, config.patterns, judged_columns(config.judges))
             folder.write_pieces(_part_of(_FACTS, part), [with_checksum(facts.tobytes())])
         folder.write_part("scores", part, pa.table(columns))
         return None

@@ -13,6 +13,7 @@ from multimodal_eval.core.records import LINT_FORMAT, LintReport, RunInfo
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.lint.findings import Values, findings
+from multimodal_eval.lint.injection import judged_columns
 
 
 def lint_of(
@@ -25,13 +26,13 @@ def lint_of(
 
     `known` returns the facts of a part, or None if it must be read again.
     """
-    patterns = info.config.patterns
+    patterns, judged = info.config.patterns, judged_columns(info.config.judges)
     values = {name: Values(info.bounds_of(name)) for name in info.signatures}
     facts = np.empty(sum(info.parts), dtype=FACTS)
     row = 0
     for part, size in enumerate(info.parts):
         stored = known(part)
-        facts[row : row + size] = facts_of(folder.read_batch(part), patterns) if stored is None else stored
+        facts[row : row + size] = facts_of(folder.read_batch(part), patterns, judged) if stored is None else stored
         table = folder.read_part("scores", part, list(values))
         for name, column in values.items():
             column.see(float_values(table.column(name)))
